@@ -1,0 +1,188 @@
+"""Numbers that privacy depends on: reading them exactly, and enclosing real functions between integers.
+
+Nothing here rounds to nearest. A function of the reals is returned as a pair of integers `low, high` with
+low <= value·2^bits <= high, so that a caller can always tell "surely below" from "not yet decided".
+"""
+
+import math
+import operator
+import re
+from fractions import Fraction
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+Number = int | str | float | Fraction
+
+_TEXT = re.compile(r"\s*[+-]?(\d{1,400}/\d{1,400}|(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?)\s*")
+
+
+def fraction(value: Any, name: str) -> Fraction:
+    """Read a number exactly; a float means its shortest decimal text, so 0.1 is 1/10.
+
+    >>> fraction(0.1, "epsilon"), fraction("1/3", "epsilon")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, SupportsIndex):
+        return Fraction(operator.index(value))
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, not {float(value)}")
+        return Fraction(str(value))
+    if isinstance(value, str):
+        # The pattern also keeps "1e999999999" from filling the memory.
+        if not _TEXT.fullmatch(value) or re.search(r"/0+\s*$", value):
+            raise ValueError(f'{name} must be a number such as 0.1, "0.1" or "1/10", not {value[:40]!r}')
+        return Fraction(value)
+    raise TypeError(f"{name} must be an int, float, Fraction or str, not {type(value).__name__}")
+
+
+def positive(value: Any, name: str) -> Fraction:
+    """Read a number that must be above zero."""
+    number = fraction(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be above 0, not {value}")
+    return number
+
+
+def not_negative(value: Any, name: str) -> Fraction:
+    """Read a number that must not be below zero."""
+    number = fraction(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, not {value}")
+    return number
+
+
+def share(value: Any, name: str) -> Fraction:
+    """Read a probability strictly between 0 and 1."""
+    number = fraction(value, name)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, not {value}")
+    return number
+
+
+def whole(value: Any, name: str, least: int = 0) -> int:
+    """Read an integer of at least `least`; a bool or a float is refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
+def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Enclose exp(-x)·2^bits for x >= 0 between two integers that differ by at most 2.
+
+    Claim: low <= exp(-x)·2^bits <= high.
+    Proof: with r = x/2^k <= 1/2, itself rounded down to a unit of 2^-p, each term t_j of Taylor's series is
+        rounded down once, so it is short by at most short_(j-1)·r/j + 1/j·r + 1 <= 2 units (short_1 <= 1).
+        The series alternates and falls, and stops after a term below one unit: the sum is off by at most
+        e = 2·(number of terms) + 2. Squaring v <= 2^p that is off by e gives an error of at most 2·e + 2,
+        so k squarings give 2^k·(e + 2), which the guard bits make less than half a unit of the result.
+    Needs: nothing.
+    Checked by: test_exp_bounds_enclose_the_value
+    """
+    if x >= bits + 1:  # exp(-x) < 2^-bits
+        return 0, 1
+    numerator, denominator = x.numerator, x.denominator
+    halvings = max(0, (2 * numerator // denominator).bit_length())
+    precision = bits + halvings + 8 + bits.bit_length()
+    r = (numerator << (precision - halvings)) // denominator
+    total = term = 1 << precision
+    terms = 1
+    while term:
+        term = (term * r >> precision) // terms
+        total += -term if terms & 1 else term
+        terms += 1
+    error = 2 * terms + 2
+    for _ in range(halvings):
+        total = total * total >> precision
+        error = 2 * error + 2
+    guard = precision - bits
+    return max(0, (total - error) >> guard), -((-total - error) >> guard)
+
+
+def log_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Enclose ln(x)·2^bits for x > 0 between two integers that differ by at most 2.
+
+    Claim: low <= ln(x)·2^bits <= high.
+    Proof: x = m·2^k with 1 <= m < 2, ln(m) = 2·(z + z^3/3 + z^5/5 + …) with z = (m-1)/(m+1) < 1/3, and
+        ln 2 is the same series at 1/3. Every term is rounded down; the sum of n terms is short by at most
+        3·n + 1 units (the rounding of z, of its power and of the quotient, and a tail smaller than the
+        last term), twice that after doubling, and (|k| + 1) times that in all.
+    Needs: nothing.
+    Checked by: test_log_bounds_enclose_the_value
+    """
+    shift = x.numerator.bit_length() - x.denominator.bit_length()
+    if x < Fraction(2) ** shift:
+        shift -= 1
+    mantissa = x / Fraction(2) ** shift
+    precision = bits + 12 + bits.bit_length() + abs(shift).bit_length()
+    total, short = _twice_artanh((mantissa - 1) / (mantissa + 1), precision)
+    if shift:
+        of_two, short_of_two = _twice_artanh(Fraction(1, 3), precision)
+        low = total + shift * (of_two if shift > 0 else of_two + short_of_two)
+        high = total + short + shift * (of_two + short_of_two if shift > 0 else of_two)
+    else:
+        low, high = total, total + short
+    guard = precision - bits
+    return low >> guard, -(-high >> guard)
+
+
+def _twice_artanh(z: Fraction, precision: int) -> tuple[int, int]:
+    """Return 2·artanh(z)·2^precision rounded down, and by how much it may be short."""
+    power = (z.numerator << precision) // z.denominator
+    square = power * power >> precision
+    total, terms = 0, 0
+    while power:
+        total += power // (2 * terms + 1)
+        power = power * square >> precision
+        terms += 1
+    return 2 * total, 2 * (3 * terms + 1)
+
+
+def log_up(x: Fraction) -> Fraction:
+    """Return ln(x), rounded up by less than 2^-100."""
+    return Fraction(log_bounds(x, 104)[1], 1 << 104)
+
+
+def log_down(x: Fraction) -> Fraction:
+    """Return ln(x), rounded down by less than 2^-100."""
+    return Fraction(log_bounds(x, 104)[0], 1 << 104)
+
+
+def exp_up(x: Fraction) -> Fraction:
+    """Return exp(x), rounded up, for x of either sign."""
+    if x <= 0:
+        return Fraction(exp_bounds(-x, 128)[1], 1 << 128)
+    bits = 128 + 3 * math.ceil(x)  # e^x < 2^(1.5·x): enough bits of e^-x remain for 128 of its inverse
+    return Fraction(1 << bits, exp_bounds(x, bits)[0])
+
+
+def sqrt_up(x: Fraction, digits: int = 12) -> Fraction:
+    """Return the square root of x > 0 rounded up to so many significant decimal digits."""
+    # The root has about half as many digits as x; scale so that the integer root has `digits` of them.
+    size = (len(str(x.numerator)) - len(str(x.denominator))) // 2
+    unit = Fraction(10) ** (size - digits)
+    target = x / (unit * unit)
+    root = math.isqrt(math.ceil(target))
+    while root * root < target:
+        root += 1
+    return root * unit
+
+
+def round_up(x: Fraction, digits: int = 12) -> Fraction:
+    """Return x >= 0 rounded up to so many decimal places: short to print, and never too small."""
+    unit = 10**digits
+    return Fraction(math.ceil(x * unit), unit)
+
+
+def round_down(x: Fraction, digits: int = 12) -> Fraction:
+    """Return x >= 0 rounded down to so many decimal places."""
+    unit = 10**digits
+    return Fraction(math.floor(x * unit), unit)

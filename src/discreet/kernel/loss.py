@@ -1,0 +1,245 @@
+"""What a release costs, how costs add, and when a budget is used up. Exact fractions throughout."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Self
+
+from discreet.kernel.exact import (
+    Number,
+    exp_up,
+    fraction,
+    log_down,
+    log_up,
+    not_negative,
+    positive,
+    round_down,
+    round_up,
+    whole,
+)
+
+_ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, init=False)
+class Loss:
+    """Bounds on what one release tells about one unit: pure epsilon (if there is one), zCDP rho, and delta.
+
+    >>> Loss("1/100") + Loss("1/100")
+    Loss(epsilon=1/50, rho=1/10000)
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number | None, rho: Number | None = None, delta: Number = 0) -> None:
+        """Read the bounds; without a rho it is epsilon²/2, what every epsilon-DP release satisfies.
+
+        Claim: pure epsilon implies rho = epsilon²/2.
+        Proof: Bun and Steinke 2016, Proposition 1.4.
+        Needs: nothing.
+        Checked by: test_pure_loss_implies_half_its_square_in_rho
+        """
+        pure = None if epsilon is None else not_negative(epsilon, "epsilon")
+        bounds = [not_negative(rho, "rho")] if rho is not None else []
+        if pure is not None:
+            bounds.append(pure * pure / 2)
+        if not bounds:
+            raise ValueError("rho is missing: a loss needs an epsilon, a rho or both")
+        slack = not_negative(delta, "delta")
+        if slack > 1:
+            raise ValueError(f"delta must be at most 1, not {delta}")
+        object.__setattr__(self, "epsilon", pure)
+        object.__setattr__(self, "rho", min(bounds))
+        object.__setattr__(self, "delta", slack)
+
+    def __add__(self, other: Self) -> "Loss":
+        """Add two losses, also when the second release was chosen after seeing the first.
+
+        Claim: the sum bounds the pair of releases.
+        Proof: epsilon and delta add by basic composition, rho by Bun and Steinke 2016, Lemma 1.7 (delta-
+            approximate: Lemma 8.2). Adaptive totals are valid because rho and epsilon act as privacy filters
+            (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 says nothing and is kept at 1.
+        Needs: nothing.
+        Checked by: test_losses_add_as_exact_fractions
+        """
+        known = self.epsilon is not None and other.epsilon is not None
+        epsilon = self.epsilon + other.epsilon if known else None  # type: ignore[operator]
+        return Loss(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
+
+    def for_group(self, size: int) -> "Loss":
+        """Return the loss for a group of `size` units together.
+
+        Claim: k units lose at most k·epsilon, min(k²·rho, (k·epsilon)²/2) and delta·(e^(k·eps)-1)/(e^eps-1).
+        Proof: pass through k-1 databases in between; pure and approximate: Dwork and Roth 2014, Theorem 2.2
+            with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9.
+        Needs: with a delta, a pure epsilon beside it (else refused: no such bound is known for rho alone).
+        Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
+        """
+        k = whole(size, "size", least=1)
+        if self.delta and self.epsilon is None and k > 1:
+            raise ValueError("size: a loss with a delta and no epsilon has no bound for a group")
+        epsilon = None if self.epsilon is None else k * self.epsilon
+        delta = self.delta
+        if delta and self.epsilon is not None:
+            delta = min(Fraction(1), delta * sum(exp_up(i * self.epsilon) for i in range(k)))
+            delta = delta if k == 1 else min(Fraction(1), round_up(delta, 40))
+        return Loss(epsilon, k * k * self.rho, delta)  # Loss itself takes the smaller of k²·rho and epsilon²/2
+
+    def replacing(self) -> "Loss":
+        """Return the loss when one unit is replaced by another: a removal and an addition.
+
+        >>> Loss("1/10").replacing().epsilon
+        Fraction(1, 5)
+        """
+        return self.for_group(2)
+
+    def to_epsilon(self, delta: Number) -> Fraction:
+        """Return an epsilon, rounded up, for which the release is (epsilon, delta)-DP.
+
+        Claim: the release is (to_epsilon(delta), delta)-DP.
+        Proof: either the pure epsilon with the loss's own delta, or the conversion of rho at what delta is
+            left: a delta1-approximate rho-zCDP release that is (epsilon, delta2) by its rho is
+            (epsilon, delta1 + delta2).
+        Needs: zcdp_epsilon.
+        Checked by: test_conversion_is_tight_and_never_below_the_truth
+        """
+        allowed = not_negative(delta, "delta")
+        if allowed < self.delta:
+            raise ValueError(f"delta must be at least the loss's own {float(self.delta):.3g}, not {delta}")
+        found = [] if self.epsilon is None else [self.epsilon]
+        if allowed > self.delta:
+            found.append(zcdp_epsilon(self.rho, allowed - self.delta))
+        if not found:
+            raise ValueError("delta must be above the loss's own: a rho alone gives no epsilon without one")
+        return min(found)
+
+    def __repr__(self) -> str:
+        parts = [] if self.epsilon is None else [f"epsilon={self.epsilon}"]
+        parts.append(f"rho={self.rho}")
+        if self.delta:
+            parts.append(f"delta={self.delta}")
+        return f"Loss({', '.join(parts)})"
+
+
+NOTHING = Loss(0)
+
+
+@dataclass(frozen=True, init=False)
+class Budget:
+    """How much may be lost in all. Pure if delta is 0; else kept in rho, with delta split once and for ever.
+
+    `discover` is the share of delta set apart for events that carry a delta of their own.
+
+    >>> Budget(1).covers(Loss("1/100").for_group(100)), Budget(1).covers(Loss("1.01"))
+    (True, False)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    discover: Fraction
+    rho: Fraction | None = field(repr=False)
+
+    def __init__(self, epsilon: Number, delta: Number = 0, *, discover: Number = 0) -> None:
+        """Read the budget and fix its three limits: epsilon, rho and delta for events."""
+        pure = positive(epsilon, "epsilon")
+        slack = not_negative(delta, "delta")
+        part = fraction(discover, "discover")
+        if slack >= 1:
+            raise ValueError(f"delta must be below 1, not {delta}")
+        if not 0 <= part < 1:
+            raise ValueError(f"discover must be a share from 0 up to, not including, 1, not {discover}")
+        if part and not slack:
+            raise ValueError("discover needs a budget with a delta")
+        object.__setattr__(self, "epsilon", pure)
+        object.__setattr__(self, "delta", slack)
+        object.__setattr__(self, "discover", slack * part)
+        object.__setattr__(self, "rho", zcdp_rho(pure, slack - slack * part) if slack else None)
+
+    @property
+    def conversion(self) -> Fraction:
+        """The part of delta at which rho is converted to epsilon."""
+        return self.delta - self.discover
+
+    def covers(self, spent: Loss) -> bool:
+        """Tell whether a total loss is within the budget.
+
+        Claim: an analyst who may go on as long as covers(total) holds gets an (epsilon, delta)-DP transcript,
+            however later questions and prices depend on earlier answers.
+        Proof: sum(rho) <= R and sum(delta) <= discover are two privacy filters with fixed limits, so such a
+            transcript is (epsilon, discover + conversion). A transcript of pure events with
+            sum(epsilon) <= epsilon has no outcome with a loss above epsilon, so it adds nothing to the
+            hockey-stick divergence of those that end within R: the two ways may be mixed. Nothing moves
+            between discover and conversion: a split chosen after the answers would add up failures of both.
+        Needs: Loss.__add__, zcdp_rho.
+        Checked by: test_the_split_of_delta_never_moves, test_exactly_299_adaptive_counts_fit
+        """
+        if spent.epsilon is not None and not spent.delta and spent.epsilon <= self.epsilon:
+            return True
+        return self.rho is not None and spent.rho <= self.rho and spent.delta <= self.discover
+
+    def price(self, epsilon: Number) -> Loss:
+        """Return what an asked epsilon means here: pure in a pure budget, else its rho.
+
+        >>> Budget(1).price("1/10")
+        Loss(epsilon=1/10, rho=1/200)
+        """
+        asked = positive(epsilon, "epsilon")
+        return Loss(None, zcdp_rho(asked, self.conversion)) if self.delta else Loss(asked)
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return the least epsilon, rounded up, for which rho-zCDP implies (epsilon, delta)-DP.
+
+    Claim: rho-zCDP implies (zcdp_epsilon(rho, delta), delta)-DP.
+    Proof: Canonne, Kamath and Steinke 2020, Proposition 12: for every order a > 1, epsilon =
+        a·rho + (ln(1/delta) - ln(a))/(a-1) + ln(1-1/a) suffices. Floats only choose a; its value is
+        computed in fractions and rounded up. No epsilon below 0 is claimed.
+    Needs: log_bounds.
+    Checked by: test_conversion_is_tight_and_never_below_the_truth
+    """
+    if not rho:
+        return _ZERO
+    order = _best_order(lambda a: float(rho) * a + _order_cost(a, math.log(delta)))
+    return max(_ZERO, round_up(order * rho + _order_cost_up(order, delta)))
+
+
+@lru_cache(maxsize=4096)
+def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest rho, rounded down, that implies (epsilon, delta)-DP.
+
+    Claim: zcdp_rho(epsilon, delta)-zCDP implies (epsilon, delta)-DP.
+    Proof: solve the bound of zcdp_epsilon for rho at one order a, chosen by floats, and round down.
+    Needs: log_bounds.
+    Checked by: test_conversion_is_tight_and_never_below_the_truth
+    """
+    order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, math.log(delta))) / a)
+    rho = (epsilon - _order_cost_up(order, delta)) / order
+    if rho <= 0:
+        raise ValueError(f"delta: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
+    return round_down(rho, 30)
+
+
+def _order_cost(order: float, log_delta: float) -> float:
+    return (-log_delta - math.log(order)) / (order - 1) + math.log1p(-1 / order)
+
+
+def _order_cost_up(order: Fraction, delta: Fraction) -> Fraction:
+    # delta·a may be above 1: then the logarithm is negative, and rounding it up is still rounding up.
+    return log_up(1 / (delta * order)) / (order - 1) - log_down(order / (order - 1))
+
+
+def _best_order(cost: Callable[[float], float]) -> Fraction:
+    """Return the order a > 1 that makes cost(a) least: golden sections on ln(a-1)."""
+    low, high = -16.0, 36.0
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-7:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if cost(1 + math.exp(left)) < cost(1 + math.exp(right)):
+            high = right
+        else:
+            low = left
+    return 1 + Fraction(math.exp((low + high) / 2))
