@@ -1,12 +1,12 @@
 """What can go wrong, as a tree.
 
-    Exception
-    ├── ValueError, TypeError     a wrong argument: the message begins with the argument's name
-    └── DiscreetError
-        ├── Refused               not answered and not charged; safe to show to an analyst
-        ├── Failed                charged and not answered; always the same text
-        ├── PolicyError           the owner's policy is wrong (a ValueError too)
-        └── LedgerError           the ledger cannot be trusted or written: stop serving
+Exception
+├── ValueError, TypeError     a wrong argument: the message begins with the argument's name
+└── DiscreetError
+    ├── Refused               not answered and not charged; safe to show to an analyst
+    ├── Failed                charged and not answered; always the same text
+    ├── PolicyError           the owner's policy is wrong (a ValueError too)
+    └── LedgerError           the ledger cannot be trusted or written: stop serving
 """
 
 

@@ -186,3 +186,14 @@ def round_down(x: Fraction, digits: int = 12) -> Fraction:
     """Return x >= 0 rounded down to so many decimal places."""
     unit = 10**digits
     return Fraction(math.floor(x * unit), unit)
+
+
+def power_down(x: int, exponent: int, bits: int) -> int:
+    """Return (x/2^bits)^exponent·2^bits for 0 <= x <= 2^bits, rounded down."""
+    result = 1 << bits
+    while exponent:
+        if exponent & 1:
+            result = result * x >> bits
+        x = x * x >> bits
+        exponent >>= 1
+    return result

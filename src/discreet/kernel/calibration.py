@@ -1,0 +1,136 @@
+"""How much Gaussian noise: the least scale for a rho, or for an epsilon and a delta. Never the textbook's formula."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from discreet.kernel.exact import Number, exp_up, positive, round_up, share, sqrt_up
+from discreet.kernel.loss import zcdp_rho
+from discreet.kernel.mechanism import Gaussian, Sensitivity
+from discreet.kernel.normal import gaussian_tail_bounds, normal_tail_bounds
+
+_SUMMED_BELOW = 60  # sigma up to which the discrete law itself is added up
+_SMOOTHING = [Fraction(n, 10) for n in range(6, 21)]
+
+
+def gaussian_for(
+    sensitivity: Sensitivity,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    *,
+    rho: Number | None = None,
+) -> Gaussian:
+    """Return the Gaussian mechanism with the least noise for a rho, or for an epsilon and a delta.
+
+    Claim: one release costs at most rho, or is (epsilon, delta)-DP.
+    Proof: rho: Gaussian.loss, with sigma = sqrt(l2²/(2·rho)) rounded up. (epsilon, delta): the least of three scales
+        that each suffice: _summed, _smoothed, and the one whose rho converts to (epsilon, delta).
+    Needs: Gaussian.loss, _summed, _smoothed, zcdp_rho.
+    Checked by: test_calibration_spends_what_was_asked, test_calibrated_gaussian_is_private_and_near_the_analytic_one
+
+    >>> gaussian_for(Sensitivity(groups=1, size=1), rho="1/200").scale
+    Fraction(10, 1)
+    """
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise ValueError("rho: give either rho, or epsilon and delta")
+        return Gaussian(_scale_for_rho(sensitivity, positive(rho, "rho")))
+    if epsilon is None or delta is None:
+        raise ValueError("delta: give epsilon and delta together, or rho=")
+    e, d = positive(epsilon, "epsilon"), share(delta, "delta")
+    scales = [_scale_for_rho(sensitivity, zcdp_rho(e, d)), *_smoothed(sensitivity, e, d)]
+    if sensitivity.l1 == 1:
+        scales += _summed(e, d, min(scales))
+    return Gaussian(min(scales))
+
+
+def _scale_for_rho(sensitivity: Sensitivity, rho: Fraction) -> Fraction:
+    return sqrt_up(sensitivity.l2_squared / (2 * rho))
+
+
+def _summed(epsilon: Fraction, delta: Fraction, enough: Fraction) -> list[Fraction]:
+    """Return the least scale for one count that moves by one, from the discrete law itself.
+
+    Claim: X + Z is (epsilon, delta)-DP for neighbours that differ by one.
+    Proof: Canonne, Kamath and Steinke 2020, Theorem 7: the least delta is P[Z > t - 1/2] - e^epsilon·P[Z > t + 1/2]
+        with t = epsilon·sigma²; the first is bounded from above, the second from below.
+    Needs: gaussian_tail_bounds, exp_up.
+    Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
+    """
+    if enough > _SUMMED_BELOW:
+        return []
+    bits = 128 + delta.denominator.bit_length()
+
+    def private(sigma: Fraction) -> bool:
+        first = math.floor(epsilon * sigma * sigma - Fraction(1, 2)) + 1
+        high = gaussian_tail_bounds(sigma, first, bits)[1]
+        low = gaussian_tail_bounds(sigma, first + 1, bits)[0]
+        return high - _exp_down(epsilon) * low <= delta * (1 << bits)
+
+    return [_least(private, enough / 2, enough)]
+
+
+def _smoothed(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
+    """Return scales for vectors, from the analytic calibration of continuous noise and a little more.
+
+    Claim: the discrete Gaussian of these scales is (epsilon, delta)-DP for this sensitivity.
+    Proof: add continuous noise N(0, s1²) to each total, then round y at random to an integer z with probability
+        proportional to exp(-(z-y)²/(2·s²)). That is post-processing of the continuous mechanism, whose
+        least delta is known (Balle and Wang 2018, Theorem 8). By Poisson summation the rounding's normaliser is
+        s·sqrt(2·pi) up to a factor 1±h, h = 2·exp(-2·pi²·s²)·1.001 for s >= 0.6, so the result has, up to such a
+        factor in each coordinate, the probabilities of the discrete Gaussian with sigma² = s1² + s². At most
+        l1 coordinates differ between neighbours, for they move by whole steps; the others cancel. Hence
+        epsilon grows by at most l1·3·h and delta by a factor (1+h)^l1 <= 1/(1 - l1·h).
+    Needs: normal_tail_bounds, exp_up.
+    Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
+    """
+    scales = []
+    for s in _SMOOTHING:
+        h = exp_up(Fraction("-19.7392") * s * s) * Fraction("2.002")  # 2·pi² = 19.73920880…
+        slack = sensitivity.l1 * h
+        if slack < epsilon / 100 and slack < Fraction(1, 100):
+            first = _continuous(sensitivity, epsilon - 3 * slack, delta * (1 - slack))
+            scales.append(sqrt_up(first * first + s * s))
+    return scales
+
+
+def _continuous(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the least sigma, rounded up, of continuous noise that is (epsilon, delta)-DP."""
+    root = sqrt_up(Fraction(sensitivity.l2_squared))
+    e, d = float(epsilon), float(delta)
+
+    def near(ratio: float) -> float:  # what delta is for sigma = ratio·l2, in floats
+        a, b = (e * ratio - 0.5 / ratio) / math.sqrt(2), (e * ratio + 0.5 / ratio) / math.sqrt(2)
+        return (math.erfc(a) - math.exp(min(e, 700.0)) * math.erfc(b)) / 2
+
+    low, high = 1e-9, 1.0
+    while near(high) > d:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if near(middle) <= d else (middle, high)
+    bits = 128 + delta.denominator.bit_length()
+
+    def private(ratio: Fraction) -> bool:
+        first = normal_tail_bounds(epsilon * ratio - 1 / (2 * ratio), bits)[1]
+        second = normal_tail_bounds(epsilon * ratio + 1 / (2 * ratio), bits)[0]
+        return first - _exp_down(epsilon) * second <= delta * (1 << bits)
+
+    step = Fraction(1, 10**10)
+    ratio = round_up(Fraction(high), 14) * (1 + step)
+    while not private(ratio):  # the floats were wrong by more than a ten-thousandth of a millionth: go on until sure
+        step *= 2
+        ratio *= 1 + step
+    return root * ratio
+
+
+def _exp_down(x: Fraction) -> Fraction:
+    return 1 / exp_up(-x)
+
+
+def _least(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
+    """Return a number at which it holds, and just below which it does not, between low and high (where it holds)."""
+    while high - low > high / 10**6:
+        middle = round_up((low + high) / 2, 9)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

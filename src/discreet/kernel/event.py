@@ -1,0 +1,80 @@
+"""What was done, as data: an event can be read, and its cost computed anew, for ever."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from discreet.kernel.loss import Loss
+
+OWNER = "owner"
+
+
+class State(StrEnum):
+    """How far an event came: charged only, or charged and its answer stored."""
+
+    RESERVED = "reserved"
+    RELEASED = "released"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One charged question. The caller says what is done and by whom; the ledger fills in the other fields.
+
+    >>> Event(mechanism=canonical({"name": "laplace", "scale": "10"}), sensitivity="{}", question="count").by
+    'owner'
+    """
+
+    mechanism: str
+    sensitivity: str
+    question: str
+    by: str = OWNER
+    id: str = ""
+    time: str = ""
+    state: State | None = None
+    loss: Loss | None = None
+
+    def __post_init__(self) -> None:
+        bounded_text(self.by, "by", longest=200)
+        bounded_text(self.question, "question", longest=1_000_000)
+        for name in ("mechanism", "sensitivity"):
+            text = bounded_text(getattr(self, name), name, longest=1_000_000)
+            if not _is_canonical(text):
+                raise ValueError(f"{name} must be canonical JSON, such as canonical({{...}}), not {text[:40]!r}")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The proof that a question was paid for; with the stored answer when its key was used before."""
+
+    id: str
+    answer: bytes | None = None
+
+
+def canonical(data: Any) -> str:
+    """Write plain data as JSON in the one way that equal data share.
+
+    >>> canonical({"scale": "10", "name": "laplace"})
+    '{"name":"laplace","scale":"10"}'
+    """
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def bounded_text(value: Any, name: str, longest: int) -> str:
+    """Read a text that is not empty, not too long, and can be written to a file."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if not 0 < len(value) <= longest:
+        raise ValueError(f"{name} must have from 1 to {longest} characters, not {len(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be Unicode text without lone surrogates") from None
+    return value
+
+
+def _is_canonical(text: str) -> bool:
+    try:
+        return canonical(json.loads(text)) == text
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,205 @@
+"""The rows of a ledger: each carries the running totals and the hash of the one before."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import NamedTuple
+
+from discreet.kernel.errors import DiscreetError, LedgerError
+from discreet.kernel.event import Event, State, canonical
+from discreet.kernel.ledger.terms import Terms, check_price, loss_text, read_loss, read_terms, recorded
+from discreet.kernel.loss import NOTHING, Loss
+
+START = "0" * 64
+
+
+class Kind(StrEnum):
+    """What a row records."""
+
+    CREATE = "create"
+    CHARGE = "charge"
+    SETTLE = "settle"
+    BUDGET = "budget"
+    ACKNOWLEDGE = "acknowledge"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """Something that is about to be recorded."""
+
+    kind: Kind
+    by: str
+    body: str
+    loss: Loss = NOTHING
+    receipt: str | None = None
+    key: str | None = None
+
+
+class Row(NamedTuple):
+    """One row, as it is stored; the fields are the columns."""
+
+    seq: int
+    time: str
+    kind: str
+    by: str
+    key: str | None
+    receipt: str | None
+    body: str
+    loss: str
+    spent: str
+    spent_by: str
+    previous: str
+    hash: str = ""
+
+    def digest(self) -> str:
+        """Hash everything in the row but the hash itself."""
+        return sha256(canonical(self[:-1]).encode()).hexdigest()
+
+
+def row_after(last: Row | None, spent_by: Loss, act: Act) -> Row:
+    """Make the row that records an act after the last one; `spent_by` is what its author spent before.
+
+    Claim: the row's totals are those before it and the act's loss; no total falls.
+    Proof: a loss is never negative, and recorded() never rounds down.
+    Needs: recorded, Loss.__add__; that `last` and `spent_by` were read in the same transaction.
+    Checked by: test_the_ledger_agrees_with_a_simple_model, test_refunds_are_stopped_by_triggers
+    """
+    spent = read_loss(last.spent) if last else NOTHING
+    row = Row(
+        seq=last.seq + 1 if last else 1,
+        time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        kind=act.kind.value,
+        by=act.by,
+        key=act.key,
+        receipt=act.receipt,
+        body=act.body,
+        loss=loss_text(act.loss),
+        spent=loss_text(recorded(spent + act.loss)),
+        spent_by=loss_text(recorded(spent_by + act.loss)),
+        previous=last.hash if last else START,
+    )
+    return row._replace(hash=row.digest())
+
+
+def event_text(event: Event) -> str:
+    """Write what the caller said about an event."""
+    return canonical(
+        {"mechanism": event.mechanism, "question": event.question, "sensitivity": event.sensitivity}
+    )
+
+
+def event_of(row: Row) -> Event:
+    """Read the event that a charge recorded."""
+    said = json.loads(row.body)
+    return Event(
+        **said, by=row.by, id=row.receipt or "", time=row.time, state=State.RESERVED, loss=read_loss(row.loss)
+    )
+
+
+@dataclass
+class _Replay:
+    """What the rows read so far amount to."""
+
+    last: Row | None = None
+    terms: Terms | None = None
+    spent: Loss = NOTHING
+    spent_by: dict[str, Loss] = field(default_factory=dict)
+    charged: dict[str, str] = field(default_factory=dict)
+    settled: dict[str, tuple[int, str]] = field(default_factory=dict)
+    keys: set[tuple[str, str]] = field(default_factory=set)
+
+
+def check_rows(rows: Iterable[Row]) -> dict[str, tuple[int, str]]:
+    """Recompute a whole chain; return the row and the answer's hash of every receipt that was settled.
+
+    Claim: if nothing is raised, the rows are what row_after wrote, in order, none missing before the last;
+        the totals are the sums of the losses, every charge fitted in the terms then in force, no key and no
+        receipt was charged twice, and no answer was stored without a charge or twice.
+    Proof: row by row, each of these is checked against what the rows before it amount to; a changed row has
+        another hash than the next row names (SHA-256 has no known collisions).
+    Needs: check_price, recorded; the last row itself is vouched for by the head only.
+    Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found
+    """
+    replay = _Replay()
+    for row in rows:
+        try:
+            problem = _step(replay, row)
+        except (DiscreetError, ValueError, TypeError, KeyError, AttributeError) as error:
+            problem = f"cannot be read ({error})"
+        if problem:
+            raise LedgerError(f"row {row.seq} {problem}")
+    if replay.last is None:
+        raise LedgerError("there is no row 1: the ledger was not completely created")
+    return replay.settled
+
+
+def _step(replay: _Replay, row: Row) -> str | None:
+    """Check one row against those before it, then count it in; say what is wrong, if anything is."""
+    problem = _link(replay.last, row)
+    if problem:
+        return problem
+    loss = read_loss(row.loss)
+    problem = _STEPS[Kind(row.kind)](replay, row, loss)
+    if problem:
+        return problem
+    replay.spent = recorded(replay.spent + loss)
+    replay.spent_by[row.by] = recorded(replay.spent_by.get(row.by, NOTHING) + loss)
+    if row.spent != loss_text(replay.spent) or row.spent_by != loss_text(replay.spent_by[row.by]):
+        return "has a wrong total"
+    replay.last = row
+    return None
+
+
+def _link(last: Row | None, row: Row) -> str | None:
+    if row.seq != (last.seq + 1 if last else 1):
+        return "does not follow: rows before it are missing"
+    if row.previous != (last.hash if last else START):
+        return "does not continue the row before it"
+    if row.hash != row.digest():
+        return "was changed: its hash does not fit"
+    if (row.kind == Kind.CREATE) != (last is None):
+        return "is out of place: a ledger is created once, by its first row"
+    return None
+
+
+def _step_terms(replay: _Replay, row: Row, loss: Loss) -> str | None:
+    replay.terms = read_terms(row.body)
+    return None if loss == NOTHING else "charges for an owner's act"
+
+
+def _step_charge(replay: _Replay, row: Row, loss: Loss) -> str | None:
+    if not row.receipt or row.receipt in replay.charged:
+        return "charges a receipt twice"
+    if row.key is not None and (row.by, row.key) in replay.keys:
+        return "charges a key twice"
+    assert replay.terms is not None  # the first row created the ledger
+    check_price(replay.terms, row.by, loss, replay.spent, replay.spent_by.get(row.by, NOTHING))
+    replay.charged[row.receipt] = row.by
+    if row.key is not None:
+        replay.keys.add((row.by, row.key))
+    return None
+
+
+def _step_settle(replay: _Replay, row: Row, loss: Loss) -> str | None:
+    if row.receipt is None or replay.charged.get(row.receipt) != row.by or loss != NOTHING:
+        return "settles what was not charged"
+    if row.receipt in replay.settled:
+        return "settles a receipt twice"
+    replay.settled[row.receipt] = row.seq, json.loads(row.body)["sha256"]
+    return None
+
+
+def _step_acknowledge(_replay: _Replay, _row: Row, _loss: Loss) -> str | None:
+    return None  # it may charge anything: what was lost was spent already
+
+
+_STEPS = {
+    Kind.CREATE: _step_terms,
+    Kind.BUDGET: _step_terms,
+    Kind.CHARGE: _step_charge,
+    Kind.SETTLE: _step_settle,
+    Kind.ACKNOWLEDGE: _step_acknowledge,
+}

@@ -1,0 +1,47 @@
+"""What every ledger can do, whatever it is kept in."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from discreet.kernel.event import Event, Receipt
+from discreet.kernel.loss import Budget, Loss
+
+
+class Ledger(Protocol):
+    """A durable, append-only account of what has been learned from one data set."""
+
+    @property
+    def name(self) -> str:
+        """The data set that the ledger belongs to."""
+
+    @property
+    def budget(self) -> Budget:
+        """How much may be lost in all."""
+
+    @property
+    def analysts(self) -> Mapping[str, Budget] | None:
+        """The limits of the listed analysts; None if any name may ask."""
+
+    def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
+        """Pay before any data is read; Refused if it does not fit."""
+
+    def settle(self, receipt: Receipt, answer: bytes) -> None:
+        """Store the answer durably, before its first byte is sent."""
+
+    def spent(self, by: str | None = None) -> Loss:
+        """Return what was lost in all, or by one analyst's questions."""
+
+    def events(self) -> list[Event]:
+        """Return everything that was charged, oldest first."""
+
+    def verify(self) -> None:
+        """Recompute everything; LedgerError names the first bad row."""
+
+    def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None) -> None:
+        """Change the limits: an owner's act, on record."""
+
+    def acknowledge(self) -> None:
+        """Let a ledger that was rolled back serve again: an owner's act, on record."""
+
+    def close(self) -> None:
+        """Let go of the ledger."""

@@ -1,0 +1,139 @@
+"""Where a ledger lives: a file with its lock and its head beside it, or the memory of one process."""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from discreet.kernel.errors import LedgerError
+from discreet.kernel.ledger.head import Head, read_head, sync_folder, write_head
+
+
+class Place(Protocol):
+    """What the ledger asks of the place where it lives."""
+
+    def connect(self) -> sqlite3.Connection:
+        """Open a connection that commits durably."""
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other process out."""
+
+    def head(self) -> Head | None:
+        """Return the head that was kept last."""
+
+    def keep_head(self, head: Head) -> None:
+        """Replace the head, durably."""
+
+
+class File:
+    """A ledger's file; `<file>.lock` and `<file>.head` lie beside it, all readable by the owner only."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path).absolute()
+        self._lock, self._head = (self._path.with_name(self._path.name + end) for end in (".lock", ".head"))
+        self._identity: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def create(self) -> None:
+        """Make an empty file where there was none, nor any trace of an earlier ledger."""
+        if self._head.exists() and not self._path.exists():
+            raise LedgerError("a ledger was here, its head file remains. Restore the ledger from a backup.")
+        try:
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            sync_folder(self._path.parent)
+        except FileExistsError:
+            raise LedgerError("the file exists. Open it with open_ledger, or choose another path.") from None
+
+    def connect(self) -> sqlite3.Connection:
+        """Open the file, which must be there: a missing ledger is never taken for an empty one."""
+        if not self._path.is_file():
+            raise LedgerError(
+                "there is no ledger here. Correct the path, restore the file from a backup, "
+                "or make a new ledger with create_ledger."
+            )
+        connection = sqlite3.connect(
+            f"{self._path.as_uri()}?mode=rw",
+            uri=True,
+            timeout=10,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            self._identity = self._found()
+            _make_durable(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Queue for the lock file: SQLite's own waiting starves, the kernel's does not."""
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                if self._identity not in (None, self._found()):
+                    raise LedgerError("the file was exchanged while it was open. Open the ledger again.")
+                yield
+            finally:
+                # Closing would not do: a child that was forked meanwhile has the descriptor open too.
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            os.close(descriptor)
+
+    def head(self) -> Head | None:
+        """Read the head file."""
+        return read_head(self._head)
+
+    def keep_head(self, head: Head) -> None:
+        """Write the head file."""
+        write_head(self._head, head)
+
+    def _found(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_dev, found.st_ino
+
+
+def _make_durable(connection: sqlite3.Connection) -> None:
+    wanted = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1}  # 2 is FULL: sync at every commit
+    for setting, value in wanted.items():
+        connection.execute(f"PRAGMA {setting} = {value}")
+        if connection.execute(f"PRAGMA {setting}").fetchone()[0] != value:
+            raise LedgerError(f"SQLite does not accept {setting} = {value} here. Move the ledger elsewhere.")
+
+
+class Memory:
+    """A ledger that ends with its process."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._head: Head | None = None
+
+    def __str__(self) -> str:
+        return "the ledger in memory"
+
+    def connect(self) -> sqlite3.Connection:
+        """Open an empty database in memory, once: a forked child's copy would be spent a second time."""
+        if os.getpid() != self._process:
+            raise LedgerError("it belongs to the process that made it. Use a file to share it with others.")
+        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Do nothing: no other process can reach it."""
+        yield
+
+    def head(self) -> Head | None:
+        """Return the head."""
+        return self._head
+
+    def keep_head(self, head: Head) -> None:
+        """Remember the head."""
+        self._head = head

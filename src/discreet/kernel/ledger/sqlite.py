@@ -1,0 +1,368 @@
+"""The ledger in SQLite: charge, settle, and what keeps them true across threads, processes and crashes."""
+
+import ctypes
+import os
+import secrets
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from typing import Self, TypeVar
+
+from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
+from discreet.kernel.event import OWNER, Event, Receipt, State, bounded_text, canonical
+from discreet.kernel.ledger.chain import Act, Kind, Row, check_rows, event_of, event_text
+from discreet.kernel.ledger.head import Head, check_head
+from discreet.kernel.ledger.place import File, Memory, Place
+from discreet.kernel.ledger.table import Table
+from discreet.kernel.ledger.terms import (
+    Terms,
+    check_name,
+    check_price,
+    read_loss,
+    recorded,
+    shortfall,
+    terms_text,
+)
+from discreet.kernel.loss import NOTHING, Budget, Loss
+
+_T = TypeVar("_T")
+
+LONGEST_KEY = 200
+LONGEST_ANSWER = 64 * 1024 * 1024
+_LOST = event_text(
+    Event(mechanism=canonical({"name": "lost"}), sensitivity="{}", question="lost in a rollback")
+)
+
+
+class SQLiteLedger:
+    """A ledger that is open. Made by create_ledger, open_ledger or memory_ledger."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._threads = threading.Lock()
+        self._table: Table | None = None
+        self._stopped: str | None = None
+        _OPEN.add(self)
+
+    def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
+        """Pay for a question before any data is read, or return what the same key paid for before.
+
+        Claim: when it returns a receipt without an answer, the charge is durable, and what was spent, this
+            included, is within the budget; when it raises Refused, nothing has changed. One key of one
+            analyst is charged at most once. Nothing gives a charge back.
+        Proof: looking up the key, reading the totals, checking and appending are one transaction, alone among
+            all threads and processes; COMMIT returns after the row is on the disk (WAL, synchronous=FULL,
+            both read back when the file is opened). A refusal is raised before anything is written. No
+            statement of this package updates or deletes, and triggers stop those of others.
+        Needs: check_price, row_after, check_head; SQLite's atomic commit; a disk that keeps what it synced.
+        Checked by: test_concurrent_processes_end_exactly_at_the_limit,
+            test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
+            test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model
+        """
+        price, key = recorded(_typed(Loss, loss, "loss")), _checked_key(key)
+        by = _typed(Event, event, "event").by
+        with self._writing() as (table, last):
+            terms = table.terms()
+            check_name(terms, by)
+            earlier = table.charge_with_key(by, key) if key else None
+            if earlier:
+                return _replayed(table, earlier, event)
+            check_price(terms, by, price, read_loss(last.spent), table.spent_by(by))
+            receipt = Receipt(secrets.token_hex(12))
+            body = event_text(event)
+            table.append(
+                last, Act(kind=Kind.CHARGE, by=by, key=key, receipt=receipt.id, loss=price, body=body)
+            )
+        return receipt
+
+    def settle(self, receipt: Receipt, answer: bytes) -> None:
+        """Store the answer of a charge, once, before its first byte is sent.
+
+        Claim: when it returns, the answer is durable, its hash is in the chain, and its key returns these
+            bytes ever after; there is no answer without a charge, and no second answer to one.
+        Proof: one transaction, alone, finds the charge, finds no settlement, and writes both the answer and
+            the row with its hash; COMMIT returns after they are on the disk.
+        Needs: row_after, check_head; SQLite's atomic commit; a disk that keeps what it synced.
+        Checked by: test_the_same_key_returns_the_same_bytes,
+            test_settling_twice_or_an_unknown_receipt_is_an_error,
+            test_killed_workers_lose_nothing_that_was_seen
+        """
+        paid = _typed(Receipt, receipt, "receipt").id
+        if len(_typed(bytes, answer, "answer")) > LONGEST_ANSWER:
+            raise ValueError(f"answer must have at most {LONGEST_ANSWER} bytes, not {len(answer)}")
+        with self._writing() as (table, last):
+            charge = table.about(Kind.CHARGE, paid)
+            if charge is None or table.about(Kind.SETTLE, paid):
+                raise LedgerError(
+                    f"receipt {paid!r} was {'settled before' if charge else 'never charged here'}"
+                )
+            table.add_answer(paid, answer)
+            body = canonical({"sha256": sha256(answer).hexdigest()})
+            table.append(last, Act(kind=Kind.SETTLE, by=charge.by, receipt=paid, body=body))
+
+    def spent(self, by: str | None = None) -> Loss:
+        """Return what was lost in all, or by one analyst's questions: read from one row, not added up."""
+        with self._reading() as table:
+            return read_loss(table.last().spent) if by is None else table.spent_by(by)
+
+    def events(self) -> list[Event]:
+        """Return everything that was charged, oldest first."""
+        events: dict[str, Event] = {}
+        with self._reading() as table:
+            for row in table.rows():
+                if row.receipt and row.kind == Kind.SETTLE:
+                    events[row.receipt] = replace(events[row.receipt], state=State.RELEASED)
+                elif row.receipt:
+                    events[row.receipt] = event_of(row)
+        return list(events.values())
+
+    def verify(self) -> None:
+        """Recompute every hash, total, state and answer, and compare the end with the head.
+
+        Claim: if nothing is raised, the ledger is whole: everything that was charged and stored is there,
+            unchanged, up to the head at least, and never exceeded the terms then in force.
+        Proof: check_rows for the rows, check_head for their end; each answer has the hash that its row names.
+        Needs: check_rows, check_head.
+        Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
+            test_a_deleted_tail_is_found, test_dropped_triggers_are_found
+        """
+        with self._reading() as table:
+            head = self._place.head()  # before the first read of the rows, which may only be newer
+            settled = check_rows(table.rows())
+            for receipt, answer in table.answers():
+                seq, digest = settled.pop(receipt, (0, ""))
+                if sha256(answer).hexdigest() != digest:
+                    raise LedgerError(
+                        f"row {seq}: its answer was changed" if seq else "an answer has no charge"
+                    )
+            for seq, _ in settled.values():
+                raise LedgerError(f"row {seq}: its answer is missing")
+            self._check_head(table, head)
+            table.check_file()
+
+    @property
+    def name(self) -> str:
+        """The data set that the ledger belongs to."""
+        return self._terms().name
+
+    @property
+    def budget(self) -> Budget:
+        """How much may be lost in all."""
+        return self._terms().budget
+
+    @property
+    def analysts(self) -> Mapping[str, Budget] | None:
+        """The limits of the listed analysts; None if any name may ask."""
+        return self._terms().analysts
+
+    def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None) -> None:
+        """Change the limits: an owner's act, on record. What is spent stays spent."""
+        with self._writing() as (table, last):
+            terms = Terms(table.terms().name, budget, analysts)
+            table.append(last, Act(kind=Kind.BUDGET, by=OWNER, body=terms_text(terms)))
+
+    def acknowledge(self) -> None:
+        """Let a ledger that was rolled back, or lost its head, serve again: an owner's act, on record.
+
+        Claim: afterwards what is spent is not below what the head says was spent before the rollback.
+        Proof: the difference is charged to the owner in the same row. A ledger that is long enough to have
+            the head's row, and has another one there, is refused.
+        Needs: check_head, shortfall; a missing head says nothing, so what was lost with it is not known.
+        Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
+        """
+        with self._transaction() as table:
+            last, head = table.last(), self._place.head()
+            if head and head.seq <= last.seq:
+                self._check_head(table, head)
+            lost = shortfall(read_loss(last.spent), read_loss(head.spent)) if head else NOTHING
+            receipt = None if lost == NOTHING else secrets.token_hex(12)
+            table.append(last, Act(kind=Kind.ACKNOWLEDGE, by=OWNER, body=_LOST, loss=lost, receipt=receipt))
+
+    def close(self) -> None:
+        """Let go of the file; a closed ledger stays closed."""
+        with self._threads:
+            self._stopped = "the ledger is closed"
+            if self._table:
+                self._table.connection.close()
+                self._table = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _terms(self) -> Terms:
+        with self._reading() as table:
+            return table.terms()
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Table, Row]]:
+        """Run a transaction on a ledger that was not rolled back; give its last row."""
+        with self._transaction() as table:
+            self._check_head(table, self._place.head())
+            yield table, table.last()
+
+    def _check_head(self, table: Table, head: Head | None) -> None:
+        named = table.at(head.seq) if head else None
+        check_head(head, table.last(), named.hash if named else None)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Table]:
+        """Run one transaction, alone; move the head after the commit; after an I/O error, stop for good."""
+        with self._threads, _named(self._place):
+            try:
+                with self._place.alone():
+                    table = self._connected()
+                    with _begun(table, "IMMEDIATE"):
+                        yield table
+                        table.connection.execute("COMMIT")
+                    row = table.appended
+                    if row:
+                        self._place.keep_head(Head(row.seq, row.hash, row.spent))
+            except (sqlite3.Error, OSError) as cause:
+                self._stopped = (
+                    f"an earlier write failed ({cause}). Repair the cause, then open the ledger again"
+                )
+                raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[Table]:
+        """Read one state of the ledger, whatever others write meanwhile."""
+        with self._threads, _named(self._place), _begun(self._connected(), "DEFERRED") as table:
+            yield table
+
+    def _connected(self) -> Table:
+        if self._stopped:
+            raise LedgerError(self._stopped)
+        if self._table is None:
+            self._table = Table(self._place.connect())
+        return self._table
+
+    def _leave_to_parent(self) -> None:
+        """Forget, in a forked child, the parent's connection: it must be neither used nor closed there."""
+        if self._table:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._table.connection))  # even exit would close it
+        self._table = None
+        self._threads = threading.Lock()
+
+
+def create_ledger(
+    path: str | os.PathLike[str], *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None
+) -> SQLiteLedger:
+    """Make a new ledger for the data set `name`, at a path where none was before."""
+    terms = Terms(name, budget, analysts)
+    place = File(path)
+    with _named(place):
+        place.create()
+    return _created(place, terms)
+
+
+def memory_ledger(*, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None) -> SQLiteLedger:
+    """Make a ledger that ends with its process: for trying things out.
+
+    >>> ledger = memory_ledger(name="demo", budget=Budget(1))
+    >>> receipt = ledger.charge(Loss("1/4"), Event(mechanism="{}", sensitivity="{}", question="count"))
+    >>> ledger.settle(receipt, b"42")
+    >>> ledger.spent()
+    Loss(epsilon=1/4, rho=1/32)
+    >>> ledger.close()
+    """
+    return _created(Memory(), Terms(name, budget, analysts))
+
+
+def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
+    """Open the ledger of the data set `name`, which must exist."""
+    ledger = SQLiteLedger(File(path))
+    try:
+        with ledger._reading() as table:  # noqa: SLF001 - the constructor's other half
+            table.check_format()
+            found = table.terms().name
+    except BaseException:
+        ledger.close()
+        raise
+    if found != name:
+        ledger.close()
+        raise PolicyError(
+            f"name: the ledger {path} belongs to {found!r}, not {name!r}. Correct one of the two."
+        )
+    return ledger
+
+
+def _created(place: Place, terms: Terms) -> SQLiteLedger:
+    ledger = SQLiteLedger(place)
+    try:
+        with ledger._transaction() as table:  # noqa: SLF001 - the constructor's other half
+            table.create()
+            table.append(None, Act(kind=Kind.CREATE, by=OWNER, body=terms_text(terms)))
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _replayed(table: Table, charge: Row, event: Event) -> Receipt:
+    """Return the answer that a key has paid for; what has none is never executed again."""
+    if event_of(charge).question != event.question:
+        raise Refused("key: it was used for another question before. Use another key.")
+    receipt = charge.receipt or ""
+    settled = table.about(Kind.SETTLE, receipt)
+    if settled is None:
+        raise Failed(
+            "key: it was charged before and its outcome is unknown. Use another key, which is a new charge."
+        )
+    answer = table.answer(receipt)
+    if answer is None or canonical({"sha256": sha256(answer).hexdigest()}) != settled.body:
+        raise LedgerError(f"row {settled.seq}: its answer is missing or was changed")
+    return Receipt(receipt, answer)
+
+
+def _checked_key(key: str | None) -> str | None:
+    return None if key is None else bounded_text(key, "key", longest=LONGEST_KEY)
+
+
+def _typed(kind: type[_T], value: _T, name: str) -> _T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+@contextmanager
+def _named(place: Place) -> Iterator[None]:
+    """Turn what goes wrong into a LedgerError that names the place."""
+    try:
+        yield
+    except LedgerError as error:
+        raise LedgerError(f"{place}: {error}") from error.__cause__
+    except (sqlite3.Error, OSError) as cause:
+        raise LedgerError(
+            f"{place}: the ledger cannot be read or written ({cause}). "
+            "Check that the file is whole, the disk has space and the folder can be written to."
+        ) from cause
+
+
+@contextmanager
+def _begun(table: Table, how: str) -> Iterator[Table]:
+    """Begin a transaction, and undo whatever was not committed."""
+    table.appended = None
+    table.connection.execute(f"BEGIN {how}")
+    try:
+        yield table
+    finally:
+        if table.connection.in_transaction:
+            table.connection.execute("ROLLBACK")
+
+
+_OPEN: weakref.WeakSet[SQLiteLedger] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for ledger in list(_OPEN):
+        ledger._leave_to_parent()  # noqa: SLF001 - the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,147 @@
+"""The ledger's two tables in SQLite, and the questions that are put to them."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from discreet.kernel.errors import LedgerError
+from discreet.kernel.ledger.chain import Act, Kind, Row, row_after
+from discreet.kernel.ledger.terms import Terms, at_least, read_loss, read_terms
+from discreet.kernel.loss import NOTHING, Loss
+
+FORMAT = 1
+_COLUMNS = ", ".join(f'"{column}"' for column in Row._fields)
+_PLACES = ", ".join("?" for _ in Row._fields)
+
+# No UNIQUE constraint: INSERT OR REPLACE would delete the row in its way without firing the DELETE trigger.
+# not_below is a function of this module: no other program can append.
+_SCHEMA = (
+    """CREATE TABLE rows (
+        seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, "by" TEXT NOT NULL, key TEXT,
+        receipt TEXT, body TEXT NOT NULL, loss TEXT NOT NULL, spent TEXT NOT NULL, spent_by TEXT NOT NULL,
+        previous TEXT NOT NULL, hash TEXT NOT NULL) STRICT""",
+    "CREATE TABLE answers (receipt TEXT NOT NULL, answer BLOB NOT NULL) STRICT",
+    'CREATE INDEX rows_by ON rows ("by", seq)',
+    'CREATE INDEX rows_key ON rows ("by", key) WHERE key IS NOT NULL',
+    "CREATE INDEX rows_receipt ON rows (receipt, kind) WHERE receipt IS NOT NULL",
+    "CREATE INDEX rows_terms ON rows (seq) WHERE kind IN ('create', 'budget')",
+    "CREATE INDEX answers_receipt ON answers (receipt)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
+        " BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+        for table in ("rows", "answers")
+        for verb in ("UPDATE", "DELETE")
+    ),
+    """CREATE TRIGGER rows_follow BEFORE INSERT ON rows
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM rows)
+        OR NEW.previous IS NOT coalesce((SELECT hash FROM rows ORDER BY seq DESC LIMIT 1), NEW.previous)
+        BEGIN SELECT RAISE(ABORT, 'a row must follow the last one'); END""",
+    """CREATE TRIGGER rows_grow BEFORE INSERT ON rows
+        WHEN NOT not_below(NEW.spent, (SELECT spent FROM rows ORDER BY seq DESC LIMIT 1))
+        BEGIN SELECT RAISE(ABORT, 'what is spent never falls'); END""",
+    """CREATE TRIGGER rows_once BEFORE INSERT ON rows
+        WHEN EXISTS (SELECT 1 FROM rows WHERE receipt = NEW.receipt AND kind = NEW.kind)
+        OR EXISTS (SELECT 1 FROM rows WHERE "by" = NEW."by" AND key = NEW.key)
+        BEGIN SELECT RAISE(ABORT, 'a receipt or key is used once'); END""",
+    """CREATE TRIGGER answers_once BEFORE INSERT ON answers
+        WHEN EXISTS (SELECT 1 FROM answers WHERE receipt = NEW.receipt)
+        BEGIN SELECT RAISE(ABORT, 'an answer is stored once'); END""",
+    f"PRAGMA user_version = {FORMAT}",
+)
+
+
+class Table:
+    """The rows behind one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.appended: Row | None = None  # the newest row of the running transaction
+        connection.create_function("not_below", 2, _not_below, deterministic=True)
+
+    def create(self) -> None:
+        """Make the tables, their indexes and triggers."""
+        for statement in _SCHEMA:
+            self.connection.execute(statement)
+
+    def last(self) -> Row:
+        """Return the last row."""
+        row = self._one("ORDER BY seq DESC LIMIT 1")
+        if row is None:
+            raise LedgerError("there are no rows: the ledger was not completely created")
+        return row
+
+    def at(self, seq: int) -> Row | None:
+        """Return a row by its number."""
+        return self._one("WHERE seq = ?", seq)
+
+    def spent_by(self, by: str) -> Loss:
+        """Return what one analyst has spent."""
+        row = self._one('WHERE "by" = ? ORDER BY seq DESC LIMIT 1', by)
+        return read_loss(row.spent_by) if row else NOTHING
+
+    def charge_with_key(self, by: str, key: str) -> Row | None:
+        """Return the charge that an analyst made with a key."""
+        return self._one('WHERE "by" = ? AND key = ?', by, key)
+
+    def about(self, kind: Kind, receipt: str) -> Row | None:
+        """Return the charge, or the settlement, of a receipt."""
+        return self._one("WHERE receipt = ? AND kind = ?", receipt, kind.value)
+
+    def terms(self) -> Terms:
+        """Return the terms in force."""
+        row = self._one("WHERE kind IN ('create', 'budget') ORDER BY seq DESC LIMIT 1")
+        if row is None:
+            raise LedgerError("there are no rows: the ledger was not completely created")
+        return read_terms(row.body)
+
+    def rows(self) -> Iterator[Row]:
+        """Return all rows in order."""
+        return (Row(*found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
+
+    def answers(self) -> Iterator[tuple[str, bytes]]:
+        """Return all answers with their receipts."""
+        return iter(self.connection.execute("SELECT receipt, answer FROM answers"))
+
+    def answer(self, receipt: str) -> bytes | None:
+        """Return the stored answer of a receipt."""
+        found = self.connection.execute("SELECT answer FROM answers WHERE receipt = ?", (receipt,)).fetchone()
+        return found and bytes(found[0])
+
+    def append(self, last: Row | None, act: Act) -> None:
+        """Write the row that records an act after the last one."""
+        row = row_after(last, self.spent_by(act.by), act)
+        self.connection.execute(f"INSERT INTO rows ({_COLUMNS}) VALUES ({_PLACES})", row)  # noqa: S608
+        self.appended = row
+
+    def add_answer(self, receipt: str, answer: bytes) -> None:
+        """Write an answer."""
+        self.connection.execute("INSERT INTO answers (receipt, answer) VALUES (?, ?)", (receipt, answer))
+
+    def check_format(self) -> None:
+        """Stop if this is another kind of database, or of another version."""
+        found = self.connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != FORMAT:
+            raise LedgerError(
+                f"this is not a ledger of format {FORMAT} (found {found}), or was not completely created"
+            )
+
+    def check_file(self) -> None:
+        """Stop if the database is damaged, or its tables and triggers are not those of this module."""
+        found = self.connection.execute("PRAGMA integrity_check").fetchone()[0]
+        if found != "ok":
+            raise LedgerError(f"the database is damaged ({found})")
+        written = {text for (text,) in self.connection.execute("SELECT sql FROM sqlite_master")}
+        if written != {text for text in _SCHEMA if text.startswith("CREATE")}:
+            raise LedgerError("the tables or triggers were changed")
+
+    def _one(self, rest: str, *values: str | int) -> Row | None:
+        found = self.connection.execute(f"SELECT {_COLUMNS} FROM rows {rest}", values).fetchone()  # noqa: S608
+        if found is None:
+            return None
+        row = Row(*found)
+        if row.hash != row.digest():
+            raise LedgerError(f"row {row.seq} was changed: its hash does not fit")
+        return row
+
+
+def _not_below(new: str, old: str | None) -> bool:
+    return old is None or at_least(read_loss(new), read_loss(old))

@@ -1,0 +1,174 @@
+"""What the owner allows: the budget of the data set and the limits of analysts, and when a price fits."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.event import OWNER, bounded_text, canonical
+from discreet.kernel.exact import round_up
+from discreet.kernel.loss import NOTHING, Budget, Loss
+
+_FINEST = 100  # decimal places of a recorded loss: sums of arbitrary fractions would grow without end
+_ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The data set's name, its budget, and the analysts who may ask (None: any name, under the total)."""
+
+    name: str
+    budget: Budget
+    analysts: Mapping[str, Budget] | None
+
+    def __post_init__(self) -> None:
+        bounded_text(self.name, "name", longest=200)
+        for who, limit in {"": self.budget, **(self.analysts or {})}.items():
+            if not isinstance(limit, Budget):
+                raise TypeError(
+                    f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}"
+                )
+        for who in self.analysts or {}:
+            bounded_text(who, "analysts: a name", longest=200)
+            if who == OWNER:
+                raise ValueError(f"analysts must not list {OWNER!r}: the owner has only the total")
+
+
+def recorded(loss: Loss) -> Loss:
+    """Return the loss as the ledger writes it: exact, or rounded up if its fractions are too long.
+
+    Claim: no bound of the result is below that of the loss.
+    Proof: each part is kept or rounded up; Loss may lower rho to epsilon²/2, which is a bound by itself.
+    Needs: round_up, Loss.
+    Checked by: test_long_fractions_are_rounded_up_and_stay_short
+    """
+    epsilon = None if loss.epsilon is None else _coarse(loss.epsilon)
+    return Loss(epsilon, _coarse(loss.rho), _coarse(loss.delta))
+
+
+def check_name(terms: Terms, by: str) -> None:
+    """Refuse a name that is not listed, if there is a list; the owner is always admitted."""
+    if terms.analysts is not None and by != OWNER and by not in terms.analysts:
+        raise Refused(
+            f"by: {by!r} may not ask about {terms.name!r}. The owner can list the name as an analyst."
+        )
+
+
+def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss) -> None:
+    """Refuse a price that does not fit in the total, or in the analyst's own limit.
+
+    Claim: if nothing is raised, the budget covers everything spent so far and this price.
+    Proof: covers() is asked for the recorded sum, which is not below the sum.
+    Needs: Budget.covers, recorded; that `spent` is the whole of what was spent.
+    Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
+    """
+    check_name(terms, by)
+    limits = [("in all", terms.budget, spent)]
+    if terms.analysts is not None and by != OWNER:
+        limits.append((f"for {by}", terms.analysts[by], spent_by))
+    if not all(budget.covers(recorded(before + price)) for _, budget, before in limits):
+        room = "; ".join(f"{whose} {_room(budget, before)}" for whose, budget, before in limits)
+        raise Refused(f"loss: the price does not fit in the budget. What still fits: {room}.")
+
+
+def left(budget: Budget, spent: Loss) -> Loss:
+    """Return the largest loss that still fits: an epsilon in a pure budget, else a rho and a delta.
+
+    >>> left(Budget(1), Loss("3/4"))
+    Loss(epsilon=1/4, rho=1/32)
+    """
+    if budget.rho is None:
+        return Loss(_pure_room(budget, spent))
+    return Loss(None, max(_ZERO, budget.rho - spent.rho), max(_ZERO, budget.discover - spent.delta))
+
+
+def terms_text(terms: Terms) -> str:
+    """Write terms as canonical JSON."""
+    analysts = terms.analysts
+    data = {
+        "name": terms.name,
+        "budget": _budget_data(terms.budget),
+        "analysts": None
+        if analysts is None
+        else {who: _budget_data(limit) for who, limit in analysts.items()},
+    }
+    return canonical(data)
+
+
+@lru_cache(maxsize=64)
+def read_terms(text: str) -> Terms:
+    """Read what terms_text wrote."""
+    data = json.loads(text)
+    analysts = data["analysts"]
+    return Terms(
+        data["name"],
+        _read_budget(data["budget"]),
+        None if analysts is None else {who: _read_budget(limit) for who, limit in analysts.items()},
+    )
+
+
+def loss_text(loss: Loss) -> str:
+    """Write a loss as three exact fractions: epsilon (or -), rho, delta.
+
+    >>> loss_text(Loss("1/100"))
+    '1/100 1/20000 0'
+    """
+    return f"{'-' if loss.epsilon is None else loss.epsilon} {loss.rho} {loss.delta}"
+
+
+def read_loss(text: str) -> Loss:
+    """Read what loss_text wrote."""
+    epsilon, rho, delta = text.split(" ")
+    return Loss(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
+
+
+def at_least(new: Loss, old: Loss) -> bool:
+    """Tell whether no part of the new loss is below the old; an unknown epsilon is above every other."""
+    if old.epsilon is None or new.epsilon is None:
+        fell = new.epsilon is not None
+    else:
+        fell = new.epsilon < old.epsilon
+    return not fell and new.rho >= old.rho and new.delta >= old.delta
+
+
+def shortfall(now: Loss, then: Loss) -> Loss:
+    """Return what brings `now` up to `then` when it is added."""
+    if at_least(now, then):
+        return NOTHING
+    known = now.epsilon is not None and then.epsilon is not None
+    epsilon = max(_ZERO, then.epsilon - now.epsilon) if known else None  # type: ignore[operator]
+    return Loss(epsilon, max(_ZERO, then.rho - now.rho), max(_ZERO, then.delta - now.delta))
+
+
+def _coarse(part: Fraction) -> Fraction:
+    return part if part.denominator <= 10**_FINEST else round_up(part, _FINEST)
+
+
+def _pure_room(budget: Budget, spent: Loss) -> Fraction:
+    pure = spent.epsilon is not None and not spent.delta
+    return max(_ZERO, budget.epsilon - spent.epsilon) if pure else _ZERO  # type: ignore[operator]
+
+
+def _room(budget: Budget, spent: Loss) -> str:
+    pure, rest = _pure_room(budget, spent), left(budget, spent)
+    if budget.rho is None:
+        return f"epsilon {pure}"
+    return f"rho {rest.rho} with delta {rest.delta}" + (
+        f", or epsilon {pure} without a delta" if pure else ""
+    )
+
+
+def _budget_data(budget: Budget) -> dict[str, str | None]:
+    share = budget.discover / budget.delta if budget.delta else _ZERO
+    rho = None if budget.rho is None else str(budget.rho)
+    return {"epsilon": str(budget.epsilon), "delta": str(budget.delta), "discover": str(share), "rho": rho}
+
+
+def _read_budget(data: Mapping[str, str]) -> Budget:
+    budget = Budget(Fraction(data["epsilon"]), Fraction(data["delta"]), discover=Fraction(data["discover"]))
+    if budget.rho is not None:
+        # The limit was fixed when the budget was made; the floats that chose it may differ on this machine.
+        object.__setattr__(budget, "rho", Fraction(data["rho"]))
+    return budget

@@ -1,0 +1,296 @@
+"""This noise, this sensitivity, this loss: the additive mechanisms. They are given a scale, never an epsilon."""
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, overload
+
+import numpy as np
+
+from discreet.kernel import noise
+from discreet.kernel.exact import Number, exp_bounds, positive, power_down, share, whole
+from discreet.kernel.loss import Loss
+from discreet.kernel.normal import gaussian_tail_bounds
+
+_INT64 = np.iinfo(np.int64)
+_EXTREME = 10**100  # beyond it a scale is surely a mistake, and floats that only filter would overflow
+_BITS = 160  # of the enclosures that margins are decided by
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far one unit can move a vector of integer totals: groups·size in l1, groups·size² in squared l2.
+
+    >>> Sensitivity(groups=5, size=20).l1, Sensitivity(groups=5, size=20).l2_squared
+    (100, 2000)
+    """
+
+    groups: int
+    size: int
+    norms: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", whole(self.groups, "groups", least=1))
+        object.__setattr__(self, "size", whole(self.size, "size", least=1))
+
+    @classmethod
+    def of_norms(cls, l1: int, l2_squared: int) -> "Sensitivity":
+        """Return the sensitivity of a vector that is not so many groups of one size.
+
+        >>> Sensitivity.of_norms(l1=7, l2_squared=3).l2_squared
+        3
+        """
+        l1, l2_squared = whole(l1, "l1", least=1), whole(l2_squared, "l2_squared", least=1)
+        # Integers: l2² >= l1 only if every coordinate moves by one; and never more than l1².
+        return cls(1, l1, norms=(l1, min(l2_squared, l1 * l1)))
+
+    @property
+    def l1(self) -> int:
+        """The sum of the absolute changes is at most this."""
+        return self.norms[0] if self.norms else self.groups * self.size
+
+    @property
+    def l2_squared(self) -> int:
+        """The sum of the squared changes is at most this."""
+        return self.norms[1] if self.norms else self.groups * self.size**2
+
+    def __str__(self) -> str:
+        """Return it as canonical JSON, the way the ledger keeps it."""
+        return canonical({"l1": str(self.l1), "l2_squared": str(self.l2_squared)})
+
+
+def canonical(data: dict[str, str]) -> str:
+    """Return plain data as the one JSON text that stands for it."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+class Additive(Protocol):
+    """What the additive mechanisms have in common."""
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise's scale, in steps."""
+
+    def loss(self, sensitivity: Sensitivity) -> Loss:
+        """Return what a release costs."""
+
+    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
+        """Enclose P[noise >= k]·2^bits."""
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Adds discrete Laplace noise: P[k] ∝ exp(-|k|/scale).
+
+    >>> count = Laplace(10).perturb(1000)
+    >>> Laplace(10).loss(Sensitivity(groups=1, size=1))
+    Loss(epsilon=1/10, rho=1/200)
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        object.__setattr__(self, "scale", _scale(scale))
+
+    def loss(self, sensitivity: Sensitivity) -> Loss:
+        """Return what a release costs.
+
+        Claim: epsilon = l1/scale, and it is attained.
+        Proof: P[x+Z = y]/P[x'+Z = y] = exp((|y-x'| - |y-x|)/scale) in each coordinate, whose product is at most
+            exp(|x-x'|_1/scale), with equality for y far enough on x's side.
+        Needs: perturb adds independent noise of this law.
+        Checked by: test_a_count_loses_exactly_epsilon, test_laplace_loss_is_the_worst_log_ratio
+        """
+        return Loss(sensitivity.l1 / self.scale)
+
+    @overload
+    def perturb(self, values: int) -> int: ...
+    @overload
+    def perturb(self, values: np.ndarray) -> np.ndarray: ...
+    def perturb(self, values: int | np.ndarray) -> int | np.ndarray:
+        """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
+
+        Claim: noise of the law of this class, independent for every value, is added, and is never cut.
+        Proof: Sampler.draw, and _added forms the sum before it is fitted to int64.
+        Needs: Sampler.draw.
+        Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
+            test_chi_square_accepts_the_law_and_rejects_its_neighbours
+        """
+        return _perturbed(values, noise.laplace(self.scale.numerator, self.scale.denominator))
+
+    def pmf(self, k: int) -> float:
+        """Return the probability of the noise k.
+
+        >>> round(Laplace(1).pmf(0), 4)
+        0.4621
+        """
+        b = float(self.scale)
+        return math.tanh(1 / (2 * b)) * math.exp(-abs(whole(k, "k", least=-(1 << 200))) / b)
+
+    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
+        """Enclose P[noise >= k]·2^bits, which is q^k/(1+q) for k >= 1 and q = exp(-1/scale).
+
+        Claim: low <= P[noise >= k]·2^bits <= high.
+        Proof: the geometric series; the quotient of the enclosures, rounded outwards.
+        Needs: exp_bounds.
+        Checked by: test_tails_of_the_laplace_noise_enclose_the_sum
+        """
+        if k <= 0:
+            low, high = self.tail_bounds(1 - k, bits)
+            return (1 << bits) - high, (1 << bits) - low
+        q_low, q_high = exp_bounds(1 / self.scale, bits)
+        low, high = exp_bounds(k / self.scale, bits)
+        one = 1 << bits
+        return (low << bits) // (one + q_high), -((-high << bits) // (one + q_low))
+
+    def margin(self, confidence: Number, count: int = 1) -> int:
+        """Return the least m for which all of `count` noises lie within ±m, with at least this probability.
+
+        >>> Laplace(1).margin(0.95, count=10_000)
+        12
+        """
+        return _margin(self, confidence, count)
+
+    def __str__(self) -> str:
+        return canonical({"name": "laplace", "scale": str(self.scale)})
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Adds discrete Gaussian noise: P[k] ∝ exp(-k²/(2·scale²)).
+
+    >>> count = Gaussian(10).perturb(1000)
+    >>> Gaussian(10).loss(Sensitivity(groups=1, size=1))
+    Loss(rho=1/200)
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        object.__setattr__(self, "scale", _scale(scale))
+
+    def loss(self, sensitivity: Sensitivity) -> Loss:
+        """Return what a release costs.
+
+        Claim: rho = l2²/(2·scale²), and it is attained.
+        Proof: Canonne, Kamath and Steinke 2020, Proposition 5 in each coordinate; rho adds over coordinates.
+        Needs: perturb adds independent noise of this law.
+        Checked by: test_gaussian_loss_bounds_every_renyi_divergence
+        """
+        return Loss(None, sensitivity.l2_squared / (2 * self.scale * self.scale))
+
+    @overload
+    def perturb(self, values: int) -> int: ...
+    @overload
+    def perturb(self, values: np.ndarray) -> np.ndarray: ...
+    def perturb(self, values: int | np.ndarray) -> int | np.ndarray:
+        """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
+
+        Claim: noise of the law of this class, independent for every value, is added, and is never cut.
+        Proof: Sampler.draw, and _added forms the sum before it is fitted to int64.
+        Needs: Sampler.draw.
+        Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
+            test_chi_square_accepts_the_law_and_rejects_its_neighbours
+        """
+        return _perturbed(values, noise.gaussian(self.scale.numerator, self.scale.denominator))
+
+    def pmf(self, k: int) -> float:
+        """Return the probability of the noise k.
+
+        >>> round(Gaussian(1).pmf(0), 4)
+        0.3989
+        """
+        sigma = float(self.scale)
+        # The sum over all integers: directly if it is short, else by Poisson's formula.
+        if sigma < 2:
+            norm = 1 + 2 * sum(math.exp(-((j / sigma) ** 2) / 2) for j in range(1, 80))
+        else:
+            norm = sigma * math.sqrt(2 * math.pi) * (1 + 2 * math.exp(-2 * (math.pi * sigma) ** 2))
+        return math.exp(-((whole(k, "k", least=-(1 << 200)) / sigma) ** 2) / 2) / norm
+
+    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
+        """Enclose P[noise >= k]·2^bits."""
+        return gaussian_tail_bounds(self.scale, k, bits)
+
+    def margin(self, confidence: Number, count: int = 1) -> int:
+        """Return the least m for which all of `count` noises lie within ±m, with at least this probability.
+
+        >>> Gaussian(10).margin(0.95)
+        20
+        """
+        return _margin(self, confidence, count)
+
+    def __str__(self) -> str:
+        return canonical({"name": "gaussian", "scale": str(self.scale)})
+
+
+def _scale(value: Number) -> Fraction:
+    scale = positive(value, "scale")
+    if not Fraction(1, _EXTREME) <= scale <= _EXTREME:
+        raise ValueError("scale must lie between 10^-100 and 10^100")
+    return scale
+
+
+def _perturbed(values: int | np.ndarray, sampler: noise.Sampler) -> int | np.ndarray:
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind != "i":  # decided by the type alone: no value is looked at before its noise
+            raise TypeError(f"values must be an array of signed integers, not of {values.dtype}")
+        drawn = sampler.draw(values.size).reshape(values.shape)
+        return _added(values.astype(np.int64, copy=False), drawn)
+    value = whole(values, "values", least=_INT64.min)
+    if value > _INT64.max:
+        raise ValueError(f"values must lie within int64, not {value}")
+    return value + sampler.draw_one()
+
+
+def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Return values + noise as if formed in unbounded integers and then moved to the nearest int64.
+
+    Moving a *noisy* value is post-processing. Two int64 have the sum's sign wrong only if both have the other sign,
+    so a wrapped sum is recognised and replaced by the end that it passed.
+    """
+    if drawn.dtype == object:
+        return np.array(np.clip(values.astype(object) + drawn, _INT64.min, _INT64.max), np.int64)
+    total = values + drawn
+    wrapped = ((values ^ total) & (drawn ^ total)) < 0
+    fitted: np.ndarray = np.where(wrapped, np.where(drawn < 0, _INT64.min, _INT64.max), total)
+    return fitted
+
+
+def _margin(mechanism: Additive, confidence: Number, count: int) -> int:
+    """Return the least m with P[|noise| <= m]^count >= confidence.
+
+    The probability is enclosed between integers, so the answer is exact; where an enclosure of a very wide
+    Gaussian cannot tell two neighbouring m apart, it is the larger.
+    """
+    level = share(confidence, "confidence")
+    copies = whole(count, "count", least=1)
+
+    def enough(m: int) -> bool:
+        outside = 2 * mechanism.tail_bounds(m + 1, _BITS)[1]
+        inside = max(0, (1 << _BITS) - outside)
+        return Fraction(power_down(inside, copies, _BITS), 1 << _BITS) >= level
+
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def laplace_for(sensitivity: Sensitivity, epsilon: Number) -> Laplace:
+    """Return the Laplace mechanism that costs exactly epsilon.
+
+    Claim: laplace_for(s, e).loss(s).epsilon == e.
+    Proof: scale = l1/epsilon, as fractions.
+    Needs: Laplace.loss.
+    Checked by: test_calibration_spends_what_was_asked
+
+    >>> laplace_for(Sensitivity(groups=1, size=1), "1/10").scale
+    Fraction(10, 1)
+    """
+    return Laplace(sensitivity.l1 / positive(epsilon, "epsilon"))

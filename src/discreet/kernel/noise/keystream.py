@@ -1,0 +1,107 @@
+"""Random bytes: an AES-256-CTR keystream, keyed by the operating system, one to each thread and process."""
+
+import os
+import threading
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+REKEY_AFTER = 1 << 26  # bytes; far below what one key could serve
+_ZEROS = bytes(1 << 16)
+_SLACK = 15  # update_into asks for room for one more block
+
+
+class Source(Protocol):
+    """Where random bytes come from; tests have sources of their own, users have not."""
+
+    def bytes(self, count: int) -> bytearray:
+        """Return so many fresh bytes, which the caller may wipe."""
+
+
+class Keystream:
+    """The keystream of one thread.
+
+    Only the cipher's state is kept: no byte is drawn ahead, so none can be handed out twice.
+    """
+
+    def __init__(self) -> None:
+        self._cipher: CipherContext | None = None
+        self._left = 0
+
+    def bytes(self, count: int) -> bytearray:
+        """Return so many fresh bytes.
+
+        Claim: to anybody without the key they cannot be told from independent fair coins, and no two
+            calls, threads or processes share any.
+        Proof: AES-256 in counter mode under a key from the operating system, replaced every 64 MiB; each call
+            moves the counter past what it returned. `stream` gives every thread, and every child of a
+            fork, an object of its own, which starts without a key.
+        Needs: AES-256 is a pseudo-random permutation; os.urandom.
+        Checked by: test_threads_and_forks_never_share_a_stream, test_the_stream_is_aes_in_counter_mode
+        """
+        out = bytearray(count + _SLACK)
+        view = memoryview(out)
+        done = 0
+        while done < count:
+            if not self._left:
+                self._rekey()
+            size = min(len(_ZEROS), count - done, self._left)
+            self._cipher.update_into(_ZEROS[:size], view[done : done + size + _SLACK])  # type: ignore[union-attr]
+            done += size
+            self._left -= size
+        view.release()
+        del out[count:]
+        return out
+
+    def _rekey(self) -> None:
+        key = algorithms.AES256(os.urandom(32))
+        self._cipher = Cipher(key, modes.CTR(os.urandom(16))).encryptor()
+        self._left = REKEY_AFTER
+
+
+class _OfThisProcess(threading.local):
+    """One keystream to each thread; replaced as a whole in a forked child."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.stream = Keystream()
+
+
+_current = _OfThisProcess()
+
+
+def life() -> "_OfThisProcess":
+    """Return a token that is a new object in every child of a fork: what was drawn ahead of it is void."""
+    if _current.pid != os.getpid():  # a fork that Python was not told of
+        _forget()
+    return _current
+
+
+def _forget() -> None:
+    global _current  # noqa: PLW0603 - the one place where a process learns that it is new
+    _current = _OfThisProcess()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def stream() -> Keystream:
+    """Return the calling thread's keystream."""
+    return life().stream
+
+
+def words(source: Source, count: int, dtype: type[np.unsignedinteger]) -> "np.ndarray":
+    """Return an array of so many uniform unsigned integers."""
+    return np.frombuffer(source.bytes(count * np.dtype(dtype).itemsize), dtype)
+
+
+def integer(source: Source, bits: int) -> int:
+    """Return a uniform integer of so many bits (a multiple of 8)."""
+    return int.from_bytes(source.bytes(bits // 8))
+
+
+def wipe(*arrays: "np.ndarray") -> None:
+    """Overwrite random words that have served."""
+    for array in arrays:
+        array.fill(0)

@@ -1,0 +1,157 @@
+"""Exact noise of any scale, by the vector: a table for the bucket, fair bits within it, and a coin that corrects."""
+
+import threading
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.kernel.noise.coin import comes_up
+from discreet.kernel.noise.inversion import Inversion
+from discreet.kernel.noise.keystream import Source, integer, life, stream, wipe, words
+from discreet.kernel.noise.law import Law
+
+BLOCK = 1 << 15  # so many at a time: what is needed for them stays in the processor's cache
+POOL = 512  # so many single draws are made at once
+_DIGIT_BITS = 7
+_INT64_BITS = 62
+
+
+class Sampler:
+    """Draws integers with probability proportional to exp(-alpha·|x| - beta·x²).
+
+    A small scale is one table. A large one is cut into buckets of 2^low magnitudes: tables draw a bucket by the
+    weight of its first magnitude, fair bits choose within it, a fair bit makes it x or -1-x, and the candidate
+    is kept with probability exp(-gap), its weight against that of the bucket's first; else it is dropped.
+    """
+
+    def __init__(self, alpha: Fraction, beta: Fraction, source: Source | None = None) -> None:
+        self._alpha, self._beta, self._source = alpha, beta, source
+        self._pools = threading.local()
+        coarse = _coarse_bits(alpha, beta)
+        if not coarse:
+            self._table = Inversion(Law(alpha, beta).both_sides)
+        else:
+            self._table = Inversion(Law(alpha * 2**coarse, beta * 4**coarse).one_side)
+        # A geometric law has no memory: the digits of a bucket's number are independent, so buckets can be finer.
+        self._digit_bits = 0 if beta else min(coarse, _DIGIT_BITS)
+        self._low = low = coarse - self._digit_bits
+        if self._digit_bits:
+            finer = Law(alpha * 2**low, beta)
+            self._digit = Inversion(lambda bits: finer.digits(1 << self._digit_bits, bits))
+        self._buckets_differ = coarse > 0
+        self._steep, self._curve = float(alpha * 2**low), float(beta * 4**low)  # the law in units of a bucket
+        # A coin below `sure` keeps any candidate of its bucket: exp(-gap) >= 1 - gap >= 1 - the bucket's largest gap.
+        # It is rounded down by a whole unit of 2^-15, far more than these floats can be wrong.
+        largest = self._steep + self._curve * (2 * np.arange(self._table.last + 1) + 1)
+        self._sure = (2 * np.maximum(np.floor((1 - largest) * (1 << 15)) - 1, 0)).astype(np.uint16)
+        self._sure[-1] = 0  # stands for all buckets beyond the table
+
+    def draw(self, count: int) -> np.ndarray:
+        """Return independent draws as int64, or as Python integers if one of them is larger.
+
+        Claim: each is x with probability exp(-alpha·|x| - beta·x²)/Z, exactly, and independent of the others.
+        Proof: without buckets it is Inversion's claim. With them, magnitude m of bucket t is proposed, with either
+            sign, with a probability proportional to w(t·2^low), and x = m or -1-m is kept with probability
+            w(|x|)/w(t·2^low) = exp(-gap) <= 1, so what is kept has probability proportional to w(|x|). Candidates
+            are independent, keep their order, and the surplus is cut off at the end, by number, not by value.
+        Needs: Inversion.draw, Law.both_sides, _kept, Keystream.bytes.
+        Checked by: test_draws_have_the_exact_law_when_every_choice_is_enumerated,
+            test_chi_square_accepts_the_law_and_rejects_its_neighbours, test_many_small_draws_have_the_law
+        """
+        source = self._source or stream()
+        parts: list[np.ndarray] = []
+        missing = count
+        while missing > 0:
+            drawn = self._candidates(source, min(BLOCK, missing + missing // 16 + 4))
+            parts.append(drawn[:missing])
+            missing -= len(drawn)
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def draw_one(self) -> int:
+        """Return one draw, out of a few hundred that were made together: its time tells nothing of its value."""
+        pool = self._pools
+        if getattr(pool, "life", None) is not life() or pool.left == 0:
+            pool.life, pool.values, pool.left = life(), self.draw(POOL), POOL
+        pool.left -= 1
+        value = int(pool.values[pool.left])
+        pool.values[pool.left] = 0
+        return value
+
+    def _candidates(self, source: Source, count: int) -> np.ndarray:
+        """Return the kept ones of so many candidates."""
+        buckets = self._table.draw(source, count)
+        if not self._buckets_differ:
+            return buckets
+        if self._digit_bits:
+            buckets = (buckets << self._digit_bits) + self._digit.draw(source, count)
+        coins, lows = words(source, count, np.uint16), self._lows(source, count)
+        listed = np.minimum(buckets, len(self._sure) - 1).astype(np.int64, copy=False)
+        open_ = np.flatnonzero(coins >= (self._sure.take(listed) if self._curve else self._sure[0]))
+        if lows.dtype == object or int(buckets.max()).bit_length() + self._low > _INT64_BITS:
+            buckets = buckets.astype(object)  # no candidate is ever cut: it is a Python integer where it must be
+        drawn: np.ndarray = (buckets << self._low) + lows
+        drawn ^= -(coins & np.uint16(1)).astype(np.int64)
+        if len(open_):
+            kept = self._kept(source, buckets[open_], lows[open_], coins[open_])
+            drawn = np.delete(drawn, open_[~kept])
+        wipe(coins, lows)
+        return drawn
+
+    def _lows(self, source: Source, count: int) -> np.ndarray:
+        """Return fair integers below 2^low."""
+        low = self._low
+        if not low:
+            return np.zeros(count, np.int64)
+        if low > _INT64_BITS - 12:
+            size = -(-low // 8) * 8
+            return np.array([integer(source, size) >> (size - low) for _ in range(count)], object)
+        dtype = np.uint16 if low <= 16 else np.uint32 if low <= 32 else np.uint64
+        return (words(source, count, dtype) & dtype((1 << low) - 1)).astype(np.int64)
+
+    def _kept(self, source: Source, buckets: np.ndarray, lows: np.ndarray, coins: np.ndarray) -> np.ndarray:
+        """Toss a coin for each candidate that shows heads with probability exp(-gap).
+
+        Claim: heads has probability exp(-gap) exactly, with gap = alpha·d + beta·d·(2·first + d), where d is the
+            distance of |x| from the first magnitude of its bucket.
+        Proof: heads means V < exp(-gap) for a uniform V of which 15 bits are the coin's and 48 are drawn here.
+            For 0 <= gap <= 1 exp(-gap) lies between Taylor's polynomials of degree 5 and 6. The floats decide only
+            where V is farther than 2^-40 from both: a gap off by a relative 2^-49 and thirty correctly rounded
+            operations on numbers of at most 1 are an error below 2^-46. All else is decided in integers.
+        Needs: IEEE 754 addition and multiplication; comes_up.
+        Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
+        """
+        known = words(source, len(coins), np.uint64) >> np.uint64(16)
+        known |= (coins >> np.uint16(1)).astype(np.uint64) << np.uint64(48)
+        shown = known * 2.0**-63
+        d = lows + (coins & np.uint16(1))
+        share = d.astype(np.float64) * 2.0**-self._low
+        gap = share * (self._steep + self._curve * (2.0 * buckets.astype(np.float64) + share))
+        below = 1 - gap * (1 - gap / 2 * (1 - gap / 3 * (1 - gap / 4 * (1 - gap / 5))))
+        above = below + gap**6 / 720
+        heads: np.ndarray = shown < below - 2.0**-40
+        open_ = np.flatnonzero((~heads & (shown <= above + 2.0**-40)) | (gap > 1))
+        for position in open_:
+            distance, first = int(d[position]), int(buckets[position]) << self._low
+            exact = self._alpha * distance + self._beta * distance * (2 * first + distance)
+            heads[position] = comes_up(source, exact, int(known[position]), 63)
+        return heads
+
+
+def _coarse_bits(alpha: Fraction, beta: Fraction) -> int:
+    """Return 0 for a scale that one table serves, else the bits of buckets a few to the scale: some 300 entries."""
+    if alpha:
+        return ((alpha.denominator - 1) // (6 * alpha.numerator)).bit_length() if 12 * alpha < 1 else 0
+    return (((beta.denominator - 1) // (2048 * beta.numerator)).bit_length() + 1) // 2
+
+
+@lru_cache(maxsize=128)
+def laplace(numerator: int, denominator: int) -> Sampler:
+    """Return the sampler of the discrete Laplace law of scale numerator/denominator, with its table kept."""
+    return Sampler(Fraction(denominator, numerator), Fraction(0))
+
+
+@lru_cache(maxsize=128)
+def gaussian(numerator: int, denominator: int) -> Sampler:
+    """Return the sampler of the discrete Gaussian law with sigma = numerator/denominator, with its table kept."""
+    return Sampler(Fraction(0), Fraction(denominator**2, 2 * numerator**2))

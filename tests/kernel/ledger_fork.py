@@ -1,0 +1,60 @@
+"""Children are forked while threads of the parent are charging, and go on with the same object: PATH"""
+
+import os
+import sys
+import threading
+
+from discreet.kernel.errors import LedgerError
+from discreet.kernel.event import Event
+from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger
+from discreet.kernel.loss import Budget, Loss
+
+EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
+CENT = Loss("1/100")
+
+
+def main(path):
+    ledger = create_ledger(path, name="demo", budget=Budget(100))
+    inside = memory_ledger(name="demo", budget=Budget(1))
+    busy = threading.Event()
+    charged = [0, 0]
+
+    def charge_until_stopped(number):
+        while not busy.is_set():
+            ledger.charge(CENT, EVENT)
+            charged[number] += 1
+
+    threads = [threading.Thread(target=charge_until_stopped, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    children = [fork_and_charge(ledger, inside) for _ in range(10)]
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    busy.set()
+    for thread in threads:
+        thread.join()
+    assert codes == [0] * 10, codes
+    assert ledger.spent().epsilon == (sum(charged) + 50) * CENT.epsilon
+    ledger.verify()
+    ledger.close()
+    inside.close()
+    with open_ledger(path, name="demo") as again:
+        again.verify()
+    print("whole")
+
+
+def fork_and_charge(ledger, inside):
+    child = os.fork()
+    if child:
+        return child
+    for _ in range(5):
+        ledger.charge(CENT, EVENT)
+    try:
+        inside.charge(CENT, EVENT)
+    except LedgerError as error:
+        assert "belongs to the process" in str(error)  # noqa: PT017 - a script, not a test
+        sys.exit(0)  # through Python's whole clean-up, which must not touch the parent's connection
+    sys.exit("a copy of the ledger in memory was spent a second time")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

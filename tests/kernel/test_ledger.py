@@ -1,0 +1,452 @@
+import sqlite3
+import stat
+import threading
+from fractions import Fraction
+
+import pytest
+
+from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
+from discreet.kernel.event import Event, Receipt, canonical
+from discreet.kernel.ledger import create_ledger, left, memory_ledger, open_ledger
+from discreet.kernel.ledger.terms import recorded
+from discreet.kernel.loss import NOTHING, Budget, Loss
+
+CENT = Loss("1/100")
+
+
+def event(question="SELECT COUNT(*) FROM t", by="owner"):
+    mechanism = canonical({"name": "laplace", "scale": "10"})
+    return Event(
+        mechanism=mechanism, sensitivity=canonical({"groups": 1, "size": 1}), question=question, by=by
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture(params=["file", "memory"])
+def ledger(request, path):
+    terms = {"name": "demo", "budget": Budget(1)}
+    with create_ledger(path, **terms) if request.param == "file" else memory_ledger(**terms) as ledger:
+        yield ledger
+
+
+def snapshot(ledger):
+    return ledger.spent(), ledger.spent("ana"), ledger.events()
+
+
+def test_a_charge_is_recorded_as_data_and_settling_releases_it(ledger):
+    receipt = ledger.charge(CENT, event(by="ana"))
+    (reserved,) = ledger.events()
+    assert (reserved.id, reserved.state, reserved.loss) == (receipt.id, "reserved", CENT)
+    assert (reserved.by, reserved.mechanism) == ("ana", '{"name":"laplace","scale":"10"}')
+    assert reserved.time.endswith("+00:00")
+    ledger.settle(receipt, b"42")
+    assert ledger.events()[0].state == "released"
+    ledger.verify()
+
+
+def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
+    for _ in range(100):
+        ledger.charge(CENT, event())
+    before = snapshot(ledger)
+    with pytest.raises(Refused, match="in all epsilon 0"):
+        ledger.charge(CENT, event())
+    with pytest.raises(Refused):
+        ledger.charge(Loss(Fraction(1, 10**90)), event())
+    assert snapshot(ledger) == before
+    assert ledger.spent() == Loss(1, Fraction(1, 200))
+    ledger.verify()
+
+
+def test_a_refusal_states_the_largest_price_that_still_fits(ledger):
+    ledger.charge(Loss("2/3"), event())
+    with pytest.raises(Refused, match="What still fits: in all epsilon 1/3"):
+        ledger.charge(Loss("1/2"), event())
+    assert left(ledger.budget, ledger.spent()).epsilon == Fraction(1, 3)
+    ledger.charge(Loss("1/3"), event())
+
+
+def test_a_budget_with_a_delta_counts_rho_and_delta_apart(path):
+    budget = Budget(1, "1e-6", discover="1/2")
+    with create_ledger(path, name="demo", budget=budget) as ledger:
+        ledger.charge(Loss(None, budget.rho / 2, budget.discover), event())
+        assert left(budget, ledger.spent()) == Loss(None, budget.rho / 2, 0)
+        with pytest.raises(Refused, match=f"rho {budget.rho / 2} with delta 0"):
+            ledger.charge(Loss(None, budget.rho / 2, Fraction(1, 10**12)), event())
+        ledger.charge(Loss(None, budget.rho / 2), event())
+        with pytest.raises(Refused, match="rho 0"):
+            ledger.charge(Loss(None, Fraction(1, 10**50)), event())
+    with open_ledger(path, name="demo") as ledger:
+        assert ledger.budget == budget
+        ledger.verify()
+
+
+def test_the_limit_in_rho_is_the_one_that_was_recorded(path):
+    budget = Budget(1, "1e-6")
+    object.__setattr__(
+        budget, "rho", budget.rho * Fraction(999_999, 1_000_000)
+    )  # as another machine may compute
+    with create_ledger(path, name="demo", budget=budget) as ledger:
+        ledger.charge(Loss(None, budget.rho), event())
+    with open_ledger(path, name="demo") as ledger:
+        assert ledger.budget.rho == budget.rho
+        ledger.verify()
+
+
+def test_analysts_have_limits_under_a_total(ledger):
+    ledger.set_budget(Budget(1), analysts={"ana": Budget("1/2"), "bob": Budget("3/4")})
+    ledger.charge(Loss("1/2"), event(by="ana"))
+    with pytest.raises(Refused, match="in all epsilon 1/2; for ana epsilon 0"):
+        ledger.charge(CENT, event(by="ana"))
+    with pytest.raises(Refused, match="in all epsilon 1/2; for bob epsilon 3/4"):
+        ledger.charge(Loss("3/4"), event(by="bob"))
+    with pytest.raises(Refused, match="'eve' may not ask"):
+        ledger.charge(CENT, event(by="eve"))
+    ledger.charge(Loss("1/4"), event(by="bob"))
+    ledger.charge(Loss("1/4"), event(by="owner"))
+    with pytest.raises(Refused, match="in all epsilon 0"):
+        ledger.charge(CENT, event(by="owner"))
+    assert [ledger.spent(by).epsilon for by in ("ana", "bob", "owner", "eve", None)] == [
+        Fraction(1, 2),
+        Fraction(1, 4),
+        Fraction(1, 4),
+        0,
+        1,
+    ]
+    ledger.verify()
+
+
+def test_the_same_key_returns_the_same_bytes(ledger):
+    first = ledger.charge(CENT, event(), key="k")
+    ledger.settle(first, b"\x00 answer")
+    again = ledger.charge(Loss("1/2"), event(), key="k")
+    assert again == Receipt(first.id, b"\x00 answer")
+    assert ledger.spent() == CENT
+    assert first.answer is None
+    ledger.charge(CENT, event(by="ana"), key="k")  # a key belongs to its analyst
+    assert ledger.spent() == CENT + CENT
+
+
+def test_a_full_budget_still_replays_a_key(ledger):
+    ledger.settle(ledger.charge(Loss(1), event(), key="k"), b"all")
+    assert ledger.charge(Loss(1), event(), key="k").answer == b"all"
+
+
+def test_an_analyst_who_is_no_longer_listed_gets_no_replay(ledger):
+    ledger.settle(ledger.charge(CENT, event(by="ana"), key="k"), b"old")
+    ledger.set_budget(Budget(1), analysts={})
+    with pytest.raises(Refused):
+        ledger.charge(CENT, event(by="ana"), key="k")
+
+
+def test_the_same_key_for_another_question_is_refused(ledger):
+    ledger.settle(ledger.charge(CENT, event(), key="k"), b"1")
+    before = snapshot(ledger)
+    with pytest.raises(Refused, match="another question"):
+        ledger.charge(CENT, event("SELECT 2"), key="k")
+    assert snapshot(ledger) == before
+
+
+def test_a_charge_without_an_answer_is_never_executed_again(ledger):
+    ledger.charge(CENT, event(), key="k")
+    before = snapshot(ledger)
+    with pytest.raises(Failed, match="outcome is unknown"):
+        ledger.charge(CENT, event(), key="k")
+    assert snapshot(ledger) == before
+
+
+def test_settling_twice_or_an_unknown_receipt_is_an_error(ledger):
+    receipt = ledger.charge(CENT, event(), key="k")
+    ledger.settle(receipt, b"first")
+    with pytest.raises(LedgerError, match="settled before"):
+        ledger.settle(receipt, b"second")
+    with pytest.raises(LedgerError, match="never charged"):
+        ledger.settle(Receipt("feed"), b"third")
+    assert ledger.charge(CENT, event(), key="k").answer == b"first"
+    ledger.verify()
+
+
+def test_a_failure_after_the_charge_is_never_refunded(path):
+    def ask(ledger):
+        ledger.charge(CENT, event())
+        raise ZeroDivisionError
+
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        with pytest.raises(ZeroDivisionError):
+            ask(ledger)
+        assert ledger.spent() == CENT
+    with open_ledger(path, name="demo") as ledger:
+        assert ledger.spent() == CENT
+        assert ledger.events()[0].state == "reserved"
+
+
+def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
+    ledger.charge(Loss(1), event())
+    ledger.set_budget(Budget(2), analysts=None)
+    ledger.charge(Loss(1), event())
+    ledger.set_budget(Budget("1/2"), analysts=None)
+    assert ledger.spent().epsilon == 2
+    with pytest.raises(Refused, match="in all epsilon 0"):
+        ledger.charge(CENT, event())
+    ledger.verify()
+    with ledger._reading() as table:
+        assert [row.kind for row in table.rows()] == ["create", "charge", "budget", "charge", "budget"]
+
+
+def test_a_ledger_survives_closing_and_belongs_to_its_name(path):
+    with create_ledger(path, name="demo", budget=Budget(1), analysts={"ana": Budget(1)}) as ledger:
+        ledger.settle(ledger.charge(CENT, event(by="ana"), key="k"), b"1")
+        before = snapshot(ledger)
+    with open_ledger(str(path), name="demo") as ledger:
+        assert snapshot(ledger) == before
+        assert ledger.charge(CENT, event(by="ana"), key="k").answer == b"1"
+        assert (ledger.name, ledger.budget, ledger.analysts) == ("demo", Budget(1), {"ana": Budget(1)})
+    with pytest.raises(PolicyError, match="belongs to 'demo', not 'other'"):
+        open_ledger(path, name="other")
+
+
+def test_a_missing_ledger_is_an_error_and_not_a_fresh_one(path):
+    with pytest.raises(LedgerError, match=r"ledger\.sqlite: there is no ledger here\. .*create_ledger"):
+        open_ledger(path, name="demo")
+    assert not path.exists()
+
+
+def test_creating_never_replaces_a_ledger_nor_the_trace_of_one(path):
+    create_ledger(path, name="demo", budget=Budget(1)).close()
+    with pytest.raises(LedgerError, match="the file exists"):
+        create_ledger(path, name="demo", budget=Budget(1))
+    path.unlink()
+    with pytest.raises(LedgerError, match="a ledger was here"):
+        create_ledger(path, name="demo", budget=Budget(1))
+    with pytest.raises(LedgerError, match="cannot be read or written"):
+        create_ledger(path / "nowhere" / "x", name="demo", budget=Budget(1))
+
+
+def test_only_the_owner_can_read_the_files(path):
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(CENT, event())
+        modes = {found.name: stat.S_IMODE(found.stat().st_mode) for found in path.parent.iterdir()}
+    assert len(modes) == 5, modes  # the database, its -wal and -shm, the lock and the head
+    assert set(modes.values()) == {0o600}, modes
+
+
+def test_commits_are_durable(path):
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger, ledger._reading() as table:
+        settings = [
+            table.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous")
+        ]
+    assert settings == ["wal", 2]
+
+
+def test_a_closed_ledger_stays_closed(ledger):
+    ledger.close()
+    ledger.close()
+    for use in (ledger.spent, ledger.events, ledger.verify, lambda: ledger.charge(CENT, event())):
+        with pytest.raises(LedgerError, match="closed"):
+            use()
+
+
+@pytest.mark.parametrize("bad", [1, "1/100", None, Fraction(1)])
+def test_a_loss_must_be_a_loss(ledger, bad):
+    with pytest.raises(TypeError, match="loss"):
+        ledger.charge(bad, event())
+
+
+@pytest.mark.parametrize("bad", ["", "k" * 201, "\ud800"])
+def test_a_key_is_a_short_text(ledger, bad):
+    with pytest.raises(ValueError, match="key"):
+        ledger.charge(CENT, event(), key=bad)
+    with pytest.raises(TypeError, match="key"):
+        ledger.charge(CENT, event(), key=7)
+    assert ledger.spent() == NOTHING
+
+
+def test_an_answer_is_bytes_of_bounded_length(ledger, monkeypatch):
+    receipt = ledger.charge(CENT, event())
+    with pytest.raises(TypeError, match="answer"):
+        ledger.settle(receipt, "42")
+    monkeypatch.setattr("discreet.kernel.ledger.sqlite.LONGEST_ANSWER", 3)
+    with pytest.raises(ValueError, match="answer"):
+        ledger.settle(receipt, b"1234")
+    with pytest.raises(TypeError, match="receipt"):
+        ledger.settle(receipt.id, b"123")
+    ledger.settle(receipt, b"123")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"by": ""},
+        {"by": "x" * 201},
+        {"question": ""},
+        {"mechanism": "laplace"},
+        {"mechanism": '{"b":1, "a":2}'},
+        {"sensitivity": "[" * 100_000},
+        {"sensitivity": "NaN"},
+    ],
+)
+def test_an_event_is_checked_when_it_is_made(wrong):
+    fields = {"mechanism": "{}", "sensitivity": "{}", "question": "q"}
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"^{name}"):
+        Event(**{**fields, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"name": ""}, ValueError),
+        ({"budget": 1}, TypeError),
+        ({"analysts": {"ana": 1}}, TypeError),
+        ({"analysts": {"": Budget(1)}}, ValueError),
+        ({"analysts": {"owner": Budget(1)}}, ValueError),
+    ],
+)
+def test_terms_are_checked_before_anything_is_created(path, wrong, error):
+    with pytest.raises(error, match=next(iter(wrong))):
+        create_ledger(path, **{"name": "demo", "budget": Budget(1), **wrong})
+    assert not path.exists()
+
+
+def test_any_text_comes_back_as_it_was(ledger):
+    odd = "Zoë \x00 '\"; DROP TABLE rows; -- \U0001f600"
+    ledger.settle(ledger.charge(CENT, event(odd, by=odd), key=odd), b"")
+    assert (ledger.events()[0].by, ledger.events()[0].question) == (odd, odd)
+    assert ledger.charge(CENT, event(odd, by=odd), key=odd).answer == b""
+    ledger.verify()
+
+
+def test_long_fractions_are_rounded_up_and_stay_short(ledger):
+    exact = Fraction(0)
+    for prime in (10**150 + 67, 10**110 + 27, 10**99 + 289, 10**40 + 121, 10**30 + 57, 3, 7):
+        ledger.charge(Loss(Fraction(1, prime)), event())
+        exact += Fraction(1, prime)
+    spent = ledger.spent()
+    assert exact <= spent.epsilon <= exact + Fraction(7, 10**100)
+    assert spent.rho <= spent.epsilon**2 / 2
+    assert spent.epsilon.denominator <= 10**100
+    assert recorded(Loss("1/3")) == Loss("1/3")
+    ledger.verify()
+
+
+def test_concurrent_threads_end_exactly_at_the_limit(ledger):
+    refused = []
+
+    def worker(number):
+        for i in range(25):
+            try:
+                receipt = ledger.charge(CENT, event(), key=f"{number}-{i}")
+                ledger.settle(receipt, b"1")
+            except Refused:
+                refused.append(1)
+
+    threads = [threading.Thread(target=worker, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 100
+    assert ledger.spent().epsilon == 1
+    ledger.verify()
+
+
+def test_one_key_in_many_threads_is_charged_once(ledger):
+    outcomes = []
+
+    def worker():
+        try:
+            receipt = ledger.charge(CENT, event(), key="k")
+            if receipt.answer is None:
+                ledger.settle(receipt, b"1")
+            outcomes.append(receipt.answer or b"1")
+        except Failed:
+            outcomes.append(b"1")  # it came while the first was at work
+
+    threads = [threading.Thread(target=worker) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == [b"1"] * 8
+    assert ledger.spent() == CENT
+
+
+class FailingCommit:
+    """A connection whose disk breaks at COMMIT."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+    def execute(self, statement, *values):
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("disk I/O error")
+        return self.connection.execute(statement, *values)
+
+
+def test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again(path):
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        receipt = ledger.charge(CENT, event())
+        whole = ledger._table.connection
+        ledger._table.connection = FailingCommit(whole)
+        with pytest.raises(LedgerError, match="disk I/O error"):
+            ledger.charge(CENT, event())
+        ledger._table.connection = whole
+        with pytest.raises(LedgerError, match="an earlier write failed"):
+            ledger.charge(CENT, event())
+        with pytest.raises(LedgerError, match="an earlier write failed"):
+            ledger.settle(receipt, b"1")
+    with open_ledger(path, name="demo") as ledger:
+        ledger.verify()
+        assert ledger.spent() == CENT
+
+
+def test_a_head_that_cannot_be_written_stops_the_ledger_and_the_charge_stands(path, monkeypatch):
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.kernel.ledger.place.write_head", broken)
+            with pytest.raises(LedgerError, match="No space left"):
+                ledger.charge(CENT, event())
+        with pytest.raises(LedgerError, match="an earlier write failed"):
+            ledger.charge(CENT, event())
+    with open_ledger(path, name="demo") as ledger:
+        ledger.verify()
+        assert ledger.spent() == CENT
+        ledger.charge(CENT, event())
+
+
+def test_the_head_is_written_after_the_commit(path, monkeypatch):
+    seen = []
+
+    def look(head_path, head):
+        with sqlite3.connect(path) as other:
+            seen.append((other.execute("SELECT max(seq) FROM rows").fetchone()[0], head.seq))
+        other.close()
+
+    monkeypatch.setattr("discreet.kernel.ledger.place.write_head", look)
+    create_ledger(path, name="demo", budget=Budget(1)).close()
+    assert seen == [(1, 1)]
+
+
+def test_an_interrupted_charge_leaves_nothing_half_done(path, monkeypatch):
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.kernel.ledger.sqlite.event_text", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.charge(CENT, event())
+        assert ledger.spent() == NOTHING
+        ledger.charge(CENT, event())
+        ledger.verify()

@@ -1,0 +1,120 @@
+"""What the ledger keeps when processes race, are killed, fork, or run out of disk."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.kernel.errors import LedgerError
+from discreet.kernel.event import Event
+from discreet.kernel.ledger import create_ledger, open_ledger
+from discreet.kernel.loss import Budget, Loss
+
+HERE = Path(__file__).parent
+
+
+def run(script, *arguments, before=()):
+    command = [*before, sys.executable, str(HERE / script), *map(str, arguments)]
+    # Native threads of numpy would make every fork a fork of a threaded process.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def own_mounts():
+    """Return the command that gives a process mounts of its own, or skip."""
+    command = ["unshare", "--map-root-user", "--mount"]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this system gives processes no mounts of their own (unshare)")
+    return command
+
+
+def test_concurrent_processes_end_exactly_at_the_limit(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    create_ledger(path, name="demo", budget=Budget(3)).close()
+    found = json.loads(run("ledger_race.py", path, 8, 50))
+    print(found)
+    assert (found["granted"], found["refused"], found["failed"]) == (300, 100, 0)
+    assert found["longest"] < 5, "somebody starved"
+    with open_ledger(path, name="demo") as ledger:
+        assert ledger.spent().epsilon == 3
+        ledger.verify()
+
+
+def test_killed_workers_lose_nothing_that_was_seen(tmp_path):
+    found = json.loads(run("ledger_kills.py", tmp_path, 40, 1))
+    assert found["kills"] >= 40
+    assert found["shown"] > 40, "the workers were killed before they did anything"
+
+
+def test_forked_children_open_the_ledger_anew(tmp_path):
+    assert run("ledger_fork.py", tmp_path / "ledger.sqlite") == "whole"
+
+
+def test_files_that_cannot_grow_stop_the_ledger_and_lose_nothing(tmp_path):
+    assert run("ledger_full.py", tmp_path / "ledger.sqlite", "limit") == "whole"
+
+
+def test_a_full_disk_stops_the_ledger_and_loses_nothing(tmp_path):
+    assert run("ledger_full.py", tmp_path, "tmpfs", before=own_mounts()) == "whole"
+
+
+READ_ONLY = """
+import sys
+from discreet.kernel.errors import LedgerError
+from discreet.kernel.event import Event
+from discreet.kernel.ledger import create_ledger, open_ledger
+from discreet.kernel.loss import Budget, Loss
+try:
+    with open_ledger(sys.argv[1], name="demo") as ledger:
+        ledger.charge(Loss("1/100"), Event(mechanism="{}", sensitivity="{}", question="count"))
+except LedgerError as error:
+    print(error)
+try:
+    create_ledger(sys.argv[1] + "2", name="demo", budget=Budget(1))
+except LedgerError as error:
+    print(error)
+"""
+
+
+def test_a_read_only_file_system_is_named_and_changes_nothing(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    event = Event(mechanism="{}", sensitivity="{}", question="count")
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(Loss("1/100"), event)
+    shell = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -c "$3" "$4"'
+    arguments = ["sh", "-c", shell, "sh", tmp_path, sys.executable, READ_ONLY, path]
+    done = subprocess.run(
+        [*own_mounts(), *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    if "mount:" in done.stderr:
+        pytest.skip(f"this system cannot make a mount read-only: {done.stderr}")
+    opened, created = done.stdout.splitlines()
+    assert opened.startswith(f"{path}: the ledger cannot be read or written")
+    assert "folder can be written to" in opened
+    assert "Read-only file system" in created
+    with open_ledger(path, name="demo") as ledger:
+        ledger.verify()
+        assert ledger.spent() == Loss("1/100")
+
+
+def test_two_ledger_objects_in_one_process_share_one_account(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    event = Event(mechanism="{}", sensitivity="{}", question="count")
+    with create_ledger(path, name="demo", budget=Budget(1)) as one, open_ledger(path, name="demo") as two:
+        receipt = one.charge(Loss("1/2"), event, "k")
+        two.settle(receipt, b"by the other")
+        assert one.charge(Loss("1/2"), event, "k").answer == b"by the other"
+        two.set_budget(Budget("1/2"), analysts=None)
+        with pytest.raises(LedgerError, match="settled before"):
+            one.settle(receipt, b"again")
+        assert one.budget == Budget("1/2")
+        one.verify()

@@ -1,0 +1,44 @@
+"""The long versions of the ledger's races and kills."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.kernel.ledger import create_ledger, open_ledger
+from discreet.kernel.loss import Budget
+
+SCRIPTS = Path(__file__).parent.parent / "kernel"
+
+
+def run(script, *arguments):
+    command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_thousand_kills_lose_nothing_that_was_seen(tmp_path, seed):
+    found = run("ledger_kills.py", tmp_path, 300, seed)
+    print(found)
+    assert found["kills"] >= 300
+    assert found["unknown"] > 0, "no kill fell between a charge and its answer"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", range(20))
+def test_64_processes_end_exactly_at_the_limit(tmp_path, time):
+    path = tmp_path / "ledger.sqlite"
+    create_ledger(path, name="demo", budget=Budget(50)).close()
+    found = run("ledger_race.py", path, 64, 100)
+    print(found)
+    assert (found["granted"], found["refused"], found["failed"]) == (5000, 1400, 0)
+    with open_ledger(path, name="demo") as ledger:
+        assert ledger.spent().epsilon == 50
+        ledger.verify()

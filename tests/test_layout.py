@@ -1,0 +1,224 @@
+"""The project keeps its own rules: a small kernel, few dependencies, a light import, a short README."""
+
+import ast
+import importlib.metadata
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = sorted((ROOT / "src" / "discreet" / "kernel").rglob("*.py"))
+NAMES = [str(path.relative_to(ROOT / "src" / "discreet")) for path in KERNEL]
+each_kernel_module = pytest.mark.parametrize("path", KERNEL, ids=NAMES)
+
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+}
+
+
+def lines_of_code(text):
+    """Count the lines that hold code: no docstrings, comments or blank lines."""
+    held = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in LAYOUT and token.type != tokenize.ENDMARKER:
+            held |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            held -= set(range(node.lineno, node.end_lineno + 1))
+    return len(held)
+
+
+def imported(tree, package):
+    """Return the full name of every module that is imported, also inside functions."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = package[: len(package) + 1 - node.level] if node.level else []
+            found.add(".".join([*parts, *filter(None, [node.module])]))
+    return found
+
+
+def package_of(path):
+    return path.relative_to(ROOT / "src").parts[:-1]
+
+
+def strangers(modules):
+    allowed = {"numpy", "cryptography"} | set(sys.stdlib_module_names)
+    own = re.compile(r"discreet\.kernel(\.|$)")
+    return sorted(name for name in modules if name.split(".")[0] not in allowed and not own.match(name))
+
+
+CHANCE = {"random", "default_rng", "RandomState", "SeedSequence", "seed"}
+
+
+def chance_in(tree):
+    """Return the names of ordinary randomness that a module uses, defines or takes as a parameter."""
+    found = set()
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "asname", "module"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                found |= CHANCE & set(value.split("."))
+    return found
+
+
+def test_lines_of_code_leave_out_docstrings_comments_and_blanks():
+    values = "x = (\n    1,  # one\n)\n"
+    text = f'"""Two\nlines."""\n\n# why\n{values}\n\ndef f():\n    """Doc."""\n    return """a\nb"""\n'
+    assert lines_of_code(text) == 6
+
+
+def test_the_kernel_is_small():
+    sizes = {
+        name: lines_of_code(path.read_text(encoding="utf-8"))
+        for name, path in zip(NAMES, KERNEL, strict=True)
+    }
+    print(sum(sizes.values()), sizes)
+    assert sum(sizes.values()) <= 2500
+    assert {name: size for name, size in sizes.items() if size > 250} == {}
+
+
+@each_kernel_module
+def test_the_kernel_imports_numpy_cryptography_and_the_standard_library_only(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert strangers(imported(tree, package_of(path))) == []
+    called = {getattr(node, "id", getattr(node, "attr", None)) for node in ast.walk(tree)}
+    assert not called & {"__import__", "import_module"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f():\n    import scipy.stats", ["scipy.stats"]),
+        ("from discreet.policy import Policy", ["discreet.policy"]),
+        ("from ..policy import Policy", ["discreet.policy"]),
+        ("from .loss import Loss\nfrom discreet.kernel.exact import share\nimport numpy.linalg, hashlib", []),
+    ],
+)
+def test_a_foreign_import_is_seen_wherever_it_stands(text, found):
+    assert strangers(imported(ast.parse(text), ("discreet", "kernel"))) == found
+
+
+@each_kernel_module
+def test_the_kernel_knows_no_seed_and_no_ordinary_randomness(path):
+    assert chance_in(ast.parse(path.read_text(encoding="utf-8"))) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import random",
+        "import numpy.random",
+        "from numpy import random as r",
+        "np.random.normal()",
+        "default_rng()",
+        "def perturb(value, seed): ...",
+        "perturb(1, seed=2)",
+        "source.seed = 1",
+    ],
+)
+def test_ordinary_randomness_is_seen_in_every_form(text):
+    assert chance_in(ast.parse(text))
+
+
+def test_the_readme_is_short():
+    readme = ROOT / "README.md"
+    if not readme.exists():
+        pytest.skip("no README")
+    assert len(readme.read_text(encoding="utf-8").splitlines()) <= 120
+
+
+# A home or working directory of somebody's machine, or a package index other than the public one.
+TRACES = re.compile(
+    r"(?<![\w.])/(?:root|home|Users|work)/\w"
+    r"|[A-Z]:\\+Users\\+\w"
+    r"|https?://(?!pypi\.org/)[^\s\"'<>]+/simple\b"
+    r"|(?:extra-|default-)?index-url\s*="
+    r"|https?://(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see /{}/ana/data.csv".format("home"),
+        "/{}/x".format("root"),
+        "https://mirror.example.org/pypi/{}".format("simple"),
+    ],
+)
+def test_a_trace_of_a_machine_is_seen(text):
+    assert TRACES.search(text)
+
+
+def test_tracked_files_name_no_machine_and_no_private_index():
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        [git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    found = []
+    for name in filter(None, listed.split("\0")):
+        path = ROOT / name
+        if path.is_file():
+            for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1):
+                found += [f"{name}:{number}: {trace[0]}" for trace in TRACES.finditer(line)]
+    assert found == []
+
+
+HEAVY = {"typer", "rich", "matplotlib", "scipy", "dp_accounting", "duckdb", "pyarrow"}
+IMPORT = """
+import json, sys, time
+start = time.perf_counter()
+import discreet
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, sorted({name.split(".")[0] for name in sys.modules})]))
+"""
+
+
+def test_importing_discreet_loads_nothing_heavy():
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+    seconds, loaded = json.loads(done.stdout)
+    print(f"import discreet: {seconds:.3f} s")
+    assert "discreet" in loaded
+    assert HEAVY & set(loaded) == set()
+
+
+def test_the_core_installs_at_most_20_packages():
+    requirements = pytest.importorskip("packaging.requirements")
+    names = pytest.importorskip("packaging.utils")
+    found, waiting = set(), [("discreet", frozenset())]
+    while waiting:
+        name, extras = waiting.pop()
+        if (name, extras) in found:
+            continue
+        found.add((name, extras))
+        try:
+            needed = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            pytest.skip(f"{name} is not installed")
+        for line in needed:
+            need = requirements.Requirement(line)
+            if need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in {"", *extras}):
+                waiting.append((names.canonicalize_name(need.name), frozenset(need.extras)))
+    packages = {name for name, _ in found}
+    assert "numpy" in packages
+    assert len(packages) <= 20, sorted(packages)
