@@ -37,9 +37,37 @@ def main(path):
     ledger.verify()
     ledger.close()
     inside.close()
-    with open_ledger(path, name="demo") as again:
-        again.verify()
+    outlive_the_parent(path)
     print("whole")
+
+
+def outlive_the_parent(path):
+    """Let the parent close the file, which clears SQLite's log, while a child that it forked goes on charging."""
+    before = spent(path)
+    ledger = open_ledger(path, name="demo")
+    ledger.charge(CENT, EVENT)
+    first, started = os.pipe()
+    parent_closed, closing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(closing)
+        ledger.charge(CENT, EVENT)
+        os.close(started)
+        os.read(parent_closed, 1)
+        ledger.charge(CENT, EVENT)
+        os._exit(0)  # as a killed child would end
+    os.close(started)
+    os.read(first, 1)
+    ledger.close()
+    os.close(closing)
+    assert os.waitpid(child, 0)[1] == 0
+    assert spent(path) == before + 3 * CENT.epsilon
+
+
+def spent(path):
+    with open_ledger(path, name="demo") as ledger:
+        ledger.verify()
+        return ledger.spent().epsilon
 
 
 def fork_and_charge(ledger, inside):

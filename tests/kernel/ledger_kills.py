@@ -9,6 +9,7 @@ import json
 import os
 import random
 import secrets
+import select
 import signal
 import sys
 import time
@@ -48,6 +49,8 @@ def kill_some(path, number, chance):
                 os._exit(1)  # only a kill ends a worker as it should
         children.append(child)
     os.close(shown)
+    if number % (2 * WORKERS):  # every other round begins when something was seen, however slow the machine is
+        select.select([seen], [], [], 60)
     for child in children:
         time.sleep(chance.uniform(0, 0.03))
         os.kill(child, signal.SIGKILL)
@@ -65,9 +68,7 @@ def check(path, shown, least):
         events = ledger.events()
         assert spent.epsilon == len(events) * PRICE.epsilon >= least, "spent fell, or is not the sum"
         for key, answer in shown:
-            assert ledger.charge(PRICE, EVENT, key).answer == answer.encode(), (
-                "an answer that was seen is lost"
-            )
+            assert ledger.charge(PRICE, EVENT, key).answer == answer.encode(), "an answer that was seen is lost"
         assert ledger.spent() == spent, "a replay was charged"
         unknown = sum(event.state == "reserved" for event in events)
         return spent.epsilon, unknown
@@ -76,7 +77,7 @@ def check(path, shown, least):
 def check_unknown(path):
     """No charge without an answer can be executed again, and the ledger goes on."""
     with open_ledger(path, name="demo") as ledger:
-        with ledger._reading() as table:
+        with ledger._session.reading() as table:
             rows = list(table.rows())
         settled = {row.receipt for row in rows if row.kind == "settle"}
         for row in rows:
@@ -96,9 +97,8 @@ def main(folder, kills, seed):
         path = Path(folder) / f"{done}.sqlite"
         create_ledger(path, name="demo", budget=Budget(10**6)).close()
         least, shown = 0, []
-        while done < kills and (done == 0 or done % KILLS_PER_LEDGER or not least):
-            fresh = kill_some(path, done, chance)
-            shown += fresh
+        for _ in range(KILLS_PER_LEDGER // WORKERS):
+            shown += kill_some(path, done, chance)
             least, unknown = check(path, shown, least)
             done += WORKERS
         check_unknown(path)

@@ -54,9 +54,7 @@ def main(path, processes, charges):
     longest = max(wait for _, wait in found)
     refused = processes * charges - granted
     print(
-        json.dumps(
-            {"granted": granted, "refused": refused, "longest": longest, "seconds": seconds, "failed": failed}
-        )
+        json.dumps({"granted": granted, "refused": refused, "longest": longest, "seconds": seconds, "failed": failed})
     )
 
 

@@ -16,9 +16,7 @@ CENT = Loss("1/100")
 
 def event(question="SELECT COUNT(*) FROM t", by="owner"):
     mechanism = canonical({"name": "laplace", "scale": "10"})
-    return Event(
-        mechanism=mechanism, sensitivity=canonical({"groups": 1, "size": 1}), question=question, by=by
-    )
+    return Event(mechanism=mechanism, sensitivity=canonical({"groups": 1, "size": 1}), question=question, by=by)
 
 
 @pytest.fixture
@@ -86,9 +84,7 @@ def test_a_budget_with_a_delta_counts_rho_and_delta_apart(path):
 
 def test_the_limit_in_rho_is_the_one_that_was_recorded(path):
     budget = Budget(1, "1e-6")
-    object.__setattr__(
-        budget, "rho", budget.rho * Fraction(999_999, 1_000_000)
-    )  # as another machine may compute
+    object.__setattr__(budget, "rho", budget.rho * Fraction(999_999, 1_000_000))  # as another machine may compute
     with create_ledger(path, name="demo", budget=budget) as ledger:
         ledger.charge(Loss(None, budget.rho), event())
     with open_ledger(path, name="demo") as ledger:
@@ -192,7 +188,7 @@ def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
     with pytest.raises(Refused, match="in all epsilon 0"):
         ledger.charge(CENT, event())
     ledger.verify()
-    with ledger._reading() as table:
+    with ledger._session.reading() as table:
         assert [row.kind for row in table.rows()] == ["create", "charge", "budget", "charge", "budget"]
 
 
@@ -234,10 +230,9 @@ def test_only_the_owner_can_read_the_files(path):
 
 
 def test_commits_are_durable(path):
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger, ledger._reading() as table:
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger, ledger._session.reading() as table:
         settings = [
-            table.connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("journal_mode", "synchronous")
+            table.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
         ]
     assert settings == ["wal", 2]
 
@@ -393,11 +388,11 @@ class FailingCommit:
 def test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again(path):
     with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
         receipt = ledger.charge(CENT, event())
-        whole = ledger._table.connection
-        ledger._table.connection = FailingCommit(whole)
+        whole = ledger._session._table.connection
+        ledger._session._table.connection = FailingCommit(whole)
         with pytest.raises(LedgerError, match="disk I/O error"):
             ledger.charge(CENT, event())
-        ledger._table.connection = whole
+        ledger._session._table.connection = whole
         with pytest.raises(LedgerError, match="an earlier write failed"):
             ledger.charge(CENT, event())
         with pytest.raises(LedgerError, match="an earlier write failed"):

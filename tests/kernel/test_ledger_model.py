@@ -61,9 +61,7 @@ class AgainstModel(RuleBasedStateMachine):
                 act()
         elif earlier:
             assert act() == type(earlier[0][4])(earlier[0][4].id, earlier[0][5])
-        elif self.model_spent() + price > self.total or self.model_spent(by) + price > self.limits.get(
-            by, self.total
-        ):
+        elif self.model_spent() + price > self.total or self.model_spent(by) + price > self.limits.get(by, self.total):
             with pytest.raises(Refused):
                 act()
         else:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, exp_bounds, fraction, positive
 from discreet.kernel.loss import Loss
-from discreet.kernel.mechanism import Sensitivity, canonical
+from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.noise.coin import below, comes_up
 from discreet.kernel.noise.keystream import Source, integer, stream
 
-Utilities = Sequence[int | float | Fraction] | np.ndarray
+Utilities = Sequence[Number] | np.ndarray
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """This noise, this sensitivity, this loss: the additive mechanisms. They are given a scale, never an epsilon."""
 
-import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,11 +8,13 @@ from typing import Protocol, overload
 import numpy as np
 
 from discreet.kernel import noise
+from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, exp_bounds, positive, power_down, share, whole
 from discreet.kernel.loss import Loss
 from discreet.kernel.normal import gaussian_tail_bounds
 
 _INT64 = np.iinfo(np.int64)
+_CHUNK = 30_000  # so many at a time stay in the processor's cache
 _EXTREME = 10**100  # beyond it a scale is surely a mistake, and floats that only filter would overflow
 _BITS = 160  # of the enclosures that margins are decided by
 
@@ -58,11 +59,6 @@ class Sensitivity:
     def __str__(self) -> str:
         """Return it as canonical JSON, the way the ledger keeps it."""
         return canonical({"l1": str(self.l1), "l2_squared": str(self.l2_squared)})
-
-
-def canonical(data: dict[str, str]) -> str:
-    """Return plain data as the one JSON text that stands for it."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 class Additive(Protocol):
@@ -236,8 +232,12 @@ def _perturbed(values: int | np.ndarray, sampler: noise.Sampler) -> int | np.nda
     if isinstance(values, np.ndarray):
         if values.dtype.kind != "i":  # decided by the type alone: no value is looked at before its noise
             raise TypeError(f"values must be an array of signed integers, not of {values.dtype}")
-        drawn = sampler.draw(values.size).reshape(values.shape)
-        return _added(values.astype(np.int64, copy=False), drawn)
+        flat = values.astype(np.int64, copy=False).reshape(-1)
+        noisy = np.empty_like(flat)
+        for start in range(0, flat.size, _CHUNK):
+            part = flat[start : start + _CHUNK]
+            noisy[start : start + _CHUNK] = _added(part, sampler.draw(part.size))
+        return noisy.reshape(values.shape)
     value = whole(values, "values", least=_INT64.min)
     if value > _INT64.max:
         raise ValueError(f"values must lie within int64, not {value}")
@@ -253,9 +253,11 @@ def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     if drawn.dtype == object:
         return np.array(np.clip(values.astype(object) + drawn, _INT64.min, _INT64.max), np.int64)
     total = values + drawn
-    wrapped = ((values ^ total) & (drawn ^ total)) < 0
-    fitted: np.ndarray = np.where(wrapped, np.where(drawn < 0, _INT64.min, _INT64.max), total)
-    return fitted
+    signs = values ^ total
+    signs &= drawn ^ total
+    wrapped = np.flatnonzero(signs < 0)
+    total[wrapped] = np.where(drawn[wrapped] < 0, _INT64.min, _INT64.max)
+    return total
 
 
 def _margin(mechanism: Additive, confidence: Number, count: int) -> int:

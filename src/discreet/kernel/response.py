@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, log_up, round_up, share
 from discreet.kernel.loss import Loss
-from discreet.kernel.mechanism import canonical
 from discreet.kernel.noise.inversion import Boundaries, Inversion
 from discreet.kernel.noise.keystream import stream
 

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, power_down, round_up, share, whole
 from discreet.kernel.loss import Loss
-from discreet.kernel.mechanism import Additive, Sensitivity, canonical
+from discreet.kernel.mechanism import Additive, Sensitivity
 
 _BITS = 256
 _ONE_BY_ONE = 4096  # beyond so many groups to a unit, numbers of groups are taken in blocks

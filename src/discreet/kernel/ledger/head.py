@@ -68,9 +68,7 @@ def check_head(head: Head | None, last: Row | None, hash_at_head: str | None) ->
     if last is None and head is None:
         return
     if head is None:
-        raise LedgerError(
-            "the head file is missing or unreadable, so rows may have been lost unseen. " + _WAY_OUT
-        )
+        raise LedgerError("the head file is missing or unreadable, so rows may have been lost unseen. " + _WAY_OUT)
     if last is None or head.seq > last.seq:
         rows = last.seq if last else 0
         raise LedgerError(f"the ledger was rolled back from row {head.seq} to row {rows}. {_WAY_OUT}")

@@ -6,27 +6,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.ledger.head import Head, read_head, sync_folder, write_head
-
-
-class Place(Protocol):
-    """What the ledger asks of the place where it lives."""
-
-    def connect(self) -> sqlite3.Connection:
-        """Open a connection that commits durably."""
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep every other process out."""
-
-    def head(self) -> Head | None:
-        """Return the head that was kept last."""
-
-    def keep_head(self, head: Head) -> None:
-        """Replace the head, durably."""
 
 
 class File:
@@ -74,7 +56,7 @@ class File:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Queue for the lock file: SQLite's own waiting starves, the kernel's does not."""
+        """Queue for the lock file: SQLite's own waiting starves, that of the operating system does not."""
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -113,16 +95,13 @@ class Memory:
     """A ledger that ends with its process."""
 
     def __init__(self) -> None:
-        self._process = os.getpid()
         self._head: Head | None = None
 
     def __str__(self) -> str:
         return "the ledger in memory"
 
     def connect(self) -> sqlite3.Connection:
-        """Open an empty database in memory, once: a forked child's copy would be spent a second time."""
-        if os.getpid() != self._process:
-            raise LedgerError("it belongs to the process that made it. Use a file to share it with others.")
+        """Open an empty database in memory."""
         return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
     @contextmanager
@@ -137,3 +116,6 @@ class Memory:
     def keep_head(self, head: Head) -> None:
         """Remember the head."""
         self._head = head
+
+
+Place = File | Memory

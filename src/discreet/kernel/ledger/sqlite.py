@@ -1,14 +1,10 @@
 """The ledger in SQLite: charge, settle, and what keeps them true across threads, processes and crashes."""
 
-import ctypes
+import json
 import os
 import secrets
-import sqlite3
-import threading
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import sha256
 from typing import Self, TypeVar
 
@@ -17,6 +13,7 @@ from discreet.kernel.event import OWNER, Event, Receipt, State, bounded_text, ca
 from discreet.kernel.ledger.chain import Act, Kind, Row, check_rows, event_of, event_text
 from discreet.kernel.ledger.head import Head, check_head
 from discreet.kernel.ledger.place import File, Memory, Place
+from discreet.kernel.ledger.session import Session, named
 from discreet.kernel.ledger.table import Table
 from discreet.kernel.ledger.terms import (
     Terms,
@@ -33,20 +30,14 @@ _T = TypeVar("_T")
 
 LONGEST_KEY = 200
 LONGEST_ANSWER = 64 * 1024 * 1024
-_LOST = event_text(
-    Event(mechanism=canonical({"name": "lost"}), sensitivity="{}", question="lost in a rollback")
-)
+_LOST = event_text(Event(mechanism=canonical({"name": "lost"}), sensitivity="{}", question="lost in a rollback"))
 
 
 class SQLiteLedger:
     """A ledger that is open. Made by create_ledger, open_ledger or memory_ledger."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
-        self._threads = threading.Lock()
-        self._table: Table | None = None
-        self._stopped: str | None = None
-        _OPEN.add(self)
+        self._session = Session(place)
 
     def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
         """Pay for a question before any data is read, or return what the same key paid for before.
@@ -58,7 +49,8 @@ class SQLiteLedger:
             all threads and processes; COMMIT returns after the row is on the disk (WAL, synchronous=FULL,
             both read back when the file is opened). A refusal is raised before anything is written. No
             statement of this package updates or deletes, and triggers stop those of others.
-        Needs: check_price, row_after, check_head; SQLite's atomic commit; a disk that keeps what it synced.
+        Needs: Session.writing, check_price, row_after, check_head; SQLite's atomic commit; a disk that keeps what
+            it synced.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model
@@ -74,9 +66,7 @@ class SQLiteLedger:
             check_price(terms, by, price, read_loss(last.spent), table.spent_by(by))
             receipt = Receipt(secrets.token_hex(12))
             body = event_text(event)
-            table.append(
-                last, Act(kind=Kind.CHARGE, by=by, key=key, receipt=receipt.id, loss=price, body=body)
-            )
+            table.append(last, Act(kind=Kind.CHARGE, by=by, key=key, receipt=receipt.id, loss=price, body=body))
         return receipt
 
     def settle(self, receipt: Receipt, answer: bytes) -> None:
@@ -86,7 +76,7 @@ class SQLiteLedger:
             bytes ever after; there is no answer without a charge, and no second answer to one.
         Proof: one transaction, alone, finds the charge, finds no settlement, and writes both the answer and
             the row with its hash; COMMIT returns after they are on the disk.
-        Needs: row_after, check_head; SQLite's atomic commit; a disk that keeps what it synced.
+        Needs: Session.writing, row_after, check_head; SQLite's atomic commit; a disk that keeps what it synced.
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
@@ -97,28 +87,23 @@ class SQLiteLedger:
         with self._writing() as (table, last):
             charge = table.about(Kind.CHARGE, paid)
             if charge is None or table.about(Kind.SETTLE, paid):
-                raise LedgerError(
-                    f"receipt {paid!r} was {'settled before' if charge else 'never charged here'}"
-                )
+                raise LedgerError(f"receipt {paid!r} was {'settled before' if charge else 'never charged here'}")
             table.add_answer(paid, answer)
             body = canonical({"sha256": sha256(answer).hexdigest()})
             table.append(last, Act(kind=Kind.SETTLE, by=charge.by, receipt=paid, body=body))
 
     def spent(self, by: str | None = None) -> Loss:
         """Return what was lost in all, or by one analyst's questions: read from one row, not added up."""
-        with self._reading() as table:
+        with self._session.reading() as table:
             return read_loss(table.last().spent) if by is None else table.spent_by(by)
 
     def events(self) -> list[Event]:
         """Return everything that was charged, oldest first."""
-        events: dict[str, Event] = {}
-        with self._reading() as table:
-            for row in table.rows():
-                if row.receipt and row.kind == Kind.SETTLE:
-                    events[row.receipt] = replace(events[row.receipt], state=State.RELEASED)
-                elif row.receipt:
-                    events[row.receipt] = event_of(row)
-        return list(events.values())
+        with self._session.reading() as table:
+            rows = [row for row in table.rows() if row.receipt]
+        settled = {row.receipt for row in rows if row.kind == Kind.SETTLE}
+        charges = [row for row in rows if row.kind != Kind.SETTLE]
+        return [event_of(row, State.RELEASED if row.receipt in settled else State.RESERVED) for row in charges]
 
     def verify(self) -> None:
         """Recompute every hash, total, state and answer, and compare the end with the head.
@@ -130,15 +115,13 @@ class SQLiteLedger:
         Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
             test_a_deleted_tail_is_found, test_dropped_triggers_are_found
         """
-        with self._reading() as table:
-            head = self._place.head()  # before the first read of the rows, which may only be newer
+        with self._session.reading() as table:
+            head = self._session.place.head()  # before the first read of the rows, which may only be newer
             settled = check_rows(table.rows())
             for receipt, answer in table.answers():
                 seq, digest = settled.pop(receipt, (0, ""))
                 if sha256(answer).hexdigest() != digest:
-                    raise LedgerError(
-                        f"row {seq}: its answer was changed" if seq else "an answer has no charge"
-                    )
+                    raise LedgerError(f"row {seq}: its answer was changed" if seq else "an answer has no charge")
             for seq, _ in settled.values():
                 raise LedgerError(f"row {seq}: its answer is missing")
             self._check_head(table, head)
@@ -174,8 +157,8 @@ class SQLiteLedger:
         Needs: check_head, shortfall; a missing head says nothing, so what was lost with it is not known.
         Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
         """
-        with self._transaction() as table:
-            last, head = table.last(), self._place.head()
+        with self._session.writing() as table:
+            last, head = table.last(), self._session.place.head()
             if head and head.seq <= last.seq:
                 self._check_head(table, head)
             lost = shortfall(read_loss(last.spent), read_loss(head.spent)) if head else NOTHING
@@ -184,11 +167,7 @@ class SQLiteLedger:
 
     def close(self) -> None:
         """Let go of the file; a closed ledger stays closed."""
-        with self._threads:
-            self._stopped = "the ledger is closed"
-            if self._table:
-                self._table.connection.close()
-                self._table = None
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -197,58 +176,19 @@ class SQLiteLedger:
         self.close()
 
     def _terms(self) -> Terms:
-        with self._reading() as table:
+        with self._session.reading() as table:
             return table.terms()
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Table, Row]]:
         """Run a transaction on a ledger that was not rolled back; give its last row."""
-        with self._transaction() as table:
-            self._check_head(table, self._place.head())
+        with self._session.writing() as table:
+            self._check_head(table, self._session.place.head())
             yield table, table.last()
 
     def _check_head(self, table: Table, head: Head | None) -> None:
         named = table.at(head.seq) if head else None
         check_head(head, table.last(), named.hash if named else None)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Table]:
-        """Run one transaction, alone; move the head after the commit; after an I/O error, stop for good."""
-        with self._threads, _named(self._place):
-            try:
-                with self._place.alone():
-                    table = self._connected()
-                    with _begun(table, "IMMEDIATE"):
-                        yield table
-                        table.connection.execute("COMMIT")
-                    row = table.appended
-                    if row:
-                        self._place.keep_head(Head(row.seq, row.hash, row.spent))
-            except (sqlite3.Error, OSError) as cause:
-                self._stopped = (
-                    f"an earlier write failed ({cause}). Repair the cause, then open the ledger again"
-                )
-                raise
-
-    @contextmanager
-    def _reading(self) -> Iterator[Table]:
-        """Read one state of the ledger, whatever others write meanwhile."""
-        with self._threads, _named(self._place), _begun(self._connected(), "DEFERRED") as table:
-            yield table
-
-    def _connected(self) -> Table:
-        if self._stopped:
-            raise LedgerError(self._stopped)
-        if self._table is None:
-            self._table = Table(self._place.connect())
-        return self._table
-
-    def _leave_to_parent(self) -> None:
-        """Forget, in a forked child, the parent's connection: it must be neither used nor closed there."""
-        if self._table:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._table.connection))  # even exit would close it
-        self._table = None
-        self._threads = threading.Lock()
 
 
 def create_ledger(
@@ -257,7 +197,7 @@ def create_ledger(
     """Make a new ledger for the data set `name`, at a path where none was before."""
     terms = Terms(name, budget, analysts)
     place = File(path)
-    with _named(place):
+    with named(place):
         place.create()
     return _created(place, terms)
 
@@ -279,7 +219,7 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
     """Open the ledger of the data set `name`, which must exist."""
     ledger = SQLiteLedger(File(path))
     try:
-        with ledger._reading() as table:  # noqa: SLF001 - the constructor's other half
+        with ledger._session.reading() as table:  # noqa: SLF001 - the constructor's other half
             table.check_format()
             found = table.terms().name
     except BaseException:
@@ -287,16 +227,14 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
         raise
     if found != name:
         ledger.close()
-        raise PolicyError(
-            f"name: the ledger {path} belongs to {found!r}, not {name!r}. Correct one of the two."
-        )
+        raise PolicyError(f"name: the ledger {path} belongs to {found!r}, not {name!r}. Correct one of the two.")
     return ledger
 
 
 def _created(place: Place, terms: Terms) -> SQLiteLedger:
     ledger = SQLiteLedger(place)
     try:
-        with ledger._transaction() as table:  # noqa: SLF001 - the constructor's other half
+        with ledger._session.writing() as table:  # noqa: SLF001 - the constructor's other half
             table.create()
             table.append(None, Act(kind=Kind.CREATE, by=OWNER, body=terms_text(terms)))
     except BaseException:
@@ -307,14 +245,12 @@ def _created(place: Place, terms: Terms) -> SQLiteLedger:
 
 def _replayed(table: Table, charge: Row, event: Event) -> Receipt:
     """Return the answer that a key has paid for; what has none is never executed again."""
-    if event_of(charge).question != event.question:
+    if json.loads(charge.body)["question"] != event.question:
         raise Refused("key: it was used for another question before. Use another key.")
     receipt = charge.receipt or ""
     settled = table.about(Kind.SETTLE, receipt)
     if settled is None:
-        raise Failed(
-            "key: it was charged before and its outcome is unknown. Use another key, which is a new charge."
-        )
+        raise Failed("key: it was charged before and its outcome is unknown. Use another key, which is a new charge.")
     answer = table.answer(receipt)
     if answer is None or canonical({"sha256": sha256(answer).hexdigest()}) != settled.body:
         raise LedgerError(f"row {settled.seq}: its answer is missing or was changed")
@@ -329,40 +265,3 @@ def _typed(kind: type[_T], value: _T, name: str) -> _T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")
     return value
-
-
-@contextmanager
-def _named(place: Place) -> Iterator[None]:
-    """Turn what goes wrong into a LedgerError that names the place."""
-    try:
-        yield
-    except LedgerError as error:
-        raise LedgerError(f"{place}: {error}") from error.__cause__
-    except (sqlite3.Error, OSError) as cause:
-        raise LedgerError(
-            f"{place}: the ledger cannot be read or written ({cause}). "
-            "Check that the file is whole, the disk has space and the folder can be written to."
-        ) from cause
-
-
-@contextmanager
-def _begun(table: Table, how: str) -> Iterator[Table]:
-    """Begin a transaction, and undo whatever was not committed."""
-    table.appended = None
-    table.connection.execute(f"BEGIN {how}")
-    try:
-        yield table
-    finally:
-        if table.connection.in_transaction:
-            table.connection.execute("ROLLBACK")
-
-
-_OPEN: weakref.WeakSet[SQLiteLedger] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for ledger in list(_OPEN):
-        ledger._leave_to_parent()  # noqa: SLF001 - the same module
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -1,7 +1,8 @@
 """The ledger's two tables in SQLite, and the questions that are put to them."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.ledger.chain import Act, Kind, Row, row_after
@@ -26,8 +27,7 @@ _SCHEMA = (
     "CREATE INDEX rows_terms ON rows (seq) WHERE kind IN ('create', 'budget')",
     "CREATE INDEX answers_receipt ON answers (receipt)",
     *(
-        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}"
-        " BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
         for table in ("rows", "answers")
         for verb in ("UPDATE", "DELETE")
     ),
@@ -95,7 +95,7 @@ class Table:
 
     def rows(self) -> Iterator[Row]:
         """Return all rows in order."""
-        return (Row(*found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
+        return (_row(found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
 
     def answers(self) -> Iterator[tuple[str, bytes]]:
         """Return all answers with their receipts."""
@@ -120,9 +120,7 @@ class Table:
         """Stop if this is another kind of database, or of another version."""
         found = self.connection.execute("PRAGMA user_version").fetchone()[0]
         if found != FORMAT:
-            raise LedgerError(
-                f"this is not a ledger of format {FORMAT} (found {found}), or was not completely created"
-            )
+            raise LedgerError(f"this is not a ledger of format {FORMAT} (found {found}), or was not completely created")
 
     def check_file(self) -> None:
         """Stop if the database is damaged, or its tables and triggers are not those of this module."""
@@ -135,12 +133,14 @@ class Table:
 
     def _one(self, rest: str, *values: str | int) -> Row | None:
         found = self.connection.execute(f"SELECT {_COLUMNS} FROM rows {rest}", values).fetchone()  # noqa: S608
-        if found is None:
-            return None
-        row = Row(*found)
-        if row.hash != row.digest():
-            raise LedgerError(f"row {row.seq} was changed: its hash does not fit")
-        return row
+        return None if found is None else _row(found)
+
+
+def _row(found: Iterable[Any]) -> Row:
+    row = Row(*found)
+    if row.hash != row.digest():
+        raise LedgerError(f"row {row.seq} was changed: its hash does not fit")
+    return row
 
 
 def _not_below(new: str, old: str | None) -> bool:

@@ -27,9 +27,7 @@ class Terms:
         bounded_text(self.name, "name", longest=200)
         for who, limit in {"": self.budget, **(self.analysts or {})}.items():
             if not isinstance(limit, Budget):
-                raise TypeError(
-                    f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}"
-                )
+                raise TypeError(f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}")
         for who in self.analysts or {}:
             bounded_text(who, "analysts: a name", longest=200)
             if who == OWNER:
@@ -51,9 +49,7 @@ def recorded(loss: Loss) -> Loss:
 def check_name(terms: Terms, by: str) -> None:
     """Refuse a name that is not listed, if there is a list; the owner is always admitted."""
     if terms.analysts is not None and by != OWNER and by not in terms.analysts:
-        raise Refused(
-            f"by: {by!r} may not ask about {terms.name!r}. The owner can list the name as an analyst."
-        )
+        raise Refused(f"by: {by!r} may not ask about {terms.name!r}. The owner can list the name as an analyst.")
 
 
 def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss) -> None:
@@ -90,9 +86,7 @@ def terms_text(terms: Terms) -> str:
     data = {
         "name": terms.name,
         "budget": _budget_data(terms.budget),
-        "analysts": None
-        if analysts is None
-        else {who: _budget_data(limit) for who, limit in analysts.items()},
+        "analysts": None if analysts is None else {who: _budget_data(limit) for who, limit in analysts.items()},
     }
     return canonical(data)
 
@@ -127,10 +121,8 @@ def read_loss(text: str) -> Loss:
 def at_least(new: Loss, old: Loss) -> bool:
     """Tell whether no part of the new loss is below the old; an unknown epsilon is above every other."""
     if old.epsilon is None or new.epsilon is None:
-        fell = new.epsilon is not None
-    else:
-        fell = new.epsilon < old.epsilon
-    return not fell and new.rho >= old.rho and new.delta >= old.delta
+        return new.epsilon is None and new.rho >= old.rho and new.delta >= old.delta
+    return new.epsilon >= old.epsilon and new.rho >= old.rho and new.delta >= old.delta
 
 
 def shortfall(now: Loss, then: Loss) -> Loss:
@@ -155,9 +147,7 @@ def _room(budget: Budget, spent: Loss) -> str:
     pure, rest = _pure_room(budget, spent), left(budget, spent)
     if budget.rho is None:
         return f"epsilon {pure}"
-    return f"rho {rest.rho} with delta {rest.delta}" + (
-        f", or epsilon {pure} without a delta" if pure else ""
-    )
+    return f"rho {rest.rho} with delta {rest.delta}" + (f", or epsilon {pure} without a delta" if pure else "")
 
 
 def _budget_data(budget: Budget) -> dict[str, str | None]:

@@ -41,6 +41,8 @@ class Inversion:
         self._cell_bits, self._word_bits = cell_bits, word_bits
         known = boundaries(word_bits)
         self.first, self.last = known.first, known.first + len(known.floors)
+        if not -UNDECIDED <= self.first <= self.last < UNDECIDED:
+            raise ValueError("boundaries: too many symbols for one table")
         self._floors = np.array(known.floors, np.uint64)
         tops = (self._floors >> np.uint64(word_bits - cell_bits)).astype(np.int64)
         # Cell j holds the number of boundaries in cells before it …

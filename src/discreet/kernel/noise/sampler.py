@@ -28,7 +28,7 @@ class Sampler:
     def __init__(self, alpha: Fraction, beta: Fraction, source: Source | None = None) -> None:
         self._alpha, self._beta, self._source = alpha, beta, source
         self._pools = threading.local()
-        coarse = _coarse_bits(alpha, beta)
+        self._coarse = coarse = _coarse_bits(alpha, beta)
         if not coarse:
             self._table = Inversion(Law(alpha, beta).both_sides)
         else:
@@ -39,7 +39,6 @@ class Sampler:
         if self._digit_bits:
             finer = Law(alpha * 2**low, beta)
             self._digit = Inversion(lambda bits: finer.digits(1 << self._digit_bits, bits))
-        self._buckets_differ = coarse > 0
         self._steep, self._curve = float(alpha * 2**low), float(beta * 4**low)  # the law in units of a bucket
         # A coin below `sure` keeps any candidate of its bucket: exp(-gap) >= 1 - gap >= 1 - the bucket's largest gap.
         # It is rounded down by a whole unit of 2^-15, far more than these floats can be wrong.
@@ -71,23 +70,24 @@ class Sampler:
     def draw_one(self) -> int:
         """Return one draw, out of a few hundred that were made together: its time tells nothing of its value."""
         pool = self._pools
-        if getattr(pool, "life", None) is not life() or pool.left == 0:
-            pool.life, pool.values, pool.left = life(), self.draw(POOL), POOL
-        pool.left -= 1
-        value = int(pool.values[pool.left])
-        pool.values[pool.left] = 0
-        return value
+        while True:
+            if getattr(pool, "life", None) is not life() or not pool.values:
+                pool.values, pool.life = self.draw(POOL).tolist(), life()
+            try:
+                # One step that nothing can come between, not even a signal handler that draws, too.
+                return int(pool.values.pop())
+            except IndexError:
+                continue
 
     def _candidates(self, source: Source, count: int) -> np.ndarray:
         """Return the kept ones of so many candidates."""
         buckets = self._table.draw(source, count)
-        if not self._buckets_differ:
+        if not self._coarse:
             return buckets
         if self._digit_bits:
             buckets = (buckets << self._digit_bits) + self._digit.draw(source, count)
         coins, lows = words(source, count, np.uint16), self._lows(source, count)
-        listed = np.minimum(buckets, len(self._sure) - 1).astype(np.int64, copy=False)
-        open_ = np.flatnonzero(coins >= (self._sure.take(listed) if self._curve else self._sure[0]))
+        open_ = np.flatnonzero(coins >= self._sure_of(buckets))
         if lows.dtype == object or int(buckets.max()).bit_length() + self._low > _INT64_BITS:
             buckets = buckets.astype(object)  # no candidate is ever cut: it is a Python integer where it must be
         drawn: np.ndarray = (buckets << self._low) + lows
@@ -97,6 +97,12 @@ class Sampler:
             drawn = np.delete(drawn, open_[~kept])
         wipe(coins, lows)
         return drawn
+
+    def _sure_of(self, buckets: np.ndarray) -> np.ndarray | np.uint16:
+        if not self._curve:
+            return np.uint16(self._sure[0])  # all geometric buckets are alike
+        listed = np.minimum(buckets, len(self._sure) - 1)
+        return self._sure.take(listed.astype(np.int64, copy=False))
 
     def _lows(self, source: Source, count: int) -> np.ndarray:
         """Return fair integers below 2^low."""

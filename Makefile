@@ -1,0 +1,42 @@
+# Two commands need nothing but Python and make: `make demo` and `make test`. Both call `setup`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test check slow bench mission clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Discreet needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,pictures]' --group dev
+	@touch $(READY)
+
+demo: setup
+	@$(BIN)/discreet demo
+
+test: check
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/claims.py check
+
+slow: setup
+	$(BIN)/python -m pytest -m slow -n 0
+
+bench: setup
+	$(BIN)/python -m bench
+
+mission: setup
+	$(BIN)/python -m mission
+
+clean:
+	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tour
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,7 @@
+"""Everything that is measured, one after the other: `make bench`."""
+
+from bench import ledger, noise, start
+
+for part in (noise, ledger, start):
+    print(f"\n{part.__doc__.strip().splitlines()[0]}\n")
+    part.main()

@@ -1,0 +1,42 @@
+"""`python -m mission` runs every row and rewrites docs/mission.md; `python -m mission A9 C6` runs some, and only prints."""
+
+import sys
+import time
+from pathlib import Path
+
+import mission.kernel  # noqa: F401 - its rows join the list
+from mission.rows import ORDER, ROWS, NeedsDataError
+
+PAGE = Path(__file__).parents[1] / "docs" / "mission.md"
+HEAD = """# The mission
+
+What Discreet can do, row by row, with the number that shows it. This page is written by `make mission`, which runs every
+row through the public interface; `python -m mission ID` runs one of them.
+
+| row | what works | the number seen | run it |
+|---|---|---|---|
+"""
+
+
+def seen(row):
+    try:
+        return row.run()
+    except NeedsDataError as error:
+        return f"needs data: {error}"
+
+
+def main(wanted):
+    rows = sorted((row for row in ROWS if not wanted or row.id in wanted), key=lambda row: ORDER.index(row.id))
+    lines = []
+    for row in rows:
+        began = time.perf_counter()
+        number = seen(row)
+        print(f"{row.id:4} {row.what}\n     {number}   [{time.perf_counter() - began:.1f} s]")
+        lines.append(f"| {row.id} | {row.what} | {number.replace('|', chr(92) + '|')} | `python -m mission {row.id}` |\n")
+    missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
+    if not wanted:
+        PAGE.write_text(HEAD + "".join(lines) + f"\nNot built yet: {', '.join(missing)}.\n")
+        print(f"\nwrote {PAGE.name}: {len(rows)} rows, {len(missing)} to come")
+
+
+main(sys.argv[1:])

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from discreet.cli.main import app
+
+__all__ = ["app"]

@@ -1,0 +1,49 @@
+"""The commands; each group of them has a file of its own."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import discreet
+from discreet.cli.demo import tour
+from discreet.cli.ledger import app as ledger_app
+
+app = typer.Typer(
+    help="Differential privacy with exact noise and a ledger that nothing can overspend.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.add_typer(ledger_app, name="ledger")
+
+
+class Chapter(StrEnum):
+    """The chapters of the tour."""
+
+    KERNEL = "kernel"
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"discreet {discreet.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Differential privacy with exact noise and a ledger that nothing can overspend."""
+
+
+@app.command()
+def demo(
+    chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.KERNEL,
+    pictures: Annotated[Path, typer.Option(help="Where to save the pictures.")] = Path("tour"),
+) -> None:
+    """Take a tour of half a minute on data that is made up on the spot."""
+    if chapter is Chapter.KERNEL:
+        tour(pictures)

@@ -1,0 +1,157 @@
+"""How far apart two distributions of outcomes are: the definitions of differential privacy.
+
+p and q are pmfs {outcome: probability}, or two outputs of one mechanism (see `output`), whose laws are exact
+and not cut. All divergences are directed: of p against q. A mechanism is private if both directions are small.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any
+
+from discreet.kernel.exact import Number, fraction, not_negative
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.privacy import laws
+from discreet.privacy.gaussian import discrete_delta, theta_ratio
+from discreet.privacy.laws import Output
+from discreet.privacy.pmf import Pmf, Probability, checked, log_ratio, mass
+
+Law = Pmf | Output
+
+
+def max_divergence(p: Law, q: Law) -> float | Fraction:
+    """Return the least epsilon with p(S) <= exp(epsilon)·q(S) for every set S of outcomes: ln of the worst ratio.
+
+    A set's ratio is never above that of its worst outcome, so outcomes suffice.
+
+    >>> from discreet.kernel.mechanism import Laplace
+    >>> max_divergence(laws.output(Laplace(10), 0), laws.output(Laplace(10), 1))
+    Fraction(1, 10)
+    """
+    if isinstance(p, Output) and isinstance(q, Output):
+        moved = laws.shifts(p, q)
+        if isinstance(p.mechanism, Laplace):
+            return sum(moved) / p.mechanism.scale
+        if isinstance(p.mechanism, Gaussian):
+            return math.inf if moved else 0.0
+    return max(loss for loss, _ in _losses(p, q))
+
+
+def hockey_stick(p: Law, q: Law, epsilon: Number) -> float:
+    """Return the least delta with p(S) <= exp(epsilon)·q(S) + delta for every set S of outcomes.
+
+    >>> hockey_stick({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75}, epsilon=0)
+    0.5
+    """
+    limit = not_negative(epsilon, "epsilon")
+    if isinstance(p, Output) and isinstance(q, Output) and isinstance(p.mechanism, Gaussian):
+        return discrete_delta(p.mechanism, laws.one_shift(laws.shifts(p, q)), limit)
+    # p - exp(epsilon)·q = p·(1 - exp(epsilon - loss)); a loss that is exactly epsilon adds exactly nothing.
+    excess = [(loss - (limit if isinstance(loss, Fraction) else float(limit)), c) for loss, c in _losses(p, q)]
+    return math.fsum(chance * -math.expm1(-above) for above, chance in excess if above > 0)
+
+
+def renyi(p: Law, q: Law, alpha: Number) -> float:
+    """Return the Renyi divergence of order alpha; order 1 is Kullback and Leibler's, infinity the worst case.
+
+    >>> from discreet.kernel.mechanism import Gaussian
+    >>> renyi(laws.output(Gaussian(10), 0), laws.output(Gaussian(10), 1), alpha=2)
+    0.01
+    """
+    if alpha == math.inf:
+        return float(max_divergence(p, q))
+    order = fraction(alpha, "alpha")
+    if order < 1:
+        raise ValueError(f"alpha must be at least 1, not {alpha}")
+    if isinstance(p, Output) and isinstance(q, Output) and isinstance(p.mechanism, Gaussian):
+        return math.fsum(_gaussian_renyi(p.mechanism, d, order) for d in laws.shifts(p, q))
+    listed = [(float(loss), float(chance)) for loss, chance in _losses(p, q)]
+    if order == 1:
+        return max(0.0, math.fsum(chance * loss for loss, chance in listed))
+    if math.inf in (loss for loss, _ in listed):
+        return math.inf
+    power = float(order - 1)
+    top = max(0.0, power * max(loss for loss, _ in listed))
+    # ln of the sum of chance·exp(power·loss): near 1, or relative to the largest exponent.
+    if top < 30:
+        rest = math.fsum(chance * math.expm1(power * loss) for loss, chance in listed)
+        return max(0.0, math.log1p(rest) / power)
+    return (top + math.log(math.fsum(c * math.exp(power * loss - top) for loss, c in listed))) / power
+
+
+def _gaussian_renyi(mechanism: Gaussian, d: int, order: Fraction) -> float:
+    """Complete the square: order·d²/(2·scale²), and a little less if (order-1)·d is not an integer."""
+    main = order * d * d / (2 * mechanism.scale**2)
+    return float(main) + (theta_ratio(mechanism.scale, (order - 1) * d) / float(order - 1) if order > 1 else 0)
+
+
+def privacy_loss(p: Law, q: Law) -> dict[float | Fraction, Probability]:
+    """Return the distribution of the privacy loss ln(p/q) when outcomes come from p, as a pmf {loss: probability}.
+
+    Losses of float probabilities are rounded to 12 decimals, so that equal ones meet; others are not rounded.
+
+    >>> privacy_loss({0: Fraction(1, 2), 1: Fraction(1, 2)}, {0: Fraction(1)})
+    {-0.6931471805599453: Fraction(1, 2), inf: Fraction(1, 2)}
+    """
+    gathered: dict[float | Fraction, list[Probability]] = defaultdict(list)
+    for loss, chance in _losses(p, q):
+        if isinstance(loss, float) and isinstance(chance, float) and loss < math.inf:
+            gathered[round(loss, 12) + 0.0].append(chance)
+        else:
+            gathered[loss].append(chance)
+    return {loss: mass(chances) for loss, chances in sorted(gathered.items())}
+
+
+def likelihood_ratio(p: Law, q: Law, outcomes: Any) -> float | Fraction:
+    """Return p(S)/q(S) for one outcome, or for a set, list or range of them.
+
+    >>> likelihood_ratio({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)}, 0)
+    Fraction(3, 1)
+    """
+    first, second = _both(p, q)
+    several = isinstance(outcomes, set | frozenset | list | range)
+    if isinstance(first, Output) and isinstance(second, Output) and not several:
+        return laws.point_ratio(first, second, outcomes)
+    chosen = list(dict.fromkeys(outcomes)) if several else [outcomes]
+    above, below = (mass([_probability(law, outcome) for outcome in chosen]) for law in (first, second))
+    if not above and not below:
+        raise ValueError(laws.IMPOSSIBLE)
+    return above / below if below else math.inf
+
+
+def posterior_bound(prior: Number, epsilon: Number) -> float:
+    """Return the highest belief that an observer of an epsilon-DP release can come to, starting from `prior`.
+
+    >>> round(posterior_bound(0.5, epsilon=0.1), 5)
+    0.52498
+    """
+    belief = fraction(prior, "prior")
+    if not 0 <= belief <= 1:
+        raise ValueError(f"prior must lie between 0 and 1, not {prior}")
+    fall = 0.0 if epsilon == math.inf else math.exp(-not_negative(epsilon, "epsilon"))
+    if not belief:
+        return 0.0
+    return float(belief) / (float(belief) + float(1 - belief) * fall)
+
+
+def _both(p: Law, q: Law) -> tuple[Law, Law]:
+    if isinstance(p, Output) and isinstance(q, Output):
+        laws.shifts(p, q)
+        return p, q
+    if isinstance(p, Output) or isinstance(q, Output):
+        raise TypeError("p and q must be two pmfs or two outputs, not one of each")
+    return checked(p, "p"), checked(q, "q")
+
+
+def _losses(p: Law, q: Law) -> laws.Losses:
+    first, second = _both(p, q)
+    if isinstance(first, Output) and isinstance(second, Output):
+        return laws.losses(first, second)
+    assert not isinstance(first, Output)
+    assert not isinstance(second, Output)
+    return [(log_ratio(chance, second.get(k, 0.0)), chance) for k, chance in first.items() if chance]
+
+
+def _probability(law: Law, outcome: Hashable) -> Probability:
+    return law.probability(outcome) if isinstance(law, Output) else law.get(outcome, Fraction(0))

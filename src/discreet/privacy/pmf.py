@@ -1,0 +1,74 @@
+"""A distribution of outcomes as a plain dictionary, and how likely two of them make the same outcome."""
+
+import math
+from collections.abc import Collection, Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.kernel.exact import whole
+
+Probability = float | Fraction
+Pmf = Mapping[Hashable, Probability]
+
+_ROUNDING = 1e-9  # how far above 1 a sum of rounded probabilities may lie
+
+
+def checked(pmf: Any, name: str) -> dict[Hashable, Probability]:
+    """Return the pmf, as plain floats and fractions, if it is one.
+
+    A sum below 1 is accepted: an infinite law cut to the outcomes listed. What is missing counts as outcomes
+    that nobody looks at, so every divergence of a cut pmf is that of the listed outcomes.
+    """
+    if not isinstance(pmf, Mapping):
+        raise TypeError(f"{name} must be a pmf {{outcome: probability}} or an output, not {type(pmf).__name__}")
+    read = {outcome: _read(value, f"{name}[{outcome!r}]") for outcome, value in pmf.items()}
+    total = mass(read.values())
+    if not 0 < total <= 1 + _ROUNDING:
+        raise ValueError(f"{name} must sum to 1, or less if it is cut; it sums to {float(total)}")
+    return read
+
+
+def _read(value: Any, name: str) -> Probability:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Fraction | np.floating | np.integer):
+        raise TypeError(f"{name} must be a float or a Fraction, not {value!r}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be a probability, not {value}")
+    return (
+        float(value)
+        if isinstance(value, float | np.floating)
+        else Fraction(value if isinstance(value, Fraction) else int(value))
+    )
+
+
+def mass(probabilities: Collection[Probability]) -> Probability:
+    """Add probabilities: exactly if all are fractions, else with one rounding."""
+    if all(isinstance(p, Fraction) for p in probabilities):
+        return sum(probabilities, Fraction(0))
+    return math.fsum(probabilities)
+
+
+def log_ratio(p: Probability, q: Probability) -> float:
+    """Return ln(p/q) for p > 0, accurate also near p = q; infinite for q = 0."""
+    if not q:
+        return math.inf
+    if 0.5 < p / q < 2:
+        return math.log1p(float((p - q) / q))  # p - q is exact here, for floats too
+    return _log(p) - _log(q)
+
+
+def _log(p: Probability) -> float:
+    return math.log(p.numerator) - math.log(p.denominator) if isinstance(p, Fraction) else math.log(p)
+
+
+def uniform_pmf(low: int, high: int) -> dict[int, Fraction]:
+    """Return the uniform law on the integers from low to high, both included.
+
+    >>> uniform_pmf(0, 1)
+    {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    """
+    first, last = whole(low, "low", least=-(1 << 62)), whole(high, "high", least=-(1 << 62))
+    if last < first:
+        raise ValueError(f"high must be at least low, not {high}")
+    return dict.fromkeys(range(first, last + 1), Fraction(1, last - first + 1))

@@ -1,0 +1,68 @@
+"""The documents are true: their examples run, and what is public is in them."""
+
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import discreet as dc
+from discreet.cli import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_in_the_documents_run(page):
+    result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0
+
+
+def test_the_start_page_has_examples():
+    assert doctest.testfile(str(ROOT / "docs" / "start.md"), module_relative=False).attempted >= 20
+
+
+def test_the_session_in_the_readme_runs(tmp_path):
+    (session,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    run = subprocess.run([sys.executable, "-c", session], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"-?\d+ ± 30, spent 1/10 of 1\n", run.stdout), run.stdout
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def _public():
+    return [getattr(dc, name) for name in dc.__all__ if not inspect.ismodule(getattr(dc, name))]
+
+
+@pytest.mark.parametrize("thing", _public(), ids=lambda thing: thing.__name__)
+def test_every_public_thing_is_documented_with_an_example(thing):
+    assert thing.__doc__
+    is_error = isinstance(thing, type) and issubclass(thing, Exception)
+    assert is_error or ">>>" in thing.__doc__, thing
+
+
+def test_every_public_name_is_in_the_documents():
+    text = "\n".join(page.read_text() for page in [ROOT / "README.md", *PAGES])
+    assert [name for name in dc.__all__ if name not in text] == []
+
+
+def _commands(group, path):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}"
+
+
+def test_every_command_is_in_the_documents():
+    text = "\n".join(page.read_text() for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES])
+    assert [command for command in _commands(typer.main.get_command(app), "discreet") if command not in text] == []

@@ -1,0 +1,441 @@
+"""The sampler is driven through its choices, and each leads where exact arithmetic says."""
+
+import random
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from noise_reference import EndOfScriptError, Script, floors, uint16s, uint64s
+
+from discreet.kernel.noise import sampler as module
+from discreet.kernel.noise.coin import below, comes_up
+from discreet.kernel.noise.inversion import Inversion
+from discreet.kernel.noise.law import Law
+from discreet.kernel.noise.sampler import Sampler
+
+
+RANDOM = random.Random(22)
+
+
+def laplace(scale, source=None):
+    return Sampler(1 / Fraction(scale), Fraction(0), source)
+
+
+def gaussian(scale, source=None):
+    return Sampler(Fraction(0), 1 / (2 * Fraction(scale) ** 2), source)
+
+
+class Given:
+    """Stands for a table: returns the symbols it was given, once or again and again."""
+
+    def __init__(self, symbols):
+        self.symbols = np.array(symbols)
+
+    def draw(self, source, count):
+        return np.resize(self.symbols, count).copy()
+
+
+def masses(boundaries, reference):
+    """Return {symbol: so many of the 2^16 words that surely give it}, from a table that reads 4, 8 and 16 bits."""
+    inversion = Inversion(cache(boundaries), cell_bits=4, word_bits=8)
+    at_8, at_16 = set(reference(8).values()), set(reference(16).values())
+    found = Counter()
+    for word in range(256):
+        start = uint16s([word >> 4 << 12]), uint64s([(word & 15) << 60])
+        if word not in at_8:
+            found[int(inversion.draw(Script(*start), 1)[0])] += 256
+            continue
+        for more in range(256):
+            if word << 8 | more not in at_16:
+                found[int(inversion.draw(Script(*start, bytes([more])), 1)[0])] += 1
+    assert sum(found.values()) == (1 << 16) - len(at_16)
+    return found
+
+
+def real(x):
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
+def gap_of(sampler, bucket, low, sign):
+    """Return ln of the bucket's weight over that of the candidate, from the law itself."""
+    first = bucket << sampler._low
+    size = first + low + sign  # of the candidate m or -1-m
+    return sampler._alpha * (size - first) + sampler._beta * (size**2 - first**2)
+
+
+def cut_of(gap, bits):
+    with mpmath.workprec(400):
+        return int(mpmath.floor(mpmath.ldexp(mpmath.exp(-real(gap)), bits)))
+
+
+def kept_of_every_coin(sampler, low, rest):
+    """Return how often each candidate is kept when every 16-bit coin is thrown once, followed by this `rest`."""
+    lows = uint16s([low | (0xFFFF << sampler._low & 0xFFFF)] * 65536) if sampler._low else b""
+    source = Script(uint16s(np.arange(65536)), lows, uint64s([rest << 16 | 0xABCD] * 65536))
+    values, counts = np.unique(sampler._candidates(source, 65536), return_counts=True)
+    return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+
+def accepted(sampler, bucket, low):
+    """Return, for x = m and x = -1-m, how many of the 2^63 coins surely keep it; one more is decided by further bits."""
+    m = bucket << sampler._low | low
+    all_zeros, all_ones = (kept_of_every_coin(sampler, low, rest) for rest in (0, (1 << 48) - 1))
+    assert set(all_zeros) | set(all_ones) <= {m, -1 - m}
+    found = {}
+    for sign, x in ((0, m), (1, -1 - m)):
+        gap = gap_of(sampler, bucket, low, sign)
+        if not gap:
+            assert all_zeros[x] == 1 << 15
+            found[x] = (1 << 63) - 1
+            continue
+        cut = cut_of(gap, 63)
+        # Coins below the cut's own 15 bits keep it, whatever follows; those above drop it, whatever follows.
+        assert all_ones[x] == cut >> 48
+        assert all_zeros[x] == (cut >> 48) + 1
+        lows = uint16s([low]) if sampler._low else b""
+        coin = uint16s([(cut >> 48 << 1) | sign])
+        for word, keeps in ((cut - 1, [x]), (cut + 1, [])):
+            if word >> 48 == cut >> 48:
+                # So near, a few more bits may be asked for.
+                source = Script(coin, lows, uint64s([(word & ((1 << 48) - 1)) << 16]), RANDOM.randbytes(16))
+                assert sampler._candidates(source, 1).tolist() == keeps
+        with pytest.raises(EndOfScriptError):
+            sampler._candidates(Script(coin, lows, uint64s([(cut & ((1 << 48) - 1)) << 16])), 1)
+        found[x] = cut
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sampler", "buckets", "digits"),
+    [
+        (laplace(13), range(0, 12, 2), range(4)),
+        (laplace("100/7"), (0, 1, 5), range(4)),
+        (laplace(1500), (0, 1, 6), (0, 1, 77, 127)),
+        (laplace(10**5), (0, 2), (0, 127)),
+        (gaussian(33), [*range(6), *range(7, 60, 4)], (0,)),
+        (gaussian("151.5"), range(0, 80, 13), (0,)),
+    ],
+    ids=["laplace 13", "laplace 100/7", "laplace 1500", "laplace 100000", "gaussian 33", "gaussian 151.5"],
+)
+def test_draws_have_the_exact_law_when_every_choice_is_enumerated(sampler, buckets, digits):
+    low_bits, digit_bits = sampler._low, sampler._digit_bits
+    coarse = Law(sampler._alpha * 2 ** (low_bits + digit_bits), sampler._beta * 4 ** (low_bits + digit_bits))
+    of_bucket = masses(coarse.one_side, lambda bits: floors(*coarse, bits, "one"))
+    of_digit = Counter({0: 1 << 16})
+    if digit_bits:
+        fine, count = Law(sampler._alpha * 2**low_bits, Fraction(0)), 1 << digit_bits
+        of_digit = masses(lambda bits: fine.digits(count, bits), lambda bits: floors(*fine, bits, count))
+    with mpmath.workprec(400):
+        fine = Law(sampler._alpha * 2**low_bits, sampler._beta * 4**low_bits)
+        weight_of_buckets = mpmath.nsum(lambda t: mpmath.exp(-real(fine.alpha) * t - real(fine.beta) * t * t), [0, 4000])
+        if not sampler._beta:
+            weight_of_buckets = 1 / (1 - mpmath.exp(-real(fine.alpha)))
+    seen, width = {}, Fraction(0)
+    lows = sorted({0, 1, (1 << low_bits) - 1, (1 << low_bits) // 3} & set(range(1 << low_bits)))
+    for t in buckets:
+        for g in digits:
+            sampler._table, sampler._digit = Given([t]), Given([g])
+            least = Fraction(of_bucket[t] * of_digit[g], 1 << 32)
+            # An interval meets at most two of the words that were not decided.
+            most = Fraction((of_bucket[t] + 2) * (of_digit[g] + (2 if digit_bits else 0)), 1 << 32)
+            for low in lows:
+                for x, cut in accepted(sampler, t << digit_bits | g, low).items():
+                    assert x not in seen
+                    seen[x] = (
+                        least * Fraction(cut, 1 << (64 + low_bits)),
+                        most * Fraction(cut + 1, 1 << (64 + low_bits)),
+                    )
+    for x, (least, most) in seen.items():
+        with mpmath.workprec(400):
+            chance = mpmath.exp(-real(sampler._alpha) * abs(x) - real(sampler._beta) * x * x)
+            chance /= weight_of_buckets * 2 ** (low_bits + 1)
+            assert real(least) <= chance <= real(most), x
+        width += most - least
+    assert width < Fraction(1, 50) * sum(most for _, most in seen.values())
+
+
+def test_zero_and_minus_one_come_from_the_first_magnitude():
+    for sampler in (laplace(13), gaussian(33)):
+        sampler._table, sampler._digit = Given([0]), Given([0])
+        lows = uint16s([0, 0]) if sampler._low else b""
+        assert sampler._candidates(Script(uint16s([0, 1]), lows), 2).tolist() == [0, -1]
+
+
+COINS = [
+    *(("laplace", Fraction(1, n), 1) for n in (1, 2, 3, 7, 10, 97, 1000, 10**6, 10**9, 2**40, 10**12, 10**15, 2**60)),
+    *(("laplace", Fraction(n, 1000), 1) for n in (1, 250, 500, 693, 694, 999, 1000, 1001, 1386, 2000, 5000, 30_000)),
+    ("laplace", Fraction("0.69314718055994530941723212145818"), 1),
+    ("laplace", 1 - Fraction(1, 2**50), 1),
+    ("laplace", 1 + Fraction(1, 2**50), 1),
+]
+
+
+def bare(alpha, beta, low):
+    """Return a sampler of which only the correcting coin is used, for a gap of one's choice."""
+    sampler = laplace(100)
+    sampler._alpha, sampler._beta, sampler._low = alpha, beta, low
+    sampler._steep, sampler._curve = float(alpha * 2**low), float(beta * 4**low)
+    return sampler
+
+
+def toss(sampler, bucket, low, sign, word, more=b""):
+    """Return how a 63-bit coin falls, or None if it asks for bits that are not there."""
+    coin = np.array([word >> 48 << 1 | sign], np.uint16)
+    script = Script(uint64s([(word & ((1 << 48) - 1)) << 16 | 0x5A5A]), more)
+    lows = np.array([low], object if sampler._low > 50 else np.int64)
+    try:
+        return bool(sampler._kept(script, np.array([bucket]), lows, coin)[0])
+    except EndOfScriptError:
+        return None
+
+
+def judge(sampler, bucket, low, sign):
+    gap = gap_of(sampler, bucket, low, sign)
+    cut = cut_of(gap, 63) if gap else 1 << 63
+    top = (1 << 63) - 1
+    near = [cut + n for n in (-3, -2, -1, 1, 2, 3)]
+    edge = [cut + side * (1 << 23) + n for side in (-1, 1) for n in (-2, -1, 0, 1, 2)]  # of the floats' margin
+    far = [RANDOM.randrange(1 << 63) for _ in range(20)] + [cut + RANDOM.randrange(-(2**30), 2**30) for _ in range(20)]
+    for word in {0, top, *near, *edge, *far} - {cut}:
+        if 0 <= word <= top and (gap or word < top):
+            # Without doubt at once, or, next to the cut, after a few more bits, whatever they are.
+            if abs(word - cut) > 2:
+                assert toss(sampler, bucket, low, sign, word) is (word < cut), (gap, word - cut)
+            for more in (RANDOM.randbytes(16), bytes(16), b"\xff" * 16):
+                assert toss(sampler, bucket, low, sign, word, more) is (word < cut), (gap, word - cut)
+    word = min(cut, top)
+    assert toss(sampler, bucket, low, sign, word) is None, gap
+    if gap:
+        next_bits, after = (cut_of(gap, bits) & ((1 << 64) - 1) for bits in (127, 191))
+        assert toss(sampler, bucket, low, sign, word, next_bits.to_bytes(8)) is None
+        for n, heads in ((-3, True), (3, False)):
+            if 0 <= next_bits + n < 1 << 64:
+                assert toss(sampler, bucket, low, sign, word, (next_bits + n).to_bytes(8)) is heads
+            if 0 <= after + n < 1 << 64:
+                more = next_bits.to_bytes(8) + (after + n).to_bytes(8)
+                assert toss(sampler, bucket, low, sign, word, more) is heads
+    else:
+        assert toss(sampler, bucket, low, sign, word, bytes(8)) is True
+        assert toss(sampler, bucket, low, sign, word, b"\xff" * 8) is None
+
+
+@pytest.mark.parametrize("kind", ["chosen", "laplace", "gaussian", "wide"])
+def test_the_correcting_coin_is_fair_to_its_last_bit(kind):
+    gaps = []
+    if kind == "chosen":
+        for _, gap, d in COINS:
+            judge(bare(gap, Fraction(0), 0), 0, 0, d)
+            judge(bare(gap, Fraction(0), 0), 5, 0, 0)  # distance 0: the gap is 0
+            gaps.append(gap)
+        for n in range(1, 60):
+            judge(bare(Fraction(1, 2**70), Fraction(n, 40) / (2 * 3 + 1), 0), 3, 0, 1)
+    elif kind == "wide":
+        sampler = gaussian("1e25")
+        assert sampler._low > 50
+        for bucket in (0, 1, 30, 200):
+            for low in (0, 1, (1 << sampler._low) - 1, 123456789 << (sampler._low - 40)):
+                judge(sampler, bucket, low, RANDOM.randrange(2))
+    else:
+        for scale in ("13", "100/7", "1500", "1e9") if kind == "laplace" else ("33", "151.5", "1000", "1e9"):
+            sampler = (laplace if kind == "laplace" else gaussian)(scale)
+            last = sampler._table.last << sampler._digit_bits
+            for bucket in {0, 1, last // 3, last // 2, last - 1, last, 2 * last}:
+                for low in {0, 1 % (1 << sampler._low), (1 << sampler._low) // 3, (1 << sampler._low) - 1}:
+                    for sign in (0, 1):
+                        judge(sampler, bucket, low, sign)
+                        gaps.append(gap_of(sampler, bucket, low, sign))
+        if kind == "gaussian":
+            assert max(gaps) > 1
+    if kind != "wide":
+        assert min(gaps) < Fraction(1, 1000)
+
+
+@pytest.mark.parametrize("gap", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(1, 10**30), Fraction(200)])
+def test_a_coin_from_nothing_is_fair_to_its_last_bit(gap):
+    cut = cut_of(gap, 64) if gap else 1 << 64
+    for n in (-2, -1, 1, 2):
+        if 0 <= cut + n < (1 << 64) - (not gap):
+            assert comes_up(Script((cut + n).to_bytes(8)), gap) is (n < 0)
+    if gap:
+        with pytest.raises(EndOfScriptError):
+            comes_up(Script(cut.to_bytes(8)), gap)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 100, 127, 128, 255])
+def test_integers_below_a_count_are_uniform(count):
+    found, again = Counter(), 0
+    for word in range(256):
+        try:
+            found[below(Script(bytes([word])), count)] += 1
+        except EndOfScriptError:
+            again += 1  # rejected, and asks for another
+    assert set(found) == set(range(count))
+    assert len(set(found.values())) == 1
+    assert again < 256
+
+
+def test_integers_below_a_large_count_are_uniform_in_every_bit():
+    for count in (256, 1000, 65536, 2**64 - 1, 10**30):
+        size = -(-count.bit_length() // 8)
+        shift = 8 * size - count.bit_length()
+        for value in (0, 1, count // 2, count - 1):
+            for junk in (0, (1 << shift) - 1):
+                assert below(Script((value << shift | junk).to_bytes(size)), count) == value
+        for value in range(count, min(count + 3, 1 << count.bit_length())):
+            with pytest.raises(EndOfScriptError):
+                below(Script((value << shift).to_bytes(size)), count)
+
+
+@pytest.mark.parametrize("low", [0, 1, 5, 15, 16, 17, 31, 32, 33, 50, 51, 52, 64, 65, 300])
+def test_low_bits_are_fair(low):
+    sampler = laplace(100)
+    sampler._low = low
+
+    def lows(data):
+        source = Script(data)
+        out = sampler._lows(source, 1)
+        assert not source.data
+        return int(out[0])
+
+    sampler._low = low
+    probe = Script(bytes(100))
+    sampler._lows(probe, 1)
+    size = sum(probe.asked)
+    assert lows(bytes(size)) == 0
+    assert lows(b"\xff" * size) == (1 << low) - 1
+    # Each bit of the result is one bit of the source, each another one.
+    single = [lows((1 << position).to_bytes(size)) for position in range(8 * size)]
+    assert sorted(single) == [0] * (8 * size - low) + [1 << bit for bit in range(low)]
+    data = RANDOM.randbytes(size)
+    combined = 0
+    for position in range(8 * size):
+        if int.from_bytes(data) >> position & 1:
+            combined ^= single[position]
+    assert lows(data) == combined
+
+
+@pytest.mark.parametrize("sampler", [laplace(1500), gaussian(100), gaussian("1e25"), laplace("1e25")], ids=range(4))
+def test_candidates_keep_their_order_and_their_own_coins(sampler):
+    top = sampler._table.last
+    for _ in range(20):
+        count = 300
+        buckets = [RANDOM.randrange(top + 3) for _ in range(count)]
+        digits = [RANDOM.randrange(1 << sampler._digit_bits) for _ in range(count)]
+        sampler._table, sampler._digit = Given(buckets), Given(digits)
+        # Coins high enough that many must be corrected.
+        coins = [RANDOM.choice([RANDOM.randrange(65536), RANDOM.randrange(40_000, 65536), 65535]) for _ in range(count)]
+        size = 2 if sampler._low <= 16 else -(-sampler._low // 8)
+        low_words = [RANDOM.randbytes(size) if sampler._low else b"" for _ in range(count)]
+        rests = [RANDOM.randrange(1 << 64) for _ in range(count)]
+        source = Script(uint16s(coins), *low_words, uint64s(rests), RANDOM.randbytes(1000))
+        found = sampler._candidates(source, count).tolist()
+        expected, rest = [], iter(rests)
+        for i in range(count):
+            bucket = buckets[i] << sampler._digit_bits | digits[i]
+            low = 0
+            if sampler._low > 16:
+                low = int.from_bytes(low_words[i]) >> (8 * size - sampler._low)
+            elif sampler._low:
+                low = int.from_bytes(low_words[i], "little") & ((1 << sampler._low) - 1)
+            sign = coins[i] & 1
+            m = bucket << sampler._low | low
+            cut = cut_of(gap_of(sampler, bucket, low, sign), 63)
+            sure = sampler._sure[min(bucket, len(sampler._sure) - 1) if sampler._beta else 0]
+            word = coins[i] >> 1 << 48 | ((next(rest) >> 16) if coins[i] >= sure else 0)
+            if word < cut:
+                expected.append(-1 - m if sign else m)
+        assert found == expected
+        assert len(found) < count
+
+
+@pytest.mark.parametrize("sampler", [laplace(13), laplace(1500), gaussian(33), gaussian(60), gaussian("1e9")], ids=range(5))
+def test_a_coin_that_is_surely_kept_surely_is(sampler):
+    low = sampler._low
+    for bucket in range(len(sampler._sure) if sampler._beta else 1):
+        worst = gap_of(sampler, bucket, (1 << low) - 1, 1)
+        sure = int(sampler._sure[bucket])
+        assert sure % 2 == 0  # the lowest bit is the sign and decides nothing
+        assert sure << 48 <= cut_of(worst, 64)
+    assert sampler._sure[-1] == 0 or not sampler._beta
+
+
+def test_the_surplus_is_cut_off_at_the_end(monkeypatch):
+    sampler = laplace(13)
+    for count in (1, 2, 3, 7, 100, 70_000):
+        for kept in ([1], [0, 3, 1, 0, 0, 5], [10**6], [2, 10**6]):
+            state = {"next": 0, "turn": 0}
+
+            def candidates(source, asked, state=state, kept=kept):
+                size = min(asked, kept[state["turn"] % len(kept)] * (1 if count < 1000 else 1000))
+                state["turn"] += 1
+                start = state["next"]
+                state["next"] += size
+                return np.arange(start, start + size)
+
+            monkeypatch.setattr(sampler, "_candidates", candidates)
+            found = sampler.draw(count)
+            assert found.tolist() == list(range(count))
+            assert found.dtype == np.int64
+
+
+def test_no_draws_are_an_empty_array():
+    for sampler in (laplace(1), laplace(13), gaussian(1), gaussian("1e25")):
+        found = sampler.draw(0)
+        assert found.dtype == np.int64
+        assert found.shape == (0,)
+
+
+def test_mixed_blocks_of_small_and_enormous_draws_stay_whole(monkeypatch):
+    sampler = laplace(13)
+    blocks = iter([np.array([1, 2]), np.array([10**30, -(10**40)], object), np.array([3, 4, 5])])
+    monkeypatch.setattr(sampler, "_candidates", lambda source, count: next(blocks))
+    assert sampler.draw(6).tolist() == [1, 2, 10**30, -(10**40), 3, 4]
+
+
+def test_single_draws_are_those_of_the_vector_each_once(monkeypatch):
+    sampler = laplace(3)
+    made = []
+
+    def draw(count):
+        made.append(np.arange(len(made) * count, (len(made) + 1) * count) - 5)
+        return made[-1].copy()
+
+    monkeypatch.setattr(sampler, "draw", draw)
+    found = [sampler.draw_one() for _ in range(3 * module.POOL)]
+    assert all(type(value) is int for value in found)
+    assert sorted(found) == sorted(np.concatenate(made).tolist())
+    assert len(made) == 3
+
+
+def test_a_draw_within_a_draw_takes_no_value_twice(monkeypatch):
+    # A signal handler or a finaliser may draw while a draw is under way.
+    sampler = laplace(10**9)
+    plain, inner = sampler.draw, []
+
+    def draw(count):
+        values = plain(count)
+        if len(inner) < 3:
+            inner.append(None)
+            inner[-1] = sampler.draw_one()
+        return values
+
+    monkeypatch.setattr(sampler, "draw", draw)
+    found = [sampler.draw_one() for _ in range(2000)]
+    everything = [*found, *inner]
+    assert len(set(everything)) > len(everything) - 5
+
+
+def test_a_large_bucket_number_makes_python_integers():
+    for bucket in (1 << 50, 10**30):
+        sampler = laplace("1e12")
+        sampler._table, sampler._digit = Given([bucket]), Given([3])
+        found = sampler._candidates(Script(uint16s([0, 1]), bytes(8)), 2).tolist()
+        m = (bucket << 7 | 3) << sampler._low
+        assert found == [m, -1 - m]
+    sampler = gaussian("1e12")
+    sampler._table = Given([1 << 40, 0])
+    found = sampler._candidates(Script(uint16s([0, 0]), bytes(16), bytes([7] * 100)), 2)
+    assert found.tolist() == [1 << (40 + sampler._low), 0]

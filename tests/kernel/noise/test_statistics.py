@@ -1,0 +1,228 @@
+"""The real stream through the real path: the law is accepted, its neighbours are not."""
+
+import secrets
+from collections import Counter
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from noise_reference import (
+    CDF,
+    SURELY,
+    edges_of,
+    p_value,
+    p_value_of_two,
+    rejection_gaussian,
+    rejection_laplace,
+)
+from scipy import stats
+
+from discreet.kernel import noise
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.noise import sampler as module
+
+MECHANISM = {"laplace": Laplace, "gaussian": Gaussian}
+LAWS = pytest.mark.parametrize("name", ["laplace", "gaussian"])
+
+
+def sampler_of(name, scale):
+    scale = Fraction(scale)
+    return getattr(noise, name)(scale.numerator, scale.denominator)
+
+
+def judged(sample, name, scale):
+    """Return the p-values of a sample under the law of this scale, of nine and of eleven tenths of it."""
+    scale = float(Fraction(scale))
+    edges = edges_of(CDF[name](scale), scale)
+    return [p_value(sample, CDF[name](scale * factor), edges) for factor in (1, 0.9, 1.1)]
+
+
+@LAWS
+@pytest.mark.parametrize("scale", ["3/10", "1", "5", "10", "11.9", "12.1", "31.9", "32.1", "100", "1000", "1e6", "1e12", "1e25"])
+def test_chi_square_accepts_the_law_and_rejects_its_neighbours(name, scale):
+    count = 1_000_000 if Fraction(scale) < 10**15 else 100_000
+    if Fraction(scale) < 10**15:
+        sample = MECHANISM[name](scale).perturb(np.zeros(count, np.int64))
+    else:
+        sample = sampler_of(name, scale).draw(count)
+    right, less, more = judged(sample, name, scale)
+    assert right > SURELY
+    assert less < SURELY
+    assert more < SURELY
+
+
+@LAWS
+@pytest.mark.parametrize("scale", ["1e6", "1e9", "1e12", "1e16", "1e25"])
+def test_low_bits_of_wide_noise_are_even(name, scale):
+    count = 400_000 if Fraction(scale) < 10**15 else 40_000
+    sample = sampler_of(name, scale).draw(count)
+    for shift in (0, 3, 7):
+        counts = np.bincount(((sample >> shift) & 63).astype(np.int64), minlength=64)
+        assert stats.chisquare(counts).pvalue > SURELY
+    # And they know nothing of the sign or the size.
+    halves = np.array([np.bincount((sample[part] & 15).astype(np.int64), minlength=16) for part in (sample < 0, sample >= 0)])
+    assert stats.chi2_contingency(halves).pvalue > SURELY
+    assert stats.chisquare(halves.sum(1)).pvalue > SURELY
+
+
+@LAWS
+@pytest.mark.parametrize("scale", ["2", "13", "40"])
+def test_many_small_draws_have_the_law(name, scale, monkeypatch):
+    sampler = sampler_of(name, scale)
+    firsts, lasts, everything = [], [], []
+    for size in range(1, 8):
+        for _ in range(2500):
+            drawn = sampler.draw(size)
+            assert len(drawn) == size
+            firsts.append(drawn[0])
+            lasts.append(drawn[-1])
+            everything.extend(drawn.tolist())
+    for sample in (everything, firsts, lasts):
+        right, less, more = judged(sample, name, scale)
+        assert right > SURELY
+        assert less < SURELY
+        assert more < SURELY
+    singles = [sampler.draw_one() for _ in range(100_000)]
+    right, less, more = judged(singles, name, scale)
+    assert right > SURELY
+    assert less < SURELY
+    assert more < SURELY
+
+
+@LAWS
+@pytest.mark.parametrize("scale", ["2", "13", "40"])
+def test_every_place_of_a_vector_has_the_law(name, scale, monkeypatch):
+    # Blocks of eight show at every eighth place what blocks of 32,768 would hide.
+    monkeypatch.setattr(module, "BLOCK", 8)
+    sampler = sampler_of(name, scale)
+    drawn = np.array([sampler.draw(21) for _ in range(8000)])
+    for place in range(21):
+        right, less, more = judged(drawn[:, place], name, scale)
+        assert right > SURELY
+        assert max(less, more) < 1e-4
+    right, less, more = judged(drawn.ravel(), name, scale)
+    assert right > SURELY
+    assert max(less, more) < SURELY
+
+
+@LAWS
+@pytest.mark.parametrize("scale", ["1/2", "5", "13", "1000"])
+def test_draws_are_independent_of_their_predecessors(name, scale):
+    sampler = sampler_of(name, scale)
+    for sample in (sampler.draw(500_000), np.array([sampler.draw_one() for _ in range(50_000)])):
+        for values in (sample.astype(float), np.abs(sample).astype(float), (sample & 1).astype(float)):
+            centred = values - values.mean()
+            for lag in (1, 2, 3, 4, 5, 7, 8, 16, 64, 512):
+                r = (centred[lag:] * centred[:-lag]).mean() / centred.var()
+                # Heavy tails make the estimate wider than normal; eight deviations are enough for any of them.
+                assert abs(r) * len(sample) ** 0.5 < 8, lag
+        # All pairs of neighbours, in cells of equal weight.
+        ranks = np.searchsorted(np.quantile(sample, [0.2, 0.4, 0.6, 0.8]), sample)
+        table = np.zeros((5, 5))
+        np.add.at(table, (ranks[1:], ranks[:-1]), 1)
+        table = table[table.sum(1) > 100][:, table.sum(0) > 100]
+        assert stats.chi2_contingency(table).pvalue > SURELY
+
+
+# An oracle: another algorithm, checked by following all its branches.
+
+
+class MoreChoicesError(Exception):
+    """The branch has come to a choice among so many."""
+
+    def __init__(self, among):
+        self.among = among
+
+
+def masses(sample, least):
+    """Return {outcome: probability} of all branches whose probability is at least `least`, and what is left."""
+    found, left = Counter(), Fraction(0)
+    waiting = [((), Fraction(1))]
+    while waiting:
+        choices, mass = waiting.pop()
+        replay = iter(choices)
+
+        def below(n, replay=replay):
+            for choice in replay:
+                return choice
+            raise MoreChoicesError(n)
+
+        try:
+            found[sample(below)] += mass
+        except MoreChoicesError as branch:
+            share = mass / branch.among
+            if share < least:
+                left += mass
+            else:
+                waiting += [((*choices, choice), share) for choice in range(branch.among)]
+    return found, left
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "sample"),
+    [
+        ("laplace", Fraction(1), rejection_laplace),
+        ("laplace", Fraction(3, 2), rejection_laplace),
+        ("gaussian", Fraction(1), rejection_gaussian),
+        ("gaussian", Fraction(1, 2), rejection_gaussian),
+    ],
+)
+def test_the_oracle_has_the_exact_law(name, scale, sample):
+    found, left = masses(lambda below: sample(below, scale), Fraction(1, 40_000))
+    assert sum(found.values()) + left == 1
+    assert left < Fraction(1, 4)
+    with mpmath.workprec(200):
+        power = 1 if name == "laplace" else 2
+        unit = mpmath.mpf(scale.numerator) / scale.denominator
+        weight = {k: mpmath.exp(-((abs(k) / unit) ** power) / power) for k in range(-200, 201)}
+        total = mpmath.fsum(weight.values())
+        for k in range(-6, 7):
+            low = mpmath.mpf(found[k].numerator) / found[k].denominator if k in found else mpmath.mpf(0)
+            assert low <= weight[k] / total <= low + mpmath.mpf(left.numerator) / left.denominator
+        # What is left is spread as the rest is: were the law another one, the ratios would tell.
+        near = {k: float(found[k]) / float(1 - left) for k in range(-1, 2)}
+        for k, share in near.items():
+            assert abs(share - float(weight[k] / total)) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "sample"),
+    [
+        ("laplace", "3/2", rejection_laplace),
+        ("laplace", "20", rejection_laplace),
+        ("gaussian", "5/2", rejection_gaussian),
+        ("gaussian", "40", rejection_gaussian),
+    ],
+)
+def test_the_noise_agrees_with_the_rejection_sampler(name, scale, sample):
+    oracle = [sample(secrets.randbelow, Fraction(scale)) for _ in range(15_000)]
+    edges = edges_of(CDF[name](float(Fraction(scale))), float(Fraction(scale)), bins=30)
+    ours = {factor: sampler_of(name, Fraction(scale) * Fraction(factor)).draw(500_000) for factor in ("1", "0.8", "1.25")}
+    assert p_value_of_two(oracle, ours["1"], edges) > SURELY
+    assert p_value_of_two(oracle, ours["0.8"], edges) < SURELY
+    assert p_value_of_two(oracle, ours["1.25"], edges) < SURELY
+
+
+@pytest.mark.parametrize(("name", "scale"), [("laplace", 10), ("laplace", 0.5), ("gaussian", 10), ("gaussian", 100)])
+def test_the_noise_agrees_with_that_of_opendp(name, scale):
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    distance = dp.l1_distance if name == "laplace" else dp.l2_distance
+    make = dp.m.make_laplace if name == "laplace" else dp.m.make_gaussian
+    space = dp.vector_domain(dp.atom_domain(T="i64")), distance(T="i64")
+    theirs = make(*space, scale=float(scale))([0] * 50_000)
+    edges = edges_of(CDF[name](scale), scale, bins=50)
+    ours = {factor: MECHANISM[name](scale * factor).perturb(np.zeros(500_000, np.int64)) for factor in (1, 0.9, 1.1)}
+    assert p_value_of_two(theirs, ours[1], edges) > SURELY
+    assert p_value_of_two(theirs, ours[0.9], edges) < SURELY
+    assert p_value_of_two(theirs, ours[1.1], edges) < SURELY
+
+
+@LAWS
+def test_probabilities_are_those_of_the_noise(name):
+    for scale in (0.3, 1, 12.5, 40):
+        cdf = CDF[name](scale)
+        for k in (-40, -3, -1, 0, 1, 2, 17):
+            expected = float(cdf(k) - cdf(k - 1))
+            assert MECHANISM[name](scale).pmf(k) == pytest.approx(expected, rel=1e-6, abs=1e-15)
