@@ -89,7 +89,8 @@ def test_the_threshold_game_of_a_hundred_people(width, zeros, one, ratio, epsilo
     assert game.epsilon == epsilon
 
 
-@given(st.fractions("1/1000", 1), st.fractions("-1/10", "1/10"))
+@settings(max_examples=50, deadline=None)
+@given(st.fractions("1/1000", 1, max_denominator=1000), st.fractions("-1/10", "1/10", max_denominator=1000))
 def test_the_evidence_at_one_threshold_never_exceeds_epsilon(width, threshold):
     game = threshold_game(width, threshold=threshold)
     assert 0 <= game.log_ratio <= game.epsilon + 1e-9
@@ -98,6 +99,8 @@ def test_the_evidence_at_one_threshold_never_exceeds_epsilon(width, threshold):
 def test_a_threshold_that_nobody_or_everybody_passes_proves_nothing():
     assert threshold_game(0, threshold=1).log_ratio == 0
     assert threshold_game(0, threshold=-1).log_ratio == 0
+    assert threshold_game("1/1000", threshold=1).log_ratio == pytest.approx(10)  # also where both are 0 to a float
+    assert threshold_game("1/1000", threshold=100).log_ratio == 0  # and where they are not even computed
 
 
 def test_a_wrong_game_is_refused():

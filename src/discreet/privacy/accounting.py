@@ -23,6 +23,7 @@ from discreet.privacy.release import Known, Mechanism, Moves, Release, of_event,
 
 _INTERVAL = 1e-4  # of the losses' grid: a coarser one gives a larger epsilon, never a smaller
 _FLOATS = Fraction(1, 10**12)  # a smaller delta is lost in the rounding of a PLD
+_FINE = Fraction(1, 10**11)  # a rho so small that the grid is too coarse for it
 _FAR = 50  # an epsilon beyond which nobody needs it tight
 _MANY = 10_000  # an l1 beyond which only its epsilon counts
 _WIDE = 1000  # a scale beyond which Gaussian noise is as good as continuous
@@ -104,7 +105,8 @@ def _epsilon(counted: Counter[Known], allowed: Fraction) -> Fraction:
     added = total.to_epsilon(allowed)
     if left < _FLOATS or added > _FAR:
         return added
-    found = [_by_distributions(counted, left, pure=pure) for pure in (True, False)]
+    ways = (True,) if all(known.noise for known in counted) else (True, False)
+    found = [_by_distributions(counted, left, pure=pure) for pure in ways]
     return min([added, *(Fraction(epsilon) for epsilon in found if epsilon < math.inf)])
 
 
@@ -140,6 +142,8 @@ def _by_distributions(counted: Counter[Known], delta: Fraction, *, pure: bool) -
 def _distribution(known: Known, library: Any, *, pure: bool) -> Any:
     """Return the PLD of one release, or None if it has none of its own."""
     settings = {"value_discretization_interval": _INTERVAL, "use_connect_dots": True}
+    if known.loss.rho < _FINE:
+        return None
     if isinstance(known.noise, Laplace) and known.l1 <= _MANY:
         # Log-concave noise: to move one integer by l1 is worse than to move several by l1 in all.
         return library.from_discrete_laplace_mechanism(float(1 / known.noise.scale), known.l1, **settings)

@@ -6,9 +6,11 @@ from fractions import Fraction
 
 from discreet.kernel.exact import Number, fraction, not_negative, whole
 from discreet.kernel.mechanism import Laplace
+from discreet.privacy.pmf import log_ratio
 
 _STEPS = 1 << 20  # of the noise's grid in the distance between the two means
 _BITS = 160
+_FARTHEST = 2000  # scales; beyond, both probabilities are 0 to a float
 
 
 @dataclass(frozen=True)
@@ -38,20 +40,16 @@ def threshold_game(width: Number, *, n: int = 100, threshold: Number | None = No
     scale = not_negative(width, "width")
     cut = Fraction(1, 2 * size) if threshold is None else fraction(threshold, "threshold")
     chances = [_above(mean, cut, scale, Fraction(1, size * _STEPS)) for mean in (Fraction(0), Fraction(1, size))]
-    zeros, one = chances
-    return Game(zeros, one, _log_ratio(zeros, one), 1 / (size * scale) if scale else math.inf)
+    (_, zeros), (one, _) = chances  # the ends that prove less
+    evidence = log_ratio(one, zeros) if one else 0.0
+    return Game(float(zeros), float(one), evidence, 1 / (size * scale) if scale else math.inf)
 
 
-def _above(mean: Fraction, cut: Fraction, scale: Fraction, step: Fraction) -> float:
-    """Return P[mean + noise > cut]."""
+def _above(mean: Fraction, cut: Fraction, scale: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
+    """Enclose P[mean + noise > cut]."""
     if not scale:
-        return float(mean > cut)
+        return Fraction(mean > cut), Fraction(mean > cut)
     least = math.floor((cut - mean) / step) + 1
-    low, high = Laplace(scale / step).tail_bounds(least, _BITS)
-    return float(Fraction(low + high, 2 << _BITS))
-
-
-def _log_ratio(zeros: float, one: float) -> float:
-    if not zeros:
-        return math.inf if one else 0.0
-    return math.log(one / zeros)
+    bits = _BITS + 2 * min(_FARTHEST, math.ceil(abs(least) * step / scale))  # a far tail keeps its digits
+    low, high = Laplace(scale / step).tail_bounds(least, bits)
+    return Fraction(low, 1 << bits), Fraction(high, 1 << bits)

@@ -123,7 +123,7 @@ def edges_of(cdf, scale, bins=100):
     chances = cdf(grid)
     kept, last = [], 0.0
     for k, chance in zip(grid, chances, strict=True):
-        if chance - last >= 0.7 / bins and 1 - chance >= 0.7 / bins:
+        if chance - last >= 0.3 / bins and 1 - chance >= 0.3 / bins:
             kept.append(k)
             last = chance
     return np.array(kept) + 0.5
@@ -154,43 +154,43 @@ def p_value_of_two(first, second, edges):
     return float(stats.chi2_contingency(table, correction=False).pvalue)
 
 
-# The rejection sampler of Canonne, Kamath and Steinke (2020), on fractions. `below(n)` is uniform on 0 … n-1.
+# The rejection sampler of Canonne, Kamath and Steinke (2020), on fractions. `chance(p)` is true with probability p.
 
 
-def _heads(below, gamma):
+def _heads(chance, gamma):
     """Algorithm 1: heads with probability exp(-gamma)."""
     while gamma > 1:
-        if not _heads(below, Fraction(1)):
+        if not _heads(chance, Fraction(1)):
             return False
         gamma -= 1
     k = 1
-    while below(gamma.denominator * k) < gamma.numerator:
+    while chance(gamma / k):
         k += 1
     return k % 2 == 1
 
 
-def rejection_laplace(below, scale):
+def rejection_laplace(chance, scale):
     """Algorithm 2: P[x] proportional to exp(-|x|/scale), scale = t/s."""
     t, s = scale.numerator, scale.denominator
     while True:
-        u = below(t)
-        if not _heads(below, Fraction(u, t)):
+        u = next((u for u in range(t) if chance(Fraction(1, t - u))), 0)  # uniform on 0 … t-1
+        if not _heads(chance, Fraction(u, t)):
             continue
         v = 0
-        while _heads(below, Fraction(1)):
+        while _heads(chance, Fraction(1)):
             v += 1
         y = (u + t * v) // s
-        negative = below(2) == 1
+        negative = chance(Fraction(1, 2))
         if negative and y == 0:
             continue  # zero has one sign
         return -y if negative else y
 
 
-def rejection_gaussian(below, sigma):
+def rejection_gaussian(chance, sigma):
     """Algorithm 3: P[x] proportional to exp(-x²/(2·sigma²))."""
     t = math.floor(sigma) + 1
     variance = sigma * sigma
     while True:
-        y = rejection_laplace(below, Fraction(t))
-        if _heads(below, (abs(y) - variance / t) ** 2 / (2 * variance)):
+        y = rejection_laplace(chance, Fraction(t))
+        if _heads(chance, (abs(y) - variance / t) ** 2 / (2 * variance)):
             return y
