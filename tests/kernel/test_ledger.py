@@ -179,6 +179,18 @@ def test_a_failure_after_the_charge_is_never_refunded(path):
         assert ledger.events()[0].state == "reserved"
 
 
+def test_the_split_of_delta_is_fixed_by_the_first_charge(path):
+    with create_ledger(path, name="demo", budget=Budget(1, "1e-9", discover="1/2")) as ledger:
+        ledger.set_budget(Budget(1, "1e-9", discover="1/4"), analysts=None)
+        ledger.charge(CENT, event())
+        for moved in (Budget(1, "1e-9", discover="1/2"), Budget(1, "1e-8", discover="1/4"), Budget(1)):
+            with pytest.raises(PolicyError, match="delta and its part for discovery are fixed"):
+                ledger.set_budget(moved, analysts=None)
+        ledger.set_budget(Budget(2, "1e-9", discover="1/4"), analysts=None)
+        assert ledger.budget.epsilon == 2
+        ledger.verify()
+
+
 def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
     ledger.charge(Loss(1), event())
     ledger.set_budget(Budget(2), analysts=None)

@@ -252,7 +252,7 @@ def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """
     if drawn.dtype == object:
         return np.array(np.clip(values.astype(object) + drawn, _INT64.min, _INT64.max), np.int64)
-    total = values + drawn
+    total: np.ndarray = values + drawn
     signs = values ^ total
     signs &= drawn ^ total
     wrapped = np.flatnonzero(signs < 0)

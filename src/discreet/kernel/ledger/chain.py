@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from discreet.kernel.errors import DiscreetError, LedgerError
 from discreet.kernel.event import Event, State, canonical
-from discreet.kernel.ledger.terms import Terms, check_price, loss_text, read_loss, read_terms, recorded
+from discreet.kernel.ledger.terms import Terms, check_price, check_split, loss_text, read_loss, read_terms, recorded
 from discreet.kernel.loss import NOTHING, Loss
 
 START = "0" * 64
@@ -161,7 +161,10 @@ def _link(last: Row | None, row: Row) -> str | None:
 
 
 def _step_terms(replay: _Replay, row: Row, loss: Loss) -> str | None:
-    replay.terms = read_terms(row.body)
+    terms = read_terms(row.body)
+    if replay.terms:
+        check_split(replay.terms.budget, terms.budget, replay.spent)
+    replay.terms = terms
     return None if loss == NOTHING else "charges for an owner's act"
 
 

@@ -19,6 +19,7 @@ from discreet.kernel.ledger.terms import (
     Terms,
     check_name,
     check_price,
+    check_split,
     read_loss,
     recorded,
     shortfall,
@@ -143,9 +144,17 @@ class SQLiteLedger:
         return self._terms().analysts
 
     def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None) -> None:
-        """Change the limits: an owner's act, on record. What is spent stays spent."""
+        """Change the limits: an owner's act, on record. What is spent stays spent, and delta's split stays put.
+
+        Claim: the two limits of a delta are never traded for one another after an answer was seen.
+        Proof: once something is charged, a budget with a delta is replaced only by one with the same delta and the
+            same part of it set apart; epsilon, and analysts' limits, which are fairness, may change.
+        Needs: Budget.covers.
+        Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
+        """
         with self._writing() as (table, last):
             terms = Terms(table.terms().name, budget, analysts)
+            check_split(table.terms().budget, terms.budget, read_loss(last.spent))
             table.append(last, Act(kind=Kind.BUDGET, by=OWNER, body=terms_text(terms)))
 
     def acknowledge(self) -> None:

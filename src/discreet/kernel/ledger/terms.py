@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.kernel.errors import Refused
+from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text, canonical
 from discreet.kernel.exact import round_up
 from discreet.kernel.loss import NOTHING, Budget, Loss
@@ -67,6 +67,15 @@ def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss)
     if not all(budget.covers(recorded(before + price)) for _, budget, before in limits):
         room = "; ".join(f"{whose} {_room(budget, before)}" for whose, budget, before in limits)
         raise Refused(f"loss: the price does not fit in the budget. What still fits: {room}.")
+
+
+def check_split(old: Budget, new: Budget, spent: Loss) -> None:
+    """Stop an owner who moves delta, or the part set apart for discovery, after the first charge."""
+    if old.delta and spent != NOTHING and (old.delta, old.discover) != (new.delta, new.discover):
+        raise PolicyError(
+            "budget: delta and its part for discovery are fixed once something is charged, because a split chosen "
+            "after answers were seen would add up the failures of both. Keep them, and change epsilon only."
+        )
 
 
 def left(budget: Budget, spent: Loss) -> Loss:

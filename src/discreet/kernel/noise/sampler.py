@@ -102,7 +102,8 @@ class Sampler:
         if not self._curve:
             return np.uint16(self._sure[0])  # all geometric buckets are alike
         listed = np.minimum(buckets, len(self._sure) - 1)
-        return self._sure.take(listed.astype(np.int64, copy=False))
+        sure: np.ndarray = self._sure.take(listed.astype(np.int64, copy=False))
+        return sure
 
     def _lows(self, source: Source, count: int) -> np.ndarray:
         """Return fair integers below 2^low."""
