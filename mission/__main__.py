@@ -32,7 +32,9 @@ def main(wanted):
         began = time.perf_counter()
         number = seen(row)
         print(f"{row.id:4} {row.what}\n     {number}   [{time.perf_counter() - began:.1f} s]")
-        lines.append(f"| {row.id} | {row.what} | {number.replace('|', chr(92) + '|')} | `python -m mission {row.id}` |\n")
+        lines.append(
+            f"| {row.id} | {row.what} | {number.replace('|', chr(92) + '|')} | `python -m mission {row.id}` |\n"
+        )
     missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
     if not wanted:
         PAGE.write_text(HEAD + "".join(lines) + f"\nNot built yet: {', '.join(missing)}.\n")

@@ -95,7 +95,7 @@ def c5():
 
 @row("C6", "Histogram of 10,000 names at (1, 0) with a simultaneous bound, and the top ten")
 def c6():
-    truth = np.maximum(1, 400_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
+    truth = np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
     noise = dc.laplace_for(ONE, 1)
     margin = noise.margin(0.95, count=truth.size)
     releases = [noise.perturb(truth) for _ in range(1000)]
@@ -114,8 +114,8 @@ def c7():
     analytic = privacy.analytic_gaussian_sigma(1000, 1, 1e-6)
     broken = privacy.gaussian_delta(privacy.classic_gaussian_sigma(1, 10, 1e-6), 10)
     return (
-        f"epsilon 1, delta 1e-6: {ours / analytic - 1:.1e} above the analytic sigma, {1 - ours / classic:.1%} below the "
-        f"classic; the classic at epsilon 10 has delta {broken:.2g} instead of 1e-6"
+        f"epsilon 1, delta 1e-6: {ours / analytic - 1:.1e} above the analytic sigma, {1 - ours / classic:.1%} below "
+        f"the classic; the classic at epsilon 10 has delta {broken:.2g} instead of 1e-6"
     )
 
 
@@ -128,7 +128,8 @@ def c8():
         revenues = [str(copies * Fraction(r)) for r in ("4.00", "3.00", "3.01", "0")]
         expected = sum(p * float(Fraction(r)) for p, r in zip(auction.probabilities(revenues), revenues, strict=True))
         shares.append(f"{expected / (4 * copies):.1%}")
-    return f"epsilon {auction.loss('3.02').epsilon}: {shown}; revenue with 4, 40, 400 bidders: {', '.join(shares)} of the best"
+    cost = auction.loss("3.02").epsilon
+    return f"epsilon {cost}: {shown}; revenue with 4, 40, 400 bidders: {', '.join(shares)} of the best"
 
 
 @row("C9", "Choosing among k classifiers privately")
@@ -153,8 +154,8 @@ def d6():
             s.enumerated(_variance, grid, n) == s.variance(0, 1, n),
         ]
     return (
-        f"bits 1; reals {s.sum(-math.inf, math.inf)}; n = 5: mean {s.mean(0, 1, 5)}, median {s.median(0, 1, 5)}, variance "
-        f"{s.variance(0, 1, 5)}, sample variance {s.variance(0, 1, 5, ddof=1)}; n = 4: median {s.median(0, 1, 4)}; "
+        f"bits 1; reals {s.sum(-math.inf, math.inf)}; n = 5: mean {s.mean(0, 1, 5)}, median {s.median(0, 1, 5)}, "
+        f"variance {s.variance(0, 1, 5)}, sample variance {s.variance(0, 1, 5, ddof=1)}; n = 4: median {s.median(0, 1, 4)}; "
         f"{sum(checked)} of {len(checked)} equal the enumeration"
     )
 
@@ -165,8 +166,7 @@ def e5():
     for width in ("1/300", "3/100"):
         game = privacy.threshold_game(width)
         parts.append(
-            f"width {width}: {game.zeros:.3f} / {game.one:.3f}, log-ratio {game.log_ratio:.2f}, "
-            f"epsilon {game.epsilon}"
+            f"width {width}: {game.zeros:.3f} / {game.one:.3f}, log-ratio {game.log_ratio:.2f}, epsilon {game.epsilon}"
         )
     return "; ".join(parts)
 

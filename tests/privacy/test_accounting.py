@@ -38,6 +38,24 @@ def test_336_counts_fixed_beforehand_fit_where_the_ledger_admits_299():
     assert max(fits) == 299
 
 
+@pytest.mark.parametrize(("count", "private"), [(336, True), (337, False)])
+def test_the_exact_law_of_336_counts_says_the_same(count, private):
+    laws = privacy.output(Laplace(100), [0] * count), privacy.output(Laplace(100), [1] * count)
+    assert (privacy.hockey_stick(*laws, 1) <= 1e-9) is private
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "moved", "least"),
+    [
+        (Laplace(10**6), 10**5, 3),  # an l1 too large for its own law
+        (Laplace(10**9), 1, 10**16),  # losses too fine for the grid, and more of them than can be composed
+        (Gaussian(5000), 100, 30),
+    ],
+)
+def test_unusual_sizes_are_counted_in_reasonable_time(mechanism, moved, least):
+    assert declared_count(mechanism, moved, 1, 1e-9) >= least
+
+
 def test_without_a_delta_epsilons_add():
     assert declared_count(Laplace(100), 1, 1, 0) == 100
     assert declared_epsilon([(Laplace(100), 1)] * 100, 0) == 1

@@ -69,7 +69,7 @@ def _definition() -> None:
 
 def _names() -> tuple[np.ndarray, np.ndarray, int]:
     _title(3, "10,000 first names at epsilon 1, all within one margin")
-    truth = np.maximum(1, 400_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
+    truth = np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
     mechanism = dc.laplace_for(_ONE, 1)
     margin = mechanism.margin(0.95, count=truth.size)
     noisy = mechanism.perturb(truth)

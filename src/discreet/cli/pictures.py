@@ -28,6 +28,7 @@ def draw_counts(folder: Path) -> Path:
         right.axvspan(edge - 0.5, edge + 0.5, color="#c0392b", alpha=0.18, lw=0)
     for axes in (left, right):
         axes.set_xlabel("answer to a count")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=8)
     left.set_ylabel("probability")
@@ -35,19 +36,20 @@ def draw_counts(folder: Path) -> Path:
 
 
 def draw_names(folder: Path, truth: np.ndarray, noisy: np.ndarray, margin: int) -> Path:
-    """Draw a private histogram of names: true and released counts, with the simultaneous margin."""
+    """Draw a private histogram of names: true and released counts, and every error within the margin."""
     plot = _matplotlib()
-    figure, axes = plot.subplots(figsize=(9, 3.4))
-    shown = np.unique(np.geomspace(1, truth.size, 120).astype(int)) - 1
-    axes.fill_between(
-        shown + 1, np.maximum(truth[shown] - margin, 0.5), truth[shown] + margin, color=_WITH, alpha=0.25, lw=0,
-        label=f"truth ± {margin}: all 10,000 inside at 95 %",
-    )  # fmt: skip
-    axes.plot(shown + 1, truth[shown], color=_WITHOUT, lw=1, label="truth")
-    positive = shown[noisy[shown] > 0]
-    axes.plot(positive + 1, noisy[positive], ".", ms=3, color=_INK, label="released, epsilon 1")
-    axes.set(xscale="log", yscale="log", xlabel="rank of the name", ylabel="people", ylim=(0.5, None))
-    axes.legend(frameon=False, fontsize=8)
+    figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
+    rank = np.arange(1, truth.size + 1)
+    shown = np.unique(np.geomspace(1, truth.size, 60).astype(int)) - 1
+    left.plot(rank[shown], truth[shown], color=_WITHOUT, lw=1, label="truth")
+    seen = shown[noisy[shown] > 0]  # the axis is logarithmic; a noisy count may be negative
+    left.plot(rank[seen], noisy[seen], ".", ms=4, color=_WITH, label="released at epsilon 1")
+    left.set(xscale="log", yscale="log", xlabel="rank of the name", ylabel="people", ylim=(0.5, None))
+    right.axhspan(-margin, margin, color=_WITH, alpha=0.18, lw=0, label=f"± {margin}: all of them inside, at 95 %")
+    right.plot(rank, noisy - truth, ".", ms=1.5, color=_INK, rasterized=True)
+    right.set(xlabel="rank of the name", ylabel="released - truth", ylim=(-1.6 * margin, 1.6 * margin))
+    for axes in (left, right):
+        axes.legend(frameon=False, fontsize=8, loc="upper right")
     return _saved(figure, folder, "names.svg")
 
 
@@ -66,6 +68,6 @@ def _saved(figure: Any, folder: Path, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, dpi=150, metadata={"Date": None})
     _matplotlib().close(figure)
     return path

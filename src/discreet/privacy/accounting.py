@@ -21,8 +21,10 @@ from discreet.kernel.loss import NOTHING, Loss, zcdp_epsilon
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.privacy.release import Known, Mechanism, Moves, Release, of_event, of_mechanism, read
 
-_INTERVAL = 1e-4  # of the losses' grid: a coarser one gives a larger epsilon, never a smaller
-_FLOATS = Fraction(1, 10**12)  # a smaller delta is lost in the rounding of a PLD
+_INTERVAL, _COARSE = 1e-4, 1e-3  # of the losses' grid: a coarser one gives a larger epsilon, never a smaller
+_LARGE = 5  # an epsilon from which on the coarser grid does
+_ROUNDING = Fraction(1, 10**13)  # of a PLD's delta: its convolutions are off by up to 1e-14
+_OFTEN = 100_000  # repeats beyond which a PLD is no better than rho, and slow
 _FINE = Fraction(1, 10**11)  # a rho so small that the grid is too coarse for it
 _FAR = 50  # an epsilon beyond which nobody needs it tight
 _MANY = 10_000  # an l1 beyond which only its epsilon counts
@@ -103,22 +105,25 @@ def _epsilon(counted: Counter[Known], allowed: Fraction) -> Fraction:
     if not left and total.epsilon is None:
         raise ValueError("delta must be above 0 and above the releases' own: they have no pure epsilon")
     added = total.to_epsilon(allowed)
-    if left < _FLOATS or added > _FAR:
+    if left < 100 * _ROUNDING or added > _FAR:
         return added
     ways = (True,) if all(known.noise for known in counted) else (True, False)
-    found = [_by_distributions(counted, left, pure=pure) for pure in ways]
+    grid = {"value_discretization_interval": _INTERVAL if added < _LARGE else _COARSE}
+    found = [_by_distributions(counted, left, grid, pure=pure) for pure in ways]
     return min([added, *(Fraction(epsilon) for epsilon in found if epsilon < math.inf)])
 
 
-def _by_distributions(counted: Counter[Known], delta: Fraction, *, pure: bool) -> Fraction | float:
+def _by_distributions(
+    counted: Counter[Known], delta: Fraction, grid: dict[str, float], *, pure: bool
+) -> Fraction | float:
     """Compose what has a PLD; add the rest by rho, at half of delta each.
 
     A release known only by its loss has a PLD by its epsilon (`pure`), or is left to the rest.
     """
     library = _distributions()
-    composed, rest, inverse, slack = library.identity(_INTERVAL), Fraction(0), 0.0, 0.0
+    composed, rest, inverse, slack = library.identity(**grid), Fraction(0), 0.0, 0.0
     for known, count in counted.items():
-        single = _distribution(known, library, pure=pure)
+        single = _distribution(known, library, grid, pure=pure) if count <= _OFTEN else None
         if single is not None:
             composed = composed.compose(single if count == 1 else single.self_compose(count))
         elif isinstance(known.noise, Gaussian) and (multiplier := _narrower(known)):
@@ -127,21 +132,18 @@ def _by_distributions(counted: Counter[Known], delta: Fraction, *, pure: bool) -
         else:
             rest += count * known.loss.rho
     if inverse:
-        wide = library.from_gaussian_mechanism(
-            1 / math.sqrt(inverse), value_discretization_interval=_INTERVAL, use_connect_dots=True
-        )
+        wide = library.from_gaussian_mechanism(1 / math.sqrt(inverse), **grid, use_connect_dots=True)
         composed = composed.compose(wide)
     part = delta / 2 if rest else delta
-    # A millionth of a millionth less: what _narrower changes in delta, and the rounding of the distributions.
-    found = composed.get_epsilon_for_delta(float(part - delta * _FLOATS))
+    found = composed.get_epsilon_for_delta(float(part - _ROUNDING))
     if found == math.inf:
         return math.inf
     return Fraction(float(found)) + Fraction(slack) + (zcdp_epsilon(rest, part) if rest else 0)
 
 
-def _distribution(known: Known, library: Any, *, pure: bool) -> Any:
+def _distribution(known: Known, library: Any, grid: dict[str, float], *, pure: bool) -> Any:
     """Return the PLD of one release, or None if it has none of its own."""
-    settings = {"value_discretization_interval": _INTERVAL, "use_connect_dots": True}
+    settings = {**grid, "use_connect_dots": True}
     if known.loss.rho < _FINE:
         return None
     if isinstance(known.noise, Laplace) and known.l1 <= _MANY:

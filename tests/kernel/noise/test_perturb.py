@@ -136,7 +136,9 @@ def test_an_integer_beyond_int64_makes_no_error_that_tells_of_it(kind):
 
 
 @BOTH
-@pytest.mark.parametrize("scale", [0, -1, "0", "-1/10", 0.0, float("nan"), float("inf"), True, None, "", "1/0", "ten", 1j])
+@pytest.mark.parametrize(
+    "scale", [0, -1, "0", "-1/10", 0.0, float("nan"), float("inf"), True, None, "", "1/0", "ten", 1j]
+)
 def test_a_scale_that_is_no_positive_number_is_refused(kind, scale):
     with pytest.raises((TypeError, ValueError), match="scale"):
         kind(scale)

@@ -16,7 +16,6 @@ from discreet.kernel.noise.inversion import Inversion
 from discreet.kernel.noise.law import Law
 from discreet.kernel.noise.sampler import Sampler
 
-
 RANDOM = random.Random(22)
 
 
@@ -80,7 +79,7 @@ def kept_of_every_coin(sampler, low, rest):
 
 
 def accepted(sampler, bucket, low):
-    """Return, for x = m and x = -1-m, how many of the 2^63 coins surely keep it; one more is decided by further bits."""
+    """Return, for x = m and x = -1-m, how many of the 2^63 coins surely keep it; one more asks for bits."""
     m = bucket << sampler._low | low
     all_zeros, all_ones = (kept_of_every_coin(sampler, low, rest) for rest in (0, (1 << 48) - 1))
     assert set(all_zeros) | set(all_ones) <= {m, -1 - m}
@@ -130,7 +129,9 @@ def test_draws_have_the_exact_law_when_every_choice_is_enumerated(sampler, bucke
         of_digit = masses(lambda bits: fine.digits(count, bits), lambda bits: floors(*fine, bits, count))
     with mpmath.workprec(400):
         fine = Law(sampler._alpha * 2**low_bits, sampler._beta * 4**low_bits)
-        weight_of_buckets = mpmath.nsum(lambda t: mpmath.exp(-real(fine.alpha) * t - real(fine.beta) * t * t), [0, 4000])
+        weight_of_buckets = mpmath.nsum(
+            lambda t: mpmath.exp(-real(fine.alpha) * t - real(fine.beta) * t * t), [0, 4000]
+        )
         if not sampler._beta:
             weight_of_buckets = 1 / (1 - mpmath.exp(-real(fine.alpha)))
     seen, width = {}, Fraction(0)
@@ -181,8 +182,9 @@ def bare(alpha, beta, low):
     return sampler
 
 
-def toss(sampler, bucket, low, sign, word, more=b""):
+def toss(sampler, candidate, word, more=b""):
     """Return how a 63-bit coin falls, or None if it asks for bits that are not there."""
+    bucket, low, sign = candidate
     coin = np.array([word >> 48 << 1 | sign], np.uint16)
     script = Script(uint64s([(word & ((1 << 48) - 1)) << 16 | 0x5A5A]), more)
     lows = np.array([low], object if sampler._low > 50 else np.int64)
@@ -192,8 +194,8 @@ def toss(sampler, bucket, low, sign, word, more=b""):
         return None
 
 
-def judge(sampler, bucket, low, sign):
-    gap = gap_of(sampler, bucket, low, sign)
+def judge(sampler, *candidate):
+    gap = gap_of(sampler, *candidate)
     cut = cut_of(gap, 63) if gap else 1 << 63
     top = (1 << 63) - 1
     near = [cut + n for n in (-3, -2, -1, 1, 2, 3)]
@@ -203,23 +205,23 @@ def judge(sampler, bucket, low, sign):
         if 0 <= word <= top and (gap or word < top):
             # Without doubt at once, or, next to the cut, after a few more bits, whatever they are.
             if abs(word - cut) > 2:
-                assert toss(sampler, bucket, low, sign, word) is (word < cut), (gap, word - cut)
+                assert toss(sampler, candidate, word) is (word < cut), (gap, word - cut)
             for more in (RANDOM.randbytes(16), bytes(16), b"\xff" * 16):
-                assert toss(sampler, bucket, low, sign, word, more) is (word < cut), (gap, word - cut)
+                assert toss(sampler, candidate, word, more) is (word < cut), (gap, word - cut)
     word = min(cut, top)
-    assert toss(sampler, bucket, low, sign, word) is None, gap
+    assert toss(sampler, candidate, word) is None, gap
     if gap:
         next_bits, after = (cut_of(gap, bits) & ((1 << 64) - 1) for bits in (127, 191))
-        assert toss(sampler, bucket, low, sign, word, next_bits.to_bytes(8)) is None
+        assert toss(sampler, candidate, word, next_bits.to_bytes(8)) is None
         for n, heads in ((-3, True), (3, False)):
             if 0 <= next_bits + n < 1 << 64:
-                assert toss(sampler, bucket, low, sign, word, (next_bits + n).to_bytes(8)) is heads
+                assert toss(sampler, candidate, word, (next_bits + n).to_bytes(8)) is heads
             if 0 <= after + n < 1 << 64:
                 more = next_bits.to_bytes(8) + (after + n).to_bytes(8)
-                assert toss(sampler, bucket, low, sign, word, more) is heads
+                assert toss(sampler, candidate, word, more) is heads
     else:
-        assert toss(sampler, bucket, low, sign, word, bytes(8)) is True
-        assert toss(sampler, bucket, low, sign, word, b"\xff" * 8) is None
+        assert toss(sampler, candidate, word, bytes(8)) is True
+        assert toss(sampler, candidate, word, b"\xff" * 8) is None
 
 
 @pytest.mark.parametrize("kind", ["chosen", "laplace", "gaussian", "wide"])
@@ -253,7 +255,7 @@ def test_the_correcting_coin_is_fair_to_its_last_bit(kind):
         assert min(gaps) < Fraction(1, 1000)
 
 
-@pytest.mark.parametrize("gap", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(1, 10**30), Fraction(200)])
+@pytest.mark.parametrize("gap", [Fraction(g) for g in ("0", "1/3", "1", "7/2", "1e-30", "200")])
 def test_a_coin_from_nothing_is_fair_to_its_last_bit(gap):
     cut = cut_of(gap, 64) if gap else 1 << 64
     for n in (-2, -1, 1, 2):
@@ -351,7 +353,9 @@ def test_candidates_keep_their_order_and_their_own_coins(sampler):
         assert len(found) < count
 
 
-@pytest.mark.parametrize("sampler", [laplace(13), laplace(1500), gaussian(33), gaussian(60), gaussian("1e9")], ids=range(5))
+@pytest.mark.parametrize(
+    "sampler", [laplace(13), laplace(1500), gaussian(33), gaussian(60), gaussian("1e9")], ids=range(5)
+)
 def test_a_coin_that_is_surely_kept_surely_is(sampler):
     low = sampler._low
     for bucket in range(len(sampler._sure) if sampler._beta else 1):
@@ -368,8 +372,8 @@ def test_the_surplus_is_cut_off_at_the_end(monkeypatch):
         for kept in ([1], [0, 3, 1, 0, 0, 5], [10**6], [2, 10**6]):
             state = {"next": 0, "turn": 0}
 
-            def candidates(source, asked, state=state, kept=kept):
-                size = min(asked, kept[state["turn"] % len(kept)] * (1 if count < 1000 else 1000))
+            def candidates(source, asked, state=state, kept=kept, many=1 if count < 1000 else 1000):
+                size = min(asked, kept[state["turn"] % len(kept)] * many)
                 state["turn"] += 1
                 start = state["next"]
                 state["next"] += size

@@ -1,16 +1,19 @@
 """The real stream through the real path: the law is accepted, its neighbours are not."""
 
+import math
 import secrets
 from collections import Counter
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from noise_reference import (
     CDF,
     SURELY,
     edges_of,
+    gaussian_attempt,
+    heads_of,
+    laplace_attempt,
     p_value,
     p_value_of_two,
     rejection_gaussian,
@@ -39,7 +42,9 @@ def judged(sample, name, scale, off=0.1):
 
 
 @LAWS
-@pytest.mark.parametrize("scale", ["3/10", "1", "5", "10", "11.9", "12.1", "31.9", "32.1", "100", "1000", "1e6", "1e12", "1e25"])
+@pytest.mark.parametrize(
+    "scale", ["3/10", "1", "5", "10", "11.9", "12.1", "31.9", "32.1", "100", "1000", "1e6", "1e12", "1e25"]
+)
 def test_chi_square_accepts_the_law_and_rejects_its_neighbours(name, scale):
     count = 1_000_000 if Fraction(scale) < 10**15 else 100_000
     if Fraction(scale) < 10**15:
@@ -61,14 +66,16 @@ def test_low_bits_of_wide_noise_are_even(name, scale):
         counts = np.bincount(((sample >> shift) & 63).astype(np.int64), minlength=64)
         assert stats.chisquare(counts).pvalue > SURELY
     # And they know nothing of the sign or the size.
-    halves = np.array([np.bincount((sample[part] & 15).astype(np.int64), minlength=16) for part in (sample < 0, sample >= 0)])
+    halves = np.array(
+        [np.bincount((sample[part] & 15).astype(np.int64), minlength=16) for part in (sample < 0, sample >= 0)]
+    )
     assert stats.chi2_contingency(halves).pvalue > SURELY
     assert stats.chisquare(halves.sum(1)).pvalue > SURELY
 
 
 @LAWS
 @pytest.mark.parametrize("scale", ["2", "13", "40"])
-def test_many_small_draws_have_the_law(name, scale, monkeypatch):
+def test_many_small_draws_have_the_law(name, scale):
     sampler = sampler_of(name, scale)
     firsts, lasts, everything = [], [], []
     for size in range(1, 8):
@@ -132,15 +139,11 @@ class MoreChancesError(Exception):
     """The branch has come to a chance that it has not been told the outcome of."""
 
 
-def masses(sample, least):
-    """Return {outcome: probability} of all branches whose probability is at least `least`, and what is left."""
-    found, left = Counter(), Fraction(0)
-    waiting = [((), Fraction(1))]
+def masses(sample, least=1e-12):
+    """Return {outcome: probability} over all branches that have at least this probability."""
+    found, waiting = Counter(), [((), 1.0)]
     while waiting:
         told, mass = waiting.pop()
-        if mass < least:
-            left += mass
-            continue
         replay = iter(told)
 
         def chance(p, replay=replay):
@@ -153,36 +156,49 @@ def masses(sample, least):
         try:
             found[sample(chance)] += mass
         except MoreChancesError as branch:
-            p = branch.args[0]
-            waiting += [((*told, True), mass * p), ((*told, False), mass * (1 - p))]
-    return found, left
+            p = float(branch.args[0])
+            waiting += [
+                (way, part)
+                for way, part in (((*told, True), mass * p), ((*told, False), mass * (1 - p)))
+                if part > least
+            ]
+    assert sum(found.values()) == pytest.approx(1, abs=1e-6)
+    return found
 
 
 def tossed(p):
     return secrets.randbelow(p.denominator) < p.numerator
 
 
-@pytest.mark.parametrize(
-    ("name", "scale", "sample"),
-    [
-        ("laplace", Fraction(1), rejection_laplace),
-        ("laplace", Fraction(3, 2), rejection_laplace),
-        ("gaussian", Fraction(1), rejection_gaussian),
-        ("gaussian", Fraction(1, 2), rejection_gaussian),
-    ],
-)
-def test_the_oracle_has_the_exact_law(name, scale, sample):
-    found, left = masses(lambda chance: sample(chance, scale), Fraction(1, 10**6))
-    assert sum(found.values()) + left == 1
-    assert left < Fraction(1, 30)
-    with mpmath.workprec(200):
-        power = 1 if name == "laplace" else 2
-        unit = mpmath.mpf(scale.numerator) / scale.denominator
-        weight = {k: mpmath.exp(-((abs(k) / unit) ** power) / power) for k in range(-200, 201)}
-        total = mpmath.fsum(weight.values())
+def exact_heads(chance, gamma):
+    return chance(math.exp(-gamma))
+
+
+def exact_laplace(chance, scale):
+    """Return y with its exact probability, from one chance after another."""
+    q = math.exp(-1 / scale)
+    if chance((1 - q) / (1 + q)):
+        return 0
+    y = 1
+    while not chance(1 - q):
+        y += 1
+    return y if chance(0.5) else -y
+
+
+def test_the_oracle_has_the_exact_law():
+    # Each layer by all its branches, on top of a layer that is exact.
+    for gamma in (Fraction(0), Fraction(1, 7), Fraction(1), Fraction(5, 2)):
+        assert masses(lambda chance, gamma=gamma: heads_of(chance, gamma))[True] == pytest.approx(
+            math.exp(-gamma), abs=1e-6
+        )
+    for scale in (Fraction(1), Fraction(3, 2), Fraction(4), Fraction(1, 3)):
+        found = masses(lambda chance, scale=scale: laplace_attempt(chance, exact_heads, scale))
         for k in range(-6, 7):
-            low = mpmath.mpf(found[k].numerator) / found[k].denominator if k in found else mpmath.mpf(0)
-            assert low <= weight[k] / total <= low + mpmath.mpf(left.numerator) / left.denominator
+            assert found[k] / found[0] == pytest.approx(math.exp(-abs(k) / scale), abs=1e-6)
+    for sigma in (Fraction(1), Fraction(1, 2), Fraction(7, 3)):
+        found = masses(lambda chance, sigma=sigma: gaussian_attempt(chance, exact_heads, exact_laplace, sigma))
+        for k in range(-6, 7):
+            assert found[k] / found[0] == pytest.approx(math.exp(-(k * k) / (2 * sigma * sigma)), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +213,9 @@ def test_the_oracle_has_the_exact_law(name, scale, sample):
 def test_the_noise_agrees_with_the_rejection_sampler(name, scale, sample):
     oracle = [sample(tossed, Fraction(scale)) for _ in range(15_000)]
     edges = edges_of(CDF[name](float(Fraction(scale))), float(Fraction(scale)), bins=30)
-    ours = {factor: sampler_of(name, Fraction(scale) * Fraction(factor)).draw(500_000) for factor in ("1", "0.8", "1.25")}
+    ours = {
+        factor: sampler_of(name, Fraction(scale) * Fraction(factor)).draw(500_000) for factor in ("1", "0.8", "1.25")
+    }
     assert p_value_of_two(oracle, ours["1"], edges) > SURELY
     assert p_value_of_two(oracle, ours["0.8"], edges) < SURELY
     assert p_value_of_two(oracle, ours["1.25"], edges) < SURELY

@@ -1,0 +1,404 @@
+"""Losses add exactly, convert tightly and never too low; a budget stops where it says."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, optimize
+from scipy.special import log_ndtr, ndtr
+
+from discreet.kernel.loss import NOTHING, Budget, Loss, zcdp_epsilon, zcdp_rho
+
+amounts = st.fractions(0, 10, max_denominator=1000)
+small = st.fractions(0, Fraction(1, 2), max_denominator=10**9)
+CENT = Loss(0.01)
+
+
+def real(x):
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
+@given(amounts)
+def test_pure_loss_implies_half_its_square_in_rho(epsilon):
+    assert Loss(epsilon) == Loss(epsilon, epsilon**2 / 2)
+    assert Loss(epsilon, epsilon**2 + 1).rho == epsilon**2 / 2
+    assert Loss(epsilon, epsilon**2 / 8).rho == epsilon**2 / 8
+    assert Loss(None, 3).rho == 3
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+def test_no_pure_release_has_more_than_half_its_square(epsilon):
+    """Randomized response is the worst of all releases with this epsilon."""
+    with mpmath.workdps(30):
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+        for order in (mpmath.mpf("1.0001"), mpmath.mpf("1.5"), 2, 10, 1000):
+            total = p**order * (1 - p) ** (1 - order) + (1 - p) ** order * p ** (1 - order)
+            assert mpmath.log(total) / (order - 1) <= order * real(Loss(epsilon).rho)
+
+
+@given(amounts, amounts, small, amounts, amounts, small)
+def test_losses_add_as_exact_fractions(e1, r1, d1, e2, r2, d2):
+    one, two = Loss(e1, r1, d1), Loss(e2, r2, d2)
+    total = one + two
+    assert (total.epsilon, total.rho, total.delta) == (e1 + e2, one.rho + two.rho, d1 + d2)
+    assert total == two + one
+    assert one + NOTHING == one
+    without = Loss(None, r1) + two
+    assert (without.epsilon, without.rho) == (None, r1 + two.rho)
+
+
+def test_a_hundred_tenths_are_ten_and_delta_ends_at_one():
+    assert sum([Loss(0.1)] * 100, NOTHING) == Loss(10, Fraction(1, 2))
+    assert (Loss(1, None, "0.6") + Loss(1, None, "0.7")).delta == 1
+
+
+@given(amounts, amounts, st.integers(1, 12))
+@settings(deadline=None)
+def test_a_group_of_k_costs_k_epsilon_and_k_squared_rho(epsilon, rho, k):
+    loss = Loss(epsilon, rho).for_group(k)
+    assert loss.epsilon == k * epsilon
+    assert loss.rho == min(k * k * rho, (k * epsilon) ** 2 / 2)
+    assert loss.delta == 0
+    assert Loss(None, rho).for_group(k) == Loss(None, k * k * rho)
+
+
+@given(st.fractions(0, 4, max_denominator=100), st.fractions(0, Fraction(1, 1000)), st.integers(1, 12))
+@settings(deadline=None)
+def test_the_delta_of_a_group_is_never_below_its_formula(epsilon, delta, k):
+    got = Loss(epsilon, None, delta).for_group(k)
+    with mpmath.workdps(80):
+        e, d = real(epsilon), real(delta)
+        exact = d * k if not epsilon else d * mpmath.expm1(k * e) / mpmath.expm1(e)
+        assert real(got.delta) >= min(1, exact) * (1 - mpmath.mpf(10) ** -60)
+        assert real(got.delta) <= min(1, exact) * (1 + mpmath.mpf(10) ** -30) + mpmath.mpf(10) ** -39
+    if k == 1:
+        assert got == Loss(epsilon, None, delta)
+
+
+@given(st.fractions(0, 2, max_denominator=20), st.integers(2, 5))
+@settings(deadline=None)
+def test_a_group_with_a_delta_has_the_rho_of_its_epsilon_only(epsilon, k):
+    """Proposition 1.9 is about releases without a delta; with one, what is known is the (epsilon, delta) of the group."""
+    loss = Loss(epsilon, epsilon**2 / 8, "1e-9").for_group(k)
+    assert loss.rho == (k * epsilon) ** 2 / 2
+    one = Loss(epsilon, epsilon**2 / 8, "1e-9")
+    assert one.for_group(1) == one
+
+
+def test_the_group_bound_of_a_delta_is_attained():
+    """The law that loses delta outright and epsilon otherwise, passed on k times: both sides of the sum meet."""
+    epsilon, delta, k = math.log(2), 1e-3, 4
+    probability = 0.0
+    for _ in range(k):
+        probability = math.exp(epsilon) * probability + delta
+    assert float(Loss(Fraction(epsilon), None, delta).for_group(k).delta) == pytest.approx(probability, rel=1e-12)
+
+
+def test_a_group_without_a_known_bound_is_refused():
+    loss = Loss(None, 1, "1e-9")
+    assert loss.for_group(1) == loss
+    with pytest.raises(ValueError, match="size"):
+        loss.for_group(2)
+
+
+def test_replacing_one_unit_costs_twice_the_epsilon():
+    assert Loss("1/10").replacing().epsilon == Fraction(1, 5)
+    assert Loss("1/10").replacing().rho == 4 * Loss("1/10").rho
+    assert Loss(None, 1).replacing().rho == 4
+
+
+def test_many_in_a_group_take_no_time():
+    assert Loss(1000, None, "1e-9").for_group(200).delta == 1
+
+
+# Conversion --------------------------------------------------------------------------------------------------------
+
+
+def best_bound(rho, delta):
+    """Return the least of Canonne, Kamath and Steinke's bound over all orders, by another search."""
+    with mpmath.workdps(40):
+        r, d = real(rho), real(delta)
+
+        def bound(x):
+            a = 1 + mpmath.exp(x)
+            return a * r + (mpmath.log(1 / d) - mpmath.log(a)) / (a - 1) + mpmath.log(1 - 1 / a)
+
+        start = min(np.linspace(-15, 35, 400), key=lambda x: bound(mpmath.mpf(x)))
+        step, x = mpmath.mpf("0.1"), mpmath.mpf(float(start))
+        while step > mpmath.mpf(10) ** -12:
+            best = min((x - step, x, x + step), key=bound)
+            step, x = (step / 3, best) if best == x else (step, best)
+        return max(mpmath.mpf(0), bound(x))
+
+
+def gaussian_delta(rho, epsilon):
+    """Return the exact delta of a Gaussian release of this rho (Balle and Wang)."""
+    root = mpmath.sqrt(2 * rho)
+    return mpmath.ncdf(root / 2 - epsilon / root) - mpmath.exp(epsilon) * mpmath.ncdf(-root / 2 - epsilon / root)
+
+
+PAIRS = [(r, d) for r in ("1e-8", "1/5000", "1/100", "1/2", "3", "50") for d in ("1e-2", "1e-9", "1e-30")]
+
+
+@pytest.mark.parametrize(("rho", "delta"), PAIRS)
+def test_conversion_is_tight_and_never_below_the_truth(rho, delta):
+    rho, delta = Fraction(rho), Fraction(delta)
+    epsilon = zcdp_epsilon(rho, delta)
+    assert Loss(None, rho).to_epsilon(delta) == epsilon
+    with mpmath.workdps(40):
+        best = best_bound(rho, delta)
+        assert best * (1 - mpmath.mpf(10) ** -20) <= real(epsilon) <= best * (1 + mpmath.mpf(10) ** -9) + 2e-12
+        if epsilon:
+            assert gaussian_delta(real(rho), real(epsilon)) <= real(delta)
+            # rounded up by less than 1e-12, which the way back sees
+            assert abs(zcdp_rho(epsilon, delta) / rho - 1) < Fraction(1, 10**4 if rho < Fraction(1, 10**6) else 10**8)
+
+
+@given(st.fractions(Fraction(1, 1000), 20, max_denominator=10**4), st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_there_and_back_is_where_it_began(epsilon, digits):
+    delta = Fraction(1, 10**digits)
+    rho = zcdp_rho(epsilon, delta)
+    assert epsilon - Fraction(1, 10**9) * (1 + epsilon) <= zcdp_epsilon(rho, delta) <= epsilon + Fraction(1, 10**11)
+    with mpmath.workdps(60):
+        assert gaussian_delta(real(rho), real(epsilon)) <= real(delta)
+        assert best_bound(rho, delta) <= real(epsilon) * (1 + mpmath.mpf(10) ** -25)
+
+
+def test_conversion_takes_the_better_way():
+    assert Loss(1).to_epsilon(0) == 1
+    assert Loss(1).to_epsilon("1e-9") == 1  # its rho of 1/2 would cost more
+    many = sum([CENT] * 299, NOTHING)
+    assert Fraction(99, 100) < many.to_epsilon("1e-9") <= 1 < many.epsilon
+    assert Loss(None, 0).to_epsilon("1e-9") == 0
+    own = Loss(1, "1/100", "1e-9")
+    assert own.to_epsilon("1e-9") == 1  # nothing is left for the rho
+    assert own.to_epsilon("2e-9") == min(Fraction(1), zcdp_epsilon(Fraction(1, 100), Fraction(1, 10**9)))
+    with pytest.raises(ValueError, match="delta must be at least"):
+        own.to_epsilon("1e-10")
+    for nothing_left in (Loss(None, 1, "1e-9").to_epsilon, lambda _: Loss(None, 1).to_epsilon(0)):
+        with pytest.raises(ValueError, match="delta must be above"):
+            nothing_left("1e-9")
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1e-16", "1e-20"), ("1e-20", "1e-30")])
+def test_a_price_above_nothing_is_never_free(epsilon, delta):
+    assert zcdp_rho(Fraction(epsilon), Fraction(delta)) > 0
+
+
+@pytest.mark.parametrize("delta", ["1e-300", "1e-320", "1e-400", "1e-900"])
+def test_very_small_deltas_convert(delta):
+    rho = zcdp_rho(Fraction(1), Fraction(delta))
+    with mpmath.workdps(1000):
+        assert best_bound(rho, Fraction(delta)) <= 1 + mpmath.mpf(10) ** -25
+        assert rho > 0
+
+
+# Budgets -----------------------------------------------------------------------------------------------------------
+
+
+def answered(budget, price, most=2000):
+    """Return how many questions fit, each asked after the answer to the one before."""
+    spent, count = NOTHING, 0
+    while budget.covers(spent + price) and count < most:
+        spent, count = spent + price, count + 1
+    return count
+
+
+def test_exactly_299_adaptive_counts_fit():
+    assert answered(Budget(1, 1e-9), CENT) == 299
+    assert answered(Budget(1, 1e-9, discover=0.5), CENT) == 288
+    assert answered(Budget(1), CENT) == 100
+    assert answered(Budget(1), Loss("1/101")) == 101
+    tenth = Budget(1, 1e-9)
+    assert answered(tenth, tenth.price(0.1)) == 84
+    assert answered(tenth, tenth.price(1)) == 1
+    assert answered(Budget("0.3"), Loss(0.1)) == 3
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-9), (4, 1e-6), ("1/10", "1e-12")])
+def test_what_fits_is_private_and_one_more_is_not_promised(epsilon, delta):
+    budget = Budget(epsilon, delta)
+    assert zcdp_epsilon(budget.rho, budget.conversion) <= budget.epsilon + Fraction(1, 10**11)
+    with mpmath.workdps(40):
+        assert best_bound(budget.rho, budget.conversion) <= real(budget.epsilon)
+        assert best_bound(budget.rho * Fraction(1_000_001, 1_000_000), budget.conversion) > real(budget.epsilon)
+
+
+def test_a_budget_keeps_its_three_limits_apart():
+    budget = Budget(1, "1e-6", discover="1/4")
+    assert (budget.delta, budget.discover, budget.conversion) == (
+        Fraction(1, 10**6),
+        Fraction(1, 4 * 10**6),
+        Fraction(3, 4 * 10**6),
+    )
+    assert budget.rho == zcdp_rho(Fraction(1), budget.conversion)
+    assert budget.covers(Loss(None, budget.rho, budget.discover))
+    assert not budget.covers(Loss(None, budget.rho + Fraction(1, 10**20)))
+    assert not budget.covers(Loss(None, 0, budget.discover + Fraction(1, 10**20)))
+    assert budget.covers(Loss(1))  # all pure, within epsilon, though its rho is above
+    assert Loss(1).rho > budget.rho
+    assert not budget.covers(Loss(1, None, "1e-12"))
+    assert not budget.covers(Loss("1.001"))
+
+
+def test_a_pure_budget_takes_nothing_but_pure_losses():
+    assert Budget(1).rho is None
+    assert Budget(1).conversion == 0
+    assert not Budget(1).covers(Loss(None, "1e-30"))
+    assert not Budget(1).covers(Loss("1/10", None, "1e-30"))
+    assert Budget(1).price("1/10") == Loss("1/10")
+
+
+def test_nothing_of_a_budget_or_a_loss_moves():
+    for thing, field in ((Budget(1, "1e-9"), "rho"), (Budget(1), "epsilon"), (Loss(1), "delta"), (Loss(1), "rho")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(thing, field, Fraction(10))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Budget(1, "1e-9").discover = Fraction(1)
+
+
+class Analyst:
+    """Asks a Gaussian question of rho0; then either another one, or spends all the delta that the filter lets go.
+
+    Whichever it is depends on the first answer. If that already tells much, more of the same may push the loss over
+    epsilon; if it does not, the rest of delta is used on an event that tells all with this probability.
+    """
+
+    def __init__(self, epsilon, rho0, turn):
+        self.epsilon, self.rho0, self.turn = epsilon, rho0, turn
+
+    def failure(self, rho1, delta_high, delta_low):
+        """Return the hockey-stick divergence at epsilon of the whole game.
+
+        Above the turn: rho1 more, and an event of delta_high. Below: an event of delta_low. The loss of a Gaussian
+        release of rho is normal with mean rho and variance 2·rho.
+        """
+        root0, root1 = math.sqrt(2 * self.rho0), math.sqrt(2 * rho1)
+
+        def tells(loss):
+            left = self.epsilon - loss
+            # what comes before the event; and of the rest, the event tells all
+            stick = ndtr(root1 / 2 - left / root1) - math.exp(left + log_ndtr(-root1 / 2 - left / root1))
+            density = math.exp(-(((loss - self.rho0) / root0) ** 2) / 2) / (root0 * math.sqrt(2 * math.pi))
+            return density * (delta_high + (1 - delta_high) * stick)
+
+        top = self.rho0 + 12 * root0
+        above = integrate.quad(tells, self.turn, top, limit=200, epsabs=1e-14)[0]
+        below = float(ndtr((self.turn - self.rho0) / root0))
+        return above + below * delta_low
+
+
+def test_the_split_of_delta_never_moves():
+    epsilon, delta = Fraction(1), Fraction(1, 100)
+
+    def moving(spent):
+        """The tempting filter: any split will do, as long as there is one at the end."""
+        return spent.delta < delta and zcdp_epsilon(spent.rho, delta - spent.delta) <= epsilon
+
+    rho = zcdp_rho(epsilon, delta)
+    rho0 = rho / 2
+    least = Fraction(optimize.brentq(lambda d: float(zcdp_epsilon(rho0, Fraction(d))) - 1, 1e-12, 1e-2) * 1.001)
+    endings = Loss(None, rho - Fraction(1, 10**9)), Loss(None, rho0, delta - least)
+    assert all(moving(ending) for ending in endings)
+
+    turns = np.linspace(0, 0.9, 46)
+    games = [Analyst(1.0, float(rho0), turn) for turn in turns]
+    rest = float(rho - rho0)
+    worst = max(game.failure(rest, 0.0, float(delta - least)) for game in games)
+    print(f"failure with a moving split: {worst:.5f}, allowed {float(delta)}")
+    assert worst > 1.1 * float(delta)
+
+    # Our budgets never let both endings happen, and what they let happen stays within delta.
+    for share in (Fraction(n, 20) for n in range(20)):
+        budget = Budget(epsilon, delta, discover=share)
+        assert not all(budget.covers(ending) for ending in endings)
+        for part in (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)):
+            first = part * budget.rho
+            high, low = Loss(None, budget.rho, budget.discover), Loss(None, first, budget.discover)
+            assert budget.covers(high)
+            assert budget.covers(low)
+            for turn in turns[::5]:
+                game = Analyst(1.0, float(first), turn)
+                given_up = float(budget.discover)
+                assert game.failure(float(budget.rho - first), given_up, given_up) <= float(delta)
+
+
+def test_pure_and_other_transcripts_may_be_mixed():
+    """After a first answer of rho0, go on either with rho up to the limit or purely up to epsilon: within delta."""
+    budget = Budget(1, "1/100")
+    # A first pure answer (three quarters against one quarter), then Gaussian on heads and pure on tails.
+    first = Loss(Fraction("0.15"))
+    heads = 1 / (1 + math.exp(-0.15))
+    rest = float(budget.rho - first.rho)
+    pure = Loss(Fraction("0.85"))
+    assert budget.covers(first + Loss(None, budget.rho - first.rho))
+    assert budget.covers(first + pure)
+    assert (first + pure).rho > budget.rho
+    root = math.sqrt(2 * rest)
+    left = 1 - 0.15
+    stick = heads * (ndtr(root / 2 - left / root) - math.exp(left) * ndtr(-root / 2 - left / root))
+    assert 0 < stick <= 0.01
+
+
+# Reading -----------------------------------------------------------------------------------------------------------
+
+BAD = [-1, math.nan, math.inf, -math.inf, True, "one", "", "1/0", [1], np.bool_(True)]
+
+
+@pytest.mark.parametrize("bad", [*BAD, "1e9999", 1j])
+def test_bad_numbers_are_refused_by_name(bad):
+    for name, make in {
+        "epsilon": Loss,
+        "rho": lambda x: Loss(1, x),
+        "delta": lambda x: Loss(1, None, x),
+    }.items():
+        with pytest.raises((ValueError, TypeError), match=name):
+            make(bad)
+    for name, make in {
+        "epsilon": Budget,
+        "delta": lambda x: Budget(1, x),
+        "discover": lambda x: Budget(1, "1e-9", discover=x),
+    }.items():
+        with pytest.raises((ValueError, TypeError), match=name):
+            make(bad)
+    with pytest.raises((ValueError, TypeError), match="epsilon"):
+        Budget(1).price(bad)
+    with pytest.raises((ValueError, TypeError), match="delta"):
+        Loss(1).to_epsilon(bad)
+
+
+def test_further_nonsense_is_refused():
+    for make, name in (
+        (lambda: Loss(None), "rho"),
+        (lambda: Loss(1, 1, 2), "delta"),
+        (lambda: Budget(0), "epsilon"),
+        (lambda: Budget(None), "epsilon"),
+        (lambda: Budget(1, 1), "delta"),
+        (lambda: Budget(1, None), "delta"),
+        (lambda: Budget(1, "1e-9", discover=1), "discover"),
+        (lambda: Budget(1, 0, discover="1/2"), "discover"),
+        (lambda: Budget(1).price(0), "epsilon"),
+        (lambda: Loss(1).for_group(0), "size"),
+        (lambda: Loss(1).for_group(1.5), "size"),
+        (lambda: Loss(1).for_group(True), "size"),  # noqa: FBT003
+    ):
+        with pytest.raises((ValueError, TypeError), match=name):
+            make()
+
+
+@pytest.mark.parametrize("hundredth", [0.01, "0.01", "1/100", "1e-2", Fraction(1, 100), np.float64(0.01), np.float32(0.01)])
+def test_a_hundredth_is_a_hundredth_however_it_is_written(hundredth):
+    assert Loss(hundredth).epsilon == Fraction(1, 100)
+    assert answered(Budget(1), Loss(hundredth)) == 100
+
+
+def test_losses_print_what_they_are():
+    assert repr(Loss("1/10")) == "Loss(epsilon=1/10, rho=1/200)"
+    assert repr(Loss(None, 1, "1/8")) == "Loss(rho=1, delta=1/8)"
+    assert hash(Loss(1)) == hash(Loss("1.0"))
