@@ -1,4 +1,4 @@
-"""`python -m mission` runs every row and rewrites docs/mission.md; `python -m mission A9 C6` runs some, and only prints."""
+"""`python -m mission` runs every row and rewrites docs/mission.md; `python -m mission A9 C6` only prints these."""
 
 import sys
 import time
@@ -10,8 +10,8 @@ from mission.rows import ORDER, ROWS, NeedsDataError
 PAGE = Path(__file__).parents[1] / "docs" / "mission.md"
 HEAD = """# The mission
 
-What Discreet can do, row by row, with the number that shows it. This page is written by `make mission`, which runs every
-row through the public interface; `python -m mission ID` runs one of them.
+What Discreet can do, row by row, with the number that shows it. This page is written by `make mission`, which runs
+every row through the public interface; `python -m mission ID` runs one of them.
 
 | row | what works | the number seen | run it |
 |---|---|---|---|

@@ -155,8 +155,8 @@ def d6():
         ]
     return (
         f"bits 1; reals {s.sum(-math.inf, math.inf)}; n = 5: mean {s.mean(0, 1, 5)}, median {s.median(0, 1, 5)}, "
-        f"variance {s.variance(0, 1, 5)}, sample variance {s.variance(0, 1, 5, ddof=1)}; n = 4: median {s.median(0, 1, 4)}; "
-        f"{sum(checked)} of {len(checked)} equal the enumeration"
+        f"variance {s.variance(0, 1, 5)}, sample variance {s.variance(0, 1, 5, ddof=1)}; n = 4: median "
+        f"{s.median(0, 1, 4)}; {sum(checked)} of {len(checked)} equal the enumeration"
     )
 
 
