@@ -36,15 +36,15 @@ scales_ = st.fractions(Fraction(1, 4), 20, max_denominator=9)
 
 
 class Script:
-    """A source that says what it was told to say, and then the filling for ever."""
+    """A source that says what it was told to say, then the filling for a while, and then something else."""
 
     def __init__(self, text=b"", filling=b"\0"):
-        self._left, self._filling, self.asked = text, filling, 0
+        self._left, self.asked = text + filling * 40, 0
 
     def bytes(self, count):
         self.asked += count
         out, self._left = self._left[:count], self._left[count:]
-        return bytearray(out + self._filling * (count - len(out)))
+        return bytearray(out + b"\x5a" * (count - len(out)))
 
 
 def exact(values, scale):

@@ -186,9 +186,13 @@ def test_conversion_takes_the_better_way():
             nothing_left("1e-9")
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("1e-16", "1e-20"), ("1e-20", "1e-30")])
+@pytest.mark.parametrize("epsilon", ["1e-12", "1e-14", "1e-15", "1e-16", "1e-20"])
+@pytest.mark.parametrize("delta", ["1e-9", "1e-16", "1e-20", "1e-30"])
 def test_a_price_above_nothing_is_never_free(epsilon, delta):
-    assert zcdp_rho(Fraction(epsilon), Fraction(delta)) > 0
+    try:
+        assert zcdp_rho(Fraction(epsilon), Fraction(delta)) > 0
+    except ValueError as error:
+        assert str(error).startswith("delta: no rho")  # noqa: PT017 - to refuse is all right, to give away is not
 
 
 @pytest.mark.parametrize("delta", ["1e-300", "1e-320", "1e-400", "1e-900"])

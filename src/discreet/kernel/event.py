@@ -45,7 +45,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The proof that a question was paid for; with the stored answer when its key was used before."""
+    """The proof that a question was paid for; with the stored answer when its key was used before.
+
+    >>> Receipt("5e1f").answer is None
+    True
+    """
 
     id: str
     answer: bytes | None = None

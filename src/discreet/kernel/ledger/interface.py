@@ -8,7 +8,14 @@ from discreet.kernel.loss import Budget, Loss
 
 
 class Ledger(Protocol):
-    """A durable, append-only account of what has been learned from one data set."""
+    """A durable, append-only account of what has been learned from one data set.
+
+    >>> from discreet.kernel.ledger import memory_ledger
+    >>> def left(ledger: Ledger) -> str:
+    ...     return f"{ledger.spent().epsilon} of {ledger.budget.epsilon}"
+    >>> left(memory_ledger(name="demo", budget=Budget(1)))
+    '0 of 1'
+    """
 
     @property
     def name(self) -> str:

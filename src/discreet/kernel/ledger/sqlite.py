@@ -203,7 +203,15 @@ class SQLiteLedger:
 def create_ledger(
     path: str | os.PathLike[str], *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None
 ) -> SQLiteLedger:
-    """Make a new ledger for the data set `name`, at a path where none was before."""
+    """Make a new ledger for the data set `name`, at a path where none was before.
+
+    >>> from tempfile import mkdtemp
+    >>> path = mkdtemp() + "/ledger.sqlite"
+    >>> create_ledger(path, name="demo", budget=Budget(1)).close()
+    >>> create_ledger(path, name="demo", budget=Budget(1))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    discreet.kernel.errors.LedgerError: ...ledger.sqlite: the file exists. Open it with open_ledger, ...
+    """
     terms = Terms(name, budget, analysts)
     place = File(path)
     with named(place):
@@ -225,7 +233,12 @@ def memory_ledger(*, name: str, budget: Budget, analysts: Mapping[str, Budget] |
 
 
 def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
-    """Open the ledger of the data set `name`, which must exist."""
+    """Open the ledger of the data set `name`, which must exist.
+
+    >>> open_ledger("nowhere.sqlite", name="demo")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    discreet.kernel.errors.LedgerError: ...nowhere.sqlite: there is no ledger here. Correct the path, ...
+    """
     ledger = SQLiteLedger(File(path))
     try:
         with ledger._session.reading() as table:  # noqa: SLF001 - the constructor's other half

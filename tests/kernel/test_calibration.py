@@ -1,0 +1,216 @@
+"""Calibrated Gaussian noise is private by its own exact divergence, and hardly more than the least."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.special import log_ndtr
+
+from discreet.kernel import calibration
+from discreet.kernel.calibration import gaussian_for
+from discreet.kernel.loss import zcdp_rho
+from discreet.kernel.mechanism import Gaussian, Sensitivity
+
+COUNT = Sensitivity(groups=1, size=1)
+
+
+def exact_delta(sigma, epsilon):
+    """Return the hockey-stick divergence of a count with and without one unit, summed over all outcomes."""
+    with mpmath.workdps(50):
+        s, e = mpmath.mpf(sigma.numerator) / sigma.denominator, mpmath.mpf(epsilon.numerator) / epsilon.denominator
+        reach = int(30 * s) + 30
+        weights = {k: mpmath.exp(-((k / s) ** 2) / 2) for k in range(-reach - 1, reach + 1)}
+        everything = mpmath.fsum(weights.values())
+        factor = mpmath.exp(e)
+        found = mpmath.fsum(max(0, weights[k] - factor * weights[k - 1]) for k in range(-reach, reach + 1))
+        return found / everything
+
+
+def vector_delta(sigma, epsilon, change):
+    """Return the same for a vector of totals that moves by `change`, from the law of the privacy loss.
+
+    The loss at noise z is the sum of (2·c·z + c²)/(2·sigma²), so the law of the sum of c·z is all that is needed.
+    """
+    reach = int(14 * sigma) + 14
+    z = np.arange(-reach, reach + 1)
+    pmf = np.exp(-((z / sigma) ** 2) / 2)
+    pmf /= pmf.sum()
+    total, offset = np.ones(1), 0
+    for c in change:
+        spread = np.zeros(2 * reach * c + 1)
+        spread[::c] = pmf
+        total, offset = np.convolve(total, spread), offset + reach * c
+    sums = np.arange(len(total)) - offset
+    losses = (2 * sums + sum(c * c for c in change)) / (2 * sigma**2)
+    return float(total @ np.maximum(0, -np.expm1(np.minimum(epsilon - losses, 0))))
+
+
+def analytic(epsilon, delta, l2=1.0):
+    """Return the least sigma of continuous noise (Balle and Wang 2018)."""
+
+    def excess(log_sigma):
+        r = math.exp(log_sigma)
+        first = log_ndtr(0.5 / r - epsilon * r)
+        second = epsilon + log_ndtr(-0.5 / r - epsilon * r)
+        return first + math.log(-math.expm1(min(second - first, -1e-300))) - math.log(delta)
+
+    return l2 * math.exp(optimize.brentq(excess, math.log(1e-3), math.log(1e9), xtol=1e-13, rtol=1e-14))
+
+
+def classic(epsilon, delta, l2=1.0):
+    return l2 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+GRID = list(itertools.product(("1/100", "1/10", "1/2", "1", "3", "10"), ("1e-2", "1e-6", "1e-9", "1e-15")))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GRID)
+def test_calibrated_gaussian_is_private_and_near_the_analytic_one(epsilon, delta):
+    epsilon, delta = Fraction(epsilon), Fraction(delta)
+    sigma = gaussian_for(COUNT, epsilon, delta).scale
+    best = analytic(float(epsilon), float(delta))
+    ratio = float(sigma) / best
+    print(f"epsilon {float(epsilon):g}, delta {float(delta):g}: sigma {float(sigma):.6g}, analytic {best:.6g}, ratio {ratio:.6f}")
+    if sigma < 200:
+        assert exact_delta(sigma, epsilon) <= mpmath.mpf(delta.numerator) / delta.denominator
+    assert sigma <= calibration._scale_for_rho(COUNT, zcdp_rho(epsilon, delta))
+    if best >= 25:
+        assert 0.999 < ratio < 1.001
+    if epsilon <= 1:
+        assert sigma < classic(float(epsilon), float(delta))
+
+
+CHANGES = {
+    Sensitivity(groups=2, size=1): [(1, 1), (1,)],
+    Sensitivity(groups=1, size=3): [(3,), (2,), (1, 1)],
+    Sensitivity(groups=3, size=2): [(2, 2, 2), (2, 1)],
+    Sensitivity.of_norms(l1=4, l2_squared=6): [(2, 1, 1), (1, 1, 1, 1)],
+    Sensitivity(groups=30, size=1): [(1,) * 30],
+    Sensitivity(groups=2, size=40): [(40, 40)],
+}
+
+
+@pytest.mark.parametrize("sensitivity", CHANGES, ids=str)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1, 1e-6), (4, 1e-9), (8, 1e-2)])
+def test_calibrated_vectors_are_private_and_near_the_analytic_ones(sensitivity, epsilon, delta):
+    sigma = float(gaussian_for(sensitivity, epsilon, delta).scale)
+    for change in CHANGES[sensitivity]:
+        assert sum(change) <= sensitivity.l1
+        assert sum(c * c for c in change) <= sensitivity.l2_squared
+        assert vector_delta(sigma, epsilon, change) <= delta * (1 + 1e-9)
+    best = analytic(epsilon, delta, math.sqrt(sensitivity.l2_squared))
+    print(f"{sensitivity} at {epsilon}, {delta}: ratio {sigma / best:.6f}")
+    if best >= 25:
+        assert sigma / best < 1.001
+    assert sigma >= best * 0.97  # much less would be too good to be true
+
+
+def test_both_ways_to_add_up_agree():
+    for sigma, epsilon in ((2.0, 1.0), (7.5, 0.3)):
+        one = vector_delta(sigma, epsilon, (1,))
+        assert one == pytest.approx(float(exact_delta(Fraction(sigma), Fraction(epsilon))), rel=1e-9)
+        assert vector_delta(sigma, epsilon, (1, 1)) > one
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-3, 1e-6, 1e-9])
+def test_the_classic_formula_is_not_private_at_epsilon_10_and_ours_is(delta):
+    assert exact_delta(Fraction(classic(10, delta)), Fraction(10)) > delta
+    ours = gaussian_for(COUNT, 10, delta).scale
+    assert exact_delta(ours, Fraction(10)) <= delta
+    wide = Sensitivity(groups=1, size=1000)  # the same on a fine grid, where the noise is all but continuous
+    assert vector_delta(classic(10, delta, 1000), 10, (1000,)) > delta
+    assert vector_delta(float(gaussian_for(wide, 10, delta).scale), 10, (1000,)) <= delta
+
+
+@pytest.mark.parametrize(("s", "first"), [("0.6", "1"), ("0.8", "3"), ("1.2", "0.5")])
+def test_rounding_at_random_gives_the_discrete_law_up_to_the_stated_factor(s, first):
+    """The lemma behind _smoothed, by numerical integration at every outcome near the middle."""
+    with mpmath.workdps(30):
+        s, first = mpmath.mpf(s), mpmath.mpf(first)
+        sigma = mpmath.sqrt(s * s + first * first)
+        h = 2 * mpmath.exp(-2 * mpmath.pi**2 * s * s) * mpmath.mpf("1.001")
+        near = range(-12, 13)
+        everything = mpmath.fsum(mpmath.exp(-((k / sigma) ** 2) / 2) for k in range(-80, 81))
+
+        def normaliser(y):
+            middle = int(mpmath.nint(y))
+            return mpmath.fsum(mpmath.exp(-(((z - y) / s) ** 2) / 2) for z in range(middle - 14, middle + 15))
+
+        for y in (mpmath.mpf(0), mpmath.mpf("0.25"), mpmath.mpf("0.5")):
+            assert abs(normaliser(y) / (s * mpmath.sqrt(2 * mpmath.pi)) - 1) <= h
+
+        def continued(y, z):
+            density = mpmath.exp(-((y / first) ** 2) / 2) / (first * mpmath.sqrt(2 * mpmath.pi))
+            return density * mpmath.exp(-(((z - y) / s) ** 2) / 2) / normaliser(y)
+
+        for z in list(near)[10:15]:
+            rounded = mpmath.quad(lambda y, z=z: continued(y, z), [z - 12, *mpmath.linspace(-4, 4, 9), z + 12])
+            discrete = mpmath.exp(-((z / sigma) ** 2) / 2) / everything
+            assert 1 - h - mpmath.mpf(10) ** -8 <= discrete / rounded <= 1 + h + mpmath.mpf(10) ** -8
+
+
+def test_the_slack_of_the_lemma_is_what_its_factors_need():
+    for h in (Fraction(1, 10**4), Fraction(1, 200), Fraction(1, 100)):
+        assert 3 * h >= mpmath.log((1 + mpmath.mpf(h.numerator) / h.denominator) / (1 - mpmath.mpf(h.numerator) / h.denominator))
+        for m in (1, 5, 50):
+            if m * h < 1:
+                assert (1 + h) ** m <= 1 / (1 - m * h)
+
+
+@pytest.mark.parametrize("sensitivity", [COUNT, Sensitivity(groups=5, size=1), Sensitivity(groups=3, size=50)], ids=str)
+def test_each_way_of_its_own_is_private(sensitivity):
+    epsilon, delta = Fraction(1), Fraction(1, 10**5)
+    change = (sensitivity.size,) * sensitivity.groups
+    scales = calibration._smoothed(sensitivity, epsilon, delta)
+    assert scales
+    for sigma in scales:
+        assert vector_delta(float(sigma), 1, change) <= 1e-5
+    if sensitivity is COUNT:
+        (summed,) = calibration._summed(epsilon, delta, min(scales))
+        assert summed < min(scales)
+        assert exact_delta(summed, epsilon) <= 1e-5
+        assert exact_delta(summed * Fraction(99_999, 100_000), epsilon) > 1e-5  # the least
+        assert calibration._summed(epsilon, delta, Fraction(61)) == []
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), ("1/10", 1e-9), (3, 1e-3)])
+def test_the_scale_of_a_count_is_the_least(epsilon, delta):
+    sigma = gaussian_for(COUNT, epsilon, delta).scale
+    if sigma < 60:
+        assert exact_delta(sigma * Fraction(99_998, 100_000), Fraction(epsilon)) > delta
+
+
+def test_more_epsilon_or_delta_needs_less_noise():
+    for row in (
+        [gaussian_for(COUNT, e, "1e-6").scale for e in ("1/10", "1/2", 1, 2, 5)],
+        [gaussian_for(COUNT, 1, d).scale for d in ("1e-12", "1e-9", "1e-6", "1e-3")],
+    ):
+        assert row == sorted(row, reverse=True)
+        assert len(set(row)) == len(row)
+    for rho in ("1/200", "1/3", 2):
+        assert gaussian_for(COUNT, rho=rho).scale == calibration._scale_for_rho(COUNT, Fraction(rho))
+    assert gaussian_for(COUNT, rho="1/200") == Gaussian(10)
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "x"])
+def test_bad_numbers_are_refused_by_name(bad):
+    for name, given in (
+        ("epsilon", {"epsilon": bad, "delta": "1e-6"}),
+        ("delta", {"epsilon": 1, "delta": bad}),
+        ("rho", {"rho": bad}),
+    ):
+        with pytest.raises((ValueError, TypeError), match=name):
+            gaussian_for(COUNT, **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"epsilon": 1}, {"delta": 0.1}, {"rho": 1, "epsilon": 1}, {"rho": 1, "delta": 0.1}, {"epsilon": 1, "delta": 1}],
+)
+def test_half_a_price_or_two_prices_are_refused(given):
+    with pytest.raises(ValueError, match=r"rho|delta"):
+        gaussian_for(COUNT, **given)

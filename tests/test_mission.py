@@ -1,0 +1,45 @@
+"""Every row of the mission that is claimed runs, and shows the number that it must."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import mission.kernel  # noqa: E402, F401
+from mission.rows import ORDER, ROWS  # noqa: E402
+
+# What each row must show; numbers that noise decides are matched by their shape.
+MUST_SHOW = {
+    "A9": r"max divergence inf$",
+    "A10": r"worst log-ratio 1/10$",
+    "A11": r"^removal 1/10, replacement 1/5$",
+    "A12": r"1/10 → 7/10; rho 1/200 → 49/200$",
+    "A13": r"at most 0\.52498$",
+    "B7": r"sensitivity 1; Laplace of scale 1/epsilon$",
+    "C2": r"^epsilon 1\.098612 \(ln 3 = 1\.098612\); p = 1/5: expected yes 7/20 = 1/4 \+ p/2",
+    "C3": r"max divergence inf, delta at epsilon 1/2 0\.000497763; Laplace, scale 5: max divergence 1/5$",
+    "C5": r"0\.333333 → 0\.333333; 1/3 \+ 1/7 = 10/21, delta 3/1000000000; group of 3: 10/7$",
+    "C6": r"^± 12 \(ln\(10000/0\.05\) = 12\.21\); all inside in 9\d\.\d% of 1,000 releases",
+    "C7": r"e-0[78] above the analytic sigma, 20\.3% below the classic; the classic at epsilon 10 has delta 1\.9e-06",
+    "C8": r"^epsilon 1: \.311 / \.264 / \.264 / \.161; revenue with 4, 40, 400 bidders: 70\.8%, 93\.0%, 100\.0%",
+    "C9": r"is constant to [0-9]e[-+]\d\d$",
+    "D6": r"mean 1/5, median 1, variance 4/25, sample variance 1/5; n = 4: median 1/2; 9 of 9 equal the enumeration$",
+    "E5": r"0\.112 / 0\.888, log-ratio 2\.07, epsilon 3; .*0\.423 / 0\.577, log-ratio 0\.31, epsilon 1/3$",
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_shows_its_number(row):
+    assert re.search(MUST_SHOW[row.id], row.run())
+
+
+def test_the_page_lists_every_row_once():
+    page = (ROOT / "docs" / "mission.md").read_text()
+    assert [row.id for row in ROWS] == list(MUST_SHOW)
+    for row in ROWS:
+        assert row.id in ORDER
+        assert page.count(f"| `python -m mission {row.id}` |") == 1
