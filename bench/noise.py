@@ -41,7 +41,7 @@ def row(what, ours, *others, good=None):
     """Print a line: what, ours, peer, ratio, bar, and whether the bar is reached."""
     peer, ratio, bar = (*others, "", "", "")[:3]
     verdict = {None: "", True: "yes", False: "short of the bar"}[good]
-    print(f"{what:<50} {ours:>12} {peer:>12} {ratio:>7} {bar:>9}  {verdict}", flush=True)
+    print(f"{what:<56} {ours:>12} {peer:>12} {ratio:>7} {bar:>9}  {verdict}", flush=True)
 
 
 def rate(per_second):
@@ -122,7 +122,7 @@ def roof():
 
 def main():
     print(f"CPU time, the best of several rounds; the peer is OpenDP, timed on {PEER_COUNT:,} samples and scaled up")
-    print(f"{'what':<50} {'ours':>12} {'peer':>12} {'ratio':>7} {'bar':>9}  reached?")
+    print(f"{'what':<56} {'ours':>12} {'peer':>12} {'ratio':>7} {'bar':>9}  reached?")
     vectors()
     singles()
     unseen()

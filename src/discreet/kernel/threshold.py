@@ -22,8 +22,8 @@ class Threshold:
     A unit in k groups has the weight size·min(1, groups/k) in each, rounded down, and is in at most `most` of them.
 
     >>> from discreet.kernel.mechanism import Laplace
-    >>> float(Threshold(Laplace(1), cut=20, groups=1).loss().delta)
-    4.1e-09
+    >>> f"{float(Threshold(Laplace(1), cut=20, groups=1).loss().delta):.1e}"
+    '4.1e-09'
     """
 
     noise: Additive
