@@ -43,8 +43,12 @@ def shifted(pmf, value, low, high):
 
 def worst_of_additive(pmf, sensitivity, reach):
     """Return the max divergence of value + noise between 0 and each value within the sensitivity."""
-    here = shifted(pmf, 0, -reach, reach)
-    return max(max_divergence(here, shifted(pmf, v, -reach, reach)) for v in range(-sensitivity, sensitivity + 1))
+    return max(worst_of_additive_by(pmf, shift, reach) for shift in range(-sensitivity, sensitivity + 1))
+
+
+def worst_of_additive_by(pmf, shift, reach):
+    """Return the max divergence of value + noise between 0 and this value."""
+    return max_divergence(shifted(pmf, 0, -reach, reach), shifted(pmf, shift, -reach, reach))
 
 
 def chi_square(samples, pmf, least=10):

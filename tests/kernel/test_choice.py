@@ -166,9 +166,7 @@ def neighbours():
     """Return utilities, and the same moved by at most 1 each."""
     moves = st.lists(st.fractions(-1, 1, max_denominator=4), min_size=6, max_size=6)
     values = st.lists(st.fractions(-6, 6, max_denominator=5), min_size=1, max_size=6)
-    return st.tuples(values, moves).map(
-        lambda both: (both[0], [v + m for v, m in zip(both[0], both[1], strict=False)])
-    )
+    return st.tuples(values, moves).map(lambda both: (both[0], [v + m for v, m in zip(both[0], both[1], strict=False)]))
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -307,7 +305,9 @@ def test_floats_are_taken_at_their_exact_value(kind):
     gap = float(exactly[1] - decimal[1])
     assert gap > 3  # so the two readings would differ
     assert mechanism.probabilities([float(exactly[1]), decimal[1]])[0] > 0.9
-    assert mechanism.probabilities(np.float32([0.1, 0])) == mechanism.probabilities([Fraction(float(np.float32(0.1))), 0])
+    assert mechanism.probabilities(np.float32([0.1, 0])) == mechanism.probabilities(
+        [Fraction(float(np.float32(0.1))), 0]
+    )
 
 
 def test_texts_and_numpy_numbers_are_read():
@@ -319,7 +319,18 @@ def test_texts_and_numpy_numbers_are_read():
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     "bad",
-    [[], [math.nan], [0, math.inf], [1, -math.inf], [True, 1], ["many"], [None], [1 + 2j], np.array([]), np.array([True])],
+    [
+        [],
+        [math.nan],
+        [0, math.inf],
+        [1, -math.inf],
+        [True, 1],
+        ["many"],
+        [None],
+        [1 + 2j],
+        np.array([]),
+        np.array([True]),
+    ],
 )
 @pytest.mark.parametrize("verb", ["choose", "probabilities"])
 def test_bad_utilities_are_refused_by_name(kind, verb, bad):

@@ -82,7 +82,10 @@ def test_coin_flips_have_the_exact_law(truth, monkeypatch):
     for beyond, shown in ((-1, 0), (1, 1)):
         longer = math.floor(stay * 2**128) + beyond
         if longer >> 64 == floor:  # equal to the boundary in 64 bits: the next 64 decide
-            parts = [np.array([floor >> 48], np.uint16).tobytes(), np.array([(floor & (2**48 - 1)) << 16], np.uint64).tobytes()]
+            parts = [
+                np.array([floor >> 48], np.uint16).tobytes(),
+                np.array([(floor & (2**48 - 1)) << 16], np.uint64).tobytes(),
+            ]
             for bits in (np.zeros(1, np.int64), np.ones(1, bool)):
                 source = Script(*parts, (longer % 2**64).to_bytes(8))
                 monkeypatch.setattr(response, "stream", lambda source=source: source)
@@ -107,7 +110,9 @@ def test_the_estimate_is_unbiased(truth):
     mechanism = RandomizedResponse(truth)
     n, flip = 20, float(mechanism.flip)
     for true in (0, 3, 20):
-        law = np.convolve(stats.binom.pmf(range(true + 1), true, 1 - flip), stats.binom.pmf(range(n - true + 1), n - true, flip))
+        law = np.convolve(
+            stats.binom.pmf(range(true + 1), true, 1 - flip), stats.binom.pmf(range(n - true + 1), n - true, flip)
+        )
         estimates = [mechanism.estimate(np.arange(n) < ones)[0] for ones in range(n + 1)]
         assert float(law @ estimates) == pytest.approx(true / n, abs=1e-9)
 
@@ -115,7 +120,9 @@ def test_the_estimate_is_unbiased(truth):
 def coverage(mechanism, n, true):
     """Return the exact probability that the truth is within the margin."""
     flip = float(mechanism.flip)
-    law = np.convolve(stats.binom.pmf(range(true + 1), true, 1 - flip), stats.binom.pmf(range(n - true + 1), n - true, flip))
+    law = np.convolve(
+        stats.binom.pmf(range(true + 1), true, 1 - flip), stats.binom.pmf(range(n - true + 1), n - true, flip)
+    )
     first, margin = mechanism.estimate(np.zeros(n, bool))
     step = 1 / (n * float(mechanism.truth))
     errors = first + step * np.arange(n + 1) - true / n
@@ -149,13 +156,17 @@ def test_reports_have_the_type_and_shape_of_the_bits(dtype):
     assert many.mean() > 0.9
 
 
-@pytest.mark.parametrize("bad", [np.array([0.0, 1.0]), np.array(["0"]), np.array([None]), np.array([2]), np.array([-1]), "01"])
+@pytest.mark.parametrize(
+    "bad", [np.array([0.0, 1.0]), np.array(["0"]), np.array([None]), np.array([2]), np.array([-1]), "01"]
+)
 def test_bad_bits_are_refused_by_name(bad):
     with pytest.raises((ValueError, TypeError), match="bits"):
         COIN.perturb(bad)
 
 
-@pytest.mark.parametrize("bad", [np.array([]), np.array([0, 2]), np.array([0.5]), np.array(["yes"]), np.array([np.nan])])
+@pytest.mark.parametrize(
+    "bad", [np.array([]), np.array([0, 2]), np.array([0.5]), np.array(["yes"]), np.array([np.nan])]
+)
 def test_bad_reports_are_refused_by_name(bad):
     with pytest.raises((ValueError, TypeError), match="reports"):
         COIN.estimate(bad)

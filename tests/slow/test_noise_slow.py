@@ -93,14 +93,14 @@ def test_time_tells_nothing_of_the_noise(name, scale, how):
 
 
 @LAWS
-@pytest.mark.parametrize("scale", [6 * 10**17, 10**18])
-def test_time_of_the_largest_draws_is_that_of_all(name, scale):
-    # Far draws must not be told by their time either: the ninety-nine hundredths against the last one.
-    sampler, count = getattr(noise, name)(scale, 1), 100_000
+@pytest.mark.parametrize("scale", [10, 1000, 10**12, 10**18])
+def test_the_largest_single_draws_take_as_long_as_all(name, scale):
+    # Ranks would not see a thousandth that is slow.
+    mechanism, count = MECHANISM[name](scale), 200_000
     seconds, values = np.empty(count), np.empty(count)
     for i in range(count):
         start = time.perf_counter_ns()
-        value = sampler.draw(1)[0]
+        value = mechanism.perturb(0)
         seconds[i] = time.perf_counter_ns() - start
         values[i] = abs(float(value))
     far = values > np.quantile(values, 0.999)
@@ -139,11 +139,11 @@ from discreet.kernel.noise.keystream import stream
 stop = False
 def load():
     while not stop:
-        Laplace(1000).perturb(np.zeros(1000, np.int64)); Laplace(10**15).perturb(0); stream().bytes(64)
+        Laplace(1000).perturb(np.zeros(1000, np.int64)); Laplace(10**18).perturb(0); stream().bytes(64)
 threads = [threading.Thread(target=load) for _ in range(4)]
 for thread in threads: thread.start()
 def tell(name):
-    noise = [Laplace(10**15).perturb(0) for _ in range(20)]
+    noise = [Laplace(10**18).perturb(0) for _ in range(20)]
     os.write(1, f"{name} {stream().bytes(256).hex()} {','.join(map(str, noise))}\\n".encode())
 for n in range(200):
     pid = os.fork()

@@ -8,13 +8,15 @@ import math
 import operator
 import re
 from fractions import Fraction
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 Number = int | str | float | Fraction
 
-_TEXT = re.compile(r"\s*[+-]?(\d{1,400}/\d{1,400}|(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?)\s*")
+_TEXT = re.compile(
+    r"\s*[+-]?(\d{1,400}/\d{1,400}|(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?)\s*", re.ASCII
+)
 
 
 def fraction(value: Any, name: str) -> Fraction:
@@ -27,7 +29,7 @@ def fraction(value: Any, name: str) -> Fraction:
         raise TypeError(f"{name} must be a number, not {value!r}")
     if isinstance(value, Fraction):
         return value
-    if isinstance(value, SupportsIndex):
+    if isinstance(value, int | np.integer):
         return Fraction(operator.index(value))
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
@@ -45,7 +47,7 @@ def positive(value: Any, name: str) -> Fraction:
     """Read a number that must be above zero."""
     number = fraction(value, name)
     if number <= 0:
-        raise ValueError(f"{name} must be above 0, not {value}")
+        raise ValueError(f"{name} must be above 0, not {_shown(value)}")
     return number
 
 
@@ -53,7 +55,7 @@ def not_negative(value: Any, name: str) -> Fraction:
     """Read a number that must not be below zero."""
     number = fraction(value, name)
     if number < 0:
-        raise ValueError(f"{name} must not be negative, not {value}")
+        raise ValueError(f"{name} must not be negative, not {_shown(value)}")
     return number
 
 
@@ -61,18 +63,25 @@ def share(value: Any, name: str) -> Fraction:
     """Read a probability strictly between 0 and 1."""
     number = fraction(value, name)
     if not 0 < number < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, not {value}")
+        raise ValueError(f"{name} must lie between 0 and 1, not {_shown(value)}")
     return number
 
 
 def whole(value: Any, name: str, least: int = 0) -> int:
     """Read an integer of at least `least`; a bool or a float is refused."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     number = operator.index(value)
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, not {number}")
+        raise ValueError(f"{name} must be at least {least}, not {_shown(number)}")
     return number
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!s:.40}"
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:

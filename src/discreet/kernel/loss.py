@@ -84,9 +84,9 @@ class Loss:
             raise ValueError("size: a loss with a delta and no epsilon has no bound for a group")
         epsilon = None if self.epsilon is None else k * self.epsilon
         delta = self.delta
-        if delta and self.epsilon is not None:
-            delta = min(Fraction(1), delta * sum(exp_up(i * self.epsilon) for i in range(k)))
-            delta = delta if k == 1 else min(Fraction(1), round_up(delta, 40))
+        if delta and self.epsilon is not None and k > 1:
+            far = k * self.epsilon > 1000  # e^1000: nobody needs this bound, and 1 is one
+            delta = Fraction(1) if far else min(Fraction(1), round_up(delta * _geometric_up(self.epsilon, k), 60))
         return Loss(epsilon, k * k * self.rho, delta)  # Loss itself takes the smaller of k²·rho and epsilon²/2
 
     def replacing(self) -> "Loss":
@@ -189,6 +189,15 @@ class Budget:
         """
         asked = positive(epsilon, "epsilon")
         return Loss(None, zcdp_rho(asked, self.conversion)) if self.delta else Loss(asked)
+
+
+def _geometric_up(epsilon: Fraction, k: int) -> Fraction:
+    """Return 1 + e^epsilon + … + e^((k-1)·epsilon), rounded up: the closed form, or k times the last term."""
+    step = 1 / exp_up(-epsilon) - 1
+    bounds = [k * exp_up((k - 1) * epsilon)]
+    if step > 0:
+        bounds.append((exp_up(k * epsilon) - 1) / step)
+    return min(bounds)
 
 
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:

@@ -16,7 +16,7 @@ from discreet.kernel.normal import gaussian_tail_bounds
 _INT64 = np.iinfo(np.int64)
 _CHUNK = 30_000  # so many at a time stay in the processor's cache
 _EXTREME = 10**100  # beyond it a scale is surely a mistake, and floats that only filter would overflow
-_BITS = 160  # of the enclosures that margins are decided by
+_FEW = 32  # so short a vector comes from the draws made ahead, in a time that tells nothing of it
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Laplace:
         0.4621
         """
         b = float(self.scale)
-        return math.tanh(1 / (2 * b)) * math.exp(-abs(whole(k, "k", least=-(1 << 200))) / b)
+        return math.tanh(1 / (2 * b)) * math.exp(-_size(k) / b)
 
     def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
         """Enclose P[noise >= k]·2^bits, which is q^k/(1+q) for k >= 1 and q = exp(-1/scale).
@@ -203,7 +203,8 @@ class Gaussian:
             norm = 1 + 2 * sum(math.exp(-((j / sigma) ** 2) / 2) for j in range(1, 80))
         else:
             norm = sigma * math.sqrt(2 * math.pi) * (1 + 2 * math.exp(-2 * (math.pi * sigma) ** 2))
-        return math.exp(-((whole(k, "k", least=-(1 << 200)) / sigma) ** 2) / 2) / norm
+        ratio = _size(k) / sigma
+        return math.exp(-ratio * ratio / 2) / norm
 
     def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
         """Enclose P[noise >= k]·2^bits."""
@@ -221,6 +222,10 @@ class Gaussian:
         return canonical({"name": "gaussian", "scale": str(self.scale)})
 
 
+def _size(k: int) -> int:
+    return min(abs(whole(k, "k", least=-_EXTREME)), _EXTREME)  # beyond it every probability is 0 as a float
+
+
 def _scale(value: Number) -> Fraction:
     scale = positive(value, "scale")
     if not Fraction(1, _EXTREME) <= scale <= _EXTREME:
@@ -236,12 +241,22 @@ def _perturbed(values: int | np.ndarray, sampler: noise.Sampler) -> int | np.nda
         noisy = np.empty_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = flat[start : start + _CHUNK]
-            noisy[start : start + _CHUNK] = _added(part, sampler.draw(part.size))
+            noisy[start : start + _CHUNK] = _added(part, _drawn(sampler, part.size))
         return noisy.reshape(values.shape)
-    value = whole(values, "values", least=_INT64.min)
-    if value > _INT64.max:
-        raise ValueError(f"values must lie within int64, not {value}")
-    return value + sampler.draw_one()
+    # The messages name the type, never the value.
+    if isinstance(values, bool) or not isinstance(values, int | np.integer):
+        raise TypeError(f"values must be an int or an array of signed integers, not {type(values).__name__}")
+    if not _INT64.min <= values <= _INT64.max:
+        raise ValueError("values must lie within int64")
+    return int(values) + sampler.draw_one()
+
+
+def _drawn(sampler: noise.Sampler, count: int) -> np.ndarray:
+    if count > _FEW:
+        return sampler.draw(count)
+    few = [sampler.draw_one() for _ in range(count)]
+    fits = all(_INT64.min <= value <= _INT64.max for value in few)
+    return np.array(few, np.int64 if fits else object)
 
 
 def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -268,11 +283,12 @@ def _margin(mechanism: Additive, confidence: Number, count: int) -> int:
     """
     level = share(confidence, "confidence")
     copies = whole(count, "count", least=1)
+    bits = 128 + (copies * math.ceil(1 / (1 - level))).bit_length()  # the last digits of what may fall outside
 
     def enough(m: int) -> bool:
-        outside = 2 * mechanism.tail_bounds(m + 1, _BITS)[1]
-        inside = max(0, (1 << _BITS) - outside)
-        return Fraction(power_down(inside, copies, _BITS), 1 << _BITS) >= level
+        outside = 2 * mechanism.tail_bounds(m + 1, bits)[1]
+        inside = max(0, (1 << bits) - outside)
+        return Fraction(power_down(inside, copies, bits), 1 << bits) >= level
 
     high = 1
     while not enough(high):

@@ -17,8 +17,8 @@ LOCK = threading.Lock()
 def tell(name):
     data = b"".join(stream().bytes(64) for _ in range(8)).hex()
     # Single draws come out of a pool that was filled before the fork; vectors do not.
-    noise = [Laplace(10**15).perturb(0) for _ in range(20)]
-    noise += Gaussian(10**15).perturb(np.zeros(20, np.int64)).tolist()
+    noise = [Laplace(10**18).perturb(0) for _ in range(20)]
+    noise += Gaussian(10**18).perturb(np.zeros(20, np.int64)).tolist()
     with LOCK:
         os.write(1, f"{name} {data} {','.join(map(str, noise))}\n".encode())
 
@@ -54,7 +54,7 @@ def namesake(name):
 
 
 def main():
-    Laplace(10**15).perturb(0)  # fills the pool
+    Laplace(10**18).perturb(0)  # fills the pool
     tell("parent-0")
     fork("child-0", tell)
     fork("child-1", with_child)

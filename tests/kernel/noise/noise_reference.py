@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 from scipy import stats
 
-SURELY = 1e-10  # a right sampler fails a test with less than this probability
+SURELY = 1e-13  # several such p-values, and the error of chi-square itself, still fail a right sampler less than 1e-9
 
 
 class Script:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import stats
 
 from discreet.kernel.noise import keystream
 from discreet.kernel.noise.keystream import Keystream, integer, life, stream, words
-from discreet.kernel.noise.sampler import laplace
+from discreet.kernel.noise.sampler import Sampler
 
 HERE = Path(__file__).parent
 
@@ -124,14 +125,22 @@ def windows(data):
     return {bytes(data[start : start + WINDOW]) for start in range(len(data) - WINDOW + 1)}
 
 
-def test_threads_share_neither_a_stream_nor_single_draws():
-    count, found, noises = 8, {}, {}
+def test_threads_share_neither_a_stream_nor_single_draws(monkeypatch):
+    count, found, noises, streams, made = 8, {}, {}, [stream()], []
     barrier = threading.Barrier(count)
-    sampler = laplace(10**15, 1)
+    sampler = Sampler(Fraction(1, 10**18), Fraction(0))
+    plain = sampler.draw
+
+    def draw(asked):
+        made.append(threading.get_ident())
+        return plain(asked)
+
+    monkeypatch.setattr(sampler, "draw", draw)
     sampler.draw_one()
 
     def work(name):
         barrier.wait()
+        streams.append(stream())
         found[name] = b"".join(stream().bytes(100) for _ in range(20))
         noises[name] = [sampler.draw_one() for _ in range(700)]
 
@@ -140,6 +149,8 @@ def test_threads_share_neither_a_stream_nor_single_draws():
         thread.start()
     for thread in threads:
         thread.join()
+    assert len({id(source) for source in streams}) == count + 1
+    assert sorted(made) == sorted([threading.get_ident(), *(thread.ident for thread in threads for _ in range(2))])
     sets = [windows(data) for data in found.values()]
     assert len(set.union(*sets)) == sum(map(len, sets)) == count * (2000 - WINDOW + 1)
     everything = [noise for listed in noises.values() for noise in listed]

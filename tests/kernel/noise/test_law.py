@@ -88,6 +88,13 @@ def test_weights_are_short_by_no_more_than_they_say(name, scale):
                 assert abs(ours - mpmath.ldexp(truth, precision)) <= found.error
 
 
+def test_a_sum_of_two_tails_may_be_wrong_by_both_their_errors():
+    law = Law(*parameters("gaussian", 5))
+    one, both = law._tails_of_one_side(64, 128), law.tails_of_both_sides(64, 128)
+    assert both.all == one.weights[0] + one.weights[1]
+    assert both.error >= 2 * one.error
+
+
 def test_the_sampler_cuts_scales_into_tables_of_moderate_size():
     for name in ("laplace", "gaussian"):
         for scale in SCALES:

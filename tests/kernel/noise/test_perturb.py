@@ -96,6 +96,14 @@ def test_shapes_and_types_are_kept(kind):
 
 
 @BOTH
+def test_a_long_array_gets_noise_of_its_own_in_every_part(kind):
+    values = np.arange(300_001) * 10
+    noise_of = {scale: kind(scale).perturb(values) - values for scale in ("1/1000", 10**15)}
+    assert not noise_of["1/1000"].any()  # every value is in its place
+    assert len(np.unique(noise_of[10**15])) > 300_000 - 10
+
+
+@BOTH
 def test_an_array_is_left_as_it_was(kind):
     values = np.arange(1000)
     kind(100).perturb(values)

@@ -250,6 +250,23 @@ def test_the_correcting_coin_is_fair_at_gaps_of_all_sizes():
         judge(bare(Fraction(1, 2**70), Fraction(n, 40) / (2 * 3 + 1), 0), 3, 0, 1)
 
 
+def test_floats_never_contradict_the_integers_next_to_the_cut():
+    # Thousands of gaps, because a float is wrong by more than half a unit at few of them only.
+    low, count = 20, 5000
+    for largest in (Fraction(1, 1000), Fraction(1, 50), Fraction(1, 7), Fraction(9, 10)):
+        sampler = bare(largest / 2**low, Fraction(0), low)
+        lows = np.array([RANDOM.randrange(1, 2**low) for _ in range(count)])
+        with mpmath.workprec(150):
+            cuts = [int(mpmath.floor(mpmath.ldexp(mpmath.exp(-real(sampler._alpha * n)), 63))) for n in lows.tolist()]
+        for offset in (-700, -3, 1, 3, 700):
+            coming = [cut + offset for cut in cuts]
+            coins = np.array([word >> 48 << 1 for word in coming], np.uint16)
+            rests = uint64s([(word & ((1 << 48) - 1)) << 16 for word in coming])
+            source = Script(rests, RANDOM.randbytes(16 * count))
+            kept = sampler._kept(source, np.zeros(count, np.int64), lows, coins)
+            assert kept.tolist() == [offset < 0] * count
+
+
 @pytest.mark.parametrize("gap", [Fraction(g) for g in ("0", "1/3", "1", "7/2", "1e-30", "200")])
 def test_a_coin_from_nothing_is_fair_to_its_last_bit(gap):
     cut = cut_of(gap, 64) if gap else 1 << 64

@@ -44,7 +44,7 @@ class Keystream:
         view = memoryview(out)
         done = 0
         while done < count:
-            if not self._left:
+            if self._left <= 0:
                 self._rekey()
             size = min(len(_ZEROS), count - done, self._left)
             self._cipher.update_into(_ZEROS[:size], view[done : done + size + _SLACK])  # type: ignore[union-attr]

@@ -121,15 +121,11 @@ def _floors(bits: int, tails_at: Callable[[int], Tails]) -> list[int]:
         inverse = (1 << 2 * precision) // tails.all
         slack = 4 * tails.error * (inverse + 1) + tails.all
         shift = 2 * precision - bits
-        floors = []
-        for weight in tails.weights[1:]:
-            value = weight * inverse
-            floor = (value + slack) >> shift
-            if max(0, value - slack) >> shift != floor:
-                break
-            floors.append(floor)
-            if not floor:
-                return floors
-        else:
+        values = [weight * inverse for weight in tails.weights[1:]]
+        floors = [value >> shift for value in values]
+        if floors[-1] == 0:
+            floors = floors[: floors.index(0) + 1]
+        rests = [value & ((1 << shift) - 1) for value in values[: len(floors)]]
+        if max(rests) + slack < 1 << shift and min(rests[:-1] if floors[-1] == 0 else rests, default=slack) >= slack:
             return floors
         guard *= 2

@@ -12,8 +12,8 @@ from discreet.kernel.noise.keystream import Source, integer, life, stream, wipe,
 from discreet.kernel.noise.law import Law
 
 BLOCK = 1 << 15  # so many at a time: what is needed for them stays in the processor's cache
-POOL = 512  # so many single draws are made at once
-_DIGIT_BITS = 7
+POOL = 256  # so many single draws are made at once
+_DIGIT_BITS = 6
 _INT64_BITS = 62
 
 
@@ -36,6 +36,8 @@ class Sampler:
         # A geometric law has no memory: the digits of a bucket's number are independent, so buckets can be finer.
         self._digit_bits = 0 if beta else min(coarse, _DIGIT_BITS)
         self._low = low = coarse - self._digit_bits
+        # Whether int64 is too narrow is a matter of the scale; symbols beyond the table are looked at by themselves.
+        self._wide = low + (self._table.last << self._digit_bits).bit_length() > _INT64_BITS
         if self._digit_bits:
             finer = Law(alpha * 2**low, beta)
             self._digit = Inversion(lambda bits: finer.digits(1 << self._digit_bits, bits))
@@ -65,7 +67,7 @@ class Sampler:
             drawn = self._candidates(source, min(BLOCK, missing + missing // 16 + 4))
             parts.append(drawn[:missing])
             missing -= len(drawn)
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.zeros(0, np.int64)])
 
     def draw_one(self) -> int:
         """Return one draw, out of a few hundred that were made together: its time tells nothing of its value."""
@@ -88,7 +90,7 @@ class Sampler:
             buckets = (buckets << self._digit_bits) + self._digit.draw(source, count)
         coins, lows = words(source, count, np.uint16), self._lows(source, count)
         open_ = np.flatnonzero(coins >= self._sure_of(buckets))
-        if lows.dtype == object or int(buckets.max()).bit_length() + self._low > _INT64_BITS:
+        if self._wide or int(buckets.max()).bit_length() + self._low > _INT64_BITS:
             buckets = buckets.astype(object)  # no candidate is ever cut: it is a Python integer where it must be
         drawn: np.ndarray = (buckets << self._low) + lows
         drawn ^= -(coins & np.uint16(1)).astype(np.int64)
@@ -110,7 +112,7 @@ class Sampler:
         low = self._low
         if not low:
             return np.zeros(count, np.int64)
-        if low > _INT64_BITS - 12:
+        if self._wide:
             size = -(-low // 8) * 8
             return np.array([integer(source, size) >> (size - low) for _ in range(count)], object)
         dtype = np.uint16 if low <= 16 else np.uint32 if low <= 32 else np.uint64
@@ -135,7 +137,8 @@ class Sampler:
         share = d.astype(np.float64) * 2.0**-self._low
         gap = share * (self._steep + self._curve * (2.0 * buckets.astype(np.float64) + share))
         below = 1 - gap * (1 - gap / 2 * (1 - gap / 3 * (1 - gap / 4 * (1 - gap / 5))))
-        above = below + gap**6 / 720
+        cube = gap * gap * gap
+        above = below + cube * cube / 720
         heads: np.ndarray = shown < below - 2.0**-40
         open_ = np.flatnonzero((~heads & (shown <= above + 2.0**-40)) | (gap > 1))
         for position in open_:
