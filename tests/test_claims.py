@@ -192,9 +192,7 @@ def test_an_empty_or_doubled_block_is_found(project):
 
 def test_a_promise_without_a_claim_is_found(project):
     change(project, "_UNUSED = 1", "_UNUSED = 1\n\n\ndef laplace_for(scale):\n    return scale")
-    assert [problem.split(":")[0] for problem in problems_about(project, "kernel")] == [
-        "kernel.noise.laplace_for"
-    ]
+    assert [problem.split(":")[0] for problem in problems_about(project, "kernel")] == ["kernel.noise.laplace_for"]
 
 
 def test_an_indented_claim_is_not_overlooked(project):
@@ -213,9 +211,7 @@ def test_only_the_named_seals_are_renewed(project, capsys):
     change(project, "value + len", "value - len")
     assert claims.main(["seal", "kernel.noise.loss"], project) == 0
     assert capsys.readouterr().out.split() == ["kernel.noise.loss"]
-    assert [problem.split(":")[0] for problem in problems_about(project, "kernel")] == [
-        "kernel.noise.Noise.perturb"
-    ]
+    assert [problem.split(":")[0] for problem in problems_about(project, "kernel")] == ["kernel.noise.Noise.perturb"]
     with pytest.raises(ValueError, match=r"no such claim: kernel\.noise\.gone"):
         claims.seal(project, ("kernel.noise.gone",))
     assert claims.main(["seal", "kernel.noise.gone"], project) == 2

@@ -35,11 +35,7 @@ def lines_of_code(text):
         if token.type not in LAYOUT and token.type != tokenize.ENDMARKER:
             held |= set(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             held -= set(range(node.lineno, node.end_lineno + 1))
     return len(held)
 
@@ -87,10 +83,7 @@ def test_lines_of_code_leave_out_docstrings_comments_and_blanks():
 
 
 def test_the_kernel_is_small():
-    sizes = {
-        name: lines_of_code(path.read_text(encoding="utf-8"))
-        for name, path in zip(NAMES, KERNEL, strict=True)
-    }
+    sizes = {name: lines_of_code(path.read_text(encoding="utf-8")) for name, path in zip(NAMES, KERNEL, strict=True)}
     print(sum(sizes.values()), sizes)
     assert sum(sizes.values()) <= 2500
     assert {name: size for name, size in sizes.items() if size > 250} == {}
@@ -172,9 +165,7 @@ def test_tracked_files_name_no_machine_and_no_private_index():
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    listed = subprocess.run(
-        [git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = []
     for name in filter(None, listed.split("\0")):
         path = ROOT / name

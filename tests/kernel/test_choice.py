@@ -134,7 +134,8 @@ def test_permute_and_flip_has_its_law_when_every_die_and_coin_is_enumerated(valu
     for thrown in itertools.product(*dice):
         bytes_ = bytes(v << (8 - size.bit_length()) for v, size in zip(thrown, range(n, 1, -1), strict=True))
         for shown in itertools.product((True, False), repeat=len(coins)):
-            words = b"".join(bytes(8) if heads else b"\xff" * 8 for heads in shown)
+            tossed = iter(shown)  # the best are tossed too, and always show heads
+            words = b"".join(bytes(8) if v == best or next(tossed) else b"\xff" * 8 for v in values)
             chances = [math.exp(-float(best - v)) for v in coins]
             weight = math.prod(c if heads else 1 - c for c, heads in zip(chances, shown, strict=True))
             script = Script(bytes_ + words)

@@ -163,7 +163,7 @@ def test_blocks_cover_all_numbers_of_groups():
 @pytest.mark.parametrize(
     ("size", "scale", "cut"), [(1 << 20, 1 << 20, 12 << 20), (1, 2, 40), (1 << 20, 1 << 24, 400 << 20)]
 )
-def test_beyond_4096_groups_delta_is_an_upper_bound(size, scale, cut):
+def test_beyond_256_groups_delta_is_an_upper_bound(size, scale, cut):
     groups, most = 5, 20_000
     delta = float(Threshold(Laplace(scale), cut, groups, size, most).loss().delta)
     q = math.exp(-1 / scale)

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -76,7 +77,7 @@ class Exponential:
 
     def probabilities(self, utilities: Utilities) -> list[float]:
         """Return the probability of each candidate."""
-        weights = [math.exp(-float(gap)) for gap in _gaps(_read(utilities), self.scale)]
+        weights = _weights(_read(utilities), self.scale)
         total = math.fsum(weights)
         return [weight / total for weight in weights]
 
@@ -126,7 +127,7 @@ class PermuteAndFlip:
         for last in range(len(order) - 1, 0, -1):
             other = below(source, last + 1)
             order[last], order[other] = order[other], order[last]
-        heads = [not gap or comes_up(source, gap) for gap in gaps]
+        heads = [comes_up(source, gap) for gap in gaps]
         return next(index for index in order if heads[index])
 
     def probabilities(self, utilities: Utilities) -> list[float]:
@@ -135,7 +136,7 @@ class PermuteAndFlip:
         >>> [round(p, 3) for p in PermuteAndFlip(1).probabilities([0, 1])]
         [0.184, 0.816]
         """
-        heads = [math.exp(-float(gap)) for gap in _gaps(_read(utilities), self.scale)]
+        heads = _weights(_read(utilities), self.scale)
         return [chance * _others_come_later(heads[:i] + heads[i + 1 :]) for i, chance in enumerate(heads)]
 
     def __str__(self) -> str:
@@ -148,9 +149,14 @@ def _others_come_later(heads: list[float]) -> float:
     Given a uniform place t of ours in [0, 1], every other is before it with heads with probability t·h: the
     integral of prod(1 - t·h) over t, with Gauss' rule, exact for a polynomial of this degree.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(len(heads) // 2 + 1)
+    nodes, weights = _gauss(len(heads) // 2 + 1)
     t = (nodes + 1) / 2
     return float(np.prod(1 - np.outer(heads, t), axis=0) @ weights / 2) if heads else 1.0
+
+
+@lru_cache(maxsize=16)
+def _gauss(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(nodes)
 
 
 def _size(sensitivity: Number | Sensitivity) -> Fraction:
@@ -159,6 +165,8 @@ def _size(sensitivity: Number | Sensitivity) -> Fraction:
 
 def _read(utilities: Utilities) -> list[Fraction]:
     """Return utilities at their exact values: a float is the binary number that it is, not its decimal text."""
+    if isinstance(utilities, str | bytes):
+        raise TypeError("utilities must be a list or an array of numbers, not a text")
     read = [_exactly(value) for value in utilities]
     if not read:
         raise ValueError("utilities must not be empty")
@@ -171,6 +179,11 @@ def _exactly(value: Any) -> Fraction:
             raise ValueError("utilities must be finite")
         return Fraction(float(value))
     return fraction(value, "utilities")
+
+
+def _weights(utilities: list[Fraction], scale: Fraction) -> list[float]:
+    """Return exp(-gap) as floats, for display; beyond 1,000 they are 0."""
+    return [math.exp(-float(min(gap, Fraction(1000)))) for gap in _gaps(utilities, scale)]
 
 
 def _gaps(utilities: list[Fraction], scale: Fraction) -> list[Fraction]:

@@ -21,6 +21,7 @@ from discreet.kernel.exact import (
 )
 
 _ZERO = Fraction(0)
+_LARGEST = 10**6  # an epsilon beyond it promises nothing, and is surely a mistake
 
 
 @dataclass(frozen=True, init=False)
@@ -73,21 +74,24 @@ class Loss:
     def for_group(self, size: int) -> "Loss":
         """Return the loss for a group of `size` units together.
 
-        Claim: k units lose at most k·epsilon, min(k²·rho, (k·epsilon)²/2) and delta·(e^(k·eps)-1)/(e^eps-1).
+        Claim: k units lose at most k·epsilon and delta·(e^(k·eps)-1)/(e^eps-1); without a delta also k²·rho.
         Proof: pass through k-1 databases in between; pure and approximate: Dwork and Roth 2014, Theorem 2.2
-            with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9.
+            with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9, which is
+            for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
         Needs: with a delta, a pure epsilon beside it (else refused: no such bound is known for rho alone).
         Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
         """
         k = whole(size, "size", least=1)
-        if self.delta and self.epsilon is None and k > 1:
-            raise ValueError("size: a loss with a delta and no epsilon has no bound for a group")
+        if k == 1:
+            return self
         epsilon = None if self.epsilon is None else k * self.epsilon
-        delta = self.delta
-        if delta and self.epsilon is not None and k > 1:
-            far = k * self.epsilon > 1000  # e^1000: nobody needs this bound, and 1 is one
-            delta = Fraction(1) if far else min(Fraction(1), round_up(delta * _geometric_up(self.epsilon, k), 60))
-        return Loss(epsilon, k * k * self.rho, delta)  # Loss itself takes the smaller of k²·rho and epsilon²/2
+        if not self.delta:
+            return Loss(epsilon, k * k * self.rho)  # Loss itself takes the smaller of k²·rho and epsilon²/2
+        if self.epsilon is None or epsilon is None:
+            raise ValueError("size: a loss with a delta and no epsilon has no bound for a group")
+        if epsilon > 1000:  # e^1000: nobody needs this bound, and 1 is one
+            return Loss(epsilon, None, 1)
+        return Loss(epsilon, None, min(Fraction(1), round_up(self.delta * _geometric_up(self.epsilon, k), 60)))
 
     def replacing(self) -> "Loss":
         """Return the loss when one unit is replaced by another: a removal and an addition.
@@ -146,6 +150,8 @@ class Budget:
     def __init__(self, epsilon: Number, delta: Number = 0, *, discover: Number = 0) -> None:
         """Read the budget and fix its three limits: epsilon, rho and delta for events."""
         pure = positive(epsilon, "epsilon")
+        if pure > _LARGEST:
+            raise ValueError(f"epsilon must be at most {_LARGEST}")
         slack = not_negative(delta, "delta")
         part = fraction(discover, "discover")
         if slack >= 1:
@@ -212,7 +218,8 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """
     if not rho:
         return _ZERO
-    order = _best_order(lambda a: float(rho) * a + _order_cost(a, math.log(delta)))
+    log_delta = float(log_up(delta))  # of the fraction: as a float, a very small delta would be 0
+    order = _best_order(lambda a: float(rho) * a + _order_cost(a, log_delta))
     return max(_ZERO, round_up(order * rho + _order_cost_up(order, delta)))
 
 
@@ -225,11 +232,13 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     Needs: log_bounds.
     Checked by: test_conversion_is_tight_and_never_below_the_truth
     """
-    order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, math.log(delta))) / a)
+    log_delta = float(log_up(delta))
+    order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, log_delta)) / a)
     rho = (epsilon - _order_cost_up(order, delta)) / order
     if rho <= 0:
         raise ValueError(f"delta: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
-    return round_down(rho, 30)
+    zeros = max(0, len(str(rho.denominator)) - len(str(rho.numerator)))
+    return round_down(rho, 30 + zeros)  # thirty digits also of a very small one
 
 
 def _order_cost(order: float, log_delta: float) -> float:

@@ -34,6 +34,10 @@ class Sensitivity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", whole(self.groups, "groups", least=1))
         object.__setattr__(self, "size", whole(self.size, "size", least=1))
+        if self.norms is not None:
+            l1, l2_squared = self.norms
+            norms = whole(l1, "norms", least=1), whole(l2_squared, "norms", least=1)
+            object.__setattr__(self, "norms", norms)
 
     @classmethod
     def of_norms(cls, l1: int, l2_squared: int) -> "Sensitivity":
@@ -43,7 +47,8 @@ class Sensitivity:
         3
         """
         l1, l2_squared = whole(l1, "l1", least=1), whole(l2_squared, "l2_squared", least=1)
-        # Integers: l2² >= l1 only if every coordinate moves by one; and never more than l1².
+        # A vector of integers has l1 <= l2² <= l1².
+        l1 = min(l1, l2_squared)
         return cls(1, l1, norms=(l1, min(l2_squared, l1 * l1)))
 
     @property

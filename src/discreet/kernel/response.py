@@ -53,10 +53,7 @@ class RandomizedResponse:
         Checked by: test_coin_flips_have_the_exact_law
         """
         values = np.asarray(bits)
-        if values.dtype.kind not in "biu":
-            raise TypeError(f"bits must be booleans or integers, not {values.dtype}")
-        if values.dtype.kind != "b" and not np.isin(values, (0, 1)).all():
-            raise ValueError("bits must be 0 or 1")
+        _check(values, "bits")
         flips = _flips(self.flip).draw(stream(), values.size).reshape(values.shape)
         reports: np.ndarray = values ^ flips.astype(values.dtype)
         return reports
@@ -74,6 +71,7 @@ class RandomizedResponse:
         values = np.asarray(reports)
         if not values.size:
             raise ValueError("reports must not be empty")
+        _check(values, "reports")
         flip, truth = float(self.flip), float(self.truth)
         ones = int(np.count_nonzero(values))
         # The number of ones has the variance n·flip·(1-flip), whatever the truth; one more for its being an integer.
@@ -82,6 +80,13 @@ class RandomizedResponse:
 
     def __str__(self) -> str:
         return canonical({"name": "randomized-response", "truth": str(self.truth)})
+
+
+def _check(values: np.ndarray, name: str) -> None:
+    if values.dtype.kind not in "biu":
+        raise TypeError(f"{name} must be booleans or integers, not {values.dtype}")
+    if values.dtype.kind != "b" and not np.isin(values, (0, 1)).all():
+        raise ValueError(f"{name} must be 0 or 1")
 
 
 @lru_cache(maxsize=64)

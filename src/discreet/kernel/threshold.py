@@ -12,7 +12,7 @@ from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Additive, Sensitivity
 
 _BITS = 256
-_ONE_BY_ONE = 4096  # beyond so many groups to a unit, numbers of groups are taken in blocks
+_ONE_BY_ONE = 256  # beyond so many groups to a unit, numbers of groups are taken in blocks
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Threshold:
         Proof: a unit in k groups moves k totals by at most w_k each, which is at most groups·size in l1 and
             groups·size² in squared l2. Take the unit away: groups of others stay, and for them the noise's own
             loss holds, passing being post-processing. At most k groups were this unit's alone: they can be shown
-            only with it, each with probability P[Z >= cut - w_k], independently. Beyond 4096 groups, k runs in
+            only with it, each with probability P[Z >= cut - w_k], independently. Beyond 256 groups, k runs in
             blocks, with the largest weight and the largest k of the block together: an upper bound.
         Needs: Additive.loss, tail_bounds.
         Checked by: test_threshold_delta_is_the_chance_that_a_lone_unit_shows,

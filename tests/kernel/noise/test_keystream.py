@@ -14,7 +14,7 @@ from scipy import stats
 
 from discreet.kernel.noise import keystream
 from discreet.kernel.noise.keystream import Keystream, integer, life, stream, words
-from discreet.kernel.noise.sampler import Sampler
+from discreet.kernel.noise.sampler import POOL, Sampler
 
 HERE = Path(__file__).parent
 
@@ -142,7 +142,7 @@ def test_threads_share_neither_a_stream_nor_single_draws(monkeypatch):
         barrier.wait()
         streams.append(stream())
         found[name] = b"".join(stream().bytes(100) for _ in range(20))
-        noises[name] = [sampler.draw_one() for _ in range(700)]
+        noises[name] = [sampler.draw_one() for _ in range(POOL + 1)]
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
     for thread in threads:
