@@ -21,9 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BLOCKS = ("Claim", "Proof", "Needs", "Checked by", "Seal")
 # Public functions with these names promise something about privacy, so they must say what and why.
-PROMISES = re.compile(
-    r"loss|perturb|choose|charge|settle|covers|for_group|to_epsilon|verify|[a-z]\w*_for|zcdp_\w+"
-)
+PROMISES = re.compile(r"loss|perturb|choose|charge|settle|covers|for_group|to_epsilon|verify|[a-z]\w*_for|zcdp_\w+")
 HOW = "read the proof against the code, then run `python tools/claims.py seal {}`"
 RESEAL = "the proof was written for other code; read it again, then run `python tools/claims.py seal {}`"
 INTRODUCTION = """# Proofs
@@ -66,9 +64,7 @@ class Item:
         """Whether the name promises something; stubs of protocols and overloads have no code to prove."""
         marks = [*self.node.decorator_list, *(self.owner.bases if self.owner else [])]
         stub = any(re.search(r"\b(overload|Protocol)\b", ast.unparse(mark)) for mark in marks)
-        return (
-            not isinstance(self.node, ast.ClassDef) and not stub and bool(PROMISES.fullmatch(self.node.name))
-        )
+        return not isinstance(self.node, ast.ClassDef) and not stub and bool(PROMISES.fullmatch(self.node.name))
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -160,13 +156,7 @@ def seal_of(item: Item) -> str:
     waiting: list[ast.AST] = [item.node]
     while waiting:
         for each in ast.walk(waiting.pop()):
-            name = (
-                each.id
-                if isinstance(each, ast.Name)
-                else each.attr
-                if isinstance(each, ast.Attribute)
-                else ""
-            )
+            name = each.id if isinstance(each, ast.Name) else each.attr if isinstance(each, ast.Attribute) else ""
             if name in item.helpers and name not in reached:
                 reached[name] = [_normal(statement) for statement in item.helpers[name]]
                 waiting += item.helpers[name]
@@ -262,9 +252,7 @@ def _problems_of(item: Item, tests: set[str]) -> list[str]:
 
 def seal(root: Path = ROOT, only: tuple[str, ...] = ()) -> list[str]:
     """Write the seals in place, of the claims named or of all, and return the names of those that changed."""
-    known = {
-        item.name for module, path in modules(root).items() for item in items(module, path) if item.claims
-    }
+    known = {item.name for module, path in modules(root).items() for item in items(module, path) if item.claims}
     if not known >= set(only):
         raise ValueError(f"no such claim: {', '.join(sorted(set(only) - known))}")
     changed = []

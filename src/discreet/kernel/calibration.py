@@ -27,6 +27,7 @@ def gaussian_for(
         that each suffice: _summed, _smoothed, and the one whose rho converts to (epsilon, delta).
     Needs: Gaussian.loss, _summed, _smoothed, zcdp_rho.
     Checked by: test_calibration_spends_what_was_asked, test_calibrated_gaussian_is_private_and_near_the_analytic_one
+    Seal: 878a56709052
 
     >>> gaussian_for(Sensitivity(groups=1, size=1), rho="1/200").scale
     Fraction(10, 1)
@@ -56,6 +57,7 @@ def _summed(epsilon: Fraction, delta: Fraction, enough: Fraction) -> list[Fracti
         with t = epsilon·sigma²; the first is bounded from above, the second from below.
     Needs: gaussian_tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
+    Seal: 8d9647687512
     """
     if enough > _SUMMED_BELOW:
         return []
@@ -83,6 +85,7 @@ def _smoothed(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> l
         epsilon grows by at most l1·3·h and delta by a factor (1+h)^l1 <= 1/(1 - l1·h).
     Needs: normal_tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
+    Seal: f0f2230bab45
     """
     scales = []
     for s in _SMOOTHING:

@@ -44,6 +44,7 @@ class Exponential:
             epsilon²/8 (Cesar and Rogers 2021, Lemma 3.2, after Dong et al. 2020).
         Needs: choose has the stated probabilities.
         Checked by: test_choice_loses_at_most_its_epsilon, test_bounded_range_gives_an_eighth_of_the_square
+        Seal: 61d859cb565f
         """
         epsilon = 2 * _size(sensitivity) / self.scale
         return Loss(epsilon, epsilon * epsilon / 8)
@@ -57,6 +58,7 @@ class Exponential:
             other; otherwise both are continued to twice the bits, with the bits of U kept.
         Needs: exp_bounds, Keystream.bytes.
         Checked by: test_choices_have_the_exact_law, test_undecided_choices_are_continued
+        Seal: 8d33f1bc0e7e
         """
         return self._choose(_read(utilities), stream())
 
@@ -106,6 +108,7 @@ class PermuteAndFlip:
             with a delta `Exponential` is the better choice.
         Needs: choose has the stated probabilities.
         Checked by: test_choice_loses_at_most_its_epsilon
+        Seal: 4e0867852c47
         """
         return Loss(2 * _size(sensitivity) / self.scale)
 
@@ -118,6 +121,7 @@ class PermuteAndFlip:
             their number does not depend on the utilities; the best candidate's is always heads.
         Needs: below, comes_up.
         Checked by: test_choices_have_the_exact_law
+        Seal: 45ddfc458b4f
         """
         return self._choose(_read(utilities), stream())
 

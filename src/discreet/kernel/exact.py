@@ -95,6 +95,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         so k squarings give 2^k·(e + 2), which the guard bits make less than half a unit of the result.
     Needs: nothing.
     Checked by: test_exp_bounds_enclose_the_value
+    Seal: d5572c9c2cb3
     """
     if x >= bits + 1:  # exp(-x) < 2^-bits
         return 0, 1
@@ -126,6 +127,7 @@ def log_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         last term), twice that after doubling, and (|k| + 1) times that in all.
     Needs: nothing.
     Checked by: test_log_bounds_enclose_the_value
+    Seal: 6be60b1ce007
     """
     shift = x.numerator.bit_length() - x.denominator.bit_length()
     if x < Fraction(2) ** shift:

@@ -43,6 +43,7 @@ class Loss:
         Proof: Bun and Steinke 2016, Proposition 1.4.
         Needs: nothing.
         Checked by: test_pure_loss_implies_half_its_square_in_rho
+        Seal: 7e634f233328
         """
         pure = None if epsilon is None else not_negative(epsilon, "epsilon")
         bounds = [not_negative(rho, "rho")] if rho is not None else []
@@ -66,6 +67,7 @@ class Loss:
             (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 says nothing and is kept at 1.
         Needs: nothing.
         Checked by: test_losses_add_as_exact_fractions
+        Seal: cdd63d11ef82
         """
         known = self.epsilon is not None and other.epsilon is not None
         epsilon = self.epsilon + other.epsilon if known else None  # type: ignore[operator]
@@ -80,6 +82,7 @@ class Loss:
             for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
         Needs: with a delta, a pure epsilon beside it (else refused: no such bound is known for rho alone).
         Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
+        Seal: f9214b73f3aa
         """
         k = whole(size, "size", least=1)
         if k == 1:
@@ -110,6 +113,7 @@ class Loss:
             (epsilon, delta1 + delta2).
         Needs: zcdp_epsilon.
         Checked by: test_conversion_is_tight_and_never_below_the_truth
+        Seal: fa77a2a375eb
         """
         allowed = not_negative(delta, "delta")
         if allowed < self.delta:
@@ -182,6 +186,7 @@ class Budget:
             between discover and conversion: a split chosen after the answers would add up failures of both.
         Needs: Loss.__add__, zcdp_rho.
         Checked by: test_the_split_of_delta_never_moves, test_exactly_299_adaptive_counts_fit
+        Seal: 54bb19725e00
         """
         if spent.epsilon is not None and not spent.delta and spent.epsilon <= self.epsilon:
             return True
@@ -215,6 +220,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
         computed in fractions and rounded up. No epsilon below 0 is claimed.
     Needs: log_bounds.
     Checked by: test_conversion_is_tight_and_never_below_the_truth
+    Seal: 8b6ae9bc2b41
     """
     if not rho:
         return _ZERO
@@ -231,6 +237,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     Proof: solve the bound of zcdp_epsilon for rho at one order a, chosen by floats, and round down.
     Needs: log_bounds.
     Checked by: test_conversion_is_tight_and_never_below_the_truth
+    Seal: 97845752ea45
     """
     log_delta = float(log_up(delta))
     order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, log_delta)) / a)

@@ -102,6 +102,7 @@ class Laplace:
             exp(|x-x'|_1/scale), with equality for y far enough on x's side.
         Needs: perturb adds independent noise of this law.
         Checked by: test_a_count_loses_exactly_epsilon, test_laplace_loss_is_the_worst_log_ratio
+        Seal: cc1d25cc7d3e
         """
         return Loss(sensitivity.l1 / self.scale)
 
@@ -112,11 +113,14 @@ class Laplace:
     def perturb(self, values: int | np.ndarray) -> int | np.ndarray:
         """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
 
-        Claim: noise of the law of this class, independent for every value, is added, and is never cut.
-        Proof: Sampler.draw, and _added forms the sum before it is fitted to int64.
+        Claim: noise of the law of this class, independent for every value, is added, and is never cut. Nothing but
+            the type and the shape of an array is looked at before.
+        Proof: Sampler.draw, or draws made ahead for a short vector; _added forms the sum before it is fitted to
+            int64. A Python integer outside int64 is no value of this mechanism and is refused.
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
+        Seal: 3c453b0cfa3f
         """
         return _perturbed(values, noise.laplace(self.scale.numerator, self.scale.denominator))
 
@@ -136,6 +140,7 @@ class Laplace:
         Proof: the geometric series; the quotient of the enclosures, rounded outwards.
         Needs: exp_bounds.
         Checked by: test_tails_of_the_laplace_noise_enclose_the_sum
+        Seal: a80f3dd0c82c
         """
         if k <= 0:
             low, high = self.tail_bounds(1 - k, bits)
@@ -178,6 +183,7 @@ class Gaussian:
         Proof: Canonne, Kamath and Steinke 2020, Proposition 5 in each coordinate; rho adds over coordinates.
         Needs: perturb adds independent noise of this law.
         Checked by: test_gaussian_loss_bounds_every_renyi_divergence
+        Seal: 41c96228c4f5
         """
         return Loss(None, sensitivity.l2_squared / (2 * self.scale * self.scale))
 
@@ -188,11 +194,14 @@ class Gaussian:
     def perturb(self, values: int | np.ndarray) -> int | np.ndarray:
         """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
 
-        Claim: noise of the law of this class, independent for every value, is added, and is never cut.
-        Proof: Sampler.draw, and _added forms the sum before it is fitted to int64.
+        Claim: noise of the law of this class, independent for every value, is added, and is never cut. Nothing but
+            the type and the shape of an array is looked at before.
+        Proof: Sampler.draw, or draws made ahead for a short vector; _added forms the sum before it is fitted to
+            int64. A Python integer outside int64 is no value of this mechanism and is refused.
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
+        Seal: 18a1f59bba0f
         """
         return _perturbed(values, noise.gaussian(self.scale.numerator, self.scale.denominator))
 
@@ -312,6 +321,7 @@ def laplace_for(sensitivity: Sensitivity, epsilon: Number) -> Laplace:
     Proof: scale = l1/epsilon, as fractions.
     Needs: Laplace.loss.
     Checked by: test_calibration_spends_what_was_asked
+    Seal: c55f557ffb25
 
     >>> laplace_for(Sensitivity(groups=1, size=1), "1/10").scale
     Fraction(10, 1)

@@ -38,6 +38,7 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         than half of the one before: together less than (odd+2)²·(2+L) + 4. Products of enclosures enclose.
     Needs: exp_bounds.
     Checked by: test_normal_tails_enclose_the_value
+    Seal: 5896d8684735
     """
     if x < 0:
         low, high = normal_tail_bounds(-x, bits)
@@ -78,6 +79,7 @@ def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
         bounds far tails by a ratio.
     Needs: normal_tail_bounds, Law.
     Checked by: test_tails_of_the_discrete_gaussian_enclose_the_sum
+    Seal: 3dcffe6ef927
     """
     if k <= 0:
         low, high = gaussian_tail_bounds(sigma, 1 - k, bits)

@@ -40,6 +40,7 @@ class RandomizedResponse:
             is epsilon·tanh(epsilon/2), attained in the limit of order 1, and tanh(epsilon/2) = truth.
         Needs: perturb flips with probability `flip`.
         Checked by: test_coin_flips_lose_the_logarithm_of_three, test_response_rho_bounds_every_renyi_divergence
+        Seal: 7389df04e56d
         """
         epsilon = round_up(log_up((1 + self.truth) / (1 - self.truth)))
         return Loss(epsilon, epsilon * self.truth)
@@ -51,6 +52,7 @@ class RandomizedResponse:
         Proof: Inversion of a law on {0, 1} whose only boundary is the fraction 1 - flip.
         Needs: Inversion.draw.
         Checked by: test_coin_flips_have_the_exact_law
+        Seal: fd6773fedf85
         """
         values = np.asarray(bits)
         _check(values, "bits")

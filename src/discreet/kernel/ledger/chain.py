@@ -66,6 +66,7 @@ def row_after(last: Row | None, spent_by: Loss, act: Act) -> Row:
     Proof: a loss is never negative, and recorded() never rounds down.
     Needs: recorded, Loss.__add__; that `last` and `spent_by` were read in the same transaction.
     Checked by: test_the_ledger_agrees_with_a_simple_model, test_refunds_are_stopped_by_triggers
+    Seal: 14322aca43e1
     """
     spent = read_loss(last.spent) if last else NOTHING
     row = Row(
@@ -119,6 +120,7 @@ def check_rows(rows: Iterable[Row]) -> dict[str, tuple[int, str]]:
     Needs: check_price, recorded; that each row's own hash was checked when it was read (Table); the last row
         is vouched for by the head only.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found
+    Seal: 9359a0059ae9
     """
     replay = _Replay()
     for row in rows:

@@ -38,6 +38,7 @@ class Session:
             test_concurrent_threads_end_exactly_at_the_limit, test_the_head_is_written_after_the_commit,
             test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again,
             test_forked_children_open_the_ledger_anew
+        Seal: 1436e4296211
         """
         with self.threads, named(self.place):
             try:

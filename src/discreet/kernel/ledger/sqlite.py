@@ -55,6 +55,7 @@ class SQLiteLedger:
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model
+        Seal: 9af6fd944824
         """
         price, key = recorded(_typed(Loss, loss, "loss")), _checked_key(key)
         by = _typed(Event, event, "event").by
@@ -81,6 +82,7 @@ class SQLiteLedger:
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
+        Seal: 08c5146795e3
         """
         paid = _typed(Receipt, receipt, "receipt").id
         if len(_typed(bytes, answer, "answer")) > LONGEST_ANSWER:
@@ -115,6 +117,7 @@ class SQLiteLedger:
         Needs: check_rows, check_head.
         Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
             test_a_deleted_tail_is_found, test_dropped_triggers_are_found
+        Seal: c6d84ee944d0
         """
         with self._session.reading() as table:
             head = self._session.place.head()  # before the first read of the rows, which may only be newer
@@ -151,6 +154,7 @@ class SQLiteLedger:
             same part of it set apart; epsilon, and analysts' limits, which are fairness, may change.
         Needs: Budget.covers.
         Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
+        Seal: 9c3226b873f2
         """
         with self._writing() as (table, last):
             terms = Terms(table.terms().name, budget, analysts)
@@ -165,6 +169,7 @@ class SQLiteLedger:
             the head's row, and has another one there, is refused.
         Needs: check_head, shortfall; a missing head says nothing, so what was lost with it is not known.
         Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
+        Seal: 862db1346c17
         """
         with self._session.writing() as table:
             last, head = table.last(), self._session.place.head()

@@ -41,6 +41,7 @@ def recorded(loss: Loss) -> Loss:
     Proof: each part is kept or rounded up; Loss may lower rho to epsilon²/2, which is a bound by itself.
     Needs: round_up, Loss.
     Checked by: test_long_fractions_are_rounded_up_and_stay_short
+    Seal: 4d26df04cb57
     """
     epsilon = None if loss.epsilon is None else _coarse(loss.epsilon)
     return Loss(epsilon, _coarse(loss.rho), _coarse(loss.delta))
@@ -59,6 +60,7 @@ def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss)
     Proof: covers() is asked for the recorded sum, which is not below the sum.
     Needs: Budget.covers, recorded; that `spent` is the whole of what was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
+    Seal: b0413a327b68
     """
     check_name(terms, by)
     limits = [("in all", terms.budget, spent)]

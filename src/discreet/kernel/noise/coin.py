@@ -14,6 +14,7 @@ def comes_up(source: Source, gap: Fraction, known: int = 0, bits: int = 0) -> bo
         exp(-gap) leaves no doubt.
     Needs: exp_bounds, Keystream.bytes.
     Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
+    Seal: a52c090931a0
     """
     while True:
         if bits:
@@ -32,6 +33,7 @@ def below(source: Source, count: int) -> int:
     Proof: a uniform number of enough bits, drawn again until it is below count.
     Needs: Keystream.bytes.
     Checked by: test_integers_below_a_count_are_uniform
+    Seal: db6e06a75c87
     """
     bits = -(-count.bit_length() // 8) * 8
     while True:

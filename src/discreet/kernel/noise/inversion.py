@@ -63,6 +63,7 @@ class Inversion:
             2^n - 1, which are in the list: a symbol there is found with more bits, and the support is unbounded.
         Needs: boundaries(n) are the exact floors; Keystream.bytes.
         Checked by: test_every_word_gives_the_symbol_of_its_interval, test_equal_words_are_continued
+        Seal: 5bfbd0ccf95d
         """
         cells = words(source, count, np.uint16)
         if self._cell_bits < CELL_BITS:

@@ -39,6 +39,7 @@ class Keystream:
             fork, an object of its own, which starts without a key.
         Needs: AES-256 is a pseudo-random permutation; os.urandom.
         Checked by: test_threads_and_forks_never_share_a_stream, test_the_stream_is_aes_in_counter_mode
+        Seal: 22ee1374dcd7
         """
         out = bytearray(count + _SLACK)
         view = memoryview(out)

@@ -35,6 +35,7 @@ class Law(NamedTuple):
             2^bits - 1 - floor(R(k)·2^bits), for R(k)·2^bits is not an integer.
         Needs: _floors.
         Checked by: test_boundaries_agree_with_an_independent_computation
+        Seal: 9fe6729e7386
         """
         floors = _floors(bits, lambda precision: self.tails_of_both_sides(bits, precision))
         return Boundaries(-len(floors), floors[::-1] + _from_above(floors, bits))
@@ -113,6 +114,7 @@ def _floors(bits: int, tails_at: Callable[[int], Tails]) -> list[int]:
         At the lower end 0 is safe, for R(k) itself is never 0.
     Needs: exp_bounds.
     Checked by: test_boundaries_agree_with_an_independent_computation
+    Seal: 771c5def7dca
     """
     guard = 64
     while True:

@@ -59,6 +59,7 @@ class Sampler:
         Needs: Inversion.draw, Law.both_sides, _kept, Keystream.bytes.
         Checked by: test_draws_have_the_exact_law_when_every_choice_is_enumerated,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours, test_many_small_draws_have_the_law
+        Seal: 05c23bef1d67
         """
         source = self._source or stream()
         parts: list[np.ndarray] = []
@@ -129,6 +130,7 @@ class Sampler:
             operations on numbers of at most 1 are an error below 2^-46. All else is decided in integers.
         Needs: IEEE 754 addition and multiplication; comes_up.
         Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
+        Seal: 25ae5ef00711
         """
         known = words(source, len(coins), np.uint64) >> np.uint64(16)
         known |= (coins >> np.uint16(1)).astype(np.uint64) << np.uint64(48)
