@@ -153,8 +153,8 @@ class Sampler:
 def _coarse_bits(alpha: Fraction, beta: Fraction) -> int:
     """Return 0 for a scale that one table serves, else the bits of buckets a few to the scale: some 300 entries."""
     if alpha:
-        return ((alpha.denominator - 1) // (6 * alpha.numerator)).bit_length() if 12 * alpha < 1 else 0
-    return (((beta.denominator - 1) // (2048 * beta.numerator)).bit_length() + 1) // 2
+        return ((alpha.denominator - 1) // (6 * alpha.numerator)).bit_length() if 21 * alpha < 2 else 0
+    return (((beta.denominator - 1) // (1568 * beta.numerator)).bit_length() + 1) // 2
 
 
 @lru_cache(maxsize=128)
