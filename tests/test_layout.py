@@ -175,7 +175,7 @@ def test_tracked_files_name_no_machine_and_no_private_index():
     assert found == []
 
 
-HEAVY = {"typer", "rich", "matplotlib", "scipy", "dp_accounting", "duckdb", "pyarrow"}
+HEAVY = {"typer", "pydantic", "rich", "matplotlib", "scipy", "dp_accounting", "duckdb", "pyarrow"}
 IMPORT = """
 import json, sys, time
 start = time.perf_counter()

@@ -61,3 +61,34 @@ def test_a_wrong_or_missing_ledger_is_named_on_stderr(tmp_path, ledger_file, com
     other = run("ledger", command, ledger_file, "--name", "others", cwd=tmp_path)
     assert (other.returncode, other.stdout) == (2, "")
     assert "visits" in other.stderr
+
+
+POLICY = """
+[data]
+name = "visits"
+[budget]
+epsilon = 1.0
+[tables.visits]
+source = "visits.csv"
+unit = "patient"
+[tables.visits.columns]
+patient = { type = "integer" }
+weight = { type = "real" }
+"""
+
+
+def test_a_policy_is_explained_and_its_hazards_are_named(tmp_path):
+    (tmp_path / "policy.toml").write_text(POLICY)
+    checked = run("check", "policy.toml", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+    assert "Protected: each person, with all of their rows in visits." in checked.stdout
+    assert "D004 visits, weight" in checked.stdout
+    assert max(map(len, checked.stdout.splitlines())) <= 80
+
+
+def test_a_wrong_policy_names_line_cause_and_fix(tmp_path):
+    (tmp_path / "policy.toml").write_text(POLICY.replace('unit = "patient"', 'unit = "patinet"'))
+    checked = run("check", "policy.toml", cwd=tmp_path)
+    assert (checked.returncode, checked.stdout) == (2, "")
+    assert 'policy.toml, line 8: table visits: unit names "patinet"' in checked.stderr
+    assert 'did you mean "patient"?' in checked.stderr

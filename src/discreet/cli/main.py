@@ -9,6 +9,7 @@ import typer
 import discreet
 from discreet.cli.demo import tour
 from discreet.cli.ledger import app as ledger_app
+from discreet.cli.policy import check
 
 app = typer.Typer(
     help="Differential privacy with exact noise and a ledger that nothing can overspend.",
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
+app.command()(check)
 
 
 class Chapter(StrEnum):

@@ -23,7 +23,7 @@ from discreet.policy.values import (
 
 MOST_ROWS = 1 << 36
 
-_LARGEST_EPSILON = 10**9
+_LARGEST_EPSILON = 10**6
 _LEAST_DELTA = Fraction(1, 10**100)
 _WINDOWS = {f"1 {window}": window for window in Window}
 
