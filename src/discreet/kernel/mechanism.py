@@ -120,7 +120,7 @@ class Laplace:
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
-        Seal: 3c453b0cfa3f
+        Seal: c49dd897bac6
         """
         return _perturbed(values, noise.laplace(self.scale.numerator, self.scale.denominator))
 
@@ -201,7 +201,7 @@ class Gaussian:
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
-        Seal: 18a1f59bba0f
+        Seal: 67d9c5415ca1
         """
         return _perturbed(values, noise.gaussian(self.scale.numerator, self.scale.denominator))
 
@@ -262,15 +262,20 @@ def _perturbed(values: int | np.ndarray, sampler: noise.Sampler) -> int | np.nda
         raise TypeError(f"values must be an int or an array of signed integers, not {type(values).__name__}")
     if not _INT64.min <= values <= _INT64.max:
         raise ValueError("values must lie within int64")
-    return int(values) + sampler.draw_one()
+    return _added_one(np.array([values], np.int64), sampler.draw_one())
 
 
 def _drawn(sampler: noise.Sampler, count: int) -> np.ndarray:
     if count > _FEW:
         return sampler.draw(count)
-    few = [sampler.draw_one() for _ in range(count)]
-    fits = all(_INT64.min <= value <= _INT64.max for value in few)
-    return np.array(few, np.int64 if fits else object)
+    return np.concatenate([sampler.draw_one() for _ in range(count)])
+
+
+def _added_one(value: np.ndarray, drawn: np.ndarray) -> int:
+    """Return value + noise as a Python integer, which holds any sum; it is made of the sum alone."""
+    total = value + drawn
+    exact = total.dtype == object or not (((value ^ total) & (drawn ^ total)) < 0).item()
+    return int(total.tolist()[0] if exact else value.item() + drawn.item())
 
 
 def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:

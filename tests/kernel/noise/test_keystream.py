@@ -142,7 +142,7 @@ def test_threads_share_neither_a_stream_nor_single_draws(monkeypatch):
         barrier.wait()
         streams.append(stream())
         found[name] = b"".join(stream().bytes(100) for _ in range(20))
-        noises[name] = [sampler.draw_one() for _ in range(POOL + 1)]
+        noises[name] = [sampler.draw_one().item() for _ in range(POOL + 1)]
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
     for thread in threads:

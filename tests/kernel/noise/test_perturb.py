@@ -25,7 +25,8 @@ class Scripted:
         return np.array(self.drawn[:count], object if wide else np.int64)
 
     def draw_one(self):
-        return next(self.ahead)
+        value = next(self.ahead)
+        return np.array([value], object if value.bit_length() > 63 else np.int64)
 
 
 def scripted(monkeypatch, *drawn):

@@ -420,7 +420,7 @@ def test_single_draws_are_those_of_the_vector_each_once(monkeypatch):
         return made[-1].copy()
 
     monkeypatch.setattr(sampler, "draw", draw)
-    found = [sampler.draw_one() for _ in range(3 * module.POOL)]
+    found = [sampler.draw_one().item() for _ in range(3 * module.POOL)]
     assert all(type(value) is int for value in found)
     assert sorted(found) == sorted(np.concatenate(made).tolist())
     assert len(made) == 3
@@ -435,11 +435,11 @@ def test_a_draw_within_a_draw_takes_no_value_twice(monkeypatch):
         values = plain(count)
         if len(inner) < 3:
             inner.append(None)
-            inner[-1] = sampler.draw_one()
+            inner[-1] = sampler.draw_one().item()
         return values
 
     monkeypatch.setattr(sampler, "draw", draw)
-    found = [sampler.draw_one() for _ in range(2000)]
+    found = [sampler.draw_one().item() for _ in range(2000)]
     everything = [*found, *inner]
     assert len(set(everything)) > len(everything) - 5
 

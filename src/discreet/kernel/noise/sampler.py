@@ -70,17 +70,22 @@ class Sampler:
             missing -= len(drawn)
         return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.zeros(0, np.int64)])
 
-    def draw_one(self) -> int:
-        """Return one draw, out of a few hundred that were made together: its time tells nothing of its value."""
+    def draw_one(self) -> np.ndarray:
+        """Return one draw as an array, out of a few hundred that were made together.
+
+        Nothing here looks at the value, so its time tells nothing of it; a Python integer, whose making takes longer
+        if it is large or negative, is left to those who know what they show.
+        """
         pool = self._pools
         while True:
-            if getattr(pool, "life", None) is not life() or not pool.values:
-                pool.values, pool.life = self.draw(POOL).tolist(), life()
-            try:
-                # One step that nothing can come between, not even a signal handler that draws, too.
-                return int(pool.values.pop())
-            except IndexError:
-                continue
+            if getattr(pool, "life", None) is not life():
+                pool.supply, pool.life = (self.draw(POOL), iter(range(POOL))), life()
+            # Both of one supply, and a place taken in one step: a signal handler that draws, too, finds another.
+            values, places = pool.supply
+            place = next(places, None)
+            if place is not None:
+                return np.array(values[place : place + 1])
+            pool.life = None
 
     def _candidates(self, source: Source, count: int) -> np.ndarray:
         """Return the kept ones of so many candidates."""
