@@ -38,7 +38,7 @@ def main(wanted):
     missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
     if not wanted:
         PAGE.write_text(HEAD + "".join(lines) + f"\nNot built yet: {', '.join(missing)}.\n")
-        print(f"\nwrote {PAGE.name}: {len(rows)} rows, {len(missing)} to come")
+        print(f"\nwrote docs/{PAGE.name}: {len(rows)} rows, {len(missing)} to come")
 
 
 main(sys.argv[1:])

@@ -5,6 +5,7 @@ Importing it loads the trusted kernel only; everything else comes when it is fir
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from discreet.kernel.calibration import gaussian_for
 from discreet.kernel.choice import Exponential, PermuteAndFlip
@@ -41,18 +42,22 @@ __all__ = [
     "laplace_for",
     "memory_ledger",
     "open_ledger",
+    "policy",
     "privacy",
     "threshold_for",
 ]
 
-_ON_FIRST_USE = frozenset({"privacy"})
+_ON_FIRST_USE = frozenset({"policy", "privacy"})
 
+if TYPE_CHECKING:
+    from discreet import policy, privacy
+else:
 
-def __getattr__(name: str) -> ModuleType:
-    if name in _ON_FIRST_USE:
-        return import_module(f"discreet.{name}")
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    def __getattr__(name: str) -> ModuleType:
+        if name in _ON_FIRST_USE:
+            return import_module(f"discreet.{name}")
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_FIRST_USE})
+    return __all__

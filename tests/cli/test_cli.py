@@ -50,7 +50,7 @@ def test_a_ledger_is_shown_and_verified(tmp_path, ledger_file):
     shown = run("ledger", "show", ledger_file, "--name", "visits", cwd=tmp_path)
     assert shown.returncode == 0
     assert "released" in shown.stdout
-    assert "epsilon=1/10" in shown.stdout
+    assert "spent epsilon 1/10 of Budget(epsilon=1)" in shown.stdout
 
 
 @pytest.mark.parametrize("command", ["verify", "show"])

@@ -257,3 +257,8 @@ def test_bad_numbers_are_refused_by_name(bad):
 def test_half_a_price_or_two_prices_are_refused(given):
     with pytest.raises(ValueError, match=r"rho|delta"):
         gaussian_for(COUNT, **given)
+
+
+@pytest.mark.parametrize("epsilon", [500_000, 10**6, 10**8])
+def test_an_absurd_epsilon_still_ends(epsilon):
+    assert 0 < gaussian_for(Sensitivity(groups=1, size=1), epsilon, "1e-6").scale < Fraction(1, 500)

@@ -352,3 +352,12 @@ def test_choices_are_written_as_canonical_json():
     assert json.loads(str(Exponential("1/3"))) == {"name": "exponential", "scale": "1/3"}
     assert json.loads(str(PermuteAndFlip(2))) == {"name": "permute-and-flip", "scale": "2"}
     assert Exponential(json.loads(str(Exponential(0.1)))["scale"]) == Exponential(0.1)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("utilities", [[1, True], ["secret"], [None], [1j], 5, {"secret": 1}, "secret", [float("nan")]])
+def test_wrong_utilities_are_refused_without_being_shown(kind, utilities):
+    with pytest.raises((TypeError, ValueError), match="utilities") as caught:
+        kind(1).choose(utilities)
+    assert "secret" not in str(caught.value)
+    assert "True" not in str(caught.value)

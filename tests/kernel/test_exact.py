@@ -216,7 +216,8 @@ REFUSED = [
     [1],
     (1, 2),
     {},
-    Decimal("0.1"),
+    Decimal("NaN"),
+    Decimal("Infinity"),
     object(),
 ]
 

@@ -416,3 +416,16 @@ def test_losses_print_what_they_are():
     assert repr(Loss("1/10")) == "Loss(epsilon=1/10, rho=1/200)"
     assert repr(Loss(None, 1, "1/8")) == "Loss(rho=1, delta=1/8)"
     assert hash(Loss(1)) == hash(Loss("1.0"))
+
+
+def test_losses_can_be_summed_and_nothing_else_added():
+    assert sum([Loss("1/10")] * 3) == Loss("3/10", "3/200")
+    with pytest.raises(TypeError):
+        Loss(1) + 1
+    with pytest.raises(TypeError, match="spent must be of type Loss"):
+        Budget(1).covers(1)
+
+
+def test_budgets_are_written_shortly():
+    assert repr(Budget(1)) == "Budget(epsilon=1)"
+    assert repr(Budget(1, "1e-9", discover="1/2")) == "Budget(epsilon=1, delta=1/1000000000, discover=1/2)"

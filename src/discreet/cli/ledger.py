@@ -1,5 +1,6 @@
 """discreet ledger: look at a ledger, and check it."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,12 +31,24 @@ def verify(file: File, name: Name) -> None:
 def show(file: File, name: Name) -> None:
     """List what was charged, and what is spent."""
     with _opened(file, name) as ledger:
-        table = Table("time", "by", "state", "loss", "mechanism", "question")
+        table = Table("time", "by", "state", "cost", "mechanism", "question")
         for event in ledger.events():
-            loss = str(event.loss).removeprefix("Loss(").removesuffix(")")
-            table.add_row(event.time, event.by, str(event.state), loss, event.mechanism, event.question)
+            when = event.time[:16].replace("T", " ")
+            table.add_row(when, event.by, str(event.state), _cost(event.loss), _mechanism(event), event.question)
         Console().print(table)
-        typer.echo(f"spent {ledger.spent()} of {ledger.budget}")
+        typer.echo(f"spent {_cost(ledger.spent())} of {ledger.budget}")
+
+
+def _cost(loss: dc.Loss | None) -> str:
+    if loss is None:
+        return ""
+    cost = f"rho {float(loss.rho):.6g}" if loss.epsilon is None else f"epsilon {loss.epsilon}"
+    return cost + (f", delta {float(loss.delta):.3g}" if loss.delta else "")
+
+
+def _mechanism(event: dc.Event) -> str:
+    data = json.loads(event.mechanism)
+    return " ".join(map(str, (data.pop("name", ""), *data.values()))).strip()
 
 
 @contextmanager

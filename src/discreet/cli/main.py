@@ -46,6 +46,11 @@ def demo(
     chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.KERNEL,
     pictures: Annotated[Path, typer.Option(help="Where to save the pictures.")] = Path("tour"),
 ) -> None:
-    """Take a tour of half a minute on data that is made up on the spot."""
+    """Take a short tour on data that is made up on the spot."""
+    try:
+        pictures.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        typer.echo(f"--pictures: no folder can be made at {pictures} ({error.strerror}). Name another.", err=True)
+        raise typer.Exit(2) from None
     if chapter is Chapter.KERNEL:
         tour(pictures)

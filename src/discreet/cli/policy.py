@@ -21,7 +21,10 @@ def check(policy: Annotated[Path, typer.Argument(help="The policy file.")]) -> N
     console = Console(highlight=False)
     for sentence in explain(found):
         console.print(f"• {sentence}", markup=False)
-    for hazard in hazards(found):
+    listed = hazards(found)
+    if not listed:
+        console.print("\nNo hazards seen.")
+    for hazard in listed:
         where = ", ".join(part for part in (hazard.table, hazard.column) if part) or "the policy"
         said = f" {where}: {hazard.message} {hazard.fix}"
         console.print()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.kernel.exact import Number, exp_up, positive, round_up, share, sqrt_up
+from discreet.kernel.exact import Number, exp_up, positive, round_up, share, sqrt_up, typed
 from discreet.kernel.loss import zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Sensitivity
 from discreet.kernel.normal import gaussian_tail_bounds, normal_tail_bounds
@@ -27,11 +27,12 @@ def gaussian_for(
         that each suffice: _summed, _smoothed, and the one whose rho converts to (epsilon, delta).
     Needs: Gaussian.loss, _summed, _smoothed, zcdp_rho.
     Checked by: test_calibration_spends_what_was_asked, test_calibrated_gaussian_is_private_and_near_the_analytic_one
-    Seal: 878a56709052
+    Seal: 533d6bf71e74
 
     >>> gaussian_for(Sensitivity(groups=1, size=1), rho="1/200").scale
     Fraction(10, 1)
     """
+    typed(Sensitivity, sensitivity, "sensitivity")
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ValueError("rho: give either rho, or epsilon and delta")
@@ -57,7 +58,7 @@ def _summed(epsilon: Fraction, delta: Fraction, enough: Fraction) -> list[Fracti
         with t = epsilon·sigma²; the first is bounded from above, the second from below.
     Needs: gaussian_tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
-    Seal: 8d9647687512
+    Seal: b96b231a0b15
     """
     if enough > _SUMMED_BELOW:
         return []
@@ -80,7 +81,8 @@ def _smoothed(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> l
         proportional to exp(-(z-y)²/(2·s²)). That is post-processing of the continuous mechanism, whose
         least delta is known (Balle and Wang 2018, Theorem 8). By Poisson summation the rounding's normaliser is
         s·sqrt(2·pi) up to a factor 1±h, h = 2·exp(-2·pi²·s²)·1.001 for s >= 0.6, so the result has, up to such a
-        factor in each coordinate, the probabilities of the discrete Gaussian with sigma² = s1² + s². At most
+        factor in each coordinate, the probabilities of the discrete Gaussian with sigma² = s1² + s² (whose own
+        normaliser is the same for both neighbours). At most
         l1 coordinates differ between neighbours, for they move by whole steps; the others cancel. Hence
         epsilon grows by at most l1·3·h and delta by a factor (1+h)^l1 <= 1/(1 - l1·h).
     Needs: normal_tail_bounds, exp_up.
@@ -134,6 +136,7 @@ def _exp_down(x: Fraction) -> Fraction:
 def _least(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
     """Return a number at which it holds, and just below which it does not, between low and high (where it holds)."""
     while high - low > high / 10**6:
-        middle = round_up((low + high) / 2, 9)
+        digits = 9 + max(0, len(str(high.denominator)) - len(str(high.numerator)))  # also of a very small number
+        middle = round_up((low + high) / 2, digits)
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

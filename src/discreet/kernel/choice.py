@@ -58,7 +58,7 @@ class Exponential:
             other; otherwise both are continued to twice the bits, with the bits of U kept.
         Needs: exp_bounds, Keystream.bytes.
         Checked by: test_choices_have_the_exact_law, test_undecided_choices_are_continued
-        Seal: 8d33f1bc0e7e
+        Seal: 94e25dc9e44d
         """
         return self._choose(_read(utilities), stream())
 
@@ -121,7 +121,7 @@ class PermuteAndFlip:
             their number does not depend on the utilities; the best candidate's is always heads.
         Needs: below, comes_up.
         Checked by: test_choices_have_the_exact_law
-        Seal: 45ddfc458b4f
+        Seal: 405abff645c7
         """
         return self._choose(_read(utilities), stream())
 
@@ -169,8 +169,8 @@ def _size(sensitivity: Number | Sensitivity) -> Fraction:
 
 def _read(utilities: Utilities) -> list[Fraction]:
     """Return utilities at their exact values: a float is the binary number that it is, not its decimal text."""
-    if isinstance(utilities, str | bytes):
-        raise TypeError("utilities must be a list or an array of numbers, not a text")
+    if not isinstance(utilities, Sequence | np.ndarray) or isinstance(utilities, str | bytes):
+        raise TypeError(f"utilities must be a list or an array of numbers, not {type(utilities).__name__}")
     read = [_exactly(value) for value in utilities]
     if not read:
         raise ValueError("utilities must not be empty")
@@ -182,7 +182,10 @@ def _exactly(value: Any) -> Fraction:
         if not math.isfinite(value):
             raise ValueError("utilities must be finite")
         return Fraction(float(value))
-    return fraction(value, "utilities")
+    try:
+        return fraction(value, "utilities")
+    except (TypeError, ValueError):  # whose text would show the utility
+        raise TypeError(f"utilities must be numbers, not {type(value).__name__}") from None
 
 
 def _weights(utilities: list[Fraction], scale: Fraction) -> list[float]:

@@ -4,7 +4,7 @@ Exception
 ├── ValueError, TypeError     a wrong argument: the message begins with the argument's name
 └── DiscreetError
     ├── Refused               not answered and not charged; safe to show to an analyst
-    ├── Failed                charged and not answered; always the same text
+    ├── Failed                charged and not answered; its text never depends on the data
     ├── PolicyError           the owner's policy is wrong (a ValueError too)
     └── LedgerError           the ledger cannot be trusted or written: stop serving
 """

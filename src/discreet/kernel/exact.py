@@ -7,12 +7,14 @@ low <= value·2^bits <= high, so that a caller can always tell "surely below" fr
 import math
 import operator
 import re
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-Number = int | str | float | Fraction
+Number = int | str | float | Decimal | Fraction
+_T = TypeVar("_T")
 
 _TEXT = re.compile(
     r"\s*[+-]?(\d{1,400}/\d{1,400}|(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?)\s*", re.ASCII
@@ -31,16 +33,16 @@ def fraction(value: Any, name: str) -> Fraction:
         return value
     if isinstance(value, int | np.integer):
         return Fraction(operator.index(value))
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float | np.floating | Decimal):
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, not {float(value)}")
-        return Fraction(str(value))
+        return fraction(str(value), name)
     if isinstance(value, str):
         # The pattern also keeps "1e999999999" from filling the memory.
         if not _TEXT.fullmatch(value) or re.search(r"/0+\s*$", value):
             raise ValueError(f'{name} must be a number such as 0.1, "0.1" or "1/10", not {value[:40]!r}')
         return Fraction(value)
-    raise TypeError(f"{name} must be an int, float, Fraction or str, not {type(value).__name__}")
+    raise TypeError(f"{name} must be an int, float, Decimal, Fraction or str, not {type(value).__name__}")
 
 
 def positive(value: Any, name: str) -> Fraction:
@@ -55,7 +57,7 @@ def not_negative(value: Any, name: str) -> Fraction:
     """Read a number that must not be below zero."""
     number = fraction(value, name)
     if number < 0:
-        raise ValueError(f"{name} must not be negative, not {_shown(value)}")
+        raise ValueError(f"{name} must be at least 0, not {_shown(value)}")
     return number
 
 
@@ -63,7 +65,7 @@ def share(value: Any, name: str) -> Fraction:
     """Read a probability strictly between 0 and 1."""
     number = fraction(value, name)
     if not 0 < number < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, not {_shown(value)}")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, not {_shown(value)}")
     return number
 
 
@@ -75,6 +77,13 @@ def whole(value: Any, name: str, least: int = 0) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, not {_shown(number)}")
     return number
+
+
+def typed(kind: type[_T], value: Any, name: str) -> _T:
+    """Return a value that must be of a certain type; the message begins with the argument's name."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from discreet.kernel.exact import (
     positive,
     round_down,
     round_up,
+    typed,
     whole,
 )
 
@@ -67,11 +68,17 @@ class Loss:
             (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 says nothing and is kept at 1.
         Needs: nothing.
         Checked by: test_losses_add_as_exact_fractions
-        Seal: cdd63d11ef82
+        Seal: d03204e26e79
         """
+        if not isinstance(other, Loss):
+            return NotImplemented
         known = self.epsilon is not None and other.epsilon is not None
         epsilon = self.epsilon + other.epsilon if known else None  # type: ignore[operator]
         return Loss(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
+
+    def __radd__(self, other: int) -> "Loss":
+        """Let sum() begin with its 0."""
+        return self if other == 0 else NotImplemented
 
     def for_group(self, size: int) -> "Loss":
         """Return the loss for a group of `size` units together.
@@ -186,11 +193,20 @@ class Budget:
             between discover and conversion: a split chosen after the answers would add up failures of both.
         Needs: Loss.__add__, zcdp_rho.
         Checked by: test_the_split_of_delta_never_moves, test_exactly_299_adaptive_counts_fit
-        Seal: 54bb19725e00
+        Seal: 2af83bb5959c
         """
+        typed(Loss, spent, "spent")
         if spent.epsilon is not None and not spent.delta and spent.epsilon <= self.epsilon:
             return True
         return self.rho is not None and spent.rho <= self.rho and spent.delta <= self.discover
+
+    def __repr__(self) -> str:
+        parts = [f"epsilon={self.epsilon}"]
+        if self.delta:
+            parts.append(f"delta={self.delta}")
+        if self.discover:
+            parts.append(f"discover={self.discover / self.delta}")
+        return f"Budget({', '.join(parts)})"
 
     def price(self, epsilon: Number) -> Loss:
         """Return what an asked epsilon means here: pure in a pure budget, else its rho.

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.kernel import noise
 from discreet.kernel.event import canonical
-from discreet.kernel.exact import Number, exp_bounds, positive, power_down, share, whole
+from discreet.kernel.exact import Number, exp_bounds, positive, power_down, share, typed, whole
 from discreet.kernel.loss import Loss
 from discreet.kernel.normal import gaussian_tail_bounds
 
@@ -102,15 +102,15 @@ class Laplace:
             exp(|x-x'|_1/scale), with equality for y far enough on x's side.
         Needs: perturb adds independent noise of this law.
         Checked by: test_a_count_loses_exactly_epsilon, test_laplace_loss_is_the_worst_log_ratio
-        Seal: cc1d25cc7d3e
+        Seal: c95012600fbd
         """
-        return Loss(sensitivity.l1 / self.scale)
+        return Loss(typed(Sensitivity, sensitivity, "sensitivity").l1 / self.scale)
 
     @overload
-    def perturb(self, values: int) -> int: ...
+    def perturb(self, values: int | np.integer) -> int: ...
     @overload
     def perturb(self, values: np.ndarray) -> np.ndarray: ...
-    def perturb(self, values: int | np.ndarray) -> int | np.ndarray:
+    def perturb(self, values: int | np.integer | np.ndarray) -> int | np.ndarray:
         """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
 
         Claim: noise of the law of this class, independent for every value, is added, and is never cut. Nothing but
@@ -120,7 +120,7 @@ class Laplace:
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
-        Seal: c49dd897bac6
+        Seal: b7203ce697a1
         """
         return _perturbed(values, noise.laplace(self.scale.numerator, self.scale.denominator))
 
@@ -183,15 +183,16 @@ class Gaussian:
         Proof: Canonne, Kamath and Steinke 2020, Proposition 5 in each coordinate; rho adds over coordinates.
         Needs: perturb adds independent noise of this law.
         Checked by: test_gaussian_loss_bounds_every_renyi_divergence
-        Seal: 41c96228c4f5
+        Seal: 6fed2c3bcf83
         """
-        return Loss(None, sensitivity.l2_squared / (2 * self.scale * self.scale))
+        moved = typed(Sensitivity, sensitivity, "sensitivity").l2_squared
+        return Loss(None, moved / (2 * self.scale * self.scale))
 
     @overload
-    def perturb(self, values: int) -> int: ...
+    def perturb(self, values: int | np.integer) -> int: ...
     @overload
     def perturb(self, values: np.ndarray) -> np.ndarray: ...
-    def perturb(self, values: int | np.ndarray) -> int | np.ndarray:
+    def perturb(self, values: int | np.integer | np.ndarray) -> int | np.ndarray:
         """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
 
         Claim: noise of the law of this class, independent for every value, is added, and is never cut. Nothing but
@@ -201,7 +202,7 @@ class Gaussian:
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
-        Seal: 67d9c5415ca1
+        Seal: 3e271f9546ca
         """
         return _perturbed(values, noise.gaussian(self.scale.numerator, self.scale.denominator))
 
@@ -247,10 +248,17 @@ def _scale(value: Number) -> Fraction:
     return scale
 
 
-def _perturbed(values: int | np.ndarray, sampler: noise.Sampler) -> int | np.ndarray:
+def _perturbed(values: int | np.integer | np.ndarray, sampler: noise.Sampler) -> int | np.ndarray:
     if isinstance(values, np.ndarray):
-        if values.dtype.kind != "i":  # decided by the type alone: no value is looked at before its noise
-            raise TypeError(f"values must be an array of signed integers, not of {values.dtype}")
+        # Decided by the type alone: no value is looked at before its noise. A subclass may add in its own way:
+        # a masked array would leave what is under its mask as it was.
+        if type(values) is not np.ndarray:
+            raise TypeError(f"values must be a plain array, not a {type(values).__name__}; fill and convert it first")
+        if values.dtype.kind != "i":
+            raise TypeError(
+                f"values must be an array of signed integers, not of {values.dtype}: divide by a step, round, and "
+                "use .astype(np.int64)"
+            )
         flat = values.astype(np.int64, copy=False).reshape(-1)
         noisy = np.empty_like(flat)
         for start in range(0, flat.size, _CHUNK):
@@ -259,7 +267,9 @@ def _perturbed(values: int | np.ndarray, sampler: noise.Sampler) -> int | np.nda
         return noisy.reshape(values.shape)
     # The messages name the type, never the value.
     if isinstance(values, bool) or not isinstance(values, int | np.integer):
-        raise TypeError(f"values must be an int or an array of signed integers, not {type(values).__name__}")
+        raise TypeError(
+            f"values must be an int or an array of signed integers, not {type(values).__name__}: use np.array(…)"
+        )
     if not _INT64.min <= values <= _INT64.max:
         raise ValueError("values must lie within int64")
     return _added_one(np.array([values], np.int64), sampler.draw_one())
@@ -326,9 +336,9 @@ def laplace_for(sensitivity: Sensitivity, epsilon: Number) -> Laplace:
     Proof: scale = l1/epsilon, as fractions.
     Needs: Laplace.loss.
     Checked by: test_calibration_spends_what_was_asked
-    Seal: c55f557ffb25
+    Seal: 390bc3ac5773
 
     >>> laplace_for(Sensitivity(groups=1, size=1), "1/10").scale
     Fraction(10, 1)
     """
-    return Laplace(sensitivity.l1 / positive(epsilon, "epsilon"))
+    return Laplace(typed(Sensitivity, sensitivity, "sensitivity").l1 / positive(epsilon, "epsilon"))

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, power_down, round_up, share, whole
 from discreet.kernel.loss import Loss
-from discreet.kernel.mechanism import Additive, Sensitivity
+from discreet.kernel.mechanism import Additive, Gaussian, Laplace, Sensitivity
 
 _BITS = 256
 _ONE_BY_ONE = 256  # beyond so many groups to a unit, numbers of groups are taken in blocks
@@ -33,6 +33,8 @@ class Threshold:
     most: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.noise, Laplace | Gaussian):
+            raise TypeError(f"noise must be a Laplace or Gaussian mechanism, not {type(self.noise).__name__}")
         object.__setattr__(self, "cut", whole(self.cut, "cut", least=1))
         object.__setattr__(self, "groups", whole(self.groups, "groups", least=1))
         object.__setattr__(self, "size", whole(self.size, "size", least=1))

@@ -41,7 +41,7 @@ class Policy:
     ...     columns = { patient = { type = "integer" } }
     ... ''')
     >>> policy.unit, policy.budget
-    (Person(type='integer'), Budget(epsilon=Fraction(1, 1), delta=Fraction(0, 1), discover=Fraction(0, 1)))
+    (Person(type='integer'), Budget(epsilon=1))
     """
 
     data: Data

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.kernel.exact import whole
 
 Probability = float | Fraction
-Pmf = Mapping[Hashable, Probability]
+Pmf = Mapping[Any, Probability]
 
 _ROUNDING = 1e-9  # how far above 1 a sum of rounded probabilities may lie
 

@@ -204,3 +204,22 @@ def test_ordinary_seeds_change_nothing():
         np.random.seed(7)  # noqa: NPY002 - the very thing that must have no effect
         found.add(tuple(Laplace(10**9).perturb(np.zeros(4, np.int64)).tolist()))
     assert len(found) == 20
+
+
+class Adding(np.ndarray):
+    """An array that adds in its own way."""
+
+    def __add__(self, other):
+        return self
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "values",
+    [np.ma.array([7] * 40, mask=[0, 1] * 20), np.matrix([[1, 2]]), np.arange(40).view(Adding)],
+    ids=["masked", "matrix", "own sum"],
+)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_arrays_that_may_add_in_their_own_way_are_refused(kind, values):
+    with pytest.raises(TypeError, match="values must be a plain array"):
+        kind(1000).perturb(values)

@@ -10,7 +10,7 @@ from discreet.kernel.event import canonical
 from discreet.kernel.ledger.chain import Row
 from discreet.kernel.ledger.terms import read_loss
 
-_WAY_OUT = "Restore the newest copy, or let the owner acknowledge the loss."
+_WAY_OUT = "Restore the newest copy, or let the owner acknowledge the loss with ledger.acknowledge()."
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def check_head(head: Head | None, last: Row | None, hash_at_head: str | None) ->
     Needs: that ledger and head are not both replaced (the owner's machine is trusted).
     Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged, test_a_deleted_tail_is_found,
         test_a_missing_head_stops_charges
-    Seal: fbbf51e7d9e8
+    Seal: 88292ecfb6dd
     """
     if last is None and head is None:
         return

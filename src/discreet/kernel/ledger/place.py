@@ -15,9 +15,12 @@ class File:
     """A ledger's file; `<file>.lock` and `<file>.head` lie beside it, all readable by the owner only."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike) or not Path(path).name:
+            raise ValueError(f"path must name a file, not {path!r}")
         self._path = Path(path).absolute()
         self._lock, self._head = (self._path.with_name(self._path.name + end) for end in (".lock", ".head"))
         self._identity: tuple[int, int] | None = None
+        self._made = False  # by this object: it may be empty, and is not taken for somebody else's file
 
     def __str__(self) -> str:
         return str(self._path)
@@ -29,8 +32,11 @@ class File:
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             sync_folder(self._path.parent)
+            self._made = True
         except FileExistsError:
             raise LedgerError("the file exists. Open it with open_ledger, or choose another path.") from None
+        except FileNotFoundError:
+            raise LedgerError(f"the folder {self._path.parent} does not exist. Make it first.") from None
 
     def connect(self) -> sqlite3.Connection:
         """Open the file, which must be there: a missing ledger is never taken for an empty one."""
@@ -47,12 +53,22 @@ class File:
             check_same_thread=False,
         )
         try:
-            self._identity = self._found()
+            self._check_identity(connection)
             _make_durable(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _check_identity(self, connection: sqlite3.Connection) -> None:
+        """Stop before anything is written if this is another file than before, or nobody's ledger."""
+        if self._identity not in (None, self._found()):
+            raise LedgerError("the file was exchanged while it was open. Open the ledger again.")
+        if self._path.stat().st_nlink != 1:
+            raise LedgerError("the file has a second name (a hard link), which would be locked apart. Remove one.")
+        if not self._made and not connection.execute("PRAGMA user_version").fetchone()[0]:
+            raise LedgerError("this is not a ledger, or was not completely created. Correct the path.")
+        self._identity = self._found()
 
     @contextmanager
     def alone(self) -> Iterator[None]:

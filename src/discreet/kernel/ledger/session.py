@@ -28,7 +28,8 @@ class Session:
         """Run one transaction, alone among all threads and processes; move the head after the commit.
 
         Claim: no two of these run at the same time on one file; what raises leaves the rows as they were, or
-            the session stopped; the head never names a row that is not committed, and never goes back.
+            the session stopped; the head never names a row that is not committed, and goes back only when the owner
+            acknowledges a loss.
         Proof: the lock of the threads and that of the file are held from before BEGIN until after the head is
             written, in this order; what was not committed is rolled back; after an I/O error, when the outcome
             is not known, every later use raises. The rows are numbered upwards, so the head is, too.
@@ -38,7 +39,7 @@ class Session:
             test_concurrent_threads_end_exactly_at_the_limit, test_the_head_is_written_after_the_commit,
             test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again,
             test_forked_children_open_the_ledger_anew
-        Seal: 1436e4296211
+        Seal: c9243a982741
         """
         with self.threads, named(self.place):
             try:
@@ -99,8 +100,10 @@ def named(place: Place) -> Iterator[None]:
 def _begun(table: Table, how: str) -> Iterator[Table]:
     """Begin a transaction, and undo whatever was not committed."""
     table.appended = None
-    table.connection.execute(f"BEGIN {how}")
     try:
+        if table.connection.in_transaction:  # an interrupt left it open; nothing of it was committed
+            table.connection.execute("ROLLBACK")
+        table.connection.execute(f"BEGIN {how}")
         yield table
     finally:
         if table.connection.in_transaction:

@@ -1,15 +1,15 @@
 """The ledger in SQLite: charge, settle, and what keeps them true across threads, processes and crashes."""
 
-import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Self, TypeVar
+from typing import Self
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, Event, Receipt, State, bounded_text, canonical
+from discreet.kernel.exact import typed
 from discreet.kernel.ledger.chain import Act, Kind, Row, check_rows, event_of, event_text
 from discreet.kernel.ledger.head import Head, check_head
 from discreet.kernel.ledger.place import File, Memory, Place
@@ -26,8 +26,6 @@ from discreet.kernel.ledger.terms import (
     terms_text,
 )
 from discreet.kernel.loss import NOTHING, Budget, Loss
-
-_T = TypeVar("_T")
 
 LONGEST_KEY = 200
 LONGEST_ANSWER = 64 * 1024 * 1024
@@ -55,10 +53,10 @@ class SQLiteLedger:
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model
-        Seal: 9af6fd944824
+        Seal: a2d1f3e33b49
         """
-        price, key = recorded(_typed(Loss, loss, "loss")), _checked_key(key)
-        by = _typed(Event, event, "event").by
+        price, key = recorded(typed(Loss, loss, "loss")), _checked_key(key)
+        by = typed(Event, event, "event").by
         with self._writing() as (table, last):
             terms = table.terms()
             check_name(terms, by)
@@ -82,10 +80,10 @@ class SQLiteLedger:
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
-        Seal: 08c5146795e3
+        Seal: ae8de953e849
         """
-        paid = _typed(Receipt, receipt, "receipt").id
-        if len(_typed(bytes, answer, "answer")) > LONGEST_ANSWER:
+        paid = typed(Receipt, receipt, "receipt").id
+        if len(typed(bytes, answer, "answer")) > LONGEST_ANSWER:
             raise ValueError(f"answer must have at most {LONGEST_ANSWER} bytes, not {len(answer)}")
         with self._writing() as (table, last):
             charge = table.about(Kind.CHARGE, paid)
@@ -272,7 +270,7 @@ def _created(place: Place, terms: Terms) -> SQLiteLedger:
 
 def _replayed(table: Table, charge: Row, event: Event) -> Receipt:
     """Return the answer that a key has paid for; what has none is never executed again."""
-    if json.loads(charge.body)["question"] != event.question:
+    if charge.body != event_text(event):
         raise Refused("key: it was used for another question before. Use another key.")
     receipt = charge.receipt or ""
     settled = table.about(Kind.SETTLE, receipt)
@@ -286,9 +284,3 @@ def _replayed(table: Table, charge: Row, event: Event) -> Receipt:
 
 def _checked_key(key: str | None) -> str | None:
     return None if key is None else bounded_text(key, "key", longest=LONGEST_KEY)
-
-
-def _typed(kind: type[_T], value: _T, name: str) -> _T:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")
-    return value

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text, canonical
-from discreet.kernel.exact import round_up
+from discreet.kernel.exact import round_down, round_up, sqrt_up
 from discreet.kernel.loss import NOTHING, Budget, Loss
 
 _FINEST = 100  # decimal places of a recorded loss: sums of arbitrary fractions would grow without end
@@ -25,6 +25,8 @@ class Terms:
 
     def __post_init__(self) -> None:
         bounded_text(self.name, "name", longest=200)
+        if self.analysts is not None and not isinstance(self.analysts, Mapping):
+            raise TypeError(f"analysts must map names to budgets, not be a {type(self.analysts).__name__}")
         for who, limit in {"": self.budget, **(self.analysts or {})}.items():
             if not isinstance(limit, Budget):
                 raise TypeError(f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}")
@@ -60,13 +62,19 @@ def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss)
     Proof: covers() is asked for the recorded sum, which is not below the sum.
     Needs: Budget.covers, recorded; that `spent` is the whole of what was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
-    Seal: b0413a327b68
+    Seal: dcf24b6186a8
     """
     check_name(terms, by)
     limits = [("in all", terms.budget, spent)]
     if terms.analysts is not None and by != OWNER:
         limits.append((f"for {by}", terms.analysts[by], spent_by))
     if not all(budget.covers(recorded(before + price)) for _, budget, before in limits):
+        if any(budget.rho is None for _, budget, _ in limits) and (price.epsilon is None or price.delta):
+            what = "has a delta" if price.delta else "has no epsilon"
+            raise Refused(
+                f"loss: this loss {what}, and the budget is pure. Use a mechanism with an epsilon, such as Laplace, or "
+                "give the budget a delta."
+            )
         room = "; ".join(f"{whose} {_room(budget, before)}" for whose, budget, before in limits)
         raise Refused(f"loss: the price does not fit in the budget. What still fits: {room}.")
 
@@ -142,7 +150,10 @@ def shortfall(now: Loss, then: Loss) -> Loss:
         return NOTHING
     known = now.epsilon is not None and then.epsilon is not None
     epsilon = max(_ZERO, then.epsilon - now.epsilon) if known else None  # type: ignore[operator]
-    return Loss(epsilon, max(_ZERO, then.rho - now.rho), max(_ZERO, then.delta - now.delta))
+    rho = max(_ZERO, then.rho - now.rho)
+    if epsilon is not None and epsilon * epsilon < 2 * rho:  # `then` does not continue `now`; Loss would lower this rho
+        epsilon = sqrt_up(2 * rho)
+    return Loss(epsilon, rho, max(_ZERO, then.delta - now.delta))
 
 
 def _coarse(part: Fraction) -> Fraction:
@@ -157,8 +168,17 @@ def _pure_room(budget: Budget, spent: Loss) -> Fraction:
 def _room(budget: Budget, spent: Loss) -> str:
     pure, rest = _pure_room(budget, spent), left(budget, spent)
     if budget.rho is None:
-        return f"epsilon {pure}"
-    return f"rho {rest.rho} with delta {rest.delta}" + (f", or epsilon {pure} without a delta" if pure else "")
+        return f"epsilon {_brief(pure)}"
+    fits = f"rho {_brief(rest.rho)} with delta {_brief(rest.delta)}"
+    return fits + (f", or epsilon {_brief(pure)} without a delta" if pure else "")
+
+
+def _brief(part: Fraction) -> str:
+    """Write a short fraction as it is, and a long one as a decimal, rounded down to six digits."""
+    if part.denominator <= 10**6:
+        return str(part)
+    zeros = max(0, len(str(part.denominator)) - len(str(part.numerator)))
+    return f"{float(round_down(part, zeros + 6)):.6g}"
 
 
 def _budget_data(budget: Budget) -> dict[str, str | None]:

@@ -59,9 +59,16 @@ class Sampler:
         Needs: Inversion.draw, Law.both_sides, _kept, Keystream.bytes.
         Checked by: test_draws_have_the_exact_law_when_every_choice_is_enumerated,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours, test_many_small_draws_have_the_law
-        Seal: 05c23bef1d67
+        Seal: cbf6bc7df044
         """
-        source = self._source or stream()
+        while True:
+            token = life()
+            drawn = self._drawn(self._source or stream(), count)
+            if life() is token:
+                return drawn
+            # A signal handler forked in the middle, and this is the child: what was drawn is the parent's.
+
+    def _drawn(self, source: Source, count: int) -> np.ndarray:
         parts: list[np.ndarray] = []
         missing = count
         while missing > 0:
@@ -78,8 +85,9 @@ class Sampler:
         """
         pool = self._pools
         while True:
-            if getattr(pool, "life", None) is not life():
-                pool.supply, pool.life = (self.draw(POOL), iter(range(POOL))), life()
+            token = life()  # before the draw: a child of a fork in between must not take it for its own
+            if getattr(pool, "life", None) is not token:
+                pool.supply, pool.life = (self.draw(POOL), iter(range(POOL))), token
             # Both of one supply, and a place taken in one step: a signal handler that draws, too, finds another.
             values, places = pool.supply
             place = next(places, None)
