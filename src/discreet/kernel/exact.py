@@ -9,6 +9,7 @@ import operator
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -96,34 +97,46 @@ def _shown(value: Any) -> str:
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Enclose exp(-x)·2^bits for x >= 0 between two integers that differ by at most 2.
 
+    The number of steps depends on `bits` alone, so that the time of a private choice hardly depends on x.
+
     Claim: low <= exp(-x)·2^bits <= high.
     Proof: with r = x/2^k <= 1/2, itself rounded down to a unit of 2^-p, each term t_j of Taylor's series is
         rounded down once, so it is short by at most short_(j-1)·r/j + 1/j·r + 1 <= 2 units (short_1 <= 1).
-        The series alternates and falls, and stops after a term below one unit: the sum is off by at most
-        e = 2·(number of terms) + 2. Squaring v <= 2^p that is off by e gives an error of at most 2·e + 2,
-        so k squarings give 2^k·(e + 2), which the guard bits make less than half a unit of the result.
+        The series alternates and falls, and stops where a term is below one unit (_terms): the sum is off by
+        at most e = 2·(number of terms) + 2. Squaring v <= 2^p that is off by e gives an error of at most
+        2·e + 2, so k squarings give 2^k·(e + 2), which the guard bits make less than half a unit of the
+        result. From x = bits + 1 on, exp(-x)·2^bits is below 1.
     Needs: nothing.
     Checked by: test_exp_bounds_enclose_the_value
-    Seal: d5572c9c2cb3
+    Seal: 5a0e362ab94d
     """
-    if x >= bits + 1:  # exp(-x) < 2^-bits
-        return 0, 1
-    numerator, denominator = x.numerator, x.denominator
-    halvings = max(0, (2 * numerator // denominator).bit_length())
+    halvings = (2 * bits + 2).bit_length()
     precision = bits + halvings + 8 + bits.bit_length()
-    r = (numerator << (precision - halvings)) // denominator
+    far = x >= bits + 1
+    used = Fraction(bits) if far else x
+    r = (used.numerator << (precision - halvings)) // used.denominator
     total = term = 1 << precision
-    terms = 1
-    while term:
-        term = (term * r >> precision) // terms
-        total += -term if terms & 1 else term
-        terms += 1
+    terms = _terms(precision)
+    for j in range(1, terms):
+        term = (term * r >> precision) // j
+        total += -term if j & 1 else term
     error = 2 * terms + 2
     for _ in range(halvings):
         total = total * total >> precision
         error = 2 * error + 2
     guard = precision - bits
-    return max(0, (total - error) >> guard), -((-total - error) >> guard)
+    low, high = max(0, (total - error) >> guard), -((-total - error) >> guard)
+    return (0, 1) if far else (low, high)
+
+
+@lru_cache(maxsize=256)
+def _terms(precision: int) -> int:
+    """Return n with (1/2)^n/n! below 2^-precision."""
+    n, weight = 0, Fraction(1)
+    while weight >= Fraction(1, 1 << precision):
+        n += 1
+        weight /= 2 * n
+    return n + 1
 
 
 def log_bounds(x: Fraction, bits: int) -> tuple[int, int]:
