@@ -506,3 +506,14 @@ def test_what_was_lost_is_made_up_for_also_from_another_history():
     made_up = now + shortfall(now, then)
     assert made_up.epsilon >= then.epsilon
     assert made_up.rho >= then.rho
+
+
+def test_a_file_exchanged_between_two_connections_is_seen_by_a_read_too(path, tmp_path):
+    other = tmp_path / "other.sqlite"
+    create_ledger(other, name="others", budget=Budget(1)).close()
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        with ledger._session.threads:
+            ledger._session.disconnect()  # as before a fork
+        other.replace(path)
+        with pytest.raises(LedgerError, match="exchanged"):
+            ledger.spent()

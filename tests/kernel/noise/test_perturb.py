@@ -216,10 +216,9 @@ class Adding(np.ndarray):
 @BOTH
 @pytest.mark.parametrize(
     "values",
-    [np.ma.array([7] * 40, mask=[0, 1] * 20), np.matrix([[1, 2]]), np.arange(40).view(Adding)],
+    [np.ma.array([7] * 40, mask=[0, 1] * 20), np.array([[1, 2]]).view(np.matrix), np.arange(40).view(Adding)],
     ids=["masked", "matrix", "own sum"],
 )
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_arrays_that_may_add_in_their_own_way_are_refused(kind, values):
     with pytest.raises(TypeError, match="values must be a plain array"):
         kind(1000).perturb(values)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from noise_reference import EndOfScriptError, Script, floors, uint16s, uint64s
 
+from discreet.kernel.noise import keystream
 from discreet.kernel.noise import sampler as module
 from discreet.kernel.noise.coin import below, comes_up
 from discreet.kernel.noise.inversion import Inversion
@@ -455,3 +456,22 @@ def test_a_large_bucket_number_makes_python_integers():
     sampler._table = Given([1 << 40, 0])
     found = sampler._candidates(Script(uint16s([0, 0]), bytes(16), bytes([7] * 100)), 2)
     assert found.tolist() == [1 << (40 + sampler._low), 0]
+
+
+def test_what_was_drawn_before_a_fork_in_a_signal_handler_is_not_the_childs(monkeypatch):
+    # In the child of a fork the token of this life is new, also in the middle of a draw.
+    sampler = laplace(10**9)
+    plain, drawn = sampler._drawn, []
+
+    def forked(source, count):
+        drawn.append(plain(source, count))
+        if len(drawn) == 1:
+            keystream._forget()
+        return drawn[-1]
+
+    monkeypatch.setattr(sampler, "_drawn", forked)
+    assert sampler.draw(50).tolist() == drawn[1].tolist() != drawn[0].tolist()
+    parents = {sampler.draw_one().item() for _ in range(5)}
+    keystream._forget()
+    ahead = set(drawn[-1].tolist()) - parents
+    assert not ahead & {sampler.draw_one().item() for _ in range(20)}
