@@ -4,8 +4,7 @@ Importing it loads the trusted kernel only; everything else comes when it is fir
 """
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.kernel.calibration import gaussian_for
 from discreet.kernel.choice import Exponential, PermuteAndFlip
@@ -20,9 +19,12 @@ from discreet.kernel.threshold import Threshold, threshold_for
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Budget",
+    "Curator",
     "DiscreetError",
     "Event",
+    "Explanation",
     "Exponential",
     "Failed",
     "Gaussian",
@@ -41,21 +43,35 @@ __all__ = [
     "gaussian_for",
     "laplace_for",
     "memory_ledger",
+    "open",
     "open_ledger",
     "policy",
     "privacy",
     "threshold_for",
 ]
 
-_ON_FIRST_USE = frozenset({"policy", "privacy"})
+# Loaded when they are first used: modules by their own name, and what `open` needs from the module that has it.
+_MODULES = frozenset({"policy", "privacy"})
+_ELSEWHERE = {
+    "Answer": ("answer", "Answer"),
+    "Curator": ("curator", "Curator"),
+    "Explanation": ("answer", "Explanation"),
+    "open": ("curator", "open_curator"),
+}
 
 if TYPE_CHECKING:
     from discreet import policy, privacy
+    from discreet.answer import Answer, Explanation
+    from discreet.curator import Curator
+    from discreet.curator import open_curator as open  # noqa: A004 - the name that users expect
 else:
 
-    def __getattr__(name: str) -> ModuleType:
-        if name in _ON_FIRST_USE:
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
             return import_module(f"discreet.{name}")
+        if name in _ELSEWHERE:
+            module, found = _ELSEWHERE[name]
+            return getattr(import_module(f"discreet.{module}"), found)
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 

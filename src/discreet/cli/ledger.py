@@ -4,23 +4,24 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 import discreet as dc
+from discreet.cli.stops import stopping
+from discreet.policy import Policy
 
 app = typer.Typer(help="Look at a ledger, and check it.", no_args_is_help=True)
 
-File = Annotated[Path, typer.Argument(help="The ledger's file.")]
-Name = Annotated[str, typer.Option(help="The data set that the ledger belongs to.")]
-_REFUSED = 3
+File = Annotated[Path, typer.Argument(help="The policy; or, with --name, a ledger's own file.")]
+Name = Annotated[str | None, typer.Option(help="The data set that the ledger belongs to.")]
 
 
 @app.command()
-def verify(file: File, name: Name) -> None:
+def verify(file: File, name: Name = None) -> None:
     """Recompute every hash, total, state and answer."""
     with _opened(file, name) as ledger:
         ledger.verify()
@@ -28,13 +29,21 @@ def verify(file: File, name: Name) -> None:
 
 
 @app.command()
-def show(file: File, name: Name) -> None:
+def acknowledge(file: File, name: Name = None) -> None:
+    """Let a data set serve again after failures or a rollback: an owner's act, on record."""
+    with _opened(file, name) as ledger:
+        ledger.acknowledge()
+        typer.echo(f"{file}: acknowledged")
+
+
+@app.command()
+def show(file: File, name: Name = None) -> None:
     """List what was charged, and what is spent."""
     with _opened(file, name) as ledger:
         table = Table("time", "by", "state", "cost", "mechanism", "question")
         for event in ledger.events():
             when = event.time[:16].replace("T", " ")
-            table.add_row(when, event.by, str(event.state), _cost(event.loss), _mechanism(event), event.question)
+            table.add_row(when, event.by, str(event.state), _cost(event.loss), _mechanism(event), _question(event))
         Console().print(table)
         typer.echo(f"spent {_cost(ledger.spent())} of {ledger.budget}")
 
@@ -48,17 +57,38 @@ def _cost(loss: dc.Loss | None) -> str:
 
 def _mechanism(event: dc.Event) -> str:
     data = json.loads(event.mechanism)
+    if data.get("name") == "several":
+        return ", ".join(_words(part) for part in data["parts"])
+    return _words(data)
+
+
+def _words(data: dict[str, Any]) -> str:
+    if data.get("name") == "threshold":
+        return f"threshold {data['cut']} on {_words(json.loads(data['noise']))}"
     return " ".join(map(str, (data.pop("name", ""), *data.values()))).strip()
 
 
-@contextmanager
-def _opened(file: Path, name: str) -> Iterator[dc.Ledger]:
+def _question(event: dc.Event) -> str:
     try:
-        ledger = dc.open_ledger(file, name=name)
+        return str(json.loads(event.question)["sql"])
+    except (ValueError, KeyError, TypeError):
+        return event.question  # another program's words
+
+
+@contextmanager
+def _opened(file: Path, name: str | None) -> Iterator[dc.Ledger]:
+    with stopping():
+        place, known = (file, name) if name else _declared(file)
+        ledger = dc.open_ledger(place, name=known)
         try:
             yield ledger
         finally:
             ledger.close()
-    except dc.DiscreetError as error:
-        typer.echo(f"discreet: {error}", err=True)
-        raise typer.Exit(_REFUSED if isinstance(error, dc.Refused) else 2) from None
+
+
+def _declared(file: Path) -> tuple[Path, str]:
+    """Return where a policy keeps its ledger, and the name in it."""
+    policy = Policy.load(file)
+    if not isinstance(policy.ledger, Path):
+        raise dc.PolicyError("ledger: PostgreSQL is not available yet. Use a file.")
+    return policy.ledger, policy.data.name

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import discreet
+from discreet.cli.ask import ask, budget, explain
 from discreet.cli.demo import tour
 from discreet.cli.ledger import app as ledger_app
 from discreet.cli.policy import check
@@ -17,7 +18,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
-app.command()(check)
+for command in (check, ask, explain, budget):
+    app.command()(command)
 
 
 class Chapter(StrEnum):

@@ -44,11 +44,18 @@ class Ledger(Protocol):
     def verify(self) -> None:
         """Recompute everything; LedgerError names the first bad row."""
 
-    def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None) -> None:
+    @property
+    def promise(self) -> str:
+        """Who is protected, in the owner's words."""
+
+    def unsettled(self) -> list[Event]:
+        """Return what was charged and has no answer, since the owner last acknowledged it."""
+
+    def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None, promise: str | None = None) -> None:
         """Change the limits: an owner's act, on record."""
 
     def acknowledge(self) -> None:
-        """Let a ledger that was rolled back serve again: an owner's act, on record."""
+        """Let a ledger that was rolled back, or has failed questions, serve again: an owner's act, on record."""
 
     def close(self) -> None:
         """Let go of the ledger."""

@@ -144,7 +144,17 @@ class SQLiteLedger:
         """The limits of the listed analysts; None if any name may ask."""
         return self._terms().analysts
 
-    def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None) -> None:
+    @property
+    def promise(self) -> str:
+        """Who is protected, in the owner's words."""
+        return self._terms().promise
+
+    def unsettled(self) -> list[Event]:
+        """Return what was charged and has no answer, since the owner last acknowledged it."""
+        with self._session.reading() as table:
+            return [event_of(row, State.RESERVED) for row in table.unsettled()]
+
+    def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None, promise: str | None = None) -> None:
         """Change the limits: an owner's act, on record. What is spent stays spent, and delta's split stays put.
 
         Claim: the two limits of a delta are never traded for one another after an answer was seen.
@@ -155,12 +165,13 @@ class SQLiteLedger:
         Seal: 9c3226b873f2
         """
         with self._writing() as (table, last):
-            terms = Terms(table.terms().name, budget, analysts)
-            check_split(table.terms().budget, terms.budget, read_loss(last.spent))
+            before = table.terms()
+            terms = Terms(before.name, budget, analysts, before.promise if promise is None else promise)
+            check_split(before.budget, terms.budget, read_loss(last.spent))
             table.append(last, Act(kind=Kind.BUDGET, by=OWNER, body=terms_text(terms)))
 
     def acknowledge(self) -> None:
-        """Let a ledger that was rolled back, or lost its head, serve again: an owner's act, on record.
+        """Let a ledger that was rolled back, lost its head or has failures serve again: an owner's act, on record.
 
         Claim: afterwards what is spent is not below what the head says was spent before the rollback.
         Proof: the difference is charged to the owner in the same row. A ledger that is long enough to have
@@ -204,7 +215,12 @@ class SQLiteLedger:
 
 
 def create_ledger(
-    path: str | os.PathLike[str], *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None
+    path: str | os.PathLike[str],
+    *,
+    name: str,
+    budget: Budget,
+    analysts: Mapping[str, Budget] | None = None,
+    promise: str = "",
 ) -> SQLiteLedger:
     """Make a new ledger for the data set `name`, at a path where none was before.
 
@@ -215,14 +231,16 @@ def create_ledger(
     Traceback (most recent call last):
     discreet.kernel.errors.LedgerError: ...ledger.sqlite: the file exists. Open it with open_ledger, ...
     """
-    terms = Terms(name, budget, analysts)
+    terms = Terms(name, budget, analysts, promise)
     place = File(path)
     with named(place):
         place.create()
     return _created(place, terms)
 
 
-def memory_ledger(*, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None) -> SQLiteLedger:
+def memory_ledger(
+    *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None, promise: str = ""
+) -> SQLiteLedger:
     """Make a ledger that ends with its process: for trying things out.
 
     >>> ledger = memory_ledger(name="demo", budget=Budget(1))
@@ -232,7 +250,7 @@ def memory_ledger(*, name: str, budget: Budget, analysts: Mapping[str, Budget] |
     Loss(epsilon=1/4, rho=1/32)
     >>> ledger.close()
     """
-    return _created(Memory(), Terms(name, budget, analysts))
+    return _created(Memory(), Terms(name, budget, analysts, promise))
 
 
 def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:

@@ -9,7 +9,7 @@ from discreet.kernel.ledger.chain import Act, Kind, Row, row_after
 from discreet.kernel.ledger.terms import Terms, at_least, read_loss, read_terms
 from discreet.kernel.loss import NOTHING, Loss
 
-FORMAT = 1
+FORMAT = 2
 _COLUMNS = ", ".join(f'"{column}"' for column in Row._fields)
 _PLACES = ", ".join("?" for _ in Row._fields)
 
@@ -25,6 +25,7 @@ _SCHEMA = (
     'CREATE INDEX rows_key ON rows ("by", key) WHERE key IS NOT NULL',
     "CREATE INDEX rows_receipt ON rows (receipt, kind) WHERE receipt IS NOT NULL",
     "CREATE INDEX rows_terms ON rows (seq) WHERE kind IN ('create', 'budget')",
+    "CREATE INDEX rows_kind ON rows (kind, seq)",
     "CREATE INDEX answers_receipt ON answers (receipt)",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
@@ -96,6 +97,15 @@ class Table:
     def rows(self) -> Iterator[Row]:
         """Return all rows in order."""
         return (_row(found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
+
+    def unsettled(self) -> list[Row]:
+        """Return the charges without an answer since the last acknowledgement."""
+        found = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM rows AS c WHERE kind = 'charge' "  # noqa: S608
+            "AND seq > (SELECT coalesce(max(seq), 0) FROM rows WHERE kind = 'acknowledge') "
+            "AND NOT EXISTS (SELECT 1 FROM rows AS s WHERE s.receipt = c.receipt AND s.kind = 'settle') ORDER BY seq"
+        )
+        return [_row(row) for row in found]
 
     def answers(self) -> Iterator[tuple[str, bytes]]:
         """Return all answers with their receipts."""

@@ -17,14 +17,20 @@ _ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class Terms:
-    """The data set's name, its budget, and the analysts who may ask (None: any name, under the total)."""
+    """The data set's name, its budget, the analysts who may ask (None: any name, under the total), and the promise.
+
+    The promise says who is protected, in the owner's own text; whoever opens the data set again can compare.
+    """
 
     name: str
     budget: Budget
     analysts: Mapping[str, Budget] | None
+    promise: str = ""
 
     def __post_init__(self) -> None:
         bounded_text(self.name, "name", longest=200)
+        if self.promise:
+            bounded_text(self.promise, "promise", longest=1_000_000)
         if self.analysts is not None and not isinstance(self.analysts, Mapping):
             raise TypeError(f"analysts must map names to budgets, not be a {type(self.analysts).__name__}")
         for who, limit in {"": self.budget, **(self.analysts or {})}.items():
@@ -106,6 +112,7 @@ def terms_text(terms: Terms) -> str:
         "name": terms.name,
         "budget": _budget_data(terms.budget),
         "analysts": None if analysts is None else {who: _budget_data(limit) for who, limit in analysts.items()},
+        "promise": terms.promise,
     }
     return canonical(data)
 
@@ -119,6 +126,7 @@ def read_terms(text: str) -> Terms:
         data["name"],
         _read_budget(data["budget"]),
         None if analysts is None else {who: _read_budget(limit) for who, limit in analysts.items()},
+        data["promise"],
     )
 
 

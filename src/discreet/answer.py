@@ -1,0 +1,260 @@
+"""What a user gets: an answer with its margins and its price, or the explanation of what one would cost."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+from discreet.answer_html import answer_html, explanation_html
+from discreet.answer_plot import answer_figure
+from discreet.answer_text import answer_text, explanation_text, is_reliable, short
+from discreet.kernel.event import Receipt
+from discreet.kernel.loss import Loss
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+    import polars as pl
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a question costs; without a pure epsilon also the one that it alone has at the budget's delta.
+
+    >>> print(Price(Loss("1/10"), share=Fraction(1, 40)))
+    epsilon 0.1 (rho 0.005), 2.5 % of the budget
+    """
+
+    loss: Loss
+    epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
+    share: Fraction | None = None
+
+    def __str__(self) -> str:
+        rho, own = short(self.loss.rho), f" and delta {short(self.loss.delta)}" if self.loss.delta else ""
+        if self.loss.epsilon is not None:
+            text = f"epsilon {short(self.loss.epsilon)}{own} (rho {rho})"
+        elif self.epsilon is not None:
+            text = f"epsilon {short(self.epsilon)} at delta {short(self.delta)} (rho {rho}{own})"
+        else:
+            text = f"rho {rho}{own}"
+        return text if self.share is None else f"{text}, {short(100 * self.share, digits=3)} % of the budget"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Answer:
+    """A private answer: a table, how far the noise can have moved its numbers, what was bounded, and the price.
+
+    `margins` and `noise` name the noisy columns only. A margin holds at 95 %, for each number by itself; it is None
+    where none is known.
+
+    >>> answer = Answer(
+    ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
+    ...     margins={"n": [30, 30]},
+    ...     noise={"n": "discrete Laplace, scale 10"},
+    ...     price=Price(Loss("1/10"), share=Fraction(1, 40)),
+    ...     receipt=Receipt("5e1f"),
+    ... )
+    >>> answer
+    city            n
+    Bonn   1,731 ± 30
+    Trier    ~40 ± 30
+    <BLANKLINE>
+    ± is what the noise can have changed, at 95 %; ~ marks margins above a quarter.
+    Price: epsilon 0.1 (rho 0.005), 2.5 % of the budget; ledger 5e1f.
+    """
+
+    table: pa.Table
+    margins: dict[str, list[float | None]]
+    noise: dict[str, str]
+    price: Price
+    receipt: Receipt
+    bounded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names, rows = self.table.column_names, self.table.num_rows
+        if len(set(names)) != len(names):
+            raise ValueError("table: two columns have the same name; give each its own alias")
+        if not set(self.margins) <= set(names) or set(self.margins) != set(self.noise):
+            raise ValueError("margins and noise must name the same columns of the table")
+        margins = {name: _plain(column) for name, column in self.margins.items()}
+        if any(len(column) != rows for column in margins.values()):
+            raise ValueError(f"margins must have one entry for each of the {rows} rows")
+        object.__setattr__(self, "margins", margins)
+
+    @property
+    def loss(self) -> Loss:
+        """What this answer tells about one unit, at most."""
+        return self.price.loss
+
+    @property
+    def share(self) -> Fraction | None:
+        """The part of the budget that it took, if known."""
+        return self.price.share
+
+    @property
+    def reliable(self) -> dict[str, list[bool | None]]:
+        """Whether a margin is at most a quarter of its value; None without a value or a margin."""
+        return {
+            name: [
+                is_reliable(value, margin)
+                for value, margin in zip(self.table.column(name).to_pylist(), column, strict=True)
+            ]
+            for name, column in self.margins.items()
+        }
+
+    @property
+    def value(self) -> Any:
+        """The one number of an answer of one row and one column."""
+        return self._only().column(0)[0].as_py()
+
+    @property
+    def margin(self) -> float | None:
+        """The margin of the one number of an answer of one row and one column."""
+        return self.margins.get(self._only().column_names[0], [None])[0]
+
+    def _only(self) -> pa.Table:
+        if self.table.shape != (1, 1):
+            rows, columns = self.table.shape
+            raise ValueError(f"value and margin are for one row and one column; here are {rows} and {columns}")
+        return self.table
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table; its columns are those of the SELECT list."""
+        return self.table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a pandas frame; whole numbers and booleans have pandas' nullable types, so that NULL stays NULL."""
+        try:
+            import pandas as pd  # noqa: PLC0415 - optional
+        except ImportError:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from None
+
+        def nullable(kind: pa.DataType) -> Any:
+            if pa.types.is_integer(kind):
+                return pd.Int64Dtype()
+            return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
+
+        return self.table.to_pandas(types_mapper=nullable)
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return a polars frame."""
+        try:
+            import polars as pl  # noqa: PLC0415 - optional
+        except ImportError:
+            raise ImportError("to_polars needs polars: pip install polars") from None
+        return pl.DataFrame(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Let every library that reads Arrow read the answer."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def with_margins(self) -> pa.Table:
+        """Return the table with the margins of a noisy column n in a column n_margin after it."""
+        columns: dict[str, Any] = {}
+        for name in self.table.column_names:
+            columns[name] = self.table.column(name)
+            if name in self.margins:
+                columns[_free(f"{name}_margin", self.table.column_names)] = pa.array(self.margins[name], pa.float64())
+        return pa.table(columns)
+
+    def plot(self) -> "Figure":
+        """Return a matplotlib figure: a line over times and numbers, else bars; with the margins as error bars."""
+        return answer_figure(self)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column.to_pylist() for column in self.table.columns), strict=True)
+
+    def __repr__(self) -> str:
+        return answer_text(self)
+
+    def _repr_html_(self) -> str:
+        return answer_html(self)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a noisy column would be: its noise, and its margin or what that depends on.
+
+    >>> Column("n", noise="discrete Laplace, scale 10", margin=30).margin
+    30
+    """
+
+    name: str
+    noise: str
+    margin: float | None = None
+    depends: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What a question would cost and how exact it would be. Nothing of the data was read for it.
+
+    >>> Explanation(
+    ...     price=Price(Loss("1/10")),
+    ...     columns=(Column("n", noise="discrete Laplace, scale 10", margin=30),),
+    ...     groups="3 declared groups, all of them shown.",
+    ... )
+    Would cost epsilon 0.1 (rho 0.005). No data was read.
+    <BLANKLINE>
+    n: ± 30 at 95 %; discrete Laplace, scale 10.
+    <BLANKLINE>
+    3 declared groups, all of them shown.
+    """
+
+    price: Price
+    columns: tuple[Column, ...]
+    groups: str = ""
+    bounded: tuple[str, ...] = ()
+    sql: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; exact numbers are texts such as 1/10."""
+        loss, price = self.price.loss, self.price
+        epsilon = price.epsilon if loss.epsilon is None else loss.epsilon
+        return {
+            "price": {
+                "epsilon": _text(epsilon),
+                "rho": str(loss.rho),
+                "delta": str(loss.delta),
+                "at_delta": str(price.delta) if loss.epsilon is None else "0",
+                "share": _text(price.share),
+            },
+            "columns": [
+                {"name": column.name, "noise": column.noise, "margin": column.margin, "depends": column.depends}
+                for column in self.columns
+            ],
+            "groups": self.groups,
+            "bounded": list(self.bounded),
+            "sql": self.sql,
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        return explanation_html(self)
+
+
+def _plain(column: Any) -> list[float | None]:
+    """Read margins from a list or an array; what is not finite is None."""
+    numbers = np.asarray(column, np.float64)
+    return [number if known else None for number, known in zip(numbers.tolist(), np.isfinite(numbers), strict=True)]
+
+
+def _free(name: str, taken: list[str]) -> str:
+    names = (name if not i else f"{name}_{i}" for i in range(len(taken) + 1))
+    return next(one for one in names if one not in taken)
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)

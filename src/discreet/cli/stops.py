@@ -1,0 +1,24 @@
+"""How a command ends when it cannot go on: 2 wrong usage or policy, 3 refused, 4 failed and charged."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from discreet.kernel.errors import DiscreetError, Failed, Refused
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Say on stderr what went wrong, and end with its code."""
+    try:
+        yield
+    except DiscreetError as error:
+        typer.echo(f"discreet: {error}", err=True)
+        raise typer.Exit(_code(error)) from None
+
+
+def _code(error: DiscreetError) -> int:
+    if isinstance(error, Failed):
+        return 4
+    return 3 if isinstance(error, Refused) else 2

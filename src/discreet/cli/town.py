@@ -1,0 +1,89 @@
+"""A town of 60,000 people, made up: who lives there, whom they visited, and what an owner would promise them."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PEOPLE = 60_000
+WARDS = ("Castle", "Docks", "Fields", "Hill", "Market", "Mill", "Park", "Station")
+ILLS = ("asthma", "diabetes", "fracture", "influenza", "none")
+KINDS = ("dentist", "doctor", "hospital", "pharmacy")
+_CLINICS = 120
+
+POLICY = """\
+[data]
+name     = "town"
+protects = "resident"
+version  = "2026-11"
+
+[budget]
+epsilon = 8.0
+delta   = 1e-9
+
+[tables.people]
+source = "people.parquet"
+unit   = "person"
+groups = 1
+rows   = 1
+rows_max = 1_000_000
+[tables.people.columns]
+person = { type = "integer" }
+ward   = { type = "text", in = ["Castle", "Docks", "Fields", "Hill", "Market", "Mill", "Park", "Station"] }
+age    = { type = "integer", between = [0, 110] }
+income = { type = "real", between = [0, 150_000] }
+ill    = { type = "text", in = ["asthma", "diabetes", "fracture", "influenza", "none"] }
+
+[tables.visits]
+source = "visits.parquet"
+unit   = "person"
+groups = 4
+rows   = 6
+rows_max = 10_000_000
+[tables.visits.columns]
+person = { type = "integer" }
+time   = { type = "timestamp", between = [2026-01-01, 2026-12-31] }
+clinic = { type = "integer", references = "clinics.clinic" }
+cost   = { type = "real", between = [0, 400], step = 0.01 }
+street = { type = "text" }
+
+[tables.clinics]
+source = "clinics.parquet"
+public = true
+"""
+
+
+def build(folder: Path) -> Path:
+    """Write the town's tables and its policy; return the policy's path. The town is the same every time."""
+    rng = np.random.default_rng(60_000)
+    person = rng.permutation(PEOPLE) + 1_000_000
+    ward = rng.choice(len(WARDS), PEOPLE, p=np.array([5, 9, 14, 10, 22, 13, 12, 15]) / 100)
+    age = np.clip(rng.normal(42 + 3 * (ward % 3), 22, PEOPLE), 0, 109).astype(np.int64)
+    income = np.exp(rng.normal(10.2 + 0.1 * (ward % 4), 0.55, PEOPLE)).round(2)
+    odds = np.stack([0.06 + 0 * age, 0.0012 * age, 0.03 + 0 * age, 0.05 + 0.0004 * age], axis=1)
+    drawn = rng.random(PEOPLE)[:, None]
+    ill = (drawn >= odds.cumsum(axis=1)).sum(axis=1)
+    people = {"person": person, "ward": np.array(WARDS)[ward], "age": age, "income": income, "ill": np.array(ILLS)[ill]}
+    pq.write_table(pa.table(people), folder / "people.parquet")
+    pq.write_table(pa.table(_visits(rng, person, ill)), folder / "visits.parquet")
+    number = np.arange(_CLINICS)
+    clinics = {"clinic": number, "kind": np.array(KINDS)[number % 4], "ward": np.array(WARDS)[number % len(WARDS)]}
+    pq.write_table(pa.table(clinics), folder / "clinics.parquet")
+    policy = folder / "town.toml"
+    policy.write_text(POLICY, encoding="utf-8")
+    return policy
+
+
+def _visits(rng: np.random.Generator, person: np.ndarray, ill: np.ndarray) -> dict[str, np.ndarray]:
+    """Most people go to a clinic or two a few times a year; some go every week."""
+    often = rng.poisson(np.where(ill < 4, 5.0, 1.6) * rng.gamma(1.2, 0.9, person.size))
+    who = np.repeat(person, often)
+    usual = np.repeat(rng.integers(0, _CLINICS, person.size), often)
+    clinic = np.where(rng.random(who.size) < 0.6, usual, rng.integers(0, _CLINICS, who.size))
+    seconds = rng.integers(0, 365 * 86_400, who.size)
+    time = np.datetime64("2026-01-01T00:00:00", "us") + seconds.astype("timedelta64[s]")
+    cost = np.minimum(rng.gamma(2.0, 22.0, who.size), 2_000).round(2)
+    # Streets are not declared: a few long ones, many short ones, and some with a single visitor.
+    street = np.char.add("Street ", (rng.pareto(0.7, who.size) * 3).astype(np.int64).astype(str))
+    return {"person": who, "time": time, "clinic": clinic, "cost": cost, "street": street}

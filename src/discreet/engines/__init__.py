@@ -1,0 +1,1 @@
+"""Where the data are: engines take {table: source}, never a policy."""

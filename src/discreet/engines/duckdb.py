@@ -1,0 +1,218 @@
+"""The embedded engine: every table is a view of exactly its declared columns, in a DuckDB that reaches nothing else."""
+
+import glob
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from discreet.engines.files import in_quotes, listed
+from discreet.engines.sources import EngineError, Source, problem
+from discreet.engines.tables import make_table
+from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.expr import Type
+from discreet.kernel.question import Question
+from discreet.kernel.release import Key, Totals
+from discreet.kernel.render import render
+from discreet.kernel.writing import quoted
+
+_BARRED = {
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How much of the machine the engine may use; nothing here affects privacy.
+
+    `memory` is a share or a size ("4GB"); what does not fit, and not more than `disk`, is put into a folder of its own
+    inside `folder` (None: the system's place for temporary files), which is removed at the end.
+    """
+
+    memory: str = "50%"
+    threads: int | None = None
+    seconds: float = 600
+    folder: str | None = None
+    disk: str = "20GB"  # a question that fills the disk would stop the ledger too
+
+    def __post_init__(self) -> None:
+        if not 0.001 <= self.seconds <= 10**7:
+            raise ValueError(f"seconds must lie between 0.001 and 10^7, not {self.seconds!r}")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads must be at least 1, not {self.threads!r}")
+
+
+_USUAL = Tuning()
+
+
+class DuckDB:
+    """Tables by their names; one question is answered at a time, with all threads.
+
+    >>> with DuckDB({"t": Source(pa.table({"x": [1, 2, None]}), {"x": Type.INTEGER})}) as engine:
+    ...     engine.query("SELECT COUNT(x) AS n FROM t").to_pydict()
+    {'n': [2]}
+    """
+
+    def __init__(self, sources: Mapping[str, Source], *, timezone: str = "UTC", tuning: Tuning = _USUAL) -> None:
+        _check_names(sources)
+        self.tuning = tuning
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        folder = tempfile.mkdtemp(prefix="discreet-", dir=tuning.folder)  # readable by the owner only
+        self._connection = duckdb.connect(":memory:", config={**_BARRED, "temp_directory": folder})
+        self._end = weakref.finalize(self, _clean_up, self._connection, folder, self._process)
+        try:
+            _tune(self._connection, timezone, tuning)
+            made = {name: make_table(self._connection, name, source, timezone) for name, source in sources.items()}
+            _lock_down(self._connection, [stamp.path for table in made.values() for stamp in table.read], tuning)
+        except BaseException:
+            self._end()
+            raise
+        self._types = {name: dict(table.types) for name, table in made.items()}
+        self._stamps = {name: (*table.read, *table.held) for name, table in made.items()}
+
+    def totals(self, question: Question) -> Totals:
+        """Compute the exact totals of a question, as the kernel writes it."""
+        found = self.query(render(question, DUCKDB))
+        places = len(question.by)
+        columns = [column.to_pylist() for column in found.columns[:places]]
+        keys: list[Key] = list(zip(*columns, strict=True)) if places else [()] * found.num_rows
+        totals = [column.to_numpy() for column in found.columns[places:]]
+        return Totals(keys, np.stack(totals, axis=1))
+
+    def query(self, sql: str) -> pa.Table:
+        """Run one SELECT that the kernel has written; EngineError if it fails, takes too long or too much memory."""
+        if os.getpid() != self._process:
+            raise EngineError("the engine was opened in another process. Open one in each process.")
+        with self._lock:
+            if not self._end.alive:
+                raise EngineError("the engine is closed. Open another one.")
+            self._check_files()
+            try:
+                rows = self._run(sql)
+            except EngineError:
+                raise
+            except Exception as error:  # DuckDB's, Arrow's, or Python's while it reads their words
+                raise EngineError(f"the engine stopped: {error}") from error
+            self._check_files()
+        return rows
+
+    def columns(self, table: str) -> dict[str, Type]:
+        """Return a table's columns, as questions see them."""
+        return dict(self._types[table])
+
+    def values(self, table: str, column: str) -> list[Any]:
+        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        name = quoted(self._known(table, column))
+        sql = f"SELECT DISTINCT {name} AS v FROM {quoted(table)} WHERE {name} IS NOT NULL ORDER BY v"  # noqa: S608
+        found: list[Any] = self.query(sql).column("v").to_pylist()
+        return found
+
+    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        names = [quoted(self._known(table, column)) for column in columns]
+        present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
+        rows = f"SELECT COUNT(*) AS n FROM {quoted(table)} WHERE {present}"  # noqa: S608 - names in quotes
+        grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
+        return int(self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped})").column("n")[0].as_py())  # noqa: S608
+
+    def close(self) -> None:
+        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        if not self._end.alive or os.getpid() != self._process:
+            return
+        while not self._lock.acquire(timeout=0.05):
+            self._connection.interrupt()  # again and again: one that comes before the question begins is lost
+        try:
+            self._end()
+        finally:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, sql: str) -> pa.Table:
+        statements = self._connection.extract_statements(sql)
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+            raise EngineError("the engine runs a single SELECT and nothing else.")
+        return self._connection.sql(statements[0]).to_arrow_table()
+
+    def _check_files(self) -> None:
+        """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
+        for table, stamps in self._stamps.items():
+            changed = next((stamp.path for stamp in stamps if not stamp.current), None)
+            if changed is not None:
+                raise EngineError(f"table {table}: {changed} was changed or removed. Open the engine again.")
+
+    def _known(self, table: str, column: str) -> str:
+        if column not in self._types[table]:
+            raise KeyError(f"table {table} has no column {column}")
+        return column
+
+
+def _check_names(sources: Mapping[str, Source]) -> None:
+    """Names that differ by case only are one name to DuckDB."""
+    for table, source in sources.items():
+        if table.startswith(".") or sum(table.lower() == other.lower() for other in sources) > 1:
+            raise problem(table, "another table has this name, in any case, or it begins with a dot. Rename it.")
+        for column in source.columns:
+            if sum(column.lower() == other.lower() for other in source.columns) > 1:
+                raise problem(table, "another column has this name, in any case. Rename it.", column)
+
+
+def _tune(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: Tuning) -> None:
+    try:
+        connection.execute(f"SET TimeZone = {in_quotes(timezone)}")
+    except duckdb.Error:
+        words = f'timezone "{timezone}" is not known to DuckDB. Use a name such as "Europe/Berlin".'
+        raise PolicyError(words) from None
+    try:
+        connection.execute(f"SET memory_limit = {in_quotes(tuning.memory)}")
+    except duckdb.Error:
+        raise ValueError(f"memory must be a share or a size, such as '50%' or '4GB', not {tuning.memory!r}") from None
+    try:
+        connection.execute(f"SET max_temp_directory_size = {in_quotes(tuning.disk)}")
+    except duckdb.Error:
+        raise ValueError(f"disk must be a size, such as '20GB', not {tuning.disk!r}") from None
+    if tuning.threads is not None:
+        connection.execute(f"SET threads = {tuning.threads:d}")
+    connection.execute("SET preserve_insertion_order = false")  # an order that nobody asks for only costs memory
+    connection.execute("SET enable_progress_bar = false")
+    # A plan must not depend on the data. DuckDB 2.0 rewrites NULLIF('A', p) IN ('A') by the least and greatest p that
+    # it knows of, wrongly where p is NULL: one row then decides whether all others are counted.
+    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: Tuning) -> None:
+    """Leave the engine with its own files and nothing else, for good."""
+    # A directory is never allowed: one could write there. A path is looked up as it is, and as a pattern for itself.
+    allowed = listed(sorted({*paths, *map(glob.escape, paths)}))
+    connection.execute(f"SET allowed_paths = {allowed}")
+    connection.execute(f"SET max_execution_time = {round(tuning.seconds * 1000)}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _clean_up(connection: duckdb.DuckDBPyConnection, folder: str, process: int) -> None:
+    if os.getpid() != process:
+        return  # a child of the process that opened it: the parent still needs both
+    connection.close()
+    shutil.rmtree(folder, ignore_errors=True)

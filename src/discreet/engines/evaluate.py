@@ -1,0 +1,315 @@
+"""What the kernel's expressions mean, in plain Python: the text that every engine's SQL is checked against.
+
+NULL is None. An operation with a NULL among its arguments is NULL, unless it is one of those in _LENIENT. Integers have
+64 bits and are NULL where these do not suffice; reals are doubles, among which infinities and NaN may appear on the
+way, NaN being equal to itself and above all others.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from discreet.kernel.expr import LONGEST_TEXT, Column, Constant, Expr, Value
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(_DAY.pattern + r"[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
+
+
+def evaluate(expr: Expr, row: Mapping[str, Value]) -> Value:
+    """Return the value of an expression in a row; it never raises.
+
+    >>> from discreet.kernel.expr import Call, Type
+    >>> visits = Column("visits", Type.INTEGER)
+    >>> evaluate(Call("divide", (visits, Constant(2, Type.INTEGER))), {"visits": -7})
+    -3
+    """
+    match expr:
+        case Column(name):
+            return row[name]
+        case Constant(value):
+            return value
+    if expr.op == "case":
+        return evaluate(_chosen(expr.args, row), row)
+    args = [evaluate(arg, row) for arg in expr.args]
+    if expr.op in _LENIENT:
+        return _LENIENT[expr.op](*args)
+    return None if None in args else _STRICT[expr.op](*args)
+
+
+def order(value: Value) -> Any:
+    """Return what a value is compared by, among values of its type: NULL last, and before it NaN."""
+    if value is None:
+        return (2,)
+    return (1,) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def finite(value: Value) -> Value:
+    """Return a value as it is gathered: a real that is not finite is NULL, and zero has one sign."""
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else None
+    return value
+
+
+def _chosen(args: tuple[Expr, ...], row: Mapping[str, Value]) -> Expr:
+    for condition, value in zip(args[:-1:2], args[1:-1:2], strict=True):
+        if evaluate(condition, row) is True:
+            return value
+    return args[-1]
+
+
+def _not_null(values: Iterable[Value]) -> list[Value]:
+    return [value for value in values if value is not None]
+
+
+def _and(*args: bool | None) -> bool | None:
+    if False in args:
+        return False
+    return None if None in args else True
+
+
+def _or(*args: bool | None) -> bool | None:
+    if True in args:
+        return True
+    return None if None in args else False
+
+
+def _int64(number: int) -> int | None:
+    return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def _sign(number: float) -> Any:
+    return type(number)((number > 0) - (number < 0))  # NaN has none
+
+
+def _fitted(number: float) -> float | None:
+    return _int64(number) if isinstance(number, int) else number
+
+
+def _divided(a: float, b: float) -> float | None:
+    if b == 0:
+        return None
+    if not isinstance(a, int) or not isinstance(b, int):
+        return a / b
+    quotient = abs(a) // abs(b)  # towards zero
+    return _int64(quotient if (a < 0) is (b < 0) else -quotient)
+
+
+def _rest(a: int, b: int) -> int | None:
+    if b == 0:
+        return None
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
+def _whole(to: Callable[[float], int], x: float) -> float:
+    return math.copysign(float(to(x)), x) if math.isfinite(x) else x
+
+
+def _nearest(x: float) -> float:
+    """Return the nearest whole number, of two the one farther from zero."""
+    size = abs(x)
+    if not size < 1 << 53:  # it is whole, or no number
+        return x
+    below = math.floor(size)
+    return math.copysign(below + (size - below >= 0.5), x)
+
+
+def _round(x: float, places: int) -> float:
+    """Round to so many decimal places, as DuckDB does it: with two roundings."""
+    if not math.isfinite(x):
+        return x
+    factor = float(10 ** abs(places))
+    rounded = _nearest(x * factor) / factor if places >= 0 else _nearest(x / factor) * factor
+    if math.isfinite(rounded):
+        return rounded
+    return x if places >= 0 else 0.0
+
+
+def _logarithm(function: Callable[[float], float], x: float) -> float | None:
+    if x <= 0:
+        return None
+    return function(x) if math.isfinite(x) else x
+
+
+def _root(x: float) -> float | None:
+    return None if x < 0 else math.sqrt(x)
+
+
+def _exp(x: float) -> float | None:
+    return math.exp(x) if x <= 709 else None
+
+
+def _power(x: float, y: float) -> float | None:
+    try:
+        found = math.pow(x, y)
+    except (OverflowError, ValueError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _clip(value: Value, low: Value, high: Value) -> Value:
+    if order(value) < order(low):
+        return low
+    return high if order(value) > order(high) else value
+
+
+def _inside(value: Value, low: Value, high: Value) -> Value:
+    return value if order(low) <= order(value) <= order(high) else None
+
+
+def _to_integer(x: float) -> int | None:
+    return _int64(round(x)) if math.isfinite(x) else None
+
+
+def _read_date(text: str) -> date | None:
+    found = _DAY.fullmatch(text)
+    try:
+        return date(*map(int, found.groups())) if found else None
+    except ValueError:
+        return None
+
+
+def _read_timestamp(text: str) -> datetime | None:
+    found = _TIME.fullmatch(text)
+    if not found:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    rest = int((found[7] or "").ljust(6, "0"))
+    try:
+        return datetime(year, month, day, hour, minute, second, rest)  # noqa: DTZ001
+    except ValueError:
+        return None
+
+
+def _lower(text: str) -> str:
+    return "".join("i" if letter == "İ" else letter.lower() for letter in text)
+
+
+def _upper(text: str) -> str:
+    return "".join(map(_capital, text))
+
+
+def _capital(letter: str) -> str:
+    """Return a letter's own capital: one code point, where Python may write two or three."""
+    if letter == "ß":
+        return "ẞ"
+    return next((found for found in (letter.upper(), letter.title()) if len(found) == 1), letter)
+
+
+def _like(text: str, pattern: str) -> bool:
+    return _like_pattern(pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1000)
+def _like_pattern(pattern: str) -> re.Pattern[str]:
+    wild = {"%": ".*", "_": "."}
+    parts = re.findall(r"\\.|[^\\]", pattern, re.DOTALL)
+    return re.compile("".join(wild.get(part) or re.escape(part[-1]) for part in parts), re.DOTALL)
+
+
+@lru_cache(maxsize=1000)
+def _search(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern in which $ is the end of the text, and not also the place before a last line break."""
+    anchored = re.fullmatch(r"((?:\\.|[^\\])*)\$", pattern, re.DOTALL)
+    return re.compile(f"{anchored[1]}\\Z" if anchored else pattern)
+
+
+def _truncated(window: str, time: datetime) -> datetime:
+    if window == "week":
+        return _truncated("day", time - timedelta(days=time.weekday()))
+    if window == "quarter":
+        return _truncated("month", time.replace(day=1, month=(time.month - 1) // 3 * 3 + 1))
+    cut = ("year", "month", "day", "hour", "minute", "second").index(window) + 1
+    known = (time.year, time.month, time.day, time.hour, time.minute, time.second)
+    year, month, day, hour, minute, second = (*known[:cut], *(1, 1, 1, 0, 0, 0)[cut:])
+    return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
+
+
+def _moved(time: Any, by: timedelta) -> Any:
+    try:
+        return time + by
+    except OverflowError:
+        return None
+
+
+_LENIENT: dict[str, Callable[..., Value]] = {
+    "and": _and,
+    "or": _or,
+    "is_null": lambda a: a is None,
+    "coalesce": lambda *args: next(iter(_not_null(args)), None),
+    "nullif": lambda a, b: None if order(a) == order(b) else a,
+    "least": lambda *args: min(_not_null(args), key=order, default=None),
+    "greatest": lambda *args: max(_not_null(args), key=order, default=None),
+}
+
+_STRICT: dict[str, Callable[..., Value]] = {
+    "add": lambda a, b: _fitted(a + b),
+    "subtract": lambda a, b: _fitted(a - b),
+    "multiply": lambda a, b: _fitted(a * b),
+    "divide": _divided,
+    "modulo": _rest,
+    "negate": lambda a: _fitted(-a),
+    "abs": lambda a: _fitted(abs(a)),
+    "sign": _sign,
+    "floor": lambda x: _whole(math.floor, x),
+    "ceil": lambda x: _whole(math.ceil, x),
+    "round": _round,
+    "sqrt": _root,
+    "ln": lambda x: _logarithm(math.log, x),
+    "log10": lambda x: _logarithm(math.log10, x),
+    "exp": _exp,
+    "power": _power,
+    "clip": _clip,
+    "inside": _inside,
+    "to_real": float,
+    "to_integer": _to_integer,
+    "as_integer": int,
+    "read_integer": lambda text: int(text) if _WHOLE.fullmatch(text) else None,
+    "read_real": lambda text: float(text) if _NUMBER.fullmatch(text) else None,
+    "read_date": _read_date,
+    "read_timestamp": _read_timestamp,
+    "write_integer": str,
+    "write_boolean": lambda value: "true" if value else "false",
+    "write_date": date.isoformat,
+    "equal": lambda a, b: order(a) == order(b),
+    "less": lambda a, b: order(a) < order(b),
+    "at_most": lambda a, b: order(a) <= order(b),
+    "not": lambda a: not a,
+    "one_of": lambda a, *known: order(a) in map(order, known),
+    "lower": _lower,
+    "upper": _upper,
+    "trim": lambda text: text.strip(" "),
+    "trim_left": lambda text: text.lstrip(" "),
+    "trim_right": lambda text: text.rstrip(" "),
+    "length": len,
+    "part": lambda text, start, count: text[start - 1 : start - 1 + count],
+    "join": lambda *texts: "".join(texts)[:LONGEST_TEXT],
+    "like": _like,
+    "like_any_case": lambda text, pattern: _like(_lower(text), _lower(pattern)),
+    "matches": lambda text, pattern: _search(pattern).search(text) is not None,
+    "year": lambda time: time.year,
+    "quarter": lambda time: (time.month + 2) // 3,
+    "month": lambda time: time.month,
+    "week": lambda time: time.isocalendar().week,
+    "day": lambda time: time.day,
+    "dow": lambda time: time.isoweekday() % 7,
+    "isodow": lambda time: time.isoweekday(),
+    "doy": lambda time: time.timetuple().tm_yday,
+    "hour": lambda time: time.hour,
+    "minute": lambda time: time.minute,
+    "second": lambda time: time.second,
+    **{
+        f"trunc_{window}": lambda time, window=window: _truncated(window, time)
+        for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+    },
+    "to_date": lambda time: time.date(),
+    "to_timestamp": lambda day: datetime(day.year, day.month, day.day),  # noqa: DTZ001
+    "days_between": lambda first, second: (second - first).days,
+    "add_days": lambda day, days: _moved(day, timedelta(days=days)),
+    "add_seconds": lambda time, seconds: _moved(time, timedelta(seconds=seconds)),
+}

@@ -1,0 +1,69 @@
+"""The public grid that a number is moved onto before it is summed: clipped, divided by a step, rounded, an integer."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.kernel.exact import Number, fraction, positive, whole
+
+_WIDEST = 1 << 40  # steps; a double holds twelve bits more
+
+
+@dataclass(frozen=True, init=False)
+class Grid:
+    """Numbers from low to high in whole steps, counted from `offset`.
+
+    >>> [Grid(0, 500, "1/2").index(x) for x in (-3.0, 0.3, 499.9, 1e300)]
+    [0, 1, 1000, 1000]
+    """
+
+    low: Fraction
+    high: Fraction
+    step: Fraction
+    offset: int
+
+    def __init__(self, low: Number, high: Number, step: Number, offset: int = 0) -> None:
+        object.__setattr__(self, "low", fraction(low, "low"))
+        object.__setattr__(self, "high", fraction(high, "high"))
+        object.__setattr__(self, "step", positive(step, "step"))
+        object.__setattr__(self, "offset", whole(offset, "offset", least=-_WIDEST))
+        if not self.low <= self.high:
+            raise ValueError("low must not be above high")
+        ends = max(abs(self.low), abs(self.high))
+        if ends > Fraction(10) ** 300 or not Fraction(1, 10**300) <= self.step <= Fraction(10) ** 300:
+            raise ValueError("low, high and step must be numbers that a double holds")
+        if ends / self.step >= _WIDEST or self.offset > _WIDEST:
+            raise ValueError("the grid has too many steps: choose a coarser one")
+
+    def index(self, value: float) -> int:
+        """Return the number of the step nearest to a finite value.
+
+        Claim: low <= high implies index(low) <= index(value) <= index(high), whatever the value.
+        Proof: clipping, the division by a positive double, the addition and floor are each monotone in IEEE arithmetic,
+            so their composition is.
+        Needs: that every engine computes the same four operations on doubles.
+        Checked by: test_the_index_never_leaves_the_ends, test_the_engine_equals_the_reference
+        Seal: 000000000000
+        """
+        low, high, step = self.ends
+        return math.floor(min(max(value, low), high) / step + 0.5)
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Low, high and step as the doubles that every engine computes with."""
+        return float(self.low), float(self.high), float(self.step)
+
+    @property
+    def first(self) -> int:
+        """The least value on the grid, from the offset."""
+        return self.index(float(self.low)) - self.offset
+
+    @property
+    def last(self) -> int:
+        """The greatest value on the grid, from the offset."""
+        return self.index(float(self.high)) - self.offset
+
+    @property
+    def size(self) -> int:
+        """The largest absolute value on the grid, from the offset; at least 1."""
+        return max(abs(self.first), abs(self.last), 1)

@@ -1,0 +1,264 @@
+"""How the kernel's expressions and relations are written in SQL.
+
+Every name is quoted and every constant is written here: no text of a query passes through. What differs between engines
+is in a Dialect.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from discreet.kernel.expr import LONGEST_TEXT, Column, Constant, Expr, Type, Value
+from discreet.kernel.grid import Grid
+from discreet.kernel.relation import (
+    Derive,
+    Fold,
+    Folded,
+    Has,
+    JoinOwn,
+    JoinPublic,
+    Keep,
+    Named,
+    Own,
+    PerUnit,
+    PublicTable,
+    Relation,
+    Scan,
+    SemiOwn,
+    Through,
+    Union,
+    Where,
+)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one engine writes operations and constants; {0}, {1}, … are the arguments, {all} a list of them."""
+
+    operations: Mapping[str, str]  # by name, or by name and the type of the first argument: "add i"
+    types: Mapping[Type, str]
+    constant: Callable[[Value, Type], str]
+    steps: str  # the number of the nearest step of {value}, between {low} and {high}, by {step}; NULL if not finite
+    finite: str  # {value}, or NULL if it is not finite; zero has one sign
+
+
+_BETWEEN = {"and": " AND ", "or": " OR "}
+_PAIRWISE = ("least", "greatest")  # DuckDB may stop when it copies a plan in which they have a column twice among many
+
+
+def quoted(name: str) -> str:
+    """Write a name so that it can be nothing else."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def write(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each kind
+    """Write an expression."""
+    match expr:
+        case Column(name):
+            return quoted(name)
+        case Constant(value, kind):
+            if value is None:
+                return f"CAST(NULL AS {dialect.types[kind]})"
+            return dialect.constant(value, kind)
+    args = [write(arg, dialect) for arg in expr.args]
+    if expr.op == "case":
+        pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
+        return f"(CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END)"
+    if expr.op in _BETWEEN:
+        return f"({_BETWEEN[expr.op].join(args)})"
+    if expr.op == "join":  # cut, so that texts joined to themselves again and again do not fill the memory
+        return f"SUBSTRING({' || '.join(args)}, 1, {LONGEST_TEXT})"
+    typed = f"{expr.op} {expr.args[0].type.value}"
+    template = dialect.operations.get(typed) or dialect.operations[expr.op]
+    while expr.op in _PAIRWISE and len(args) > 2:
+        args = [f"({template.format(*pair)})" if len(pair) == 2 else pair[0] for pair in _pairs(args)]
+    return "(" + template.format(*args, all=", ".join(args), rest=", ".join(args[1:])) + ")"
+
+
+def _pairs(args: list[str]) -> list[list[str]]:
+    return [args[place : place + 2] for place in range(0, len(args), 2)]
+
+
+def rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - one case for each node
+    """Write a relation as a SELECT whose columns are the unit's key and the relation's own."""
+
+    def sql(expr: Expr) -> str:
+        return write(expr, dialect)
+
+    def below(source: Relation, name: str = "s") -> str:
+        return f"({rows(source, dialect)}) AS {name}"
+
+    match relation:
+        case Scan():
+            return _scan(relation, sql)
+        case Where(source, condition):
+            return f"SELECT * FROM {below(source)} WHERE {sql(condition)}"
+        case Derive(source, columns):
+            return f"SELECT {_shown(unit_of(source), _named(columns, sql))} FROM {below(source)}"
+        case JoinPublic(source, table, equal, also, keep, fanout):
+            on = [f"s.{quoted(ours)} = p.{quoted(theirs)}" for ours, theirs in equal] + ([sql(also)] if also else [])
+            names = _shown(unit_of(source, "s"), _columns(source, "s"), [f"p.{quoted(name)}" for name in table.schema])
+            public = _public(table, [theirs for _, theirs in equal], fanout, sql)
+            return f"SELECT {names} FROM {below(source)} {_join(keep)} ({public}) AS p ON {every(on)}"
+        case JoinOwn(left, right, also, keep, most):
+            on = same_unit(left, "l", "r") + ([sql(also)] if also else [])
+            names = listed(unit_of(left, "l"), _columns(left, "l"), _columns(right, "r"))
+            sides = [f"({_first(side, most, dialect)}) AS {name}" for side, name in ((left, "l"), (right, "r"))]
+            return f"SELECT {names} FROM {sides[0]} {_join(keep)} {sides[1]} ON {every(on)}"
+        case SemiOwn(source, other, has):
+            found = f"EXISTS (SELECT 1 FROM {below(other, 'o')} WHERE {every(same_unit(source, 's', 'o'))})"
+            return f"SELECT * FROM {below(source)} WHERE {'NOT ' if has is Has.NONE else ''}{found}"
+        case PerUnit(source, keys, values):
+            key = [key_of(expr, dialect) for _, expr in keys]
+            made = [f"{text} AS {quoted(name)}" for text, (name, _) in zip(key, keys, strict=True)]
+            made += [f"{_folded(folded, dialect)} AS {quoted(name)}" for name, folded in values]
+            gathered = listed(unit_of(source), key)
+            return f"SELECT {listed(unit_of(source), made)} FROM {below(source)} GROUP BY {gathered}"
+        case Union(left, right):
+            names = listed(unit_of(left), _columns(left))
+            return f"SELECT {names} FROM {below(left)} UNION ALL SELECT {names} FROM {below(right)}"
+
+
+def _scan(scan: Scan, sql: Callable[[Expr], str]) -> str:
+    columns = [f"c.{quoted(column.name)}" for column in scan.columns]
+    match scan.owner:
+        case Own(unit):
+            parts = [sql(part) for part in unit]
+            named = [f'{part} AS ".u{place}"' for place, part in enumerate(parts)]
+            held = [f"{part} IS NOT NULL" for part in parts]
+            return f"SELECT {listed(named, columns)} FROM {quoted(scan.table)} AS c WHERE {every(held)}"
+        case Through(on, parent, key):
+            units = unit_of(scan)
+            alone = [f"MIN({unit}) = MAX({unit})" for unit in units]
+            one = [f"MIN({unit}) AS {unit}" for unit in units]
+            owners = f'SELECT ".key", {listed(one)} FROM ({_owners(parent, key, sql)}) AS w GROUP BY ".key"'
+            names = listed([f"o.{unit}" for unit in units], columns)
+            return (
+                f"SELECT {names} FROM {quoted(scan.table)} AS c JOIN ({owners} HAVING {every(alone)}) AS o "
+                f'ON c.{quoted(on)} = o.".key"'
+            )
+    return f"SELECT {_shown(columns)} FROM {quoted(scan.table)} AS c"
+
+
+def _owners(scan: Scan, key: str, sql: Callable[[Expr], str]) -> str:
+    """Write who owns each key of a parent table: every owner, also where there are several."""
+    match scan.owner:
+        case Through(on, parent, above):
+            units = [f"w.{unit}" for unit in unit_of(scan)]
+            return (
+                f'SELECT c.{quoted(key)} AS ".key", {listed(units)} FROM {quoted(scan.table)} AS c '
+                f'JOIN ({_owners(parent, above, sql)}) AS w ON c.{quoted(on)} = w.".key"'
+            )
+        case Own(unit):
+            parts = [sql(part) for part in unit]
+            named = [f'{part} AS ".u{place}"' for place, part in enumerate(parts)]
+            held = [f"{part} IS NOT NULL" for part in parts]
+            return f'SELECT {quoted(key)} AS ".key", {listed(named)} FROM {quoted(scan.table)} AS c WHERE {every(held)}'
+    raise ValueError("a parent table must have an owner")
+
+
+def _public(table: PublicTable, equal: list[str], fanout: int, sql: Callable[[Expr], str]) -> str:
+    """Write a public table with at most `fanout` rows for the same values of `equal`."""
+    named = [f"{quoted(column.name)} AS {quoted(name)}" for name, column in table.columns]
+    source = f"SELECT {_shown(named)} FROM {quoted(table.table)}"
+    if table.condition is not None:
+        source = f"SELECT * FROM ({source}) AS p WHERE {sql(table.condition)}"
+    names = [quoted(name) for name in table.schema]
+    apart = f"PARTITION BY {listed([quoted(name) for name in equal])} " if equal else ""
+    number = f'ROW_NUMBER() OVER ({apart}ORDER BY {_ordered(names)}) AS ".n"'
+    return f'SELECT {_shown(names)} FROM (SELECT *, {number} FROM ({source}) AS p) AS p WHERE ".n" <= {fanout}'
+
+
+def _first(side: Relation, most: int, dialect: Dialect) -> str:
+    """Write a relation with at most `most` rows of a unit; only units with more of them have to be sorted."""
+    if side.shape.copies is not None and side.shape.copies <= most:
+        return rows(side, dialect)
+    units, names = unit_of(side), _columns(side)
+    kept = listed(units, names)
+    same = every(same_unit(side, "a", "m"))
+    number = f'ROW_NUMBER() OVER (PARTITION BY {listed(units)} ORDER BY {_ordered(names)}) AS ".n"'
+    return (
+        f'WITH ".a" AS MATERIALIZED ({rows(side, dialect)}), '
+        f'".m" AS MATERIALIZED (SELECT {listed(units)} FROM ".a"{grouped(units)} HAVING COUNT(*) > {most}) '
+        f'SELECT {kept} FROM ".a" AS a WHERE NOT EXISTS (SELECT 1 FROM ".m" AS m WHERE {same}) UNION ALL '
+        f'SELECT {kept} FROM (SELECT *, {number} FROM ".a" AS a '
+        f'WHERE EXISTS (SELECT 1 FROM ".m" AS m WHERE {same})) AS n '
+        f'WHERE ".n" <= {most}'
+    )
+
+
+def _folded(folded: Folded, dialect: Dialect) -> str:
+    if folded.expr is None:
+        return "COUNT(*)"
+    value = key_of(folded.expr, dialect)  # gathered values are finite, as those of a total are
+    match folded.fold:
+        case Fold.COUNT:
+            return f"COUNT({value})"
+        case Fold.DISTINCT:
+            return f"COUNT(DISTINCT {value})"
+        case Fold.SUM:
+            return f"TRY_CAST(SUM({value}) AS {dialect.types[Type.INTEGER]})"
+        case Fold.STEPS:
+            assert folded.grid is not None
+            return f"CAST(SUM({steps(value, folded.grid, dialect)}) AS {dialect.types[Type.INTEGER]})"
+    return f"{'MIN' if folded.fold is Fold.LEAST else 'MAX'}({value})"
+
+
+def steps(value: str, grid: Grid, dialect: Dialect) -> str:
+    """Write the number of a value's step on its grid, from the grid's offset."""
+    low, high, step = (dialect.constant(end, Type.REAL) for end in grid.ends)
+    index = dialect.steps.format(value=value, low=low, high=high, step=step)
+    return f"({index} - {grid.offset})" if grid.offset else index
+
+
+def key_of(expr: Expr, dialect: Dialect) -> str:
+    """Write a key: a real that is not finite is NULL, and zero has one sign."""
+    text = write(expr, dialect)
+    return dialect.finite.format(value=text) if expr.type is Type.REAL else text
+
+
+def _named(columns: Named, sql: Callable[[Expr], str]) -> list[str]:
+    return [f"{sql(expr)} AS {quoted(name)}" for name, expr in columns]
+
+
+def unit_of(relation: Relation, alias: str = "") -> list[str]:
+    """Write the columns of a relation's unit."""
+    parts = range(len(relation.shape.unit or ()))
+    return [f'{alias and alias + "."}".u{place}"' for place in parts]
+
+
+def _columns(relation: Relation, alias: str = "") -> list[str]:
+    return [f"{alias and alias + '.'}{quoted(name)}" for name in relation.shape.schema]
+
+
+def same_unit(relation: Relation, left: str, right: str) -> list[str]:
+    """Write that two sides belong to the same unit."""
+    return [f"{left}.{unit} = {right}.{unit}" for unit in unit_of(relation)]
+
+
+def _ordered(names: list[str]) -> str:
+    return ", ".join(f"{name} ASC NULLS LAST" for name in names) or "1"
+
+
+def _join(keep: Keep) -> str:
+    return "JOIN" if keep is Keep.MATCHED else "LEFT JOIN"
+
+
+def every(conditions: list[str]) -> str:
+    """Write that all conditions hold."""
+    return " AND ".join(conditions) or "TRUE"
+
+
+def listed(*parts: list[str]) -> str:
+    """Write columns one after the other."""
+    return ", ".join(chain.from_iterable(parts))
+
+
+def _shown(*parts: list[str]) -> str:
+    """Write the columns of a SELECT, which must have one: rows without columns can still be counted."""
+    return listed(*parts) or '1 AS ".one"'
+
+
+def grouped(names: list[str]) -> str:
+    """Write GROUP BY, if there is anything to group by."""
+    return f" GROUP BY {listed(names)}" if names else ""

@@ -1,0 +1,130 @@
+"""A place to compute from released numbers: a DuckDB in memory, without files, settings, extensions or much time."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+import duckdb
+import pyarrow as pa
+
+_SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "",
+    "memory_limit": "512MB",
+    "threads": "1",  # a second one is slower for tables of this size, and would let the order of equal rows vary
+    "error_on_division_by_zero": "false",
+    "ieee_floating_point_ops": "true",
+    "lock_configuration": "true",
+}
+_SECONDS = 10.0
+_MOST_ROWS = 1_000_000
+_MOST_BYTES = 256 * 2**20
+_BATCH = 100_000
+_MOST_IDLE = 4
+
+ERRORS = (duckdb.Error, pa.ArrowException, OSError)  # what a computation here can end with
+
+
+class TooMuch(Exception):  # noqa: N818 - an outcome
+    """The result is larger than an answer may be."""
+
+
+class _Pool:
+    """Instances that wait for work. One query at a time has an instance for itself, and a session that ends with it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[duckdb.DuckDBPyConnection] = []
+        self._process = os.getpid()
+        self._left_behind: list[duckdb.DuckDBPyConnection] = []
+
+    @contextmanager
+    def session(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a session, whose tables nobody else sees; an instance that failed is not used again."""
+        instance = self._take()
+        session = instance.cursor()
+        try:
+            yield session
+        except BaseException:
+            session.close()
+            instance.close()
+            raise
+        session.close()
+        with self._lock:
+            if len(self._idle) < _MOST_IDLE:
+                self._idle.append(instance)
+                return
+        instance.close()
+
+    def _take(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            if self._process != os.getpid():  # the threads of these stayed in the parent: not even closing them is safe
+                self._left_behind, self._idle, self._process = self._idle, [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return duckdb.connect(":memory:", config=dict(_SETTINGS))
+
+
+_POOL = _Pool()
+
+
+def compute(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Run one SELECT over tables, within limits of rows, memory and time.
+
+    >>> compute("SELECT c0 // 2 AS c0 FROM t0", {"t0": pa.table({"c0": [7]})}).to_pylist()
+    [{'c0': 3}]
+    """
+    with _POOL.session() as session:
+        for name, table in tables.items():
+            session.register(name, table)
+        timer = threading.Timer(_SECONDS, _stop, [session])
+        timer.daemon = True
+        timer.start()
+        try:
+            return _read(session.sql(sql).to_arrow_reader(_BATCH))
+        finally:
+            timer.cancel()
+
+
+def _stop(session: duckdb.DuckDBPyConnection) -> None:
+    with suppress(duckdb.Error):  # it may have ended by itself
+        session.interrupt()
+
+
+def _read(reader: pa.RecordBatchReader) -> pa.Table:
+    rows = size = 0
+    batches = []
+    for batch in reader:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows > _MOST_ROWS or size > _MOST_BYTES:
+            raise TooMuch
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def stored(table: pa.Table, columns: Sequence[str], numbers: Mapping[str, pa.Array]) -> pa.Table:
+    """Return a table in the form that the SQL expects: columns c0, c1 … of plain types, then those with numbers."""
+    found = {f"c{place}": _plain(table.column(name)) for place, name in enumerate(columns)}
+    return pa.table({**found, **numbers})
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    for check, plain in _PLAIN:
+        if check(kind):
+            return column if column.type == plain else column.cast(plain)
+    return column
+
+
+_PLAIN: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
+    (pa.types.is_integer, pa.int64()),
+    (pa.types.is_floating, pa.float64()),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), pa.string()),
+    (pa.types.is_date, pa.date32()),
+    (pa.types.is_timestamp, pa.timestamp("us")),
+)

@@ -1,0 +1,293 @@
+# ruff: noqa: S608 - to write SQL is what this module is for; every part of it is our own
+"""A query over released tables, written anew for DuckDB: every name is ours, and every row keeps its number.
+
+A plain SELECT carries the row numbers of its sources along in hidden columns, so that margins find their rows again
+after WHERE, ORDER BY and LIMIT, and so that equal rows always come in the same order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlglot import exp
+
+from discreet.sql.after_aggregates import ordering, own_aggregates, window
+from discreet.sql.after_casts import finite, unified
+from discreet.sql.after_clauses import check_arguments, is_distinct, named_windows, ordinal, slice_of, terms_of
+from discreet.sql.after_env import Env
+from discreet.sql.after_from import From, Names, Table
+from discreet.sql.after_functions import RULES
+from discreet.sql.after_groups import Groups, Plain
+from discreet.sql.after_names import name_of, spelled
+from discreet.sql.after_scope import Field, Relation, Scope, renamed, same
+from discreet.sql.after_values import Constant, Kind, Mixed, Origin, Value, counts, mixed, reads
+from discreet.sql.places import quoted, refuse
+
+_CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
+_MOST_SOURCES = 100
+_MOST_COLUMNS = 500
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a query stands: the tables and queries that it can name, and the expression around it."""
+
+    names: Names
+    outer: Env | None = None
+    outermost: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of a SELECT list: an expression, or a column that * stands for."""
+
+    name: str
+    node: exp.Expr | None
+    column: Value | None = None
+
+
+class Planner:
+    """Writes queries anew; its state is how many names are taken."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def query(self, node: exp.Expr, context: Context) -> Relation:
+        """Plan a SELECT or a set operation."""
+        match node:
+            case exp.Subquery() if isinstance(node.this, exp.Query):
+                check_arguments(node, "this with_ alias", "FROM")
+                texts, context = self._with(node, context)
+                return _after(texts, self.query(node.this, context))
+            case exp.Select():
+                check_arguments(node, _CLAUSES, "SELECT")
+                texts, context = self._with(node, context)
+                return _after(texts, self._select(node, context))
+            case exp.SetOperation():
+                check_arguments(node, "with_ this expression distinct order limit offset", "SELECT")
+                texts, context = self._with(node, context)
+                return _after(texts, self._combined(node, context))
+        raise refuse(node, "FROM", "this is not a SELECT", "Write SELECT …")
+
+    def _ref(self, node: exp.Expr) -> str:
+        self._count += 1
+        if self._count > _MOST_SOURCES:
+            raise refuse(node, "FROM", f"the query has more than {_MOST_SOURCES} parts", "Ask for less at once")
+        return f"s{self._count}"
+
+    def _with(self, node: exp.Expr, context: Context) -> tuple[list[str], Context]:
+        clause = node.args.get("with_")
+        if clause is None:
+            return [], context
+        check_arguments(clause, "expressions", "WITH")
+        texts, names = [], dict(context.names)
+        for each in clause.expressions:
+            check_arguments(each, "this alias materialized", "WITH")
+            found = self.query(each.this, Context(names))
+            ref, alias = self._ref(each), each.args["alias"]
+            texts.append(f"{ref} AS MATERIALIZED ({found.sql})")
+            names.pop(spelled(alias.this), None)  # the last of a name is found first
+            names[spelled(alias.this)] = Table(ref, renamed(found, alias.columns, each))
+        return texts, replace(context, names=names)
+
+    def _env(self, scope: Scope, context: Context) -> Env:
+        def column(node: exp.Column, env: Env) -> Value:
+            found = scope.find(node)
+            if len(found) == 1:
+                return found[0].value
+            if found:
+                raise env.refuse(node, f"{quoted(node.name)} is ambiguous", "Write the name of its table before it")
+            if context.outer is None or isinstance(node.this, exp.Star):
+                raise scope.missing(node, env.clause)
+            outside = context.outer.value(node)
+            return replace(outside, origin=_untracked(outside.origin))
+
+        return Env("SELECT", RULES, column, partial(self._inner, names=context.names))
+
+    def _inner(self, node: exp.Expr, env: Env, names: Names) -> Value:
+        """Plan a query inside an expression: EXISTS (…), IN (…), or one value."""
+        context = Context(names, env)
+        if isinstance(node, exp.Exists):
+            return mixed(f"EXISTS ({self.query(node.this, context).sql})", Kind.BOOLEAN)
+        inner = node.args["query"] if isinstance(node, exp.In) else node
+        found, ref = self.query(inner, context), self._ref(node)
+        if len(found.fields) != 1:
+            raise env.refuse(node, f"the inner query has {len(found.fields)} columns", "Select one")
+        (given,) = found.fields
+        part = Value(f"{ref}.c0", given.kind, Mixed(reads([given.origin])), given.width)
+        if isinstance(node, exp.In):
+            (one, other), _ = unified([env.value(node.this), part], node, env.clause)
+            return mixed(f"({one.sql} IN (SELECT {other.sql} FROM ({found.sql}) AS {ref}))", Kind.BOOLEAN, one, other)
+        if not found.single:
+            cause = "the inner query may give more than one row"
+            raise env.refuse(node, cause, "Aggregate it without GROUP BY, or add LIMIT 1")
+        return mixed(f"(SELECT {part.sql} FROM ({found.sql}) AS {ref})", part.kind, part, width=part.width)
+
+    def _select(self, node: exp.Select, context: Context) -> Relation:
+        inner = partial(self.query, context=Context(context.names))
+        scope, begin = From(context.names, inner, self._ref, partial(self._env, context=context)).read(node)
+        items = _items(node, scope)
+        rows = self._rows(node, items, Plain(self._env(scope, context), begin, scope))
+        distinct = is_distinct(node)
+        env = replace(rows.env, window=partial(window, named=named_windows(node)))
+        values = [finite(item.column or env.value(_written(item))) for item in items]
+        order = _order(node, items, values, env, distinct=distinct) or rows.order
+        last = _tested(node, "qualify", env)
+        hidden = [] if distinct else rows.hidden
+        columns = [f"{value.sql} AS c{place}" for place, value in enumerate(values)]
+        columns += [f"{sql} AS h{place}" for place, sql in enumerate(hidden)]
+        word = "SELECT DISTINCT" if distinct else "SELECT"
+        sql = f"{word} {', '.join(columns)}{rows.sql}" + (f" QUALIFY {last[0]}" if last else "")
+        origins = [_untracked(value.origin) if distinct else value.origin for value in values]
+        fields = [
+            Field(item.name, value.kind, origin, value.width)
+            for item, value, origin in zip(items, values, origins, strict=True)
+        ]
+        relation = Relation(sql, tuple(fields), () if distinct else rows.slots, single=rows.single)
+        return self._cut(relation, node, order, hidden, outermost=context.outermost)
+
+    def _rows(self, node: exp.Select, items: Sequence[Item], rows: Plain) -> Plain | Groups:
+        """Return what a SELECT list is computed from: the rows that meet WHERE, or groups of them."""
+        rows = replace(rows, tests=_tested(node, "where", rows.env))
+        group, having = node.args.get("group"), node.args.get("having")
+        places = [node.args[name] for name in ("having", "order", "qualify") if node.args.get(name) is not None]
+        places += [item.node for item in items if item.node is not None]
+        if group is None and having is None and not any(own_aggregates(each) for each in places):
+            return rows
+        groups = Groups(self._ref(node), tuple(_keys(group, items, rows)), rows)
+        return replace(groups, tests=_tested(node, "having", groups.env))
+
+    def _combined(self, node: exp.SetOperation, context: Context) -> Relation:
+        """Plan UNION, INTERSECT and EXCEPT."""
+        sides = [self.query(each, replace(context, outermost=False)) for each in (node.this, node.expression)]
+        if len({len(side.fields) for side in sides}) != 1:
+            raise refuse(node, "SELECT", "the two sides have different numbers of columns", "Select as many on both")
+        refs = [self._ref(node), self._ref(node)]
+        columns, fields = [], []
+        for place, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):
+            given = [
+                Value(f"{ref}.c{place}", each.kind, Mixed(reads([each.origin]), counts(each.origin)), each.width)
+                for ref, each in zip(refs, pair, strict=True)
+            ]
+            values, kind = unified(given, node, "SELECT")
+            columns.append(values)
+            origin = Mixed(reads(value.origin for value in given), any(counts(each.origin) for each in pair))
+            fields.append(Field(pair[0].name, kind, origin, max(each.width for each in pair)))
+        texts = [
+            f"SELECT {', '.join(f'{values[side].sql} AS c{place}' for place, values in enumerate(columns))} "
+            f"FROM ({sides[side].sql}) AS {refs[side]}"
+            for side in (0, 1)
+        ]
+        word = f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
+        relation = Relation(f"SELECT * FROM ({texts[0]} {word} {texts[1]}) AS {self._ref(node)}", tuple(fields))
+        order = [f"{_place(each.this, fields)} {ordering(each)}" for each in terms_of(node)]
+        return self._cut(relation, node, order, [], outermost=context.outermost)
+
+    def _cut(
+        self, relation: Relation, node: exp.Expr, order: Sequence[str], hidden: Sequence[str], *, outermost: bool
+    ) -> Relation:
+        """Put rows in order where that can be seen: in the answer, where LIMIT cuts, and in a query around this one."""
+        part, sql = slice_of(node), relation.sql
+        terms = [*order, *hidden] if outermost or part or order else []
+        sql += f" ORDER BY {', '.join(terms)}" if terms else ""
+        sql += part.sql
+        single = relation.single or (part.limit is not None and part.limit <= 1)
+        if order and not outermost:
+            sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {self._ref(node)}"
+        return replace(relation, sql=sql, single=single, ordered=bool(order) and not outermost)
+
+
+def _after(texts: Sequence[str], relation: Relation) -> Relation:
+    return replace(relation, sql=f"WITH {', '.join(texts)} {relation.sql}") if texts else relation
+
+
+def _tested(node: exp.Expr, clause: str, env: Env) -> tuple[str, ...]:
+    given = node.args.get(clause)
+    return () if given is None else (replace(env, clause=clause.upper()).condition(given.this).sql,)
+
+
+def _untracked(origin: Origin) -> Origin:
+    """Return the origin of a value whose row is no longer known."""
+    return origin if isinstance(origin, Constant) else Mixed(reads([origin]), counts(origin))
+
+
+def _written(item: Item) -> exp.Expr:
+    assert item.node is not None
+    return item.node
+
+
+def _items(node: exp.Select, scope: Scope) -> list[Item]:
+    """Return the SELECT list, with what * stands for."""
+    found: list[Item] = []
+    for each in node.expressions:
+        star = each if isinstance(each, exp.Star) else each.this if isinstance(each, exp.Column) else None
+        if isinstance(star, exp.Star):
+            check_arguments(star, "", "SELECT")
+            found += [Item(named.name, None, named.value) for named in scope.star(each, "SELECT")]
+        else:
+            found.append(Item(name_of(each), each.this if isinstance(each, exp.Alias) else each))
+    if not 0 < len(found) <= _MOST_COLUMNS:
+        raise refuse(node, "SELECT", f"there are {len(found)} columns", f"Select between 1 and {_MOST_COLUMNS}")
+    return found
+
+
+def _keys(group: exp.Expr | None, items: Sequence[Item], rows: Plain) -> list[Value]:
+    """Return what is grouped by: columns, expressions, places or aliases of the SELECT list, or ALL."""
+    if group is None:
+        return []
+    check_arguments(group, "expressions all", "GROUP BY")
+    env = replace(rows.env, clause="GROUP BY")
+    if group.args.get("all"):
+        chosen = [item for item in items if item.node is None or not own_aggregates(item.node)]
+        return [_read(item, env) for item in chosen]
+    return [_key(each, items, rows.scope, env) for each in group.expressions]
+
+
+def _key(node: exp.Expr, items: Sequence[Item], scope: Scope, env: Env) -> Value:
+    place = ordinal(node, len(items), "GROUP BY")
+    if place is not None:
+        return _read(items[place], env)
+    if isinstance(node, exp.Column) and node.args.get("table") is None and not scope.find(node):
+        named = [item for item in items if same(node.this, item.name)]
+        if len(named) == 1:
+            return _read(named[0], env)
+    return env.value(node)
+
+
+def _read(item: Item, env: Env) -> Value:
+    return item.column if item.node is None and item.column is not None else env.value(_written(item))
+
+
+def _order(node: exp.Expr, items: Sequence[Item], values: Sequence[Value], env: Env, *, distinct: bool) -> list[str]:
+    """Return the terms of ORDER BY: names and places of the SELECT list first, then what can be computed."""
+    found, texts = [], [value.sql for value in values]
+    env = replace(env, clause="ORDER BY")
+    for each in terms_of(node):
+        term = each.this
+        place = ordinal(term, len(items), "ORDER BY")
+        if place is None and isinstance(term, exp.Column) and term.args.get("table") is None:
+            named = [at for at, item in enumerate(items) if same(term.this, item.name)]
+            if len({texts[at] for at in named}) > 1:
+                raise env.refuse(term, f"{quoted(term.name)} is ambiguous", "Write the place of the column instead")
+            place = named[0] if named else None
+        if place is None:
+            value = finite(env.value(term))
+            if isinstance(value.origin, Constant) or (distinct and value.sql not in texts):
+                way_out = "With DISTINCT, order by what is selected" if distinct else "Order by a column"
+                raise env.refuse(term, "this cannot be ordered by", way_out)
+            found.append(f"{value.sql} {ordering(each)}")
+        else:
+            found.append(f"{place + 1} {ordering(each)}")
+    return found
+
+
+def _place(node: exp.Expr, fields: Sequence[Field]) -> str:
+    """Return the place of the column that ORDER BY means after UNION, INTERSECT or EXCEPT."""
+    place = ordinal(node, len(fields), "ORDER BY")
+    if place is None and isinstance(node, exp.Column) and node.args.get("table") is None:
+        place = next((at for at, field in enumerate(fields) if same(node.this, field.name)), None)
+    if place is None:
+        raise refuse(
+            node, "ORDER BY", "after UNION only names and places of columns can be ordered by", "Write ORDER BY 1"
+        )
+    return str(place + 1)

@@ -1,0 +1,31 @@
+"""An expression of a query that was understood: the kernel's expression, with what is publicly known of its values."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+
+from discreet.kernel.expr import Expr, Type, Value
+
+End = Fraction | date | datetime
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A kernel expression and public facts about it; they help accuracy, and privacy never depends on them.
+
+    `low` and `high` enclose the values of a number, date or timestamp (both or neither); `step` is how finely the
+    owner wants a number rounded; `domain` lists every value that a group may have, in the order to show them, with None
+    if missing values are a group; `unit` is the place of this column in the unit's key.
+    """
+
+    expr: Expr
+    low: End | None = None
+    high: End | None = None
+    step: Fraction | None = None
+    domain: tuple[Value, ...] | None = None
+    unit: int | None = None
+
+    @property
+    def type(self) -> Type:
+        """The type of its values."""
+        return self.expr.type

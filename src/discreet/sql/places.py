@@ -1,0 +1,46 @@
+"""Where in the question something stands, and how a refusal says so."""
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.policy.problems import brief
+
+
+def place(node: exp.Expr) -> str:
+    r"""Return the line that a part of the question begins on: "line 3".
+
+    >>> from sqlglot import parse_one
+    >>> place(parse_one("SELECT a,\n  b + 1", read="postgres").selects[1])
+    'line 2'
+    """
+    around: exp.Expr | None = node
+    while around is not None:  # NULL, for one, has no position of its own
+        lines = [part.meta["line"] for part in around.walk() if "line" in part.meta]
+        if lines:
+            return f"line {min(lines)}"
+        around = around.parent
+    return "line 1"
+
+
+def quoted(name: str) -> str:
+    """Put a name of the question between quotation marks, at most 40 characters of it."""
+    return f'"{brief(name)}"'
+
+
+def refuse(node: exp.Expr | None, clause: str, cause: str, way_out: str) -> Refused:
+    r"""Return a refusal in one shape: the place, the clause, the cause, the way out.
+
+    >>> from sqlglot import parse_one
+    >>> query = parse_one("SELECT a FROM t\nGROUP BY a", read="postgres")
+    >>> print(refuse(query.args["group"], "GROUP BY", '"a" has no declared keys', "Declare them with in = […]"))
+    line 2, GROUP BY: "a" has no declared keys. Declare them with in = […].
+    """
+    where = ", ".join(word for word in (place(node) if node is not None else "", clause) if word)
+    return Refused(
+        f"{where}: {sentence(cause)} {sentence(way_out)}" if where else f"{sentence(cause)} {sentence(way_out)}"
+    )
+
+
+def sentence(words: str) -> str:
+    """End words with a full stop, unless they end already."""
+    return words if words.endswith((".", "?", "!")) else f"{words}."

@@ -1,0 +1,187 @@
+"""What a query was understood to ask: the kernel's questions, how their totals become columns, and what follows."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.kernel.expr import Type
+from discreet.kernel.question import Question, Sum
+from discreet.kernel.release import Key
+from discreet.sql import estimates
+from discreet.sql.after import After
+from discreet.sql.estimates import Estimate, Kind, Moments, Range, Statistic, Total
+from discreet.sql.intervals import Noise
+from discreet.sql.text import Options
+
+ARROW = {
+    Type.INTEGER: pa.int64(),
+    Type.REAL: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.TEXT: pa.string(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A number of rows or units; the number is the place of its total in the question."""
+
+    total: int
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A sum; with a count, of values less their centre, which the count gives back."""
+
+    total: int
+    kind: Kind
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """A sum of values less their centre, over their count."""
+
+    total: int
+    count: int
+    low: Fraction
+    high: Fraction
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A variance or standard deviation, from squares, a sum and a count."""
+
+    squares: int
+    total: int
+    count: int
+    low: Fraction
+    high: Fraction
+    statistic: Statistic
+
+
+Recipe = Counted | Summed | Averaged | Spread
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of a released table: its name there, how the query wrote it, and what it is made of."""
+
+    name: str
+    label: str = field(compare=False)
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Part:
+    """One release: a question, and the table that its noisy totals become.
+
+    `weights` say how to share the price among the totals: the squared margin of each counts that much.
+    """
+
+    name: str
+    question: Question
+    keys: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    weights: tuple[Fraction, ...]
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query that can be answered: its releases, and what is computed from them (`above` is that as SQL)."""
+
+    text: str
+    explain: bool
+    options: Options
+    within: Fraction | None
+    parts: tuple[Part, ...]
+    above: str
+    after: After
+
+
+def schema(part: Part) -> pa.Schema:
+    """Return the columns of a released table: the keys, then the measures."""
+    keys = [(name, ARROW[expr.type]) for name, (_, expr) in zip(part.keys, part.question.by, strict=True)]
+    return pa.schema([*keys, *((measure.name, _type(measure.recipe)) for measure in part.measures)])
+
+
+def assemble(
+    part: Part, keys: list[Key], noisy: np.ndarray, noises: tuple[Noise, ...]
+) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """Make a released table from noisy totals (groups × totals), with the margin of every measure in every group."""
+    columns = [pa.array([key[place] for key in keys], kind) for place, kind in enumerate(_key_types(part))]
+    found = {measure.name: _estimate(part, measure.recipe, noisy, noises) for measure in part.measures}
+    columns += [_column(estimate, _type(m.recipe)) for m, estimate in zip(part.measures, found.values(), strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema(part)), {name: each.margins for name, each in found.items()}
+
+
+def total_of(part: Part, place: int, noisy: np.ndarray, noises: tuple[Noise, ...]) -> Total:
+    """Return one total of a question in units of its values."""
+    asked = part.question.totals[place]
+    step = asked.grid.step**asked.power if isinstance(asked, Sum) else Fraction(1)
+    fine = part.question.bits(asked)
+    return Total(np.ascontiguousarray(noisy[:, place]), noises[place], step / (1 << fine))
+
+
+def parts_of(recipe: Recipe) -> tuple[int, ...]:
+    """Return the totals that a measure is made of."""
+    match recipe:
+        case Counted(total) | Summed(total, _, None):
+            return (total,)
+        case Summed(total, _, int(count)) | Averaged(total, count):
+            return total, count
+        case Spread(squares, total, count):
+            return squares, total, count
+    raise TypeError(f"recipe must be one of the list, not {type(recipe).__name__}")
+
+
+def centre(total: Sum) -> Fraction:
+    """Return what was taken from every value before it was summed."""
+    return total.grid.offset * total.grid.step
+
+
+def _key_types(part: Part) -> list[pa.DataType]:
+    return [ARROW[expr.type] for _, expr in part.question.by]
+
+
+def _type(recipe: Recipe) -> pa.DataType:
+    whole = isinstance(recipe, Counted) or (isinstance(recipe, Summed) and recipe.kind is Kind.WHOLE)
+    return pa.int64() if whole else pa.float64()
+
+
+def _column(estimate: Estimate, kind: pa.DataType) -> pa.Array:
+    missing = np.isnan(estimate.values) if kind == pa.float64() else None
+    return pa.array(estimate.values, kind, mask=missing)
+
+
+def _estimate(part: Part, recipe: Recipe, noisy: np.ndarray, noises: tuple[Noise, ...]) -> Estimate:
+    totals = part.question.totals
+
+    def total(place: int) -> Total:
+        return total_of(part, place, noisy, noises)
+
+    def middle(place: int) -> Fraction:
+        asked = totals[place]
+        return centre(asked) if isinstance(asked, Sum) else Fraction(0)
+
+    match recipe:
+        case Counted(place):
+            return estimates.count(total(place))
+        case Summed(place, kind, None):
+            return estimates.sum_of(total(place), kind=kind)
+        case Summed(place, kind, int(count)):
+            return estimates.sum_around(total(place), total(count), centre=middle(place), kind=kind)
+        case Averaged(place, count, low, high):
+            within = Range(low, high, middle(place))
+            return estimates.mean(total(place), total(count), within=within)
+        case Spread(squares, place, count, low, high, statistic):
+            asked = totals[squares]
+            assert isinstance(asked, Sum)
+            shift = asked.shift * asked.grid.step**2
+            moments = Moments(total(squares), total(place), total(count), shift)
+            return estimates.spread(moments, within=Range(low, high, middle(place)), statistic=statistic)
+    raise TypeError(f"recipe must be one of the list, not {type(recipe).__name__}")

@@ -1,0 +1,258 @@
+"""Which SELECT is the release: below it are private rows, above it only noisy numbers.
+
+Every query is understood from the inside out, and is one of three things: private rows (each owned by one unit), rows
+of a public table, or a query over what was released. The first aggregate over private rows that does not keep them
+apart by unit turns the one into the other.
+"""
+
+from functools import partial
+
+from sqlglot import exp
+
+from discreet.sql.combine import combined
+from discreet.sql.conditions import conjuncts
+from discreet.sql.groups import Grouped, keys_of
+from discreet.sql.joins import Item, join_all
+from discreet.sql.outputs import outputs
+from discreet.sql.perunit import is_per_unit, per_unit
+from discreet.sql.places import quoted, refuse
+from discreet.sql.projection import check_rows, project
+from discreet.sql.publics import public_select
+from discreet.sql.releases import release
+from discreet.sql.scope import PublicRows, Released, Rows, Source, View, knows, same_name
+from discreet.sql.semi import Inner, where
+from discreet.sql.sources import Names, called, source
+from discreet.sql.walking import first_aggregate, own_nodes
+from discreet.sql.world import World
+
+_UNDERSTOOD = frozenset(
+    {
+        *(
+            "expressions",
+            "from_",
+            "joins",
+            "where",
+            "group",
+            "having",
+            "order",
+            "limit",
+            "offset",
+            "distinct",
+            "qualify",
+        ),
+        *("windows", "with_"),
+    }
+)
+_MIXED = "private rows and released numbers cannot stand in one FROM"
+
+
+def separate(query: exp.Expr, world: World) -> exp.Query:
+    """Return the query over released tables that a query is; what it needs of private rows is in world.releases."""
+    found = understand(query, {}, world)
+    if isinstance(found, Released):
+        _drop_unused(found.query)
+        return found.query
+    if isinstance(found, PublicRows):
+        cause = "only public tables are read, so there is nothing to protect and nothing to pay for"
+        raise refuse(query, "FROM", cause, "Read the public table where it lies.")
+    raise _single(query)
+
+
+def _drop_unused(query: exp.Query) -> None:
+    """Leave out queries of WITH that nobody reads: what they ask for need not be paid for."""
+    while True:
+        read = {table.name.lower() for table in query.find_all(exp.Table)}
+        idle = [each for each in query.find_all(exp.CTE) if each.alias.lower() not in read]
+        if not idle:
+            return
+        for each in idle:
+            clause = each.parent
+            each.pop()
+            if clause is not None and not clause.expressions:
+                clause.pop()
+
+
+def _single(query: exp.Expr) -> Exception:
+    cause = "this would show rows of single people"
+    return refuse(query, "SELECT", cause, "Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.")
+
+
+def understand(query: exp.Expr, names: Names, world: World) -> Source:
+    """Return what a query gives."""
+    match query:
+        case exp.Subquery() if isinstance(query.this, exp.Query):
+            return _wrapped(query, names, world)
+        case exp.SetOperation():
+            names = _with(query, names, world)
+            return combined(query, partial(understand, names=names, world=world))
+        case exp.Select():
+            return _select(query, _with(query, names, world), world)
+    raise refuse(query, "SELECT", "only SELECT is understood here", "Write SELECT … FROM a table of the policy.")
+
+
+def _wrapped(query: exp.Subquery, names: Names, world: World) -> Source:
+    names = _with(query, names, world)
+    found = understand(query.this, names, world)
+    if isinstance(found, Released):
+        query.set("this", found.query)
+        return Released(query)
+    check_rows(query)
+    return found
+
+
+def _with(query: exp.Query, names: Names, world: World) -> Names:
+    """Understand the queries of WITH in turn; only those over released numbers stay in the text."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return names
+    if clause.recursive:
+        raise refuse(clause, "WITH", "recursive queries are not supported", "Write the steps out.")
+    known, kept = dict(names), []
+    for each in clause.expressions:
+        alias = each.args["alias"]
+        found = understand(each.this, known, world)
+        known.pop(alias.this.name, None)  # so that the inner one comes last
+        known[alias.this.name] = called(found, alias, each)
+        if isinstance(found, Released):
+            each.set("this", found.query)
+            kept.append(each)
+    query.set("with_", exp.With(expressions=kept) if kept else None)
+    return known
+
+
+def _items(select: exp.Select, names: Names, world: World) -> list[tuple[Source, exp.Expr, exp.Join | None]]:
+    """Return the sources of FROM and JOIN; those over released numbers are changed in the text."""
+    found: list[tuple[Source, exp.Expr, exp.Join | None]] = []
+    begin = select.args.get("from_")
+    places = [(begin.this, None)] if begin is not None else []
+    for node, join in [*places, *((join.this, join) for join in select.args.get("joins") or ())]:
+        given = source(node, names, world, partial(understand, names=names, world=world))
+        if isinstance(given, Released) and isinstance(node, exp.Subquery):
+            node.set("this", given.query)
+        found.append((given, node, join))
+    return found
+
+
+def _select(select: exp.Select, names: Names, world: World) -> Source:
+    _check_clauses(select)
+    found = _items(select, names, world)
+    released = [node for given, node, _ in found if isinstance(given, Released)]
+    if len(released) == len(found):
+        return _above(select, names, world)
+    if released and not any(isinstance(given, Rows) for given, _, _ in found):
+        cause = "a public table cannot be read beside released numbers yet"
+        raise refuse(released[0], "FROM", cause, "Join it below the aggregate, and group by what you need of it.")
+    if released:
+        way_out = "Ask for the released numbers first, then write them as constants; or aggregate both, then join."
+        raise refuse(released[0], "FROM", _MIXED, way_out)
+    items = [Item(given, node, join) for given, node, join in found if not isinstance(given, Released)]
+    if all(isinstance(item.source, PublicRows) for item in items):
+        return public_select(select, items)
+    return _private(select, items, names, world)
+
+
+def _check_clauses(select: exp.Select) -> None:
+    surplus = [name for name, given in select.args.items() if given and name not in _UNDERSTOOD]
+    if surplus:
+        words = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
+        raise refuse(select, "SELECT", f"{words} is not supported", "Leave it out.")
+
+
+def _private(select: exp.Select, items: list[Item], names: Names, world: World) -> Source:
+    def private_items(inner: exp.Select) -> list[Item]:
+        found = _items(inner, names, world)
+        for given, node, _ in found:
+            if isinstance(given, Released):
+                raise refuse(node, "FROM", _MIXED, "Ask for the released numbers first, then write them as constants.")
+        return [Item(given, node, join) for given, node, join in found if not isinstance(given, Released)]
+
+    inner = Inner(lambda query: understand(query, names, world), private_items)
+    conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
+    _check_aliases(select, conditions, [view for item in items for view in item.views])
+    rows, rest = join_all(items, conditions, world)
+    rows = where(rows, rest, world, inner)
+    listed = outputs(select, rows.views)
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        way_out = "Use GROUP BY; per unit, with MIN or MAX."
+        raise refuse(distinct, "SELECT", "DISTINCT ON chooses rows by their order", way_out)
+    aggregated = any(first_aggregate(node) is not None for node in _after_rows(select))
+    grouped = select.args.get("group") is not None
+    if not grouped and not aggregated and distinct is None:
+        if select.parent is None:
+            raise _single(select)
+        check_rows(select)
+        if select.args.get("having"):
+            raise refuse(select.args["having"], "HAVING", "HAVING needs an aggregate", "Use WHERE.")
+        return project(listed, rows)
+    keys = keys_of(select, listed, rows) if grouped or not aggregated else []
+    read = Grouped(select, listed, keys, rows)
+    if is_per_unit(keys, rows):
+        if select.parent is None:
+            raise _single(select)
+        return per_unit(read)
+    return release(read, world, partial(_released, names=names, world=world))
+
+
+def _check_aliases(select: exp.Select, conditions: list[exp.Expr], views: list[View]) -> None:
+    """Refuse a name of the SELECT list in WHERE, which comes before it."""
+    given = {each.args["alias"] for each in select.expressions if isinstance(each, exp.Alias)}
+    for node in (each for condition in conditions for each in own_nodes(condition)):
+        if not isinstance(node, exp.Column) or node.table or knows(views, node):
+            continue
+        if any(same_name(node.this, alias.name) for alias in given):
+            cause = f"{quoted(node.name)} is a name of the SELECT list, which is read after WHERE"
+            raise refuse(node, "WHERE", cause, "Write the expression again, or put the SELECT into a subquery.")
+
+
+def _after_rows(select: exp.Select) -> list[exp.Expr]:
+    """Return the clauses that may hold aggregates."""
+    parts = [*select.expressions]
+    parts += [select.args[name] for name in ("having", "order", "qualify") if select.args.get(name) is not None]
+    return parts
+
+
+def _released(query: exp.Query, names: Names, world: World) -> exp.Query:
+    """Return a query that stands among released numbers."""
+    found = understand(query, names, world)
+    if isinstance(found, Released):
+        return _single_row(found.query, world)
+    if isinstance(found, PublicRows):
+        cause = "a public table cannot be read beside released numbers yet"
+        raise refuse(query, "SELECT", cause, "Join it below the aggregate, or read it where it lies.")
+    cause = "rows of single people cannot stand beside released numbers"
+    raise refuse(query, "SELECT", cause, "Aggregate them in the inner query.")
+
+
+def _single_row(query: exp.Query, world: World) -> exp.Query:
+    """Say of a release without groups that it has one row, so that it can stand for a number."""
+    select = query.unnest()
+    begin = select.args.get("from_") if isinstance(select, exp.Select) else None
+    alone = {part.name for part in world.releases.parts if not part.keys}
+    if begin is not None and begin.this.name in alone and not select.args.get("joins") and not select.args.get("limit"):
+        select.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    return query
+
+
+def _above(select: exp.Select, names: Names, world: World) -> Released:
+    """Understand a query over released tables: the queries inside its expressions must be such too."""
+    sources = [select.args["from_"]] if select.args.get("from_") else []
+    sources += [join.this for join in select.args.get("joins") or ()]
+    skipped = {id(node) for each in sources for node in each.walk()}
+    if (clause := select.args.get("with_")) is not None:
+        skipped |= {id(node) for node in clause.walk()}
+    inner = [node for node in _queries(select) if id(node) not in skipped]
+    if not sources and not inner:
+        cause = "no table is read, so there is nothing to protect"
+        raise refuse(select, "SELECT", cause, "Write SELECT … FROM a table of the policy.")
+    for node in inner:
+        node.replace(_released(node, names, world))
+    return Released(select)
+
+
+def _queries(select: exp.Select) -> list[exp.Query]:
+    """Return the outermost queries inside a SELECT."""
+    found: list[exp.Query] = []
+    for child in select.iter_expressions():
+        found += [node for node in own_nodes(child) if isinstance(node, exp.Query)]
+    return found

@@ -1,0 +1,308 @@
+"""What each operation means, and that DuckDB computes exactly that."""
+
+# ruff: noqa: DTZ001 - the kernel's times are local, without a zone
+
+import importlib.util
+import math
+import random
+import struct
+import sys
+from datetime import date, datetime, timedelta
+from itertools import product
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from discreet.engines.evaluate import evaluate, finite, order
+from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
+from discreet.kernel.writing import key_of, write
+
+_spec = importlib.util.spec_from_file_location("strategies", Path(__file__).parents[1] / "matrix" / "strategies.py")
+strategies = sys.modules.setdefault("strategies", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(strategies)
+
+INT, REAL, BOOL, TEXT, DATE, TIME = Type
+KINDS = {int: INT, float: REAL, bool: BOOL, str: TEXT, date: DATE, datetime: TIME}
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+INF, NAN = math.inf, math.nan
+
+
+def made(op, *values):
+    """Call an operation on values: its constants as constants, the others from a row; a NULL is of the other's type."""
+    *wanted, _ = SIGNATURES.get(op, "A* A").split()
+    wanted += [wanted[-1]] * (len(values) - len(wanted))
+    known = next((KINDS[type(value)] for value in values if value is not None), TEXT)
+    kinds = [Type(text[0]) if text[0] in "irbtds" else known for text in wanted]
+    args = tuple(
+        Constant(value, kind) if "!" in text else Column(f"c{place}", kind)
+        for place, (value, kind, text) in enumerate(zip(values, kinds, wanted, strict=True))
+    )
+    return evaluate(Call(op, args), {f"c{place}": value for place, value in enumerate(values)})
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "result"),
+    [
+        ("add", (MOST, 1), None),
+        ("add", (1, None), None),
+        ("add", (1e308, 1e308), INF),
+        ("subtract", (LEAST, 1), None),
+        ("multiply", (1 << 40, 1 << 40), None),
+        ("multiply", (-1e308, 10.0), -INF),
+        ("divide", (-7, 2), -3),
+        ("divide", (7, -2), -3),
+        ("divide", (LEAST, -1), None),
+        ("divide", (1, 0), None),
+        ("divide", (1.0, -0.0), None),
+        ("divide", (1e308, 0.1), INF),
+        ("modulo", (-7, 2), -1),
+        ("modulo", (7, -2), 1),
+        ("modulo", (LEAST, -1), 0),
+        ("modulo", (1, 0), None),
+        ("negate", (LEAST,), None),
+        ("abs", (LEAST,), None),
+        ("abs", (-2.5,), 2.5),
+        ("sign", (-3,), -1),
+        ("sign", (NAN,), 0.0),
+        ("floor", (-2.5,), -3.0),
+        ("ceil", (-2.5,), -2.0),
+        ("floor", (INF,), INF),
+        ("round", (2.5, 0), 3.0),
+        ("round", (-2.5, 0), -3.0),
+        ("round", (0.49999999999999994, 0), 0.0),
+        ("round", (1250.0, -2), 1300.0),
+        ("round", (1e308, 15), 1e308),
+        ("sqrt", (-1.0,), None),
+        ("ln", (0.0,), None),
+        ("log10", (1000.0,), 3.0),
+        ("exp", (710.0,), None),
+        ("exp", (NAN,), None),
+        ("power", (0.0, -1.0), None),
+        ("power", (-1.0, 0.5), None),
+        ("power", (10.0, 400.0), None),
+        ("power", (2.0, 10.0), 1024.0),
+        ("least", (None, 3, 2), 2),
+        ("greatest", (None, 3, 2), 3),
+        ("least", (None, None), None),
+        ("greatest", (NAN, 1e308), NAN),
+        ("clip", (7, 0, 5), 5),
+        ("clip", (NAN, 0.0, 5.0), 5.0),
+        ("inside", (7, 0, 5), None),
+        ("inside", (5, 0, 5), 5),
+        ("inside", (NAN, 0.0, 5.0), None),
+        ("to_integer", (2.5,), 2),
+        ("to_integer", (3.5,), 4),
+        ("to_integer", (1e19,), None),
+        ("to_integer", (NAN,), None),
+        ("read_integer", ("+12",), 12),
+        ("read_integer", (" 12",), None),
+        ("read_integer", ("1" * 19,), None),
+        ("read_real", ("1e999",), INF),
+        ("read_real", ("nan",), None),
+        ("read_date", ("2021-02-30",), None),
+        ("read_date", ("0000-01-01",), None),
+        ("read_date", ("2020-02-29",), date(2020, 2, 29)),
+        ("read_timestamp", ("2021-01-01T10:11:12.5",), datetime(2021, 1, 1, 10, 11, 12, 500000)),
+        ("read_timestamp", ("2021-01-01 24:00",), None),
+        ("write_boolean", (True,), "true"),
+        ("write_date", (date(1, 1, 1),), "0001-01-01"),
+        ("equal", (NAN, NAN), True),
+        ("equal", (0.0, -0.0), True),
+        ("equal", (None, None), None),
+        ("less", (INF, NAN), True),
+        ("at_most", ("a", "B"), False),
+        ("and", (None, False), False),
+        ("and", (None, True), None),
+        ("or", (None, True), True),
+        ("or", (None, False), None),
+        ("not", (None,), None),
+        ("is_null", (None,), True),
+        ("one_of", (None, 1), None),
+        ("one_of", (3, 1, 3), True),
+        ("coalesce", (None, 2, 3), 2),
+        ("nullif", (1, 1), None),
+        ("nullif", (1, None), 1),
+        ("nullif", (None, 1), None),
+        ("lower", ("İA",), "ia"),
+        ("upper", ("ßﬀᾀa",), "ẞﬀᾈA"),
+        ("trim", ("  a\t ",), "a\t"),
+        ("length", ("e\u0301👩‍👩‍👧",), 7),
+        ("part", ("a👩b", 2, 1), "👩"),
+        ("part", ("ab", 3, 5), ""),
+        ("join", ("a", None), None),
+        ("join", ("a" * 100_000, "b"), "a" * 100_000),
+        ("like", ("a%", "a\\%"), True),
+        ("like", ("ab", "a\\%"), False),
+        ("like", ("a\nb", "a_b"), True),
+        ("like_any_case", ("ÉA", "é_"), True),
+        ("matches", ("a\n", "a$"), False),
+        ("matches", ("xa", "b|a$"), True),
+        ("matches", ("a$", "a\\$"), True),
+        ("matches", ("a\nb", "a.b"), False),
+        ("week", (datetime(2021, 1, 3),), 53),
+        ("dow", (datetime(2021, 1, 3),), 0),
+        ("isodow", (datetime(2021, 1, 3),), 7),
+        ("quarter", (datetime(2021, 12, 3),), 4),
+        ("second", (datetime(2021, 12, 3, 1, 2, 3, 999999),), 3),
+        ("trunc_quarter", (datetime(2021, 12, 3, 1),), datetime(2021, 10, 1)),
+        ("trunc_week", (datetime(1, 1, 7, 1),), datetime(1, 1, 1)),
+        ("trunc_minute", (datetime(2021, 12, 3, 1, 2, 3),), datetime(2021, 12, 3, 1, 2)),
+        ("days_between", (date(1, 1, 1), date(9999, 12, 31)), 3_652_058),
+        ("add_days", (date(9999, 12, 31), 1), None),
+        ("add_seconds", (datetime(2020, 12, 31, 23, 59, 59), 1), datetime(2021, 1, 1)),
+        ("add_seconds", (datetime(1, 1, 1), -1), None),
+    ],
+)
+def test_each_operation_has_its_meaning(op, args, result):
+    found = made(op, *args)
+    assert found == result or (result is NAN and math.isnan(found))
+    assert type(found) is type(result)
+
+
+def test_case_takes_the_first_condition_that_is_true():
+    flag, n = Column("flag", BOOL), Column("n", INT)
+    case = Call("case", (flag, n, Call("is_null", (flag,)), Constant(5, INT), Constant(None, INT)))
+    assert [evaluate(case, {"flag": flag, "n": 3}) for flag in (True, None, False)] == [3, 5, None]
+
+
+def test_null_is_last_and_nan_before_it():
+    assert sorted([None, NAN, 1.0, -INF, INF], key=order)[-2:] != [1.0, INF]
+    assert [order(x) < order(y) for x, y in ((INF, NAN), (NAN, None), (NAN, INF), (None, NAN))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_what_is_gathered_is_finite_and_has_one_zero():
+    assert [finite(x) for x in (INF, -INF, NAN, None, 3, "a")] == [None, None, None, None, 3, "a"]
+    assert math.copysign(1, finite(-0.0)) == 1
+
+
+# DuckDB computes the same, for all values that break things, and many others.
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        yield connection
+
+
+def values_of(kind, count=0):
+    rng = random.Random(f"values of {kind}")
+    pool = [None, *strategies.POOLS[kind]]
+    if kind is REAL:
+        drawn = [struct.unpack("d", struct.pack("Q", rng.getrandbits(64)))[0] for _ in range(count)]
+        drawn += [rng.randint(-(10**6), 10**6) / rng.choice([2, 4, 10, 1000]) for _ in range(count)]
+        pool += [*strategies.STRANGE, 709.0, 709.5, 0.5, -0.5, 1.5, 4503599627370497.5, *drawn]
+    if kind is INT:
+        pool += [rng.getrandbits(64) - (1 << 63) for _ in range(count)]
+    if kind is TEXT:
+        letters = "aAbß %_\\'\n.é\u0301İ0123456789-:T 👩"
+        pool += ["".join(rng.choices(letters, k=rng.randint(0, 8))) for _ in range(count)]
+        pool += [f"{rng.randint(0, 3000):04}-{rng.randint(0, 13):02}-{rng.randint(0, 32):02}" for _ in range(count)]
+        pool += [f"2020-02-29 {rng.randint(0, 25):02}:{rng.randint(0, 61):02}" for _ in range(count)]
+    if kind is TIME:
+        pool += [datetime(1, 1, 1) + timedelta(seconds=3e11 * rng.random()) for _ in range(count)]
+    if kind is DATE:
+        pool += [date.fromordinal(rng.randint(1, date.max.toordinal())) for _ in range(count)]
+    return pool
+
+
+def same(one, other):
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    return one == other and type(one) is type(other)
+
+
+def compare(engine, exprs, schema, rows, how=write):
+    fields = pa.schema([("row", pa.int64()), *((name, strategies.ARROW[kind]) for name, kind in schema.items())])
+    engine.register("given", pa.Table.from_pylist([{"row": at, **row} for at, row in enumerate(rows)], schema=fields))
+    for expr in exprs:
+        got = engine.execute(f"SELECT {how(expr, DUCKDB)} AS v, typeof(v) FROM given ORDER BY row").fetchall()
+        for row, (value, kind) in zip(rows, got, strict=True):
+            wanted = evaluate(expr, row)
+            if how is key_of:
+                wanted = finite(wanted)
+            assert same(value, wanted), (expr, row, value, wanted)
+            assert kind == DUCKDB.types[expr.type]
+
+
+def typings(op):
+    """Return the types of an operation's arguments, in every way."""
+    *wanted, _ = SIGNATURES[op].split()
+    if wanted[-1].endswith("*"):
+        wanted = [*wanted[:-1], wanted[-1][0], wanted[-1][0]] if "!" not in wanted[-1] else [*wanted, wanted[-1]]
+    free = {"N": (INT, REAL), "O": tuple(Type), "A": tuple(Type)}.get(wanted[0][0], (None,))
+    return [[(Type(text[0]) if text[0] in "irbtds" else kind, "!" in text) for text in wanted] for kind in free]
+
+
+def constants_of(op, kinds):
+    """Return lists of constants for the arguments that must be constants."""
+    if op == "matches":
+        return [[Constant(text, TEXT)] for text in strategies.PATTERNS]
+    if op in {"like", "like_any_case"}:
+        return [[Constant(text, TEXT)] for text in strategies.LIKES]
+    if op in strategies.SPANS:
+        return [[Constant(value, INT) for value in values] for values in product(*strategies.SPANS[op])]
+    rng = random.Random(op)
+    pools = [strategies.POOLS[kind] for kind in kinds]
+    return [[Constant(rng.choice(pool), kind) for pool, kind in zip(pools, kinds, strict=True)] for _ in range(5)]
+
+
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_each_operation_means_the_same_in_the_engine(engine, op):
+    rng = random.Random(op)
+    for typing in typings(op):
+        read = [(f"c{place}", kind) for place, (kind, fixed) in enumerate(typing) if not fixed]
+        fixed = [kind for kind, held in typing if held]
+        count = 200 if len(read) == 1 else 8
+        rows = [
+            dict(zip(dict(read), values, strict=True))
+            for values in product(*(values_of(kind, count) for _, kind in read))
+        ]
+        rows = rng.sample(rows, min(len(rows), 1500))
+        columns = [Column(name, kind) for name, kind in read]
+        compare(
+            engine,
+            [Call(op, (*columns, *held)) for held in constants_of(op, fixed)[:40]]
+            if fixed
+            else [Call(op, tuple(columns))],
+            dict(read),
+            rows,
+        )
+
+
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_a_null_keeps_its_type_in_the_engine(engine, op):
+    """Else a column of a UNION would become another's type."""
+    for typing in typings(op):
+        fixed = iter(constants_of(op, [kind for kind, held in typing if held])[0])
+        expr = Call(op, tuple(next(fixed) if held else Constant(None, kind) for kind, held in typing))
+        found = engine.execute(f"SELECT typeof({write(expr, DUCKDB)}), {write(expr, DUCKDB)}").fetchone()
+        assert found == (DUCKDB.types[expr.type], evaluate(expr, {}))
+
+
+def test_every_capital_is_the_engines_own(engine):
+    """One code point to one, for every letter that is older than the Unicode of this Python and of DuckDB."""
+    rows = engine.execute(
+        "SELECT chr(i::INTEGER) AS c, upper(c), lower(c) FROM range(1, 100000) t(i) WHERE i NOT BETWEEN 55296 AND 57343"
+    ).fetchall()
+    upper, lower = (Call(op, (Column("c", TEXT),)) for op in ("upper", "lower"))
+    differ = [c for c, up, low in rows if (evaluate(upper, {"c": c}), evaluate(lower, {"c": c})) != (up, low)]
+    assert len(differ) < 20  # letters that were added lately
+    assert all(ord(c) > 0x250 for c in differ)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nested_expressions_mean_the_same_in_the_engine(engine, seed):
+    rng = random.Random(seed)
+    schema = {"i": INT, "j": INT, "r": REAL, "x": REAL, "b": BOOL, "t": TEXT, "u": TEXT, "d": DATE, "s": TIME}
+    rows = [{name: rng.choice(values_of(kind, 20)) for name, kind in schema.items()} for _ in range(30)]
+    exprs = [strategies.expression(rng, schema, rng.choice(list(Type)), depth=4) for _ in range(30)]
+    compare(engine, exprs, schema, rows)
+    compare(engine, exprs[:10], schema, rows, key_of)

@@ -1,0 +1,268 @@
+-- policy: HOSPITAL
+
+-- through a parent: the child is counted by the parent's owner
+SELECT loinc, COUNT(*), AVG(value) FROM labs GROUP BY loinc;
+/*
+r0 from
+  derive loinc, value = inside(value, 0.0, 10000.0)
+    labs of encounter → encounters.id, of patient_id
+  by k0 = loinc: 2345-7, 718-7
+  bounded, groups 2, rows 50
+  t0 = count(*), size 50, weight 1
+  t1 = sum(value, 0 to 10000 by 1/100 around 124992/25), size 25001600, weight 1
+  t2 = count(value), size 50, weight 1/4
+  m0 = counted(total=0): COUNT(*)
+  m1 = averaged(total=1, count=2, low=0, high=10000): AVG(value)
+  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.k0 AS "loinc", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
+*/
+
+-- a child with its parent, by the key that leads to it
+SELECT e.urgent, AVG(l.value), COUNT(DISTINCT e.patient_id) FROM labs l JOIN encounters e ON e.id = l.encounter GROUP BY e.urgent;
+/*
+r0 from
+  inner join on the unit and equal(id, encounter), most 1000
+    derive encounter, value = inside(value, 0.0, 10000.0)
+      labs of encounter → encounters.id, of patient_id
+    derive id, urgent
+      encounters of patient_id
+  by k0 = urgent: False, True
+  bounded, groups 2, rows 50
+  t0 = sum(value, 0 to 10000 by 1/100 around 124992/25), size 25001600, weight 1
+  t1 = count(value), size 50, weight 1/4
+  t2 = units(*), size 1, weight 1
+  m0 = averaged(total=0, count=1, low=0, high=10000): AVG(l.value)
+  m1 = counted(total=2): COUNT(DISTINCT e.patient_id)
+  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.k0 AS "urgent", r0.m0 AS "avg", r0.m1 AS "count" FROM r0
+*/
+
+-- a grandchild with its parent
+SELECT f.flag, l.loinc, COUNT(*) FROM lab_flags f JOIN labs l USING (lab_id) GROUP BY 1, 2;
+/*
+r0 from
+  inner join on the unit and equal(lab_id, l.lab_id), most 1000
+    lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
+    derive l.lab_id = lab_id, loinc
+      labs of encounter → encounters.id, of patient_id
+  by k0 = flag: low, high, critical
+  by k1 = loinc: 2345-7, 718-7
+  bounded, groups 6, rows 50
+  t0 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.k0 AS "flag", r0.k1 AS "loinc", r0.m0 AS "count" FROM r0
+*/
+
+-- three generations
+SELECT e.age / 20 AS twenties, COUNT(*) FILTER (WHERE f.flag = 'critical') AS critical FROM lab_flags f
+JOIN labs l ON f.lab_id = l.lab_id JOIN encounters e ON l.encounter = e.id GROUP BY twenties;
+/*
+r0 from
+  inner join on the unit and equal(encounter, id), most 1000
+    derive flag, encounter
+      inner join on the unit and equal(lab_id, l.lab_id), most 1000
+        lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
+        derive l.lab_id = lab_id, encounter
+          labs of encounter → encounters.id, of patient_id
+    derive id, age
+      encounters of patient_id
+  by k0 = divide(age, 20): 0, 1, 2, 3, 4, 5
+  bounded, groups 6, rows 50
+  t0 = count(case(equal(flag, 'critical'), 1, NULL)), size 50, weight 1
+  m0 = counted(total=0): COUNT(*) FILTER(WHERE f.flag = 'critical')
+  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.k0 AS "twenties", r0.m0 AS "critical" FROM r0
+*/
+
+-- two children of one parent row
+SELECT COUNT(*) FROM labs a JOIN labs b ON a.encounter = b.encounter AND a.taken < b.taken;
+/*
+r0 from
+  where less(taken, b.taken)
+    inner join on the unit and equal(encounter, b.encounter), most 1000
+      derive encounter, taken
+        labs of encounter → encounters.id, of patient_id
+      derive b.encounter = encounter, b.taken = taken
+        labs of encounter → encounters.id, of patient_id
+  bounded, groups 1, rows 50
+  t0 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.m0 AS "count" FROM r0
+*/
+
+-- a row per parent row
+SELECT AVG(CLIP(n, 0, 30)) FROM (SELECT encounter, COUNT(*) AS n FROM labs GROUP BY encounter) AS t;
+/*
+r0 from
+  per unit and k0 = encounter: f0 = rows()
+    labs of encounter → encounters.id, of patient_id
+  bounded, groups 1, rows 50
+  t0 = sum(f0, 0 to 30 by 1 around 15), size 750, weight 1
+  t1 = count(*), size 50, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=30): AVG(CLIP(n, 0, 30))
+  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  In AVG(CLIP(n, 0, 30)), values are clipped to the range from 0 to 30.
+then SELECT r0.m0 AS "avg" FROM r0
+*/
+
+-- a row per patient, through a join
+SELECT COUNT(*) FILTER (WHERE worst > 100) AS bad, COUNT(*) AS all_of_them FROM (
+  SELECT e.patient_id, MAX(l.value) AS worst FROM labs l JOIN encounters e ON l.encounter = e.id GROUP BY e.patient_id) AS t;
+/*
+r0 from
+  per unit: f0 = greatest(value)
+    inner join on the unit and equal(encounter, id), most 1000
+      derive encounter, value = inside(value, 0.0, 10000.0)
+        labs of encounter → encounters.id, of patient_id
+      derive id
+        encounters of patient_id
+  unbounded, groups 1, rows 1
+  t0 = count(case(less(100.0, f0), 1, NULL)), size 1, weight 1
+  t1 = count(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(*) FILTER(WHERE worst > 100)
+  m1 = counted(total=1): COUNT(*)
+then SELECT r0.m0 AS "bad", r0.m1 AS "all_of_them" FROM r0
+*/
+
+-- a public table through a reference
+SELECT chapter, COUNT(*), AVG(days) FROM encounters JOIN icd10 ON icd = code GROUP BY chapter;
+/*
+r0 from
+  inner join icd10 (code, chapter) on icd = code, fanout 1
+    encounters of patient_id
+  by k0 = chapter: 1, 2
+  bounded, groups 2, rows 12
+  t0 = count(*), size 12, weight 1
+  t1 = sum(days, 0 to 365 by 1/2 around 365/2), size 4380, weight 1
+  t2 = count(days), size 12, weight 1/4
+  m0 = counted(total=0): COUNT(*)
+  m1 = averaged(total=1, count=2, low=0, high=365): AVG(days)
+  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
+  In AVG(days), values are clipped to the range from 0 to 365.
+then SELECT r0.k0 AS "chapter", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
+*/
+
+-- ages in tens
+SELECT age / 10 * 10 AS decade, AVG(days), STDDEV(days) FROM encounters WHERE urgent GROUP BY decade;
+/*
+r0 from
+  where urgent
+    encounters of patient_id
+  by k0 = multiply(divide(age, 10), 10): 0, 10, 20, … 110 (12)
+  bounded, groups 4, rows 12, scaled
+  t0 = sum(days, 0 to 365 by 1/2 around 365/2), size 4592762880, weight 2
+  t1 = count(days), size 12582912, weight 1/2
+  t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 838179225600, weight 1
+  m0 = averaged(total=0, count=1, low=0, high=365): AVG(days)
+  m1 = spread(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
+  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
+  In all, one patient weighs at most as much as 4 groups; more are scaled down.
+  In AVG(days) and STDDEV(days), values are clipped to the range from 0 to 365.
+then SELECT r0.k0 AS "decade", r0.m0 AS "avg", r0.m1 AS "stddev" FROM r0
+*/
+
+-- missing times are a group
+SELECT DATE_TRUNC('year', discharged) AS year, COUNT(*) FROM encounters GROUP BY year;
+/*
+r0 from
+  encounters of patient_id
+  by k0 = trunc_year(discharged): 2015-01-01 00:00:00, 2016-01-01 00:00:00, 2017-01-01 00:00:00, … None (13)
+  bounded, groups 4, rows 12, scaled
+  t0 = count(*), size 12582912, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
+  In all, one patient weighs at most as much as 4 groups; more are scaled down.
+then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
+*/
+
+-- length of stay from two times
+SELECT AVG(CLIP(discharged::date - admitted::date, 0, 60)) AS stay FROM encounters WHERE discharged IS NOT NULL;
+/*
+r0 from
+  where not(is_null(discharged))
+    encounters of patient_id
+  bounded, groups 1, rows 12
+  t0 = sum(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60), 0 to 60 by 1 around 30), size 360, weight 1
+  t1 = count(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60)), size 12, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=60): AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60))
+  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
+  In AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60)), values are clipped to the range from 0 to 60.
+then SELECT r0.m0 AS "stay" FROM r0
+*/
+
+-- patients with a test
+SELECT COUNT(DISTINCT patient_id) FROM encounters WHERE patient_id IN (SELECT e.patient_id FROM labs l JOIN encounters e ON l.encounter = e.id WHERE l.loinc = '718-7');
+/*
+r0 from
+  units with a row in the second
+    encounters of patient_id
+    where equal(loinc, '718-7')
+      inner join on the unit and equal(encounter, id), most 1000
+        derive encounter, loinc
+          labs of encounter → encounters.id, of patient_id
+        derive id
+          encounters of patient_id
+  bounded, groups 1, rows 1
+  t0 = units(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(DISTINCT patient_id)
+then SELECT r0.m0 AS "count" FROM r0
+*/
+
+-- the child cannot name its owner
+SELECT COUNT(*) FROM encounters WHERE id IN (SELECT encounter FROM labs);
+/*
+refused: line 1, WHERE: private rows can be compared with other private rows on the whole unit only. Compare encounters.patient_id with the same of the inner query, or write a JOIN.
+*/
+
+-- a child with a parent on something else
+SELECT COUNT(*) FROM labs l JOIN encounters e ON l.taken = e.admitted::date;
+/*
+refused: line 1, JOIN: two private tables can be joined on the whole unit only, by equality. Join on the column that leads to the parent table.
+*/
+
+-- a patient is never shown
+SELECT patient_id, COUNT(*) FROM encounters WHERE icd = 'A00' GROUP BY patient_id;
+/*
+refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+*/
+
+-- a key of single rows
+SELECT id, COUNT(*) FROM encounters GROUP BY id;
+/*
+refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+*/
+
+-- no limits are declared
+SELECT flag, COUNT(*) FROM lab_flags GROUP BY flag;
+/*
+refused: line 1, GROUP BY: nobody said in how many groups one patient may count. Give groups=… with the question, write OPTIONS(max_groups_contributed=…), or ask the owner to declare groups for the table.
+*/
+
+-- no limit of rows is declared
+SELECT COUNT(*) FROM lab_flags;
+/*
+refused: line 1, SELECT: nobody said with how many rows one patient may count. Give rows=… with the question, write OPTIONS(max_rows_contributed=…), or ask the owner to declare rows for the table.
+*/
+
+-- units need no limit of rows
+-- @groups 2
+SELECT flag, COUNT(DISTINCT e.patient_id) FROM lab_flags f JOIN labs l USING (lab_id) JOIN encounters e ON e.id = l.encounter GROUP BY flag;
+/*
+r0 from
+  inner join on the unit and equal(id, encounter), most 1000
+    derive flag, encounter
+      inner join on the unit and equal(lab_id, l.lab_id), most 1000
+        lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
+        derive l.lab_id = lab_id, encounter
+          labs of encounter → encounters.id, of patient_id
+    derive id
+      encounters of patient_id
+  by k0 = flag: low, high, critical
+  bounded, groups 2, rows 1, scaled
+  t0 = units(*), size 2048, weight 1
+  m0 = counted(total=0): COUNT(DISTINCT e.patient_id)
+  In all, one patient weighs at most as much as 2 groups; more are scaled down.
+then SELECT r0.k0 AS "flag", r0.m0 AS "count" FROM r0
+*/

@@ -1,0 +1,518 @@
+-- policy: SHOP
+
+-- a CTE of private rows
+WITH dear AS (SELECT category, amount FROM orders WHERE amount > 100) SELECT category, AVG(amount) FROM dear GROUP BY category;
+/*
+r0 from
+  where less(100.0, amount)
+    orders of user
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 20
+  t0 = sum(amount, 100 to 500 by 1/100 around 300), size 400000, weight 1
+  t1 = count(*), size 20, weight 1/4
+  m0 = averaged(total=0, count=1, low=100, high=500): AVG(amount)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In AVG(amount), values are clipped to the range from 100 to 500 and rounded to steps of 0.01.
+then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
+*/
+
+-- computed columns in a subquery keep their ranges and domains
+SELECT size, AVG(net) FROM (SELECT amount * (1 - discount) AS net, CASE WHEN quantity > 5 THEN 'many' ELSE 'few' END AS size FROM orders) AS t GROUP BY size;
+/*
+r0 from
+  derive net = multiply(amount, subtract(1.0, discount)), size = case(less(5, quantity), 'many', 'few')
+    orders of user
+  by k0 = size: many, few
+  bounded, groups 2, rows 20
+  t0 = sum(net, 0 to 500 by 1/4096 around 250), size 20480000, weight 1
+  t1 = count(net), size 20, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=500): AVG(net)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In AVG(net), values are clipped to the range from 0 to 500 and rounded to steps of 0.000244141.
+then SELECT r0.k0 AS "size", r0.m0 AS "avg" FROM r0
+*/
+
+-- a row per unit
+SELECT AVG(CLIP(n, 0, 50)) FROM (SELECT user, COUNT(*) AS n FROM orders GROUP BY user) AS t;
+/*
+r0 from
+  per unit: f0 = rows()
+    orders of user
+  unbounded, groups 1, rows 1
+  t0 = sum(f0, 0 to 50 by 1 around 25), size 25, weight 1
+  t1 = count(*), size 1, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=50): AVG(CLIP(n, 0, 50))
+  In AVG(CLIP(n, 0, 50)), values are clipped to the range from 0 to 50.
+then SELECT r0.m0 AS "avg" FROM r0
+*/
+
+-- how many people have how many orders
+SELECT n, COUNT(*) AS people FROM (SELECT user, COUNT(*) AS n FROM orders GROUP BY user) AS t WHERE n <= 10 GROUP BY n;
+/*
+r0 from
+  where at_most(f0, 10)
+    per unit: f0 = rows()
+      orders of user
+  by k0 = f0: 1, 2, 3, … 10 (10)
+  unbounded, groups 1, rows 1
+  t0 = count(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(*)
+then SELECT r0.k0 AS "n", r0.m0 AS "people" FROM r0
+*/
+
+-- all folds of a unit
+SELECT AVG(CLIP(s, 0, 2000)), AVG(m), AVG(a), AVG(d), COUNT(*) FILTER (WHERE f), AVG(CLIP(q, 0, 100)) FROM (
+  SELECT user, SUM(amount) AS s, MAX(amount) AS m, AVG(amount) AS a, COUNT(DISTINCT category) AS d, BOOL_OR(paid) AS f, SUM(quantity) AS q
+  FROM orders GROUP BY user HAVING COUNT(*) > 1 AND MIN(time) >= '2025-02-01') AS t;
+/*
+r0 from
+  where and(less(1, f6), at_most(2025-02-01 00:00:00, f7))
+    derive f1, f3, f4, f5, f6, f7, a0 = multiply(to_real(f0), 0.01), a2 = divide(multiply(to_real(f0), 0.01), to_real(f2))
+      per unit: f0 = steps(amount by 1/100), f1 = greatest(clip(amount, 0.0, 500.0)), f2 = count(amount), f3 = distinct(category), f4 = greatest(paid), f5 = sum(clip(quantity, 1, 10)), f6 = rows(), f7 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999))
+        orders of user
+  unbounded, groups 1, rows 1
+  t0 = sum(a0, 0 to 2000 by 1/1024 around 1000), size 1024000, weight 1
+  t1 = count(a0), size 1, weight 1/4
+  t2 = sum(f1, 0 to 500 by 1/100 around 250), size 25000, weight 1
+  t3 = count(f1), size 1, weight 1/4
+  t4 = sum(a2, 0 to 500 by 1/4096 around 250), size 1024000, weight 1
+  t5 = count(a2), size 1, weight 1/4
+  t6 = sum(f3, 0 to 3 by 1/2 around 3/2), size 3, weight 1
+  t7 = count(*), size 1, weight 1/4
+  t8 = count(case(f4, 1, NULL)), size 1, weight 1
+  t9 = sum(f5, 0 to 100 by 1 around 50), size 50, weight 1
+  t10 = count(f5), size 1, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=2000): AVG(CLIP(s, 0, 2000))
+  m1 = averaged(total=2, count=3, low=0, high=500): AVG(m)
+  m2 = averaged(total=4, count=5, low=0, high=500): AVG(a)
+  m3 = averaged(total=6, count=7, low=0, high=3): AVG(d)
+  m4 = counted(total=8): COUNT(*) FILTER(WHERE f)
+  m5 = averaged(total=9, count=10, low=0, high=100): AVG(CLIP(q, 0, 100))
+  In AVG(CLIP(s, 0, 2000)), values are clipped to the range from 0 to 2000 and rounded to steps of 0.000976562.
+  In AVG(m), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(a), values are clipped to the range from 0 to 500 and rounded to steps of 0.000244141.
+  In AVG(d), values are clipped to the range from 0 to 3.
+  In AVG(CLIP(q, 0, 100)), values are clipped to the range from 0 to 100.
+then SELECT r0.m0 AS "avg", r0.m1 AS "avg_1", r0.m2 AS "avg_2", r0.m3 AS "avg_3", r0.m4 AS "count", r0.m5 AS "avg_4" FROM r0
+*/
+
+-- a row per unit and key
+SELECT category, AVG(CLIP(n, 0, 9)) FROM (SELECT user, category, COUNT(*) FILTER (WHERE paid) AS n FROM orders GROUP BY user, category) AS t GROUP BY category;
+/*
+r0 from
+  per unit and k1 = category: f0 = count(case(paid, 1, NULL))
+    orders of user
+  by k0 = k1: food, books, toys
+  bounded, groups 3, rows 1
+  t0 = sum(f0, 0 to 9 by 1/2 around 9/2), size 9, weight 1
+  t1 = count(*), size 1, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=9): AVG(CLIP(n, 0, 9))
+  In a group, one customer weighs at most as much as one row; more are scaled down.
+  In AVG(CLIP(n, 0, 9)), values are clipped to the range from 0 to 9.
+then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
+*/
+
+-- DISTINCT with the unit is a row per unit and key
+SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) AS t;
+/*
+r0 from
+  per unit and k1 = city: 
+    orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT r0.m0 AS "count" FROM r0
+*/
+
+-- arithmetic over a unit's aggregates
+SELECT AVG(CLIP(r, 0, 1)) FROM (SELECT user, COUNT(*) FILTER (WHERE paid) * 1.0 / COUNT(*) AS r FROM orders GROUP BY user) AS t;
+/*
+r0 from
+  derive r = divide(multiply(to_real(f0), 1.0), to_real(f1))
+    per unit: f0 = count(case(paid, 1, NULL)), f1 = rows()
+      orders of user
+  unbounded, groups 1, rows 1
+  t0 = sum(r, 0 to 1 by 9.53674e-07 around 1/2), size 524288, weight 1
+  t1 = count(r), size 1, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=1): AVG(CLIP(r, 0, 1))
+  In AVG(CLIP(r, 0, 1)), values are clipped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
+then SELECT r0.m0 AS "avg" FROM r0
+*/
+
+-- a unit's rows joined with other rows of the unit
+WITH buyers AS (SELECT user AS who, COUNT(*) AS n FROM orders GROUP BY user)
+SELECT COUNT(*), AVG(seconds) FROM visits JOIN buyers ON visitor = who WHERE n > 3;
+/*
+r0 from
+  where less(3, f0)
+    inner join on the unit, most 1000
+      derive seconds
+        visits of visitor
+      per unit: f0 = rows()
+        orders of user
+  bounded, groups 1, rows 50
+  t0 = count(*), size 50, weight 1
+  t1 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
+  t2 = count(seconds), size 50, weight 1/4
+  m0 = counted(total=0): COUNT(*)
+  m1 = averaged(total=1, count=2, low=0, high=3600): AVG(seconds)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  In AVG(seconds), values are clipped to the range from 0 to 3600.
+then SELECT r0.m0 AS "count", r0.m1 AS "avg" FROM r0
+*/
+
+-- UNION ALL of private rows
+SELECT kind, COUNT(*), COUNT(DISTINCT who) FROM (
+  SELECT user AS who, 'order' AS kind, amount AS size FROM orders UNION ALL SELECT visitor, 'visit', seconds FROM visits) AS t GROUP BY kind;
+/*
+r0 from
+  union
+    derive kind = 'order'
+      orders of user
+    derive kind = 'visit'
+      visits of visitor
+  by k0 = kind: order, visit
+  bounded, groups 2, rows 50
+  t0 = count(*), size 50, weight 1
+  t1 = units(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(*)
+  m1 = counted(total=1): COUNT(DISTINCT who)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.k0 AS "kind", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
+*/
+
+-- two releases joined
+WITH a AS (SELECT category, COUNT(*) AS n FROM orders GROUP BY category), b AS (SELECT category, COUNT(*) AS n FROM visits GROUP BY category)
+SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio;
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+r1 from
+  visits of visitor
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 50
+  t0 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio
+*/
+
+-- equal releases are asked once
+SELECT (SELECT COUNT(*) FROM orders WHERE paid) * 1.0 / (SELECT COUNT(*) FROM orders) AS share, (SELECT COUNT(*) FROM orders) AS n;
+/*
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+r1 from
+  where paid
+    orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT (SELECT r1.m0 AS "count" FROM r1 LIMIT 1) * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS share, (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS n
+*/
+
+-- a share of the whole
+SELECT category, COUNT(*) AS n, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM orders) AS share FROM orders GROUP BY category;
+/*
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+r1 from
+  orders of user
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS "share" FROM r1
+*/
+
+-- windows over released numbers
+SELECT category, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM orders GROUP BY category;
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT r0.k0 AS "category", r0.m0 AS "n", SUM(r0.m0) OVER () AS "total", RANK() OVER (ORDER BY r0.m0 DESC) AS "place" FROM r0
+*/
+
+-- a query over a release
+SELECT MAX(n), AVG(n) FROM (SELECT category, COUNT(*) AS n FROM orders GROUP BY category) AS t;
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT MAX(n), AVG(n) FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
+*/
+
+-- UNION ALL of releases
+SELECT 'all' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'paid', COUNT(*) FROM orders WHERE paid ORDER BY n;
+/*
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+r1 from
+  where paid
+    orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT 'all' AS "what", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'paid' AS "?column?", r1.m0 AS "count" FROM r1 ORDER BY n
+*/
+
+-- names of a CTE that look like a release
+WITH r0 AS (SELECT COUNT(*) AS n FROM orders), r1 AS (SELECT COUNT(*) AS n FROM visits) SELECT r0.n + r1.n AS n FROM r0, r1;
+/*
+r2 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+r3 from
+  visits of visitor
+  bounded, groups 1, rows 50
+  t0 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+then WITH r0 AS (SELECT r2.m0 AS "n" FROM r2), r1 AS (SELECT r3.m0 AS "n" FROM r3) SELECT r0.n + r1.n AS n FROM r0, r1
+*/
+
+-- a CTE that nobody uses is no release
+WITH unused AS (SELECT user FROM orders) SELECT COUNT(*) FROM visits;
+/*
+r0 from
+  visits of visitor
+  bounded, groups 1, rows 50
+  t0 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.m0 AS "count" FROM r0
+*/
+
+-- rows are not shown
+SELECT * FROM orders LIMIT 10;
+/*
+refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+*/
+
+-- nor single columns
+SELECT amount FROM orders WHERE user = 3;
+/*
+refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+*/
+
+-- only public tables
+SELECT name FROM regions;
+/*
+refused: line 1, FROM: only public tables are read, so there is nothing to protect and nothing to pay for. Read the public table where it lies.
+*/
+
+-- an aggregate of public tables
+SELECT COUNT(*) FROM regions;
+/*
+refused: line 1, SELECT: only public tables are read here: there is nothing to protect, and only columns and WHERE are understood. Read the public table where it lies, or join it with a private one.
+*/
+
+-- no table at all
+SELECT 1 + 1 AS two;
+/*
+refused: line 1, SELECT: no table is read, so there is nothing to protect. Write SELECT … FROM a table of the policy.
+*/
+
+-- a private row compared with a released number
+SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(amount) FROM orders);
+/*
+refused: line 1, WHERE: a private row cannot be compared with the result of a query. Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND.
+*/
+
+-- private rows joined with a released table
+WITH means AS (SELECT category, AVG(amount) AS m FROM orders GROUP BY category) SELECT COUNT(*) FROM orders JOIN means USING (category) WHERE amount > m;
+/*
+refused: line 1, FROM: private rows and released numbers cannot stand in one FROM. Ask for the released numbers first, then write them as constants; or aggregate both, then join.
+*/
+
+-- LIMIT below the aggregate
+SELECT AVG(amount) FROM (SELECT amount FROM orders ORDER BY amount LIMIT 10) AS t;
+/*
+refused: line 1, ORDER BY: the order of private rows means nothing. Put it after the aggregate.
+*/
+
+-- ORDER BY below the aggregate
+SELECT AVG(amount) FROM (SELECT amount FROM orders ORDER BY time) AS t;
+/*
+refused: line 1, ORDER BY: the order of private rows means nothing. Put it after the aggregate.
+*/
+
+-- a window below the aggregate
+SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) AS n FROM orders) AS t WHERE n = 1;
+/*
+refused: line 1, SELECT: a window function mixes rows of different people. Aggregate first; window functions work on the result.
+*/
+
+-- QUALIFY below the aggregate
+SELECT COUNT(*) FROM (SELECT user FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY user) = 1) AS t;
+/*
+refused: line 1, QUALIFY: window functions mix rows of different people. Aggregate first.
+*/
+
+-- UNION of private rows
+SELECT COUNT(*) FROM (SELECT user FROM orders UNION SELECT visitor FROM visits) AS t;
+/*
+refused: line 1, UNION: UNION compares rows of different people. Use UNION ALL, or GROUP BY the unit.
+*/
+
+-- INTERSECT of private rows
+SELECT COUNT(*) FROM (SELECT user FROM orders INTERSECT SELECT visitor FROM visits) AS t;
+/*
+refused: line 1, INTERSECT: INTERSECT compares rows of different people. Use UNION ALL, or GROUP BY the unit.
+*/
+
+-- private UNION ALL public
+SELECT COUNT(*) FROM (SELECT region FROM orders UNION ALL SELECT name FROM regions) AS t;
+/*
+refused: line 1, UNION: UNION cannot mix private rows with others. Aggregate each side first, or use private tables on both sides.
+*/
+
+-- UNION ALL of other types
+SELECT COUNT(*) FROM (SELECT user FROM orders UNION ALL SELECT page FROM visits) AS t;
+/*
+refused: line 1, UNION: column user has another type on the other side. Convert one of them with CAST.
+*/
+
+-- a recursive CTE
+WITH RECURSIVE t AS (SELECT user FROM orders UNION ALL SELECT user FROM t) SELECT COUNT(*) FROM t;
+/*
+refused: line 1, WITH: recursive queries are not supported. Write the steps out.
+*/
+
+-- an aggregate in WHERE
+SELECT COUNT(*) FROM orders WHERE SUM(amount) > 10;
+/*
+refused: line 1, WHERE: an aggregate cannot decide about single rows. Use HAVING, or a subquery per unit.
+*/
+
+-- an alias in WHERE
+SELECT amount * 2 AS twice FROM orders WHERE twice > 3 GROUP BY 1;
+/*
+refused: line 1, WHERE: "twice" is a name of the SELECT list, which is read after WHERE. Write the expression again, or put the SELECT into a subquery.
+*/
+
+-- HAVING without an aggregate
+SELECT AVG(x) FROM (SELECT amount AS x FROM orders HAVING amount > 3) AS t;
+/*
+refused: line 1, HAVING: HAVING needs an aggregate. Use WHERE.
+*/
+
+-- a public table beside released numbers
+SELECT n FROM (SELECT region, COUNT(*) AS n FROM orders GROUP BY region) AS t JOIN regions ON name = region;
+/*
+refused: line 1, FROM: a public table cannot be read beside released numbers yet. Join it below the aggregate, and group by what you need of it.
+*/
+
+-- not a question
+DELETE FROM orders;
+/*
+refused: line 1, column 1: DELETE does not begin a question: questions only read. Ask with SELECT, or WITH … SELECT.
+*/
+
+-- two statements
+SELECT COUNT(*) FROM orders; SELECT 1;
+/*
+refused: line 1, column 28: a second statement begins after the semicolon. Ask one question at a time.
+*/
+
+-- a syntax error
+SELECT COUNT(* FROM orders;
+/*
+refused: line 1, column 13: "(" is never closed. Close it.
+*/
+
+-- a release that nobody reads is not paid for
+WITH unused AS (SELECT COUNT(*) AS n FROM orders), also AS (SELECT n FROM unused) SELECT COUNT(*) FROM visits;
+/*
+r1 from
+  visits of visitor
+  bounded, groups 1, rows 50
+  t0 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+then SELECT r1.m0 AS "count" FROM r1
+*/
+
+-- nested WITH, and an inner name that hides an outer one
+WITH t AS (SELECT amount AS x FROM orders) SELECT AVG(x) FROM (WITH t AS (SELECT seconds AS x FROM visits) SELECT x FROM t) AS u;
+/*
+r0 from
+  visits of visitor
+  bounded, groups 1, rows 50
+  t0 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
+  t1 = count(seconds), size 50, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=3600): AVG(x)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  In AVG(x), values are clipped to the range from 0 to 3600.
+then SELECT r0.m0 AS "avg" FROM r0
+*/
+
+-- the unit in OPTIONS must be the policy's
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(privacy_unit_column=city) COUNT(*) FROM orders;
+/*
+refused: line 1, OPTIONS: privacy_unit_column must be what the policy protects: user, visitor. Name it, or leave the option out.
+*/
+
+-- a union with the same kind of rows counts units once
+SELECT COUNT(DISTINCT who), COUNT(*) FROM (SELECT user AS who FROM orders UNION ALL SELECT visitor FROM visits) AS t;
+/*
+r0 from
+  union
+    derive who = user
+      orders of user
+    derive who = visitor
+      visits of visitor
+  bounded, groups 1, rows 50
+  t0 = units(*), size 1, weight 1
+  t1 = count(*), size 50, weight 1
+  m0 = counted(total=0): COUNT(DISTINCT who)
+  m1 = counted(total=1): COUNT(*)
+  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+then SELECT r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
+*/
+
+-- COUNT(*) FILTER … OVER () works on released rows
+SELECT category, COUNT(*) AS n, COUNT(*) FILTER (WHERE COUNT(*) > 10) OVER () AS large FROM orders GROUP BY category;
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  bounded, groups 3, rows 20
+  t0 = count(*), size 20, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10) OVER () AS "large" FROM r0
+*/

@@ -1,0 +1,384 @@
+"""How far one unit can move totals: never farther than a question says, on any database that was found."""
+
+import random
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from discreet.engines.reference import Reference
+from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.expr import Column, Constant, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units, highest
+from discreet.kernel.relation import Derive, EachRow, JoinPublic, Keep, Own, PerUnit, PublicTable, Scan
+from discreet.kernel.render import render
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
+import strategies
+
+INT, REAL, TEXT = Type.INTEGER, Type.REAL, Type.TEXT
+USER, PLACE, X = Column("user", INT), Column("place", INT), Column("x", REAL)
+VISITS = Scan("visits", (USER, PLACE, X), Own((USER,)), most=10_000)
+EVENTS = Scan("visits", (USER, PLACE, X), EachRow(), most=10_000)
+BY_PLACE = (("place", PLACE),)
+ALONE = Public(())
+
+
+def by_reference(tables, question):
+    found = Reference(tables).totals(question)
+    return dict(zip(found.keys, found.values.tolist(), strict=True))
+
+
+def by_duckdb(tables, question):
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+        strategies.load(connection, tables)
+        return {
+            row[: len(question.by)]: list(row[len(question.by) :])
+            for row in connection.execute(render(question, DUCKDB)).fetchall()
+        }
+
+
+def differences(one, other, question, place):
+    """Return by how much each group's total differs.
+
+    A discovered group that only one side has is never shown on the other: its number of units says whether it is
+    shown, and that is what the threshold's delta pays for.
+    """
+    both = set(one) & set(other)
+    keys = both if isinstance(question.groups, Discover) and place else set(one) | set(other)
+    return [one[key][place] * (key in one) - other[key][place] for key in both] + [
+        (one | other)[key][place] for key in keys - both
+    ]
+
+
+def check_bound(one, other, question):
+    """Stop if a total moved farther than the question says, and return whether any moved."""
+    moved = False
+    for place, total in enumerate(question.totals):
+        changes = differences(one, other, question, place)
+        sensitivity = question.sensitivity_of(total)
+        assert sum(map(abs, changes)) <= sensitivity.l1, (question, place)
+        assert sum(change * change for change in changes) <= sensitivity.l2_squared, (question, place)
+        moved |= any(changes)
+    return moved
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity(block):
+    moved = 0
+    for seed in range(block * 25, block * 25 + 25):
+        rng = random.Random(f"neighbours {seed}")
+        tables = strategies.database(rng)
+        for _ in range(3):
+            kind = rng.choice([0, 0, 0, 1, 2])
+            question = strategies.question(rng, tables, kind)
+            full = by_reference(tables, question)
+            for unit in strategies.units_of(tables, kind):
+                moved += check_bound(full, by_reference(strategies.without(tables, kind, unit), question), question)
+    assert moved > 30
+
+
+def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity_in_duckdb():
+    moved = 0
+    for seed in range(12):
+        rng = random.Random(f"neighbours in duckdb {seed}")
+        tables = strategies.database(rng, finite=True)
+        kind = rng.choice([0, 0, 0, 1, 2])
+        question = strategies.question(rng, tables, kind)
+        full = by_duckdb(tables, question)
+        for unit in strategies.units_of(tables, kind)[:4]:
+            moved += check_bound(full, by_duckdb(strategies.without(tables, kind, unit), question), question)
+    assert moved > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity_thousands_of_times(block):
+    for seed in range(400):
+        rng = random.Random(f"many neighbours {block} {seed}")
+        tables = strategies.database(rng, most=25)
+        for _ in range(4):
+            kind = rng.choice([0, 0, 0, 1, 2])
+            question = strategies.question(rng, tables, kind, depth=4)
+            full = by_reference(tables, question)
+            for unit in strategies.units_of(tables, kind):
+                check_bound(full, by_reference(strategies.without(tables, kind, unit), question), question)
+
+
+# One table, one heavy unit in many groups, with all that moves most.
+
+VALUES = [-1e300, -7.0, -1.0, -0.4, 0.0, 0.6, 1.0, 9.0, 1e300, None]
+
+
+def totals_of(draw):
+    grid = Grid(
+        draw(st.sampled_from([-10, -3, 0, 2])), draw(st.sampled_from([2, 10, 100])), draw(st.sampled_from([1, "1/3"]))
+    )
+    sums = [Sum(X, grid, power, shift) for power in (1, 2) for shift in (0, 5, -5)]
+    return (Units(), *draw(st.lists(st.sampled_from([Count(), Count(X), Units(X), *sums]), min_size=1, max_size=4)))
+
+
+@st.composite
+def heavy(draw):
+    """Draw a question, and the rows of one unit and of others."""
+    places = st.integers(0, draw(st.sampled_from([0, 3, 40])))
+    rows = st.lists(st.tuples(places, st.sampled_from(VALUES)), max_size=draw(st.sampled_from([3, 80])))
+    keys = Public((tuple(range(41)),)) if draw(st.booleans()) else Discover(draw(st.sampled_from([1, 5, 50])))
+    limit = Limit(draw(st.integers(1, 4)), draw(st.integers(1, 3)))
+    question = Question(VISITS, BY_PLACE, keys, limit, totals_of(draw))
+    return question, draw(rows), draw(rows), draw(rows)
+
+
+def visits(*units):
+    return {"visits": [{"user": user, "place": place, "x": x} for user, rows in enumerate(units) for place, x in rows]}
+
+
+@given(heavy())
+@settings(max_examples=300)
+def test_a_heavy_unit_moves_totals_by_at_most_the_sensitivity(drawn):
+    question, others, unit, _ = drawn
+    full, less = (by_reference(visits(others, rows), question) for rows in (unit, []))
+    check_bound(full, less, question)
+
+
+@given(heavy(), st.booleans())
+@settings(max_examples=300)
+def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped):
+    question, others, unit, another = drawn
+    assume(isinstance(question.groups, Public))
+    if not grouped:
+        question = Question(VISITS, (), ALONE, question.limit, question.totals)
+    one, other = (by_reference(visits(others, rows), question) for rows in (unit, another))
+    changes = [x for place in range(len(question.totals)) for x in differences(one, other, question, place)]
+    sensitivity = question.sensitivity(replacing=True)
+    assert sum(map(abs, changes)) <= sensitivity.l1
+    assert sum(change * change for change in changes) <= sensitivity.l2_squared
+
+
+def test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice():
+    count = Question(VISITS, (), ALONE, Limit(1, 1), (Count(),))
+    histogram = Question(VISITS, BY_PLACE, Public(((0, 1, 2),)), Limit(1, 1), (Count(),))
+    signed = Question(VISITS, (), ALONE, Limit(1, 1), (Sum(X, Grid(-5, 5, 1)),))
+    small = Question(VISITS, (), ALONE, Limit(1, 1), (Sum(X, Grid(0, 5, 1)),))
+    both = Question(VISITS, BY_PLACE, Public(((0, 1, 2),)), Limit(1, 1), (Sum(X, Grid(-5, 5, 1)),))
+    assert count.sensitivity() == count.sensitivity(replacing=True)
+    assert count.sensitivity().l1 == 1
+    one, two = histogram.sensitivity(), histogram.sensitivity(replacing=True)
+    assert (two.l1, two.l2_squared) == (2 * one.l1, 2 * one.l2_squared)
+    assert [question.sensitivity(replacing=True).l1 for question in (signed, small)] == [10, 5]
+    # And no less would do: these neighbours attain it.
+    moved = {
+        count: ([(0, 1.0)], []),
+        histogram: ([(0, 1.0)], [(1, 1.0)]),
+        signed: ([(0, 9.0)], [(0, -9.0)]),
+        small: ([(0, 9.0)], [(0, 0.0)]),
+        both: ([(0, 9.0)], [(0, -9.0)]),
+    }
+    for question, (unit, another) in moved.items():
+        one, other = (by_reference(visits([], rows), question) for rows in (unit, another))
+        changes = differences(one, other, question, 0)
+        sensitivity = question.sensitivity(replacing=True)
+        assert (sum(map(abs, changes)), sum(x * x for x in changes)) == (sensitivity.l1, sensitivity.l2_squared)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("groups", [1, 2, 5])
+@pytest.mark.parametrize(
+    "total", [Count(), Sum(X, Grid(-8, 3, "1/2")), Sum(X, Grid(-8, 3, 1), 2, 3)], ids=["count", "sum", "squares"]
+)
+def test_a_unit_attains_the_sensitivity(total, groups, rows):
+    """A unit at the limit in every way: a smaller sensitivity would be a lie."""
+    question = Question(VISITS, BY_PLACE, Discover(9), Limit(groups, rows), (Units(), total))
+    unit = [(place, -100.0) for place in range(groups) for _ in range(rows)]
+    full = by_reference(visits([], unit), question)
+    for place, each in enumerate(question.totals):
+        sensitivity = question.sensitivity_of(each)
+        changes = [full[key][place] for key in full]
+        assert sum(map(abs, changes)) == sensitivity.l1
+        assert sum(x * x for x in changes) == sensitivity.l2_squared
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_row_of_its_own_attains_the_sensitivity(copies):
+    table = PublicTable("many", (("k", Column("k", INT)),))
+    relation = JoinPublic(EVENTS, table, (), None, Keep.MATCHED, fanout=copies)
+    question = Question(relation, (), ALONE, Limit(1, 1), (Count(), Sum(X, Grid(0, 4, 1))))
+    tables = visits([(0, 9.0)]) | {"many": [{"k": k} for k in range(5)]}
+    assert by_reference(tables, question) == {(): [copies, 4 * copies]}
+    assert [question.sensitivity_of(total).l1 for total in question.totals] == [copies, 4 * copies]
+
+
+def test_one_row_for_each_unit_needs_no_limit():
+    per = PerUnit(VISITS, (), ())
+    question = Question(per, (), ALONE, Limit(7, 7), (Count(), Units()))
+    assert not question.bounded
+    assert question.sensitivity_of(Count()).l1 == 1
+
+
+def test_the_spread_is_no_wider_than_the_listed_keys():
+    question = Question(VISITS, BY_PLACE, Public(((0, 1),)), Limit(5, 1), (Count(),))
+    assert (question.spread, question.scaled, question.bits(Count())) == (2, False, 0)
+    wide = Question(VISITS, BY_PLACE, Public((tuple(range(9)),)), Limit(5, 1), (Count(),))
+    assert (wide.spread, wide.scaled, wide.bits(Count())) == (5, True, 20)
+
+
+@given(
+    st.integers(1, 1 << 61),
+    st.integers(1, 1 << 42),
+    st.integers(1, 1 << 42),
+    st.integers(0, 1 << 38),
+    st.integers(0, 1 << 38),
+    st.sampled_from([1, 2]),
+    st.integers(-(1 << 61), 1 << 61),
+)
+@settings(max_examples=500)
+def test_no_number_on_the_way_exceeds_64_bits(most, groups, rows, low, high, power, shift):  # noqa: PLR0917
+    """Whatever a question allows, the numbers that render writes fit, with as many rows as there may be."""
+    scan = Scan("visits", (USER, PLACE, X), Own((USER,)), most=most)
+    total = Sum(X, Grid(-low, high, 1), power, shift)
+    try:
+        question = Question(scan, BY_PLACE, Discover(9), Limit(groups, rows), (Units(), total))
+    except ValueError:
+        return
+    for each in question.totals:
+        fine, top = 1 << question.bits(each), highest(each)
+        assert most * top * fine < 1 << 63  # a unit's sum in one group, made finer; and the sum of all units
+        assert question.rows * top * fine <= 1 << 42  # a unit's term
+        assert (question.rows * top * fine) << 20 < 1 << 63  # and with a weight
+        assert most * question.rows < 1 << 63  # what is left of a division, times the rows
+
+
+@given(
+    st.integers(-(1 << 39), 1 << 39),
+    st.integers(0, 1 << 38),
+    st.integers(-(1 << 39), 1 << 39),
+    st.sampled_from([1, 2]),
+    st.integers(-100, 100),
+)
+@settings(max_examples=300)
+def test_no_row_adds_more_than_the_highest(low, wide, offset, power, shift):
+    grid = Grid(low, low + wide, 1, offset)
+    total = Sum(X, grid, power, shift)
+    for value in (low, low + wide, 0, -1e300, 1e300, float(offset), low + wide / 2):
+        assert abs((grid.index(float(value)) - offset) ** power - shift) <= highest(total)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None, (1 << 42) + 1])
+@pytest.mark.parametrize("name", ["groups", "rows"])
+def test_a_limit_is_a_whole_number_of_at_least_one(name, bad):
+    with pytest.raises((ValueError, TypeError), match=name):
+        Limit(**{"groups": 1, "rows": 1, name: bad})
+
+
+def test_numbers_of_numpy_do_not_wrap():
+    """An int64 of numpy that stayed in a question would make products wrap, and a sensitivity small."""
+    limit = Limit(np.int64(1 << 40), np.int64(4))
+    total = Sum(X, Grid(0, 1, 1), 1, np.int64(-(1 << 38)))
+    scan = Scan("visits", (USER, PLACE, X), Own((USER,)), most=np.int64(10_000))
+    question = Question(scan, BY_PLACE, Discover(np.int64(5)), limit, (Units(), total))
+    plain = Question(
+        Scan("visits", (USER, PLACE, X), Own((USER,)), most=10_000),
+        BY_PLACE,
+        Discover(5),
+        Limit(1 << 40, 4),
+        (Units(), Sum(X, Grid(0, 1, 1), 1, -(1 << 38))),
+    )
+    assert [question.sensitivity_of(each).l2_squared for each in question.totals] == [
+        plain.sensitivity_of(each).l2_squared for each in plain.totals
+    ]
+    assert type(question.sensitivity_of(total).l1) is int
+    for shift in (np.int64(-(1 << 62)), np.int64((1 << 62) + 5)):
+        with pytest.raises(ValueError, match="64 bits"):
+            Question(scan, BY_PLACE, Discover(5), limit, (Units(), Sum(X, Grid(0, 1 << 31, 1), 2, shift)))
+    wide = JoinPublic(scan, PublicTable("p", ()), (), None, Keep.ALL, fanout=np.int64(1 << 40))
+    assert type(wide.shape.rows) is int
+
+
+def test_too_wide_a_sum_is_refused():
+    fine = Sum(X, Grid(0, 1 << 39, 1))
+    with pytest.raises(ValueError, match="64 bits"):
+        Question(VISITS, (), ALONE, Limit(1, 9), (fine,))
+    Question(VISITS, (), ALONE, Limit(1, 8), (fine,))
+    with pytest.raises(ValueError, match="64 bits"):
+        Question(Scan("visits", VISITS.columns, VISITS.owner, most=1 << 23), (), ALONE, Limit(1, 1), (fine,))
+
+
+NULL = Constant(None, INT)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"totals": ()}, ValueError, "from 1 to 200"),
+        ({"totals": (Count(),) * 201}, ValueError, "from 1 to 200"),
+        ({"totals": ("count",)}, TypeError, "Count, Units or Sum"),
+        ({"totals": (Count(Column("nothing", INT)),)}, ValueError, "nothing"),
+        ({"totals": (Count(Column("x", INT)),)}, ValueError, "'x' of type integer"),
+        ({"by": (("k", Column("nothing", INT)),)}, ValueError, "nothing"),
+        ({"by": (("k", PLACE), ("k", PLACE)), "groups": Public(((1,), (1,)))}, ValueError, "differ"),
+        ({"groups": Public(())}, ValueError, "every key"),
+        ({"groups": Public(((1,), (2,)))}, ValueError, "every key"),
+        ({"groups": Public((("a",),))}, TypeError, "integer"),
+        ({"groups": Public(((1.0,),))}, TypeError, "integer"),
+        ({"groups": Discover(3)}, ValueError, "count their units"),
+        ({"groups": Discover(3), "totals": (Units(X),)}, ValueError, "count their units"),
+        ({"groups": Discover(3), "by": (), "totals": (Units(),)}, ValueError, "count their units"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(change, error, words):
+    given_ = {
+        "relation": VISITS,
+        "by": BY_PLACE,
+        "groups": Public(((1, 2),)),
+        "limit": Limit(1, 1),
+        "totals": (Count(),),
+    }
+    Question(**given_)
+    with pytest.raises(error, match=words):
+        Question(**(given_ | change))
+
+
+@pytest.mark.parametrize(
+    "domains",
+    [((),), ((1, 1),), ((0.0, -0.0),), (tuple(range(1001)), tuple(range(1000))), ((None, None),)],
+    ids=range(5),
+)
+def test_listed_keys_differ_and_are_not_too_many(domains):
+    with pytest.raises(ValueError, match="domains"):
+        Public(domains)
+
+
+@pytest.mark.parametrize("bad", [{"expr": PLACE, "power": 3}, {"expr": PLACE, "power": 0}, {"expr": Column("t", TEXT)}])
+def test_a_sum_takes_a_number_and_a_power(bad):
+    with pytest.raises(ValueError, match="a sum takes"):
+        Sum(**{"grid": Grid(0, 1, 1), **bad})
+
+
+@pytest.mark.parametrize("bad", [1.5, None, "1", True])
+def test_a_shift_is_a_whole_number(bad):
+    with pytest.raises(TypeError, match="shift"):
+        Sum(X, Grid(0, 1, 1), 1, bad)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, None])
+def test_discover_takes_a_whole_number(bad):
+    with pytest.raises((ValueError, TypeError), match="most"):
+        Discover(bad)
+
+
+def test_norms_of_several_totals_add():
+    question = Question(VISITS, (), ALONE, Limit(1, 3), (Count(), Sum(X, Grid(-2, 5, 1))))
+    assert (question.sensitivity().l1, question.sensitivity().l2_squared) == (3 + 15, 9 + 225)
+
+
+def test_a_finer_step_makes_a_larger_sensitivity():
+    for step in (1, Fraction(1, 2), Fraction(1, 4)):
+        question = Question(Derive(VISITS, (("x", X),)), (), ALONE, Limit(1, 1), (Sum(X, Grid(0, 8, step)),))
+        assert question.sensitivity().l1 == 8 / step

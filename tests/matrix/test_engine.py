@@ -1,0 +1,215 @@
+"""DuckDB computes what the reference says, on random databases and questions."""
+
+import random
+from datetime import date
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import strategies
+from hypothesis import given, settings
+from strategies import BOOL, EVENTS, INT, KINDS, REAL, TEXT, VISITS
+
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.reference import Reference
+from discreet.engines.sources import Source
+from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.expr import Call, Column, Constant
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units
+from discreet.kernel.relation import Derive, Keep, PublicTable, Scan, Union, Where
+from discreet.kernel.relation import JoinPublic as Join
+from discreet.kernel.render import render
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A plain DuckDB, but for the optimizer that reads the data's statistics and then changes what a query means."""
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+        yield connection
+
+
+def expected(tables, question):
+    found = Reference(tables).totals(question)
+    return dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
+
+
+def computed(connection, question):
+    keys = len(question.by)
+    rows = connection.execute(render(question, DUCKDB)).fetchall()
+    found = {row[:keys]: row[keys:] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def explore(plain, seeds, *, questions=5, depth=3, inner=2, most=12):
+    """Compare; and return how many questions found anything at all."""
+    full = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        tables = strategies.database(rng, most)
+        strategies.load(plain, tables)
+        for number in range(questions):
+            question = strategies.question(rng, tables, rng.choice([0, 0, 0, 1, 2]), depth, inner)
+            wanted = expected(tables, question)
+            assert computed(plain, question) == wanted, (seed, number, question)
+            full += any(map(any, wanted.values()))
+    return full
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_the_engine_equals_the_reference(plain, block):
+    deep = explore(plain, range(block * 16, block * 16 + 16))
+    wide = explore(plain, range(9000 + block * 3, 9003 + block * 3), questions=15, depth=0, inner=0, most=60)
+    assert deep > 25
+    assert wide > 12
+
+
+@given(strategies.programs)
+@settings(max_examples=80)
+def test_the_engine_equals_the_reference_where_hypothesis_looks(program):
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+        strategies.load(connection, program.tables)
+        assert computed(connection, program.question) == expected(program.tables, program.question)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(16))
+def test_the_engine_equals_the_reference_thousands_of_times(plain, block):
+    explore(plain, range(1000 + block * 200, 1200 + block * 200))
+    explore(plain, range(10_000 + block * 40, 10_040 + block * 40), depth=5, most=30)
+    explore(plain, range(20_000 + block * 40, 20_040 + block * 40), questions=20, depth=1, inner=0, most=80)
+
+
+# The engine that is shipped: it reads frames, and reals that are not finite are NULL there.
+
+
+def opened(tables):
+    sources = {}
+    for name, schema in strategies.SCHEMAS.items():
+        fields = pa.schema([(column, strategies.ARROW[kind]) for column, kind in schema.items()])
+        sources[name] = Source(pa.Table.from_pylist(tables[name], schema=fields), schema)
+    return DuckDB(sources)
+
+
+def asked(engine, question):
+    found = engine.totals(question)
+    assert found.values.dtype == np.int64
+    assert found.values.shape == (len(found.keys), len(question.totals))
+    return dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_shipped_engine_equals_the_reference(seed):
+    rng = random.Random(f"shipped {seed}")
+    tables = strategies.database(rng, finite=True)
+    with opened(tables) as engine:
+        for _ in range(6):
+            question = strategies.question(rng, tables, rng.choice([0, 0, 0, 1, 2]))
+            assert asked(engine, question) == expected(tables, question), question
+
+
+N, X, PLACE = Column("n", INT), Column("x", REAL), Column("place", TEXT)
+ANY = Limit(groups=5, rows=5)
+ALWAYS, NEVER = (Constant(value, BOOL) for value in (True, False))
+
+
+def small(**rows):
+    return {name: rows.get(name, []) for name in strategies.SCHEMAS}
+
+
+def event(place, n=0):
+    return {"n": n, "x": 0.0, "flag": None, "place": place}
+
+
+# What random programs found, once.
+
+SAYS_A = Call("nullif", (Constant("A", TEXT), PLACE))
+SAYS_A_BY_CASE = Call("case", (Call("equal", (PLACE, Constant("A", TEXT))), Constant(None, TEXT), Constant("A", TEXT)))
+
+
+@pytest.mark.parametrize("key", [SAYS_A, SAYS_A_BY_CASE], ids=["nullif", "case"])
+@pytest.mark.parametrize("others", [[], ["A"], ["B"]])
+def test_one_row_does_not_decide_about_others(key, others):
+    """DuckDB's statistics of a column are those of everybody's rows: what follows from them must be true."""
+    tables = small(events=[event(place) for place in [None, None, None, "a", "b", *others]])
+    question = Question(EVENTS, (("k", key),), Public((("A", "C"),)), ANY, (Count(),))
+    with opened(tables) as engine:
+        assert asked(engine, question) == expected(tables, question) == {("A",): (5 + (others == ["B"]),)}
+
+
+def test_a_null_on_one_side_of_a_union_keeps_the_type_of_the_other(plain):
+    week = Call("week", (Constant(None, strategies.TIME),))
+    union = Union(Derive(VISITS, (("n", N),)), Derive(VISITS, (("n", week),)))
+    key = Call("write_integer", (N,))
+    row = dict.fromkeys(VISITS.shape.schema) | {"user": 1, "n": -7}
+    tables = small(visits=[row])
+    strategies.load(plain, tables)
+    question = Question(union, (("k", key),), Discover(5), ANY, (Units(),))
+    assert computed(plain, question) == {("-7",): (1 << 20,), (None,): (1 << 20,)}
+
+
+def test_the_least_of_many_may_name_a_column_twice(plain):
+    table = PublicTable("regions", (("opened", Column("opened", strategies.DATE)),))
+    join = Join(VISITS, table, (("day", "opened"),), NEVER, Keep.MATCHED, 2)
+    day, other = Column("day", strategies.DATE), Column("opened", strategies.DATE)
+    key = Call("least", (other, day, other, day))
+    tables = small(visits=[dict.fromkeys(VISITS.shape.schema) | {"user": 1, "day": date(2021, 1, 3)}])
+    strategies.load(plain, tables)
+    question = Question(join, (("k", key),), Public(((date(2021, 1, 3),),)), ANY, (Count(),))
+    assert computed(plain, question) == {}
+
+
+# Extremes that random programs seldom meet.
+
+
+@pytest.mark.parametrize(
+    "limit", [Limit(1, 1), Limit(1 << 42, 1), Limit(1, 1 << 20), Limit(3, 1 << 20)], ids=lambda limit: str(limit.groups)
+)
+def test_the_widest_numbers_fit(plain, limit):
+    """The largest terms, weights and sums that a question may have, and one more that it may not."""
+    scan = Scan("visits", VISITS.columns, VISITS.owner, most=1 << 20)
+    total = Sum(Column("n", INT), Grid(-(1 << 20), 1 << 20, 1), power=2, shift=0)
+    rows = [
+        dict.fromkeys(VISITS.shape.schema) | {"user": 1, "n": n, "place": p}
+        for n in (-(1 << 62), 1 << 62)
+        for p in "abcd"
+    ]
+    tables = small(visits=rows * 3)
+    strategies.load(plain, tables)
+    with pytest.raises(ValueError, match="64 bits"):
+        Question(scan, (("k", PLACE),), Discover(9), limit, (Units(), Sum(Column("n", INT), Grid(-(1 << 22), 0, 1), 2)))
+    widest = total if limit.rows * (1 << 40) <= 1 << 42 else Sum(Column("n", INT), Grid(-(1 << 22), 0, 1))
+    question = Question(scan, (("k", PLACE),), Discover(9), limit, (Units(), Count(), widest))
+    assert computed(plain, question) == expected(tables, question)
+
+
+def test_a_real_key_has_one_zero_and_no_infinity(plain):
+    rows = [event("a") | {"x": x} for x in (0.0, -0.0, float("inf"), float("nan"), None, 1.5)]
+    tables = small(events=rows)
+    strategies.load(plain, tables)
+    question = Question(EVENTS, (("k", X),), Public(((-0.0, None, 1.5),)), ANY, (Count(), Count(X)))
+    assert computed(plain, question) == expected(tables, question) == {(0.0,): (2, 2), (None,): (3, 0), (1.5,): (1, 1)}
+
+
+def test_rows_without_columns_are_counted(plain):
+    bare = Derive(EVENTS, ())
+    joined = Join(bare, PublicTable("regions", ()), (), None, Keep.ALL, 2)
+    tables = small(events=[event("a")] * 3, regions=[dict.fromkeys(strategies.REGIONS)] * 3)
+    strategies.load(plain, tables)
+    for relation, count in ((bare, 3), (Where(bare, ALWAYS), 3), (joined, 6)):
+        question = Question(relation, (), Public(()), ANY, (Count(),))
+        assert computed(plain, question) == expected(tables, question) == {(): (count,)}
+
+
+def test_an_empty_database_has_one_empty_total_and_no_keys(plain):
+    strategies.load(plain, small())
+    for kind in KINDS:
+        for scan in kind:
+            one = Question(scan, (), Public(()), ANY, (Count(), Units()))
+            assert computed(plain, one) == {(): (0, 0)}
+            by = tuple((column.name, column) for column in scan.columns[:1])
+            assert computed(plain, Question(scan, by, Discover(3), ANY, (Units(), Count()))) == {}

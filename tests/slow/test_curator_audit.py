@@ -1,0 +1,99 @@
+"""Audits through `ask`: what an outsider can tell of one person from many answers stays below the claim, and near it."""
+
+import math
+
+import pyarrow as pa
+import pytest
+from scipy.stats import beta
+
+import discreet as dc
+from discreet.policy import Policy
+
+pytestmark = pytest.mark.slow
+
+POLICY = """
+[data]
+name = "audit"
+ledger = ":memory:"
+[budget]
+epsilon = 100000
+{delta}
+[tables.t]
+source = "t"
+unit = "person"
+groups = 2
+rows = 3
+rows_max = 1000
+[tables.t.columns]
+person = {{ type = "integer" }}
+ward = {{ type = "text", in = ["A", "B", "C"] }}
+street = {{ type = "text" }}
+x = {{ type = "real", between = [0, 10] }}
+"""
+RUNS = 20_000
+MISSED = 1e-9  # the chance that a sound curator looks unsound
+
+
+def rows(people, *, heavy=None):
+    found = [(person, "A", "Main", 5.0) for person in range(people)]
+    if heavy is not None:  # somebody in every group, with more rows than anybody may weigh
+        found += [(heavy, ward, "Main", 10.0) for ward in "ABC" for _ in range(5)]
+    return pa.table(dict(zip(("person", "ward", "street", "x"), map(list, zip(*found, strict=True)), strict=True)))
+
+
+def shares(table, sql, event, delta="", **price):
+    with dc.open(Policy.parse(POLICY.format(delta=delta)), data={"t": table}) as curator:
+        return sum(event(curator.ask(sql, **price)) for _ in range(RUNS))
+
+
+def epsilon_low(hits, other, delta=0.0):
+    """Return the largest epsilon that two counts of an event show, at a confidence of 1 - MISSED."""
+    low = beta.ppf(MISSED / 2, hits, RUNS - hits + 1) - delta
+    high = beta.ppf(1 - MISSED / 2, other + 1, RUNS - other)
+    return math.log(low / high) if low > 0 else -math.inf
+
+
+COUNT = "SELECT COUNT(DISTINCT person) AS n FROM t"
+
+
+def test_a_count_leaks_no_more_than_epsilon_and_nearly_as_much():
+    hits = shares(rows(50), COUNT, lambda answer: answer.value >= 50, epsilon=1)
+    other = shares(rows(49), COUNT, lambda answer: answer.value >= 50, epsilon=1)
+    low = epsilon_low(hits, other)
+    print(f"audit of a count: {low:.3f} of 1")
+    assert 0.85 < low <= 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "event"),
+    [
+        ("SELECT ward, COUNT(*) AS n FROM t GROUP BY ward", lambda answer: sum(answer.table["n"].to_pylist()) >= 36),
+        ("SELECT SUM(x) AS s FROM t", lambda answer: answer.value >= 165),
+        ("SELECT AVG(x) AS a FROM t", lambda answer: answer.value is not None and answer.value >= 6.5),
+        (
+            "SELECT SUM(n) AS s FROM (SELECT person, COUNT(*) AS n FROM t GROUP BY person) AS u WHERE CLIP(n, 0, 3) > 0",
+            lambda answer: answer.value >= 32,
+        ),
+    ],
+    ids=["groups", "sum", "mean", "per person"],
+)
+def test_somebody_with_many_rows_in_every_group_leaks_no_more(sql, event):
+    sql = sql.replace("SUM(n)", "SUM(CLIP(n, 0, 3))")
+    hits = shares(rows(30, heavy=99), sql, event, epsilon=1)
+    other = shares(rows(30), sql, event, epsilon=1)
+    low = epsilon_low(hits, other)
+    print(f"audit of {sql[:40]}: {low:.3f} of 1")
+    assert 0.05 < low <= 1
+
+
+def test_a_street_with_one_person_is_hardly_ever_shown():
+    def shown(answer):
+        return "Lonely" in answer.table["street"].to_pylist()
+
+    sql = "SELECT street, COUNT(*) AS n FROM t GROUP BY street"
+    lone = rows(30).to_pylist() + [{"person": 99, "ward": "A", "street": "Lonely", "x": 1.0}]
+    hits = shares(pa.Table.from_pylist(lone), sql, shown, delta="delta = 0.5", epsilon=1)
+    # One question may take a hundredth of the half of delta that is set apart.
+    high = beta.ppf(MISSED / 2, hits, RUNS - hits + 1) if hits else 0.0
+    assert high <= 0.5 * 0.5 / 100
+    assert hits > 0  # delta is large enough here for it to happen: the test could fail

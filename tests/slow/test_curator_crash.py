@@ -1,0 +1,56 @@
+"""kill -9 during ask: no answer without a charge, and no second draw for one charge."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet.policy import Policy
+
+pytestmark = pytest.mark.slow
+
+POLICY = """
+[data]
+name = "crash"
+[budget]
+epsilon = 1000
+failures = 1000
+[tables.t]
+source = "t.parquet"
+unit = "person"
+groups = 1
+rows = 1
+[tables.t.columns]
+person = { type = "integer" }
+"""
+
+
+def test_killed_questions_lose_nothing_that_was_seen(tmp_path):
+    pq.write_table(pa.table({"person": list(range(1000))}), tmp_path / "t.parquet")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(POLICY)
+    chance, seen = random.Random(9), {}
+    for life in range(40):
+        command = [sys.executable, str(Path(__file__).with_name("asks_forever.py")), str(policy), str(life)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+            worker.stdout.readline()
+            time.sleep(chance.random() * 0.1)
+            worker.kill()
+            lines = [line.split() for line in worker.stdout.read().splitlines()]
+        seen |= {receipt: (f"{life}-{number + 1}", value) for number, (receipt, value) in enumerate(lines[:-1])}
+    with dc.open(Policy.load(policy)) as curator:
+        curator.ledger.verify()
+        events = {event.id: event for event in curator.ledger.events()}
+        assert set(seen) <= set(events)
+        assert curator.budget().spent.epsilon == len(events) * curator.policy.budget.price("1/1000").epsilon
+        for receipt, (key, value) in list(seen.items())[:200]:
+            again = curator.ask("SELECT COUNT(*) AS n FROM t", epsilon="1/1000", key=key)
+            assert (again.receipt.id, str(again.value)) == (receipt, value)
+        assert len(curator.ledger.events()) == len(events)
+    assert len(seen) > 100

@@ -1,0 +1,7 @@
+"""Helpers lie beside the tests; the policies of the golden queries serve here too."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))

@@ -1,0 +1,175 @@
+"""Whatever is written, the outcome is a plan or a refusal; a refusal says where, what and what to do instead."""
+
+import logging
+import random
+import re
+
+import pytest
+from golden_policies import POLICIES, PUBLIC
+from sqlglot import exp
+from test_golden import FILES, cases, policy_of
+
+from discreet.kernel.errors import Refused
+from discreet.sql import Plan, read
+from discreet.sql.text import parse
+
+SHOP, WEBLOG = POLICIES["SHOP"], POLICIES["WEBLOG"]
+SHAPE = re.compile(r"line \d+(?:, [^:]+)?: .+[.?!…] .+[.?!]", re.DOTALL)
+
+
+def refusal(sql, policy=SHOP, **said):
+    with pytest.raises(Refused) as refused:
+        read(sql, policy, PUBLIC, **said)
+    return str(refused.value)
+
+
+def test_a_refusal_names_the_line_on_which_it_stands():
+    text = refusal("SELECT category,\n  COUNT(*)\nFROM orders\nWHERE amount > 3\n  AND colour = 'red'\nGROUP BY category")
+    assert text.startswith('line 5, WHERE: there is no column "colour".')
+
+
+def test_a_refusal_in_a_subquery_names_its_own_line():
+    assert refusal("SELECT AVG(x)\nFROM (\n  SELECT amuont AS x FROM orders) t").startswith("line 3, SELECT: ")
+
+
+@pytest.mark.parametrize(
+    ("sql", "clause"),
+    [
+        ("SELECT AVG(nothing) FROM orders", "AVG"),
+        ("SELECT COUNT(*) FROM nothing", "FROM"),
+        ("SELECT COUNT(*) FROM orders WHERE nothing", "WHERE"),
+        ("SELECT COUNT(*) FROM orders GROUP BY nothing", "GROUP BY"),
+        ("SELECT COUNT(*) FROM orders GROUP BY category HAVING nothing > 1", "HAVING"),
+        ("SELECT COUNT(*) FROM orders GROUP BY category ORDER BY nothing", "ORDER BY"),
+        ("SELECT COUNT(*) FILTER (WHERE nothing) FROM orders", "FILTER"),
+        ("SELECT COUNT(*) FROM orders LEFT JOIN regions ON region = name AND nothing", "ON"),
+        ("SELECT COUNT(*) FROM orders JOIN regions USING (nothing)", "USING"),
+    ],
+)
+def test_a_refusal_names_the_clause(sql, clause):
+    assert refusal(sql).startswith(f"line 1, {clause}: ")
+
+
+def test_the_nearest_names_are_offered():
+    assert refusal("SELECT AVG(discont) FROM orders").endswith("Did you mean discount?")
+    assert refusal("SELECT COUNT(*) FROM region").endswith("Did you mean regions?")
+
+
+def test_a_missing_limit_is_told_with_how_to_give_it():
+    text = refusal("SELECT COUNT(*) FROM lab_flags", POLICIES["HOSPITAL"])
+    assert "rows=…" in text
+    assert "max_rows_contributed" in text
+
+
+def test_a_sum_without_a_range_is_offered_clip():
+    assert "SUM(CLIP(weight, low, high))" in refusal("SELECT SUM(weight) FROM orders")
+    assert "AVG(CLIP(n, low, high))" in refusal("SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM orders GROUP BY user) t")
+
+
+def test_groups_that_cannot_be_discovered_name_the_column_and_the_remedy():
+    text = refusal("SELECT path, COUNT(*) FROM hits GROUP BY path", WEBLOG)
+    assert "groups of path" in text
+    assert "delta" in text
+
+
+def test_too_many_keys_are_told_with_their_number():
+    sql = "SELECT date_trunc('minute', at), status, bytes / 1000000, COUNT(*) FROM hits GROUP BY 1, 2, 3"
+    assert "13,525,920 combinations" in refusal(sql, WEBLOG)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM (SELECT user AS \".u0\", '.' AS \".\" FROM orders) t",
+        'SELECT COUNT(*) FROM (SELECT amount AS "' + "x" * 500 + '" FROM orders) t',
+        'SELECT COUNT(*) AS "" FROM orders',
+        "SELECT COUNT(*) FROM orders WHERE amount IN (" + ", ".join(map(str, range(5000))) + ")",
+        "SELECT COUNT(*) FROM orders WHERE " + " AND ".join(["amount > 1"] * 3000),
+        "SELECT COUNT(*) FROM orders WHERE " + " OR ".join(f"amount = {i}" for i in range(3000)),
+        "SELECT " + ", ".join(f"SUM(amount + {i})" for i in range(300)) + " FROM orders",
+        "SELECT SUM(" + "+".join(["amount"] * 1000) + ") FROM orders",
+        "WITH " + ", ".join(f"a{i + 1} AS (SELECT amount FROM a{i})" for i in range(70)) + " SELECT COUNT(*) FROM a70",
+        "WITH a0 AS (SELECT amount + 1 AS amount FROM orders), "
+        + ", ".join(f"a{i + 1} AS (SELECT amount + 1 AS amount FROM a{i})" for i in range(70))
+        + " SELECT AVG(amount) FROM a70",
+        "SELECT COUNT(*) FROM orders " + " ".join(f"JOIN regions r{i} ON region = r{i}.name" for i in range(80)),
+        "SELECT COUNT(*) FROM orders " + " ".join(f"JOIN visits v{i} ON orders.user = v{i}.visitor" for i in range(20)),
+        "SELECT " + "(" * 39 + "COUNT(*)" + ")" * 39 + " FROM orders",
+        "SELECT COUNT(*) FROM " + "(SELECT * FROM " * 38 + "orders" + ") t" * 38,
+        "SELECT COUNT(*) FROM orders AS o (user, time, amount, quantity)",
+        "SELECT COUNT(*) FROM orders AS o (a, b, c, d, e, f, g, h, i, j, k, l, m)",
+        "SELECT COUNT() FROM orders",
+        "SELECT COUNT(*, 1) FROM orders",
+        "SELECT COUNT(DISTINCT) FROM orders",
+        "SELECT SUM(amount, quantity) FROM orders",
+        "SELECT AVG(NULL) FROM orders",
+        "SELECT SUM(1e400) FROM orders",
+        "SELECT SUM(CLIP(amount, 5, 5)) FROM orders",
+        "SELECT SUM(CLIP(amount, 9, 1)) FROM orders",
+        "SELECT AVG(CLIP(amount, 1000000000000, 1000000000001)) FROM orders",
+        "SELECT STDDEV(CLIP(amount, 0, 1e-290)) FROM orders",
+        "SELECT SUM(CLIP(amount, -1e299, 1e299)) FROM orders",
+        "SELECT COUNT(*) FROM orders WHERE NULL",
+        "SELECT COUNT(*) FROM orders GROUP BY NULL",
+        "SELECT COUNT(*) FROM orders GROUP BY ()",
+        "SELECT COUNT(*) FROM orders GROUP BY 99999999999999999999",
+        "SELECT 1 FROM orders GROUP BY 1",
+        "SELECT FROM orders",
+        "SELECT * EXCLUDE (user) FROM orders",
+        "SELECT t.* FROM orders o GROUP BY ALL",
+        "SELECT COUNT(*) FROM orders, orders",
+        "SELECT COUNT(*) FROM orders JOIN visits USING (category)",
+        "SELECT COUNT(*) FROM orders o JOIN visits v ON o.user = v.visitor JOIN prices USING (category)",
+        "SELECT COUNT(*) FROM (orders JOIN regions ON region = name)",
+        "SELECT COUNT(*) FROM orders WHERE (user, city) IN (SELECT visitor, page FROM visits)",
+        "SELECT COUNT(*) FROM orders WHERE user IN (SELECT visitor, page FROM visits)",
+        "SELECT COUNT(*) FROM orders WHERE user = ANY (SELECT visitor FROM visits)",
+        "SELECT COUNT(*) FROM orders WHERE user IN (VALUES (1), (2))",
+        "SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user UNION SELECT 1)",
+        "SELECT COUNT(*) OVER () FROM orders",
+        "SELECT category, COUNT(*) FROM orders GROUP BY category WINDOW w AS (ORDER BY category)",
+        "SELECT COUNT(*) FROM orders LIMIT (SELECT COUNT(*) FROM visits)",
+        "SELECT COUNT(*) FROM orders ORDER BY (SELECT AVG(seconds) FROM visits)",
+        "SELECT (SELECT amount FROM orders) FROM (SELECT COUNT(*) FROM orders) t",
+        "SELECT COUNT(*) FROM orders EXCEPT SELECT COUNT(*) FROM visits",
+        "SELECT COUNT(*) FROM orders UNION ALL SELECT amount FROM orders",
+    ],
+)
+def test_odd_queries_are_planned_or_refused_and_never_an_accident(sql, caplog):
+    with caplog.at_level(logging.ERROR, "discreet"):
+        try:
+            assert isinstance(read(sql, SHOP, PUBLIC), Plan)
+        except Refused as refused:
+            assert SHAPE.fullmatch(str(refused))
+    assert not caplog.records
+
+
+def _trees(path):
+    text = path.read_text()
+    for case in cases(text):
+        try:
+            yield policy_of(text), parse(case.sql).query
+        except Refused:
+            continue
+
+
+def _kind(node):
+    return exp.Query if isinstance(node, exp.Query) else exp.Condition if isinstance(node, exp.Condition) else type(node)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_queries_with_parts_of_other_queries_are_planned_or_refused(path, caplog):
+    rng = random.Random(path.stem)
+    trees = list(_trees(path))
+    parts = [part for _, tree in trees for part in tree.walk()]
+    with caplog.at_level(logging.ERROR, "discreet"):
+        for _ in range(150):
+            policy, tree = rng.choice(trees)
+            tree = tree.copy()
+            place = rng.choice([node for node in tree.walk() if node.parent is not None])
+            place.replace(rng.choice([part for part in parts if _kind(part) is _kind(place)]).copy())
+            try:
+                assert isinstance(read(tree.sql(dialect="postgres"), policy, PUBLIC), Plan)
+            except Refused as refused:
+                assert SHAPE.fullmatch(str(refused))
+    assert not caplog.records

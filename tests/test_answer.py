@@ -1,0 +1,418 @@
+"""Answers carry their margins and their price, print for people, and let nothing of their keys act as code."""
+
+import builtins
+import dataclasses
+import datetime as dt
+import json
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.answer import Answer, Column, Explanation, Price
+from discreet.answer_text import is_reliable, key_texts, printable, rounded, short
+from discreet.kernel.event import Receipt
+from discreet.kernel.loss import Loss
+
+GAUSSIAN = Price(Loss(None, "1/8000"), Fraction(1, 10), Fraction(1, 10**9), Fraction(1, 84))
+HOSTILE = "<script>alert('$x^2$')</script>\n\x1b[31m\u202e"
+
+
+def answer(columns, margins, **changes):
+    noise = dict.fromkeys(margins, "discrete Laplace, scale 10")
+    parts = {"noise": noise, "price": Price(Loss("1/10")), "receipt": Receipt("5e1f")} | changes
+    return Answer(pa.table(columns), margins=margins, **parts)
+
+
+def cities(rows=3):
+    return answer({"city": [f"c{i}" for i in range(rows)], "n": [1000 + i for i in range(rows)]}, {"n": [30.0] * rows})
+
+
+# What an answer holds
+
+
+def test_an_answer_is_plain_frozen_data():
+    one = cities()
+    assert one.loss == Loss("1/10")
+    assert one.share is None
+    assert one.receipt.id == "5e1f"
+    assert one.noise == {"n": "discrete Laplace, scale 10"}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.notes = ()
+
+
+def test_margins_may_come_as_arrays_and_what_is_not_finite_is_none():
+    one = answer({"a": [1.0, 2.0, 3.0, 4.0]}, {"a": np.array([0.5, np.nan, np.inf, 2])})
+    assert one.margins == {"a": [0.5, None, None, 2.0]}
+    assert answer({"a": [1, 2]}, {"a": [None, 3]}).margins == {"a": [None, 3.0]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"margins": {"m": [1.0]}}, "same columns"),
+        ({"noise": {}}, "same columns"),
+        ({"margins": {"n": [1.0, 2.0]}}, "each of the 1 rows"),
+        ({"table": pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["n", "n"])}, "the same name"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(changes, told):
+    parts = {
+        "table": pa.table({"n": [1]}),
+        "margins": {"n": [1.0]},
+        "noise": {"n": "x"},
+        "price": Price(Loss(1)),
+        "receipt": Receipt("1"),
+    }
+    with pytest.raises(ValueError, match=told):
+        Answer(**parts | changes)
+
+
+def test_a_number_is_reliable_when_its_margin_is_at_most_a_quarter_of_it():
+    one = answer({"k": list("abcde"), "n": [100, 99, -400, None, 7]}, {"n": [25, 25, 25, 25, None]})
+    assert one.reliable == {"n": [True, False, True, None, None]}
+    assert is_reliable(Decimal(100), 25.0) is True
+    assert is_reliable("a", 25.0) is None
+
+
+def test_one_number_can_be_read_directly():
+    one = answer({"n": [731]}, {"n": [30]})
+    assert (one.value, one.margin) == (731, 30.0)
+    assert answer({"n": [731]}, {}).margin is None
+
+
+@pytest.mark.parametrize("columns", [{"n": [1, 2]}, {"n": [1], "m": [2]}, {"n": pa.array([], pa.int64())}])
+@pytest.mark.parametrize("name", ["value", "margin"])
+def test_an_answer_of_another_shape_has_no_single_number(columns, name):
+    with pytest.raises(ValueError, match="one row and one column"):
+        getattr(answer(columns, {}), name)
+
+
+def test_an_answer_is_its_rows():
+    one = cities()
+    assert len(one) == 3
+    assert list(one) == [("c0", 1000), ("c1", 1001), ("c2", 1002)]
+
+
+# Other libraries
+
+
+def test_tables_have_exactly_the_selected_columns():
+    one = cities()
+    assert one.to_arrow().column_names == ["city", "n"]
+    assert list(one.to_pandas().columns) == one.to_polars().columns == ["city", "n"]
+
+
+def test_nulls_do_not_turn_whole_numbers_into_floats_in_pandas():
+    frame = answer({"n": [2**62 + 1, None], "b": [True, None], "x": [0.5, None]}, {}).to_pandas()
+    assert frame.dtypes.astype(str).to_dict() == {"n": "Int64", "b": "boolean", "x": "float64"}
+    assert frame["n"][0] == 2**62 + 1
+    assert frame["n"].isna().tolist() == frame["b"].isna().tolist() == frame["x"].isna().tolist() == [False, True]
+
+
+def test_whatever_reads_arrow_reads_an_answer():
+    one = cities()
+    assert pa.table(one).equals(one.table)
+    assert pa.RecordBatchReader.from_stream(one).read_all().equals(one.table)
+
+
+@pytest.mark.parametrize(
+    ("method", "library"), [("to_pandas", "pandas"), ("to_polars", "polars"), ("plot", "matplotlib")]
+)
+def test_a_missing_library_is_named_with_how_to_get_it(method, library, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.split(".")[0] == library:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=f"pip install {library}"):
+        getattr(cities(), method)()
+
+
+def test_margins_stand_in_a_column_of_their_own_after_the_noisy_one():
+    one = answer({"k": ["a", "b"], "n": [1, 2], "x": [0.5, 0.25], "n_margin": [8, 9]}, {"n": [3, 3], "x": [None, 1]})
+    table = one.with_margins()
+    assert table.column_names == ["k", "n", "n_margin_1", "x", "x_margin", "n_margin"]
+    assert table.column("n_margin_1").to_pylist() == [3.0, 3.0]
+    assert table.column("x_margin").to_pylist() == [None, 1.0]
+    assert table.schema.field("x_margin").type == pa.float64()
+
+
+# Numbers for people
+
+
+@pytest.mark.parametrize(
+    ("value", "margin", "shown"),
+    [
+        (731, 30.0, ("731", "30")),
+        (731, 3.0, ("731", "3")),
+        (731, 2.5, ("731", "2.5")),
+        (731, 61.9, ("731", "62")),
+        (123_456, 1234.0, ("123,500", "1,300")),
+        (-123_456, 1234.0, ("-123,500", "1,300")),
+        (12.3456, 0.123, ("12.35", "0.13")),
+        (12.3456, 0.13, ("12.35", "0.13")),
+        (12.3456, 99.4, ("12", "100")),
+        (-0.001, 0.5, ("0.00", "0.50")),
+        (1234.5, 0.0, ("1,234.5", "0")),
+        (1234.5, None, ("1,234.5", "?")),
+        (2**62 + 1, 3.0, ("4,611,686,018,427,387,905", "3")),
+        (1e-20, 3e-21, ("1e-20", "3e-21")),
+        (1.5e20, 3.0, ("1.5e+20", "3")),
+        (float("inf"), 3.0, ("inf", "?")),
+    ],
+)
+def test_a_value_is_shown_to_two_digits_of_its_margin(value, margin, shown):
+    assert rounded(value, margin) == shown
+
+
+def test_a_shown_margin_is_never_below_the_margin():
+    for margin in np.exp(np.random.default_rng(1).uniform(-12, 20, 2000)):
+        shown = float(rounded(1.0, float(margin))[1].replace(",", ""))
+        assert margin * (1 - 1e-6) <= shown <= margin * 1.11
+
+
+def test_short_numbers_have_few_digits():
+    shown = [short(Fraction(1, 3)), short(Fraction(1, 10**12)), short(2), short(12_345_678)]
+    assert shown == ["0.3333", "1e-12", "2", "1.235e7"]
+
+
+def test_keys_are_written_plainly():
+    assert key_texts([None, False, 2009, 0.1, "x" * 50]) == ["NULL", "false", "2009", "0.1", "x" * 39 + "…"]
+    midnight, morning = (dt.datetime(2009, 1, 1, hour, tzinfo=dt.UTC) for hour in (0, 6))
+    assert key_texts([midnight, None]) == ["2009-01-01", "NULL"]
+    assert key_texts([midnight, morning])[0] == "2009-01-01 00:00:00+00:00"
+
+
+# Text
+
+
+def test_an_answer_prints_as_value_and_margin_with_its_price_below():
+    one = answer(
+        {"category": ["food", "shop", None], "n": [1731, -4, 250], "mean": [12.345, None, 8.0]},
+        {"n": [30, 30, 30], "mean": [0.51, None, None]},
+        price=GAUSSIAN,
+        bounded=("Each visitor counts in at most 5 groups and with at most 20 rows in each; more is scaled down.",),
+        notes=("Negative counts are noise.",),
+    )
+    assert repr(one).splitlines() == [
+        "category           n          mean",
+        "food      1,731 ± 30  12.35 ± 0.51",
+        "shop        ~-4 ± 30   NULL",
+        "NULL        250 ± 30      8 ± ?",
+        "",
+        "± is what the noise can have changed, at 95 %; ~ marks margins above a quarter;",
+        "± ? is unknown.",
+        "Price: epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget; ledger",
+        "5e1f.",
+        "Each visitor counts in at most 5 groups and with at most 20 rows in each; more",
+        "is scaled down.",
+        "Negative counts are noise.",
+    ]
+
+
+def test_signs_that_do_not_occur_are_not_explained():
+    assert "~" not in repr(cities())
+    assert "± ?" not in repr(cities())
+    assert "±" not in repr(answer({"a": [1]}, {}))
+
+
+def test_many_rows_are_cut_and_counted():
+    text = repr(cities(2000))
+    assert "… 1,960 more rows" in text
+    assert "c39 " in text
+    assert "c40 " not in text
+    assert "… 1 more row\n" in repr(cities(41))
+    assert "more row" not in repr(cities(40))
+
+
+def test_no_rows_are_said_to_be_none():
+    assert "(no rows)" in repr(cities(0))
+    assert "(no rows)" not in repr(cities(1))
+
+
+def test_text_fits_into_80_columns():
+    columns = {f"a_rather_long_name_{i}": [123_456.7, 1.0] for i in range(9)}
+    long = answer(
+        {"key": ["k" * 70, "短い"]} | columns, {name: [0.5, None] for name in columns}, bounded=("long " * 40,)
+    )
+    lines = repr(long).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("k" * 39 in line for line in lines) > 1  # the key is repeated beside the columns that follow below
+    for name in columns:
+        assert name in repr(long)
+
+
+def test_wide_letters_and_accents_do_not_break_the_columns():
+    lines = repr(answer({"key": ["東京", "e\u0301a", "abcd"], "n": [1, 1, 1]}, {"n": [0, 0, 0]})).splitlines()
+    assert lines[1:4] == ["東京  1 ± 0", "e\u0301a    1 ± 0", "abcd  1 ± 0"]
+
+
+def test_what_cannot_be_seen_in_a_key_is_spelt_out():
+    one = answer({HOSTILE: [HOSTILE], "n": [1]}, {"n": [1]}, notes=(HOSTILE,))
+    assert all(c.isprintable() or c == "\n" for c in repr(one))
+    assert printable("\x1b\u202e\n") == r"\x1b\u202e\n"
+
+
+# HTML
+
+
+def test_nothing_in_a_key_acts_as_html():
+    one = answer(
+        {HOSTILE: [HOSTILE], "n": [1]},
+        {"n": [1]},
+        receipt=Receipt("<i>"),
+        bounded=("<b>bold</b>",),
+        notes=("<u>", "&amp;"),
+    )
+    html = one._repr_html_()
+    assert set(re.findall(r"</?([a-z0-9]+)", html)) == {"table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert "&lt;script&gt;" in html
+    assert "&lt;b&gt;bold" in html
+    assert "&amp;amp;" in html
+    assert "'" not in html  # no text can end an attribute
+
+
+def test_html_shows_what_text_shows():
+    html = cities(2000)._repr_html_()
+    assert "<td" in html
+    assert "1,000 ± 30" in html
+    assert "… 1,960 more rows" in html
+    assert "Price: epsilon 0.1" in html
+    assert html.count("<tr>") == 41
+
+
+# Pictures
+
+
+def test_bars_stand_over_names_with_their_margins():
+    figure = cities().plot()
+    (axes,) = figure.axes
+    assert [bar.get_height() for bar in axes.patches] == [1000, 1001, 1002]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["c0", "c1", "c2"]
+    (errors,) = axes.containers[1].lines[2]
+    assert [segment[:, 1].tolist() for segment in errors.get_segments()] == [[970, 1030], [971, 1031], [972, 1032]]
+
+
+def test_a_line_joins_times_in_their_order():
+    days = [dt.date(2009, 1, day) for day in (3, 1, 2)]
+    (axes,) = answer({"day": days, "n": [30, 10, 20]}, {"n": [1, 1, None]}).plot().axes
+    assert not axes.patches
+    assert axes.lines[0].get_ydata().tolist() == [10, 20, 30]
+    assert axes.get_xlabel() == "day"
+
+
+def test_each_noisy_column_has_its_own_picture():
+    one = answer(
+        {"k": [1, 2], "n": [3, 4], "x": [0.5, None], "t": ["a", "b"]}, {"n": [1, 1], "x": [1, None], "t": [None] * 2}
+    )
+    assert [axes.get_title(loc="left") for axes in one.plot().axes] == ["n", "x"]
+
+
+def test_a_single_number_can_be_drawn():
+    (axes,) = answer({"n": [731]}, {"n": [30]}).plot().axes
+    assert [bar.get_height() for bar in axes.patches] == [731]
+
+
+def test_more_bars_than_can_be_told_apart_are_cut_and_counted():
+    axes = cities(2000).plot().axes[0]
+    assert len(axes.patches) == 200
+    assert axes.get_title(loc="right") == "the first 200 of 2,000 rows"
+    assert len(axes.get_xticklabels()) == 40
+
+
+def test_names_are_drawn_as_they_are_and_not_as_formulas():
+    one = answer({"$\\frac$": ["$\\undefined$"], "$n$": [1]}, {"$n$": [1]})
+    one.plot().draw_without_rendering()  # a formula would fail here
+
+
+def test_nothing_to_draw_is_said():
+    with pytest.raises(ValueError, match="at least one noisy column"):
+        answer({"k": ["a"]}, {}).plot()
+
+
+# Prices and explanations
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [
+        (Price(Loss("1/10")), "epsilon 0.1 (rho 0.005)"),
+        (
+            Price(Loss("1/10", None, "1e-9"), share=Fraction(1)),
+            "epsilon 0.1 and delta 1e-9 (rho 0.005), 100 % of the budget",
+        ),
+        (Price(Loss(None, "1/8000")), "rho 0.000125"),
+        (GAUSSIAN, "epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget"),
+        (
+            Price(Loss(None, "1/8", "1e-12"), Fraction(2), Fraction(1, 10**9)),
+            "epsilon 2 at delta 1e-9 (rho 0.125 and delta 1e-12)",
+        ),
+    ],
+)
+def test_a_price_names_epsilon_and_rho(price, text):
+    assert str(price) == text
+
+
+def explanation():
+    return Explanation(
+        price=GAUSSIAN,
+        columns=(
+            Column("n", "discrete Gaussian, scale 30", 61.9),
+            Column("mean", "discrete Gaussian, scale 900", depends="± 5 at 1,000 visitors, ± 0.5 at 10,000"),
+            Column("top", "exponential mechanism"),
+        ),
+        groups="Groups are discovered: one is shown when its noisy number of visitors reaches 61.",
+        bounded=("Each visitor counts in at most 5 groups.",),
+        sql="SELECT city\nFROM visits",
+        notes=("<b>",),
+    )
+
+
+def test_an_explanation_prints_price_margins_groups_bounds_and_sql():
+    assert repr(explanation()).splitlines() == [
+        "Would cost epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget. No",
+        "data was read.",
+        "",
+        "n: ± 62 at 95 %; discrete Gaussian, scale 30.",
+        "mean: ± 5 at 1,000 visitors, ± 0.5 at 10,000; discrete Gaussian, scale 900.",
+        "top: no margin is known; exponential mechanism.",
+        "",
+        "Groups are discovered: one is shown when its noisy number of visitors reaches",
+        "61.",
+        "Each visitor counts in at most 5 groups.",
+        "",
+        "<b>",
+        "",
+        "The engine runs:",
+        "  SELECT city",
+        "  FROM visits",
+    ]
+
+
+def test_an_explanation_is_escaped_in_html():
+    html = explanation()._repr_html_()
+    assert set(re.findall(r"</?([a-z0-9]+)", html)) == {"p", "ul", "li", "pre"}
+    assert "&lt;b&gt;" in html
+    assert "SELECT city\nFROM visits" in html
+
+
+def test_an_explanation_is_plain_data_for_json():
+    data = json.loads(json.dumps(explanation().to_dict()))
+    assert data["price"] == {
+        "epsilon": "1/10",
+        "rho": "1/8000",
+        "delta": "0",
+        "at_delta": "1/1000000000",
+        "share": "1/84",
+    }
+    assert [column["margin"] for column in data["columns"]] == [61.9, None, None]
+    assert data["sql"] == "SELECT city\nFROM visits"
+    pure = Explanation(price=Price(Loss("1/10")), columns=()).to_dict()["price"]
+    assert (pure["epsilon"], pure["at_delta"], pure["share"]) == ("1/10", "0", None)

@@ -1,0 +1,261 @@
+"""The whole way, as a user goes it: a policy, a question in SQL, a private answer; and everything that must not happen."""
+
+import gc
+import json
+import re
+from fractions import Fraction
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.policy import Policy
+
+POLICY = """
+[data]
+name = "shop"
+version = "2026-11"
+ledger = ":memory:"
+[budget]
+epsilon = 4.0
+{delta}
+[budget.analysts]
+ana = {{ epsilon = 1.0, each = 0.25, tables = ["sales"] }}
+bob = {{ epsilon = 0.5 }}
+[tables.sales]
+source = "sales.parquet"
+unit = "customer"
+groups = 2
+rows = 5
+rows_max = 1000000
+[tables.sales.columns]
+customer = {{ type = "integer" }}
+city = {{ type = "text", in = ["Bonn", "Köln", "Trier"] }}
+street = {{ type = "text" }}
+amount = {{ type = "real", between = [0, 100] }}
+pieces = {{ type = "integer", between = [0, 9] }}
+time = {{ type = "timestamp", between = [2026-01-01, 2026-12-31] }}
+[tables.staff]
+source = "staff.parquet"
+unit = "person"
+groups = 1
+rows = 1
+[tables.staff.columns]
+person = {{ type = "integer" }}
+[tables.regions]
+source = "regions.parquet"
+public = true
+"""
+DELTA = "delta = 1e-6"
+
+
+def tables(rows=600):
+    cities = ["Bonn", "Köln", "Trier"]
+    return {
+        "sales": pa.table(
+            {
+                "customer": [i % 300 for i in range(rows)],
+                "city": [cities[i % 2] for i in range(rows)],
+                "street": ["Main" if i % 5 else f"lane {i}" for i in range(rows)],
+                "amount": [float(i % 50) for i in range(rows)],
+                "pieces": [i % 7 for i in range(rows)],
+                "time": pa.array([1767225600000000 + i * 10**9 for i in range(rows)], pa.timestamp("us")),
+            }
+        ),
+        "staff": pa.table({"person": [1, 2, 3]}),
+        "regions": pa.table({"name": cities, "region": ["west", "west", "south"]}),
+    }
+
+
+def opened(delta="", data=None, **changes):
+    text = POLICY.format(delta=delta)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return dc.open(Policy.parse(text), data=data or tables())
+
+
+@pytest.fixture
+def curator():
+    with opened() as found:
+        yield found
+
+
+@pytest.fixture
+def approximate():
+    with opened(DELTA) as found:
+        yield found
+
+
+def test_a_count_is_private_with_a_margin_a_price_and_a_receipt(curator):
+    answer = curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM sales", epsilon="1/2")
+    assert answer.table.column_names == ["n"]
+    assert answer.margin == dc.Laplace(2).margin("0.95")
+    assert abs(answer.value - 300) < 100
+    assert answer.loss.epsilon == Fraction(1, 2)
+    assert answer.share == Fraction(1, 8)
+    (event,) = curator.ledger.events()
+    assert (event.id, event.state) == (answer.receipt.id, "released")
+    assert json.loads(event.question)["version"] == "2026-11"
+
+
+def test_asked_is_paid_whatever_the_number_of_aggregates(curator):
+    sql = "SELECT city, COUNT(*), SUM(amount), AVG(amount), VAR_SAMP(pieces), STDDEV(amount) FROM sales GROUP BY city"
+    curator.ask(sql, epsilon="1/3")
+    assert curator.budget().spent.epsilon == Fraction(1, 3)
+    assert curator.budget().left.epsilon == Fraction(11, 3)
+
+
+def test_a_price_in_a_budget_with_a_delta_is_its_rho(approximate):
+    answer = approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1)
+    assert answer.loss == approximate.policy.budget.price(1)
+    assert answer.loss.epsilon is None
+    again = approximate.ask("SELECT COUNT(*) FROM sales", rho="1/1000")
+    assert again.loss.rho == Fraction(1, 1000)
+
+
+def test_declared_keys_are_all_shown_and_no_other(curator):
+    answer = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city ORDER BY city", epsilon=1)
+    assert answer.table["city"].to_pylist() == ["Bonn", "Köln", "Trier"]
+
+
+def test_discovered_keys_that_one_person_owns_are_not_shown(approximate):
+    answer = approximate.ask("SELECT street, COUNT(*) AS n FROM sales GROUP BY street", epsilon=3)
+    assert answer.table["street"].to_pylist() == ["Main"]
+    assert answer.loss.delta == approximate.policy.budget.discover / 100
+
+
+def test_discovering_is_refused_on_a_pure_budget_with_the_remedy(curator):
+    with pytest.raises(dc.Refused, match=r"street.*delta"):
+        curator.ask("SELECT street, COUNT(*) FROM sales GROUP BY street", epsilon=1)
+    assert curator.budget().spent.epsilon == 0
+
+
+def test_the_hundredth_question_fits_and_the_next_is_refused():
+    with opened(**{"epsilon = 4.0": "epsilon = 1.0", "0.5 }": "0.5 }"}) as curator:
+        for _ in range(100):
+            curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/100")
+        with pytest.raises(dc.Refused, match="does not fit"):
+            curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/100")
+
+
+def test_analysts_have_limits_grants_and_a_price_of_their_own(curator):
+    assert curator.ask("SELECT COUNT(*) FROM sales", by="ana").loss.epsilon == Fraction(1, 4)
+    with pytest.raises(dc.Refused, match="staff"):
+        curator.ask("SELECT COUNT(*) FROM staff", by="ana", epsilon="1/10")
+    with pytest.raises(dc.Refused, match="may not ask"):
+        curator.ask("SELECT COUNT(*) FROM sales", by="eve", epsilon="1/10")
+    with pytest.raises(dc.Refused, match="may not ask"):
+        curator.explain("SELECT COUNT(*) FROM sales", by="eve", epsilon="1/10")
+    with pytest.raises(dc.Refused, match="epsilon"):
+        curator.ask("SELECT COUNT(*) FROM sales", by="bob")
+    with pytest.raises(dc.Refused, match="does not fit"):
+        curator.ask("SELECT COUNT(*) FROM sales", by="bob", epsilon="0.6")
+    assert curator.budget("ana").spent.epsilon == Fraction(1, 4)
+
+
+def test_explaining_is_free_and_reads_no_data(curator, monkeypatch):
+    monkeypatch.setattr(type(curator._engine), "totals", lambda *_: pytest.fail("read"))
+    said = curator.explain("SELECT city, COUNT(*) AS n, AVG(amount) AS a FROM sales GROUP BY city", epsilon=1)
+    assert [column.name for column in said.columns] == ["n", "a"]
+    assert said.columns[0].margin > 0
+    assert "sales" in said.sql
+    assert curator.ledger.events() == []
+
+
+def test_explain_tells_the_margin_that_ask_gives(curator):
+    sql = "SELECT city, COUNT(*) AS n, SUM(pieces) AS s FROM sales GROUP BY city"
+    said, answer = curator.explain(sql, epsilon=1), curator.ask(sql, epsilon=1)
+    assert {column.name: [column.margin] * 3 for column in said.columns} == answer.margins
+
+
+def test_the_same_key_gives_the_same_answer_and_is_charged_once(curator):
+    first = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon=1, key="k")
+    again = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon=1, key="k")
+    assert first.table == again.table
+    assert first.margins == again.margins
+    assert curator.budget().spent.epsilon == 1
+    with pytest.raises(dc.Refused, match="another question"):
+        curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2", key="k")
+
+
+def test_a_failure_is_charged_says_nothing_and_three_stop_the_data_set(curator, monkeypatch, caplog):
+    canary = "canary-4711"
+
+    def burst(*_):
+        raise RuntimeError(canary)
+
+    monkeypatch.setattr(type(curator._engine), "totals", burst)
+    for number in range(3):
+        with pytest.raises(dc.Failed) as failed:
+            curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/10")
+        assert canary not in str(failed.value)
+        assert failed.value.__context__ is None
+        assert curator.budget().spent.epsilon == Fraction(number + 1, 10)
+    assert canary in caplog.text  # the owner's log has it
+    with pytest.raises(dc.Refused, match="failed questions"):
+        curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/10")
+    monkeypatch.undo()
+    curator.ledger.acknowledge()
+    assert curator.ask("SELECT COUNT(DISTINCT customer) FROM sales", epsilon=1).value > 200
+
+
+def test_a_policy_with_another_unit_is_not_opened_on_the_same_ledger(tmp_path):
+    text = POLICY.format(delta="").replace(":memory:", str(tmp_path / "ledger.sqlite"))
+    with dc.open(Policy.parse(text), data=tables()) as curator:
+        curator.ask("SELECT COUNT(*) FROM sales", epsilon=1)
+    with pytest.raises(dc.PolicyError, match="unit"):
+        dc.open(Policy.parse(text.replace('unit = "customer"', 'unit = "pieces"')), data=tables())
+    with dc.open(Policy.parse(text.replace("epsilon = 4.0", "epsilon = 5.0")), data=tables()) as curator:
+        assert curator.budget().total.epsilon == 5
+        assert curator.budget().spent.epsilon == 1
+
+
+def test_what_follows_the_release_runs_on_noisy_numbers(curator):
+    sql = """
+        WITH cities AS (SELECT city, COUNT(*) AS n, COUNT(*) FILTER (WHERE pieces > 3) AS many FROM sales GROUP BY city)
+        SELECT city, 100.0 * many / n AS share, RANK() OVER (ORDER BY n DESC) AS place FROM cities
+        WHERE n > 100 ORDER BY share DESC LIMIT 2
+    """
+    answer = curator.ask(sql, epsilon=3)
+    assert answer.table.column_names == ["city", "share", "place"]
+    assert len(answer) == 2
+    assert all(margin > 0 for margin in answer.margins["share"])
+
+
+def test_means_variances_and_joins_are_near_the_truth(approximate):
+    data = tables()
+    connection = duckdb.connect()
+    for name, table in data.items():
+        connection.register(name, table)
+    for sql in (
+        "SELECT AVG(amount) FROM sales",
+        "SELECT STDDEV(amount) FROM sales",
+        "SELECT region, COUNT(*) FROM sales JOIN regions ON city = name GROUP BY region ORDER BY region DESC",
+        "SELECT AVG(CLIP(n, 0, 10)) FROM (SELECT customer, COUNT(*) AS n FROM sales GROUP BY customer) AS c",
+        "SELECT COUNT(*) FROM sales WHERE customer IN (SELECT customer FROM sales WHERE pieces = 6)",
+        "SELECT date_trunc('month', time) AS m, SUM(pieces) FROM sales GROUP BY m ORDER BY m LIMIT 1",
+    ):
+        truth = connection.sql(sql.replace("CLIP(n, 0, 10)", "n")).fetchall()
+        answer = approximate.ask(sql, epsilon=1, groups=12, rows=6)
+        margins = list(answer.margins.values())[-1]
+        for (*_, true), row, margin in zip(truth, answer, margins, strict=False):
+            assert abs(row[-1] - true) <= 4 * margin, sql
+
+
+def test_no_value_of_the_data_is_in_a_refusal(curator):
+    canaries = ("lane 5", "Main")
+    for sql in ("SELECT nothing FROM sales", "SELECT street FROM sales", "SELECT * FROM sales LIMIT 5", "SELECT MAX(street) FROM sales"):
+        with pytest.raises(dc.Refused) as refused:
+            curator.ask(sql, epsilon=1)
+        assert not any(canary in str(refused.value) for canary in canaries)
+        assert re.match(r"line \d", str(refused.value))
+
+
+def test_a_curator_lets_go_of_everything_when_it_is_closed():
+    curator = opened()
+    curator.close()
+    curator.close()
+    with pytest.raises(dc.LedgerError):
+        curator.ask("SELECT COUNT(*) FROM sales", epsilon=1)
+    gc.collect()
