@@ -1,18 +1,21 @@
 """The commands, as a user runs them."""
 
+import io
+import json
 import os
 import subprocess
 import sys
 
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
 
 
-def run(*words, cwd):
+def run(*words, cwd, text=True, **more):
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=text, check=False, **more)
 
 
 def test_the_tour_shows_everything_and_saves_its_pictures(tmp_path):
@@ -27,6 +30,84 @@ def test_the_tour_shows_everything_and_saves_its_pictures(tmp_path):
     assert max(map(len, shown.stdout.splitlines())) <= 80
     for name in ("neighbours.svg", "names.svg"):
         assert (tmp_path / "tour" / name).read_text().lstrip().startswith("<?xml")
+
+
+def test_the_town_is_asked_real_questions(tmp_path):
+    shown = run("demo", "ask", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("yes") >= 3
+    assert "line 1, AVG: AVG(income / age) needs a public range" in shown.stdout
+    assert "answered: 8 wards" in shown.stdout
+    assert "9 questions" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+ASKED = """
+[data]
+name = "visits"
+[budget]
+epsilon = 1.0
+[budget.analysts]
+ana = { epsilon = 0.5 }
+[tables.visits]
+source = "visits.csv"
+unit = "patient"
+groups = 1
+rows = 2
+[tables.visits.columns]
+patient = { type = "integer" }
+ward = { type = "text", in = ["A", "B"] }
+"""
+
+
+@pytest.fixture
+def policy_file(tmp_path):
+    (tmp_path / "visits.csv").write_text("patient,ward\n" + "".join(f"{i},{'AB'[i % 2]}\n" for i in range(900)))
+    path = tmp_path / "policy.toml"
+    path.write_text(ASKED)
+    return path
+
+
+COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file):
+    explained = run("explain", policy_file, COUNT, "--epsilon", "1/2", cwd=tmp_path)
+    assert (explained.returncode, explained.stderr) == (0, "")
+    assert "Would cost epsilon 0.5" in explained.stdout
+    asked = run("ask", policy_file, COUNT, "--epsilon", "1/4", "--by", "ana", cwd=tmp_path)
+    assert asked.returncode == 0, asked.stderr
+    assert "±" in asked.stdout
+    csv = run("ask", policy_file, COUNT, "--epsilon", "1/4", "--format", "csv", cwd=tmp_path)
+    header, *rows = csv.stdout.splitlines()
+    assert header == '"ward","n","n_margin"'
+    assert [row.split(",")[0] for row in rows] == ['"A"', '"B"']
+    plain = run("ask", policy_file, "-", "--epsilon", "1/8", "--format", "json", cwd=tmp_path, input=COUNT)
+    assert [sorted(row) for row in json.loads(plain.stdout)] == [["n", "n_margin", "ward"]] * 2
+    shown = run("budget", policy_file, cwd=tmp_path)
+    assert "epsilon 5/8" in shown.stdout
+    assert "ana" in shown.stdout
+    ledger = run("ledger", "show", policy_file, cwd=tmp_path)
+    assert ledger.stdout.count("released") == 3
+    assert "SELECT" in ledger.stdout
+    assert "3 charges" in run("ledger", "verify", policy_file, cwd=tmp_path).stdout
+
+
+def test_parquet_goes_to_standard_output(tmp_path, policy_file):
+    asked = run("ask", policy_file, COUNT, "--epsilon", "1/4", "--format", "parquet", cwd=tmp_path, text=False)
+    assert pq.read_table(io.BytesIO(asked.stdout)).column_names == ["ward", "n", "n_margin"]
+
+
+def test_exit_codes_tell_refusals_from_mistakes(tmp_path, policy_file):
+    refused = run("ask", policy_file, "SELECT patient FROM visits", "--epsilon", "1/2", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert refused.stderr.startswith("discreet: line 1")
+    missing = run("ask", "none.toml", COUNT, "--epsilon", "1/2", cwd=tmp_path)
+    assert (missing.returncode, missing.stdout) == (2, "")
+    (tmp_path / "visits.csv").unlink()
+    gone = run("ask", policy_file, COUNT, "--epsilon", "1/2", cwd=tmp_path)
+    assert (gone.returncode, gone.stdout) == (2, "")
+    assert "visits" in gone.stderr
 
 
 def test_version_and_help(tmp_path):

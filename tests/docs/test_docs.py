@@ -28,9 +28,16 @@ def test_the_start_page_has_examples():
 
 
 def test_the_session_in_the_readme_runs(tmp_path):
-    (session,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    readme = (ROOT / "README.md").read_text()
+    (policy,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    (session,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "visits.toml").write_text(policy)
+    rows = [f"{i % 3000},{'A' if i % 6 == 0 else 'B' if i % 3 else 'C'},{i % 90}.5" for i in range(6000)]
+    (tmp_path / "visits.csv").write_text("\n".join(["patient,ward,cost", *rows]))
     run = subprocess.run([sys.executable, "-c", session], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert re.fullmatch(r"-?\d+ ± 30, spent 1/10 of 1\n", run.stdout), run.stdout
+    assert re.search(r"^ward +n +mean$", run.stdout, re.MULTILINE), run.stdout
+    assert re.search(r"^B +[34],\d\d\d ± \d+ +~?\d", run.stdout, re.MULTILINE), run.stdout
+    assert run.stdout.endswith("1/2 left\n")
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)

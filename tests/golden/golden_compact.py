@@ -66,7 +66,8 @@ def _relation(relation, depth=0):
             on = ", ".join(f"{ours} = {theirs}" for ours, theirs in equal)
             also = f" and {_expr(also)}" if also else ""
             kept = f" where {_expr(table.condition)}" if table.condition else ""
-            yield f"{indent}{keep.value} join {table.table} ({_named(table.columns)}){kept} on {on}{also}, fanout {fanout}"
+            what = f"{table.table} ({_named(table.columns)}){kept}"
+            yield f"{indent}{keep.value} join {what} on {on or 'anything'}{also}, fanout {fanout}"
             yield from _relation(source, below)
         case JoinOwn(left, right, also, keep, most):
             also = f" and {_expr(also)}" if also else ""
@@ -98,7 +99,9 @@ def _owner(owner):
 
 
 def _named(columns):
-    return ", ".join(name if isinstance(e, Column) and e.name == name else f"{name} = {_expr(e)}" for name, e in columns)
+    return ", ".join(
+        name if isinstance(e, Column) and e.name == name else f"{name} = {_expr(e)}" for name, e in columns
+    )
 
 
 def _expr(expr):
@@ -134,5 +137,8 @@ def _number(value):
 
 
 def _recipe(recipe):
-    fields = [f"{name}={_number(value) if isinstance(value, Fraction) else getattr(value, 'value', value)}" for name, value in vars(recipe).items()]
+    fields = [
+        f"{name}={_number(value) if isinstance(value, Fraction) else getattr(value, 'value', value)}"
+        for name, value in vars(recipe).items()
+    ]
     return f"{type(recipe).__name__.lower()}({', '.join(fields)})"

@@ -193,13 +193,19 @@ class Tables:
         return max(map(rows.count, rows)) if columns else size
 
 
-PUBLIC = Tables({
-    "regions": {
-        "name": ["north", "south", "east"],
-        "country": ["A", "A", "B"],
-        "people": [1200, 3400, 560],
-    },
-    "prices": {"category": ["food", "food", "books", "toys"], "price": [1.5, 2.5, 12.0, 30.0], "year": [2024, 2025] * 2},
-    "icd10": {"code": ["A00", "B01", "C02"], "chapter": [1, 1, 2]},
-    "stations": {"code": ["s1", "s2"], "area": ["hill", "coast"]},
-})
+PUBLIC = Tables(
+    {
+        "regions": {
+            "name": ["north", "south", "east"],
+            "country": ["A", "A", "B"],
+            "people": [1200, 3400, 560],
+        },
+        "prices": {
+            "category": ["food", "food", "books", "toys"],
+            "price": [1.5, 2.5, 12.0, 30.0],
+            "year": [2024, 2025] * 2,
+        },
+        "icd10": {"code": ["A00", "B01", "C02"], "chapter": [1, 1, 2]},
+        "stations": {"code": ["s1", "s2"], "area": ["hill", "coast"]},
+    }
+)

@@ -52,7 +52,7 @@ SELECT s.area, COUNT(*) FROM readings r JOIN stations s ON r.station <> s.code G
 /*
 r0 from
   where not(equal(station, code))
-    inner join stations (code, area) on , fanout 2
+    inner join stations (code, area) on anything, fanout 2
       readings of each row
   by k0 = area: coast, hill
   unbounded, groups 1, rows 1

@@ -124,7 +124,7 @@ r0 from
   m3 = spread(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_samp): STDDEV(amount)
   m4 = averaged(total=0, count=1, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In VAR_POP(amount) and VAR_SAMP(amount) and STDDEV_POP(amount) and STDDEV(amount) and AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In VAR_POP(amount), VAR_SAMP(amount), STDDEV_POP(amount), STDDEV(amount) and AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "var_pop", r0.m1 AS "var_samp", r0.m2 AS "stddev_pop", r0.m3 AS "stddev", r0.m1 AS "variance", r0.m3 AS "stddev_samp", r0.m4 AS "avg" FROM r0
 */
 

@@ -230,7 +230,6 @@ r0 from
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
   In AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
-  Groups are shown only if their noisy number of units passes a threshold; how many were not is private.
 then SELECT r0.k0 AS "city", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
 
@@ -245,7 +244,6 @@ r0 from
   t0 = units(*), size 1048576, weight 2
   m0 = counted(total=0): COUNT(DISTINCT user)
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
-  Groups are shown only if their noisy number of units passes a threshold; how many were not is private.
 then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LIMIT 10
 */
 
@@ -263,7 +261,6 @@ r0 from
   m0 = counted(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
-  Groups are shown only if their noisy number of units passes a threshold; how many were not is private.
 then SELECT r0.k0 AS "city", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -289,7 +286,6 @@ r0 from
   bounded, groups 5, rows 20, scaled
   t0 = units(*), size 1048576, weight 1
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
-  Groups are shown only if their noisy number of units passes a threshold; how many were not is private.
 then SELECT r0.k0 AS "city" FROM r0
 */
 
@@ -404,7 +400,6 @@ r0 from
   m0 = counted(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 7 rows; more are scaled down.
   In all, one customer weighs at most as much as 2 groups; more are scaled down.
-  Groups are shown only if their noisy number of units passes a threshold; how many were not is private.
 then SELECT r0.k0 AS "city", r0.m0 AS "count" FROM r0
 */
 
@@ -438,7 +433,7 @@ refused: line 1, SELECT: this would show rows of single people. Aggregate them: 
 -- reals make no groups
 SELECT discount, COUNT(*) FROM orders GROUP BY discount;
 /*
-refused: line 1, GROUP BY: real numbers make no groups: hardly two are equal. Use FLOOR(…), ROUND(…)::integer or CASE to make groups of a listed kind.
+refused: line 1, GROUP BY: real numbers make no groups: hardly two are equal. Use FLOOR(…), ROUND(…) or CASE to make groups.
 */
 
 -- a column that is not grouped by
@@ -481,4 +476,20 @@ refused: line 1, GROUP BY: an aggregate cannot be grouped by. Aggregate in a sub
 SELECT DISTINCT ON (city) city, amount FROM orders;
 /*
 refused: line 1, SELECT: DISTINCT ON chooses rows by their order. Use GROUP BY; per unit, with MIN or MAX.
+*/
+
+-- FLOOR of a real without a range is discovered
+SELECT FLOOR(weight) AS kilos, COUNT(*) FROM orders GROUP BY kilos;
+/*
+r0 from
+  where not(is_null(floor(weight)))
+    orders of user
+  by k0 = floor(weight): to be discovered
+  bounded, groups 5, rows 20, scaled
+  t0 = units(*), size 1048576, weight 1
+  t1 = count(*), size 20971520, weight 1
+  m0 = counted(total=1): COUNT(*)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+then SELECT r0.k0 AS "kilos", r0.m0 AS "count" FROM r0
 */

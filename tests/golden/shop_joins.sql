@@ -127,7 +127,7 @@ SELECT COUNT(*) FROM orders o JOIN prices p ON o.amount > p.price;
 /*
 r0 from
   where less(price, amount)
-    inner join prices (price) on , fanout 4
+    inner join prices (price) on anything, fanout 4
       derive amount
         orders of user
   bounded, groups 1, rows 20
@@ -141,7 +141,7 @@ then SELECT r0.m0 AS "count" FROM r0
 SELECT p.year, COUNT(*) FROM orders CROSS JOIN prices p GROUP BY p.year;
 /*
 r0 from
-  inner join prices (year) on , fanout 4
+  inner join prices (year) on anything, fanout 4
     derive user
       orders of user
   by k0 = year: 2024, 2025
@@ -547,4 +547,10 @@ then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 SELECT COUNT(*) FROM orders;
 /*
 refused: line 1, FROM: there is no table "orders". There are none.
+*/
+
+-- a comma beside a RIGHT JOIN
+SELECT COUNT(*) FROM prices, regions RIGHT JOIN orders ON region = name;
+/*
+refused: line 1, FROM: a comma and a RIGHT JOIN in one FROM mean different things to different people. Write CROSS JOIN or JOIN … ON instead of the comma.
 */

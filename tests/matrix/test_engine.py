@@ -1,5 +1,6 @@
 """DuckDB computes what the reference says, on random databases and questions."""
 
+import math
 import random
 from datetime import date
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 import strategies
 from hypothesis import given, settings
-from strategies import BOOL, EVENTS, INT, KINDS, REAL, TEXT, VISITS
+from strategies import BOOL, EVENTS, INT, KINDS, REAL, STAYS, TEXT, VISITS
 
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.reference import Reference
@@ -18,8 +19,7 @@ from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units
-from discreet.kernel.relation import Derive, Keep, PublicTable, Scan, Union, Where
-from discreet.kernel.relation import JoinPublic as Join
+from discreet.kernel.relation import Derive, Fold, Folded, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
 from discreet.kernel.render import render
 
 
@@ -154,7 +154,7 @@ def test_a_null_on_one_side_of_a_union_keeps_the_type_of_the_other(plain):
 
 def test_the_least_of_many_may_name_a_column_twice(plain):
     table = PublicTable("regions", (("opened", Column("opened", strategies.DATE)),))
-    join = Join(VISITS, table, (("day", "opened"),), NEVER, Keep.MATCHED, 2)
+    join = JoinPublic(VISITS, table, (("day", "opened"),), NEVER, Keep.MATCHED, 2)
     day, other = Column("day", strategies.DATE), Column("opened", strategies.DATE)
     key = Call("least", (other, day, other, day))
     tables = small(visits=[dict.fromkeys(VISITS.shape.schema) | {"user": 1, "day": date(2021, 1, 3)}])
@@ -188,16 +188,29 @@ def test_the_widest_numbers_fit(plain, limit):
 
 
 def test_a_real_key_has_one_zero_and_no_infinity(plain):
-    rows = [event("a") | {"x": x} for x in (0.0, -0.0, float("inf"), float("nan"), None, 1.5)]
+    """Which of two zeros is shown would tell whose row came first."""
+    rows = [event("a") | {"x": x} for x in (-0.0, -0.0, math.inf, math.nan, None, 1.5)]
     tables = small(events=rows)
     strategies.load(plain, tables)
     question = Question(EVENTS, (("k", X),), Public(((-0.0, None, 1.5),)), ANY, (Count(), Count(X)))
-    assert computed(plain, question) == expected(tables, question) == {(0.0,): (2, 2), (None,): (3, 0), (1.5,): (1, 1)}
+    found = computed(plain, question)
+    assert found == expected(tables, question) == {(0.0,): (2, 2), (None,): (3, 0), (1.5,): (1, 1)}
+    assert math.copysign(1, next(key for (key,) in found if key == 0)) == 1
+
+
+@pytest.mark.parametrize("fold", [Fold.COUNT, Fold.DISTINCT, Fold.LEAST, Fold.GREATEST])
+def test_what_a_unit_gathers_is_finite(plain, fold):
+    strange = [(1, math.inf), (1, -0.0), (1, 0.0), (1, 2.0), (2, math.nan), (3, math.nan), (3, -math.inf), (3, 1.0)]
+    tables = small(**{"sta ys": [dict.fromkeys(STAYS.shape.schema) | {"user": user, "x": x} for user, x in strange]})
+    strategies.load(plain, tables)
+    per = PerUnit(STAYS, (), (("v", Folded(fold, X)),))
+    question = Question(per, (("user", Column("v", per.shape.schema["v"])),), Discover(3), ANY, (Units(), Count()))
+    assert computed(plain, question) == expected(tables, question)
 
 
 def test_rows_without_columns_are_counted(plain):
     bare = Derive(EVENTS, ())
-    joined = Join(bare, PublicTable("regions", ()), (), None, Keep.ALL, 2)
+    joined = JoinPublic(bare, PublicTable("regions", ()), (), None, Keep.ALL, 2)
     tables = small(events=[event("a")] * 3, regions=[dict.fromkeys(strategies.REGIONS)] * 3)
     strategies.load(plain, tables)
     for relation, count in ((bare, 3), (Where(bare, ALWAYS), 3), (joined, 6)):

@@ -35,7 +35,7 @@ def only(plan):
 
 def orders():
     """Return orders of eight customers: every value is within its range, and every key appears."""
-    start = datetime(2025, 1, 1)
+    start = datetime.fromisoformat("2025-01-01")
     return [
         {
             "user": i % 8,
@@ -56,7 +56,7 @@ def orders():
 
 
 def visits():
-    start = datetime(2025, 2, 1)
+    start = datetime.fromisoformat("2025-02-01")
     return [
         {
             "visitor": 3 + i % 9,
@@ -83,7 +83,7 @@ SHOP_TABLES = {"orders": orders(), "visits": visits(), "regions": REGIONS, "pric
 
 def hospital():
     """Return a hospital of 30 encounters of 11 patients, with their tests and the flags of these."""
-    start = datetime(2016, 5, 1)
+    start = datetime.fromisoformat("2016-05-01")
     encounters = [
         {
             "id": 100 + i,
@@ -113,7 +113,7 @@ def hospital():
 
 
 def weblog():
-    start = datetime(2026, 1, 1)
+    start = datetime.fromisoformat("2026-01-01")
     hits = [
         {
             "user_id": f"u{i % 7}",
@@ -130,7 +130,7 @@ def weblog():
 
 
 def meter():
-    start = datetime(2026, 3, 1)
+    start = datetime.fromisoformat("2026-03-01")
     readings = [
         {"station": f"s{1 + i % 2}", "at": start + timedelta(hours=i), "kwh": i * 3 % 64 / 1, "phase": 1 + i % 3}
         for i in range(100)
@@ -175,103 +175,116 @@ def plainly(world, sql):
 
 
 def in_order(rows):
-    return sorted(rows, key=lambda row: [(value is None, str(type(value)), value) for value in row if not _is_real(value)])
+    return sorted(rows, key=lambda row: [(each is None, str(type(each)), each) for each in row if not _is_real(each)])
 
 
 def _is_real(value):
     return isinstance(value, float)
 
 
-SHOP_SQL = [
-    "SELECT COUNT(*), COUNT(rating), COUNT(DISTINCT user) FROM orders",
-    "SELECT category, COUNT(*), SUM(amount), AVG(amount), STDDEV(amount), VAR_POP(amount) FROM orders GROUP BY category",
-    "SELECT SUM(quantity), COUNT(quantity), AVG(rating), SUM(rating), COUNT(rating) FROM orders",
-    "SELECT city, COUNT(DISTINCT user), AVG(quantity) FILTER (WHERE paid) FROM orders GROUP BY city",
-    "SELECT rating, COUNT(*) FROM orders GROUP BY rating",
-    "SELECT date_trunc('month', time), category, SUM(amount * quantity) FROM orders WHERE time >= '2025-03-01' GROUP BY 1, 2",
-    "SELECT r.country, COUNT(*), SUM(r.people) FROM orders o JOIN regions r ON o.region = r.name GROUP BY r.country",
-    "SELECT r.country, COUNT(*) FROM orders o, regions r WHERE o.region = r.name AND r.people > 1000 GROUP BY 1",
-    "SELECT country, COUNT(*) FROM orders LEFT JOIN regions ON region = name AND people > 1000 GROUP BY country",
-    "SELECT country, COUNT(*) FROM regions RIGHT JOIN orders ON region = name AND people > 1000 GROUP BY country",
-    "SELECT category, AVG(price), COUNT(*) FROM orders JOIN prices USING (category) GROUP BY category",
-    "SELECT COUNT(*) FROM orders o JOIN prices p ON o.amount > p.price",
-    "SELECT year, COUNT(*) FROM orders CROSS JOIN prices GROUP BY year",
-    "SELECT o.category, COUNT(*), AVG(v.seconds) FROM orders o JOIN visits v ON o.user = v.visitor AND v.time < o.time GROUP BY 1",
-    "SELECT v.category, COUNT(*) FROM orders o LEFT JOIN visits v ON v.visitor = o.user AND v.seconds > 600 GROUP BY 1",
-    "SELECT o.paid, COUNT(*) FROM visits v RIGHT JOIN orders o ON v.visitor = o.user AND o.paid GROUP BY 1",
-    "SELECT COUNT(*) FROM orders a JOIN orders b ON a.user = b.user AND a.time < b.time AND a.category = b.category",
-    "SELECT COUNT(*), SUM(amount) FROM orders WHERE user IN (SELECT visitor FROM visits WHERE page = '/1')",
-    "SELECT COUNT(*) FROM orders WHERE user NOT IN (SELECT visitor FROM visits)",
-    "SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user AND v.seconds > 1200)",
-    "SELECT COUNT(*) FROM orders o WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user) AND paid",
-    "SELECT SUM(amount) FROM orders WHERE user IN (SELECT user FROM orders WHERE paid GROUP BY user HAVING COUNT(*) > 16)",
-    "SELECT COUNT(*) FROM orders WHERE region IN (SELECT name FROM regions)",
-    "SELECT AVG(clip(n, 0, 50)), COUNT(*) FROM (SELECT user, COUNT(*) AS n FROM orders GROUP BY user) t",
-    "SELECT n, COUNT(*) FROM (SELECT user, COUNT(*) AS n FROM orders WHERE paid GROUP BY user) t WHERE n < 30 GROUP BY n",
-    "SELECT AVG(m), AVG(l), AVG(d), COUNT(*) FILTER (WHERE f), AVG(clip(s, 0, 20000)), AVG(a) FROM ("
-    "SELECT user, MAX(amount) m, MIN(quantity) l, COUNT(DISTINCT category) d, BOOL_AND(paid) f, SUM(amount) s, AVG(amount) a "
-    "FROM orders GROUP BY user HAVING COUNT(*) > 3) t",
-    "SELECT category, AVG(clip(n, 0, 30)), COUNT(*) FROM "
-    "(SELECT user, category, COUNT(*) AS n FROM orders GROUP BY user, category) t GROUP BY category",
-    "SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) t",
-    "SELECT kind, COUNT(*), COUNT(DISTINCT who) FROM (SELECT user AS who, 'order' AS kind FROM orders "
-    "UNION ALL SELECT visitor, 'visit' FROM visits) t GROUP BY kind",
-    "WITH b AS (SELECT user AS who, COUNT(*) AS n FROM orders GROUP BY user) "
-    "SELECT COUNT(*), AVG(seconds) FROM visits JOIN b ON visitor = who WHERE n > 20",
-    "WITH a AS (SELECT category, COUNT(*) AS n FROM orders GROUP BY category), "
-    "b AS (SELECT category, COUNT(*) AS n FROM visits GROUP BY category) "
-    "SELECT a.category, a.n, b.n FROM a JOIN b ON a.category = b.category WHERE a.n > 3",
-    "SELECT category, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total FROM orders GROUP BY category HAVING COUNT(*) > 60",
-    "SELECT (SELECT COUNT(*) FROM orders WHERE paid), (SELECT COUNT(*) FROM orders)",
-    "SELECT MAX(n) FROM (SELECT city, COUNT(*) AS n FROM orders GROUP BY city) t",
-    "SELECT size, COUNT(*), AVG(net) FROM (SELECT amount * (1 - discount) AS net, CASE WHEN quantity > 5 THEN 'many' "
-    "ELSE 'few' END AS size FROM orders) t GROUP BY size",
-    "SELECT COUNT(CASE WHEN paid THEN 1 END), COUNT(DISTINCT CASE WHEN paid THEN user END), "
-    "SUM(CASE WHEN paid THEN 1 ELSE 0 END) FROM orders",
-    "SELECT 'all' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'paid', COUNT(*) FROM orders WHERE paid",
-    "SELECT paid, COUNT(*) FROM orders WHERE category = 'food' OR (amount BETWEEN 10 AND 90 AND city LIKE '%1') GROUP BY paid",
-]
+SHOP_SQL = """
+SELECT COUNT(*), COUNT(rating), COUNT(DISTINCT user) FROM orders;
+SELECT category, COUNT(*), SUM(amount), AVG(amount), STDDEV(amount), VAR_POP(amount) FROM orders GROUP BY
+    category;
+SELECT SUM(quantity), COUNT(quantity), AVG(rating), SUM(rating), COUNT(rating) FROM orders;
+SELECT city, COUNT(DISTINCT user), AVG(quantity) FILTER (WHERE paid) FROM orders GROUP BY city;
+SELECT rating, COUNT(*) FROM orders GROUP BY rating;
+SELECT date_trunc('month', time), category, SUM(amount * quantity) FROM orders WHERE time >= '2025-03-01' GROUP
+    BY 1, 2;
+SELECT r.country, COUNT(*), SUM(r.people) FROM orders o JOIN regions r ON o.region = r.name GROUP BY r.country;
+SELECT r.country, COUNT(*) FROM orders o, regions r WHERE o.region = r.name AND r.people > 1000 GROUP BY 1;
+SELECT country, COUNT(*) FROM orders LEFT JOIN regions ON region = name AND people > 1000 GROUP BY country;
+SELECT country, COUNT(*) FROM regions RIGHT JOIN orders ON region = name AND people > 1000 GROUP BY country;
+SELECT category, AVG(price), COUNT(*) FROM orders JOIN prices USING (category) GROUP BY category;
+SELECT COUNT(*) FROM orders o JOIN prices p ON o.amount > p.price;
+SELECT year, COUNT(*) FROM orders CROSS JOIN prices GROUP BY year;
+SELECT o.category, COUNT(*), AVG(v.seconds) FROM orders o JOIN visits v ON o.user = v.visitor AND v.time <
+    o.time GROUP BY 1;
+SELECT v.category, COUNT(*) FROM orders o LEFT JOIN visits v ON v.visitor = o.user AND v.seconds > 600 GROUP BY
+    1;
+SELECT o.paid, COUNT(*) FROM visits v RIGHT JOIN orders o ON v.visitor = o.user AND o.paid GROUP BY 1;
+SELECT COUNT(*) FROM orders a JOIN orders b ON a.user = b.user AND a.time < b.time AND a.category = b.category;
+SELECT COUNT(*), SUM(amount) FROM orders WHERE user IN (SELECT visitor FROM visits WHERE page = '/1');
+SELECT COUNT(*) FROM orders WHERE user NOT IN (SELECT visitor FROM visits);
+SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user AND v.seconds >
+    1200);
+SELECT COUNT(*) FROM orders o WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user) AND paid;
+SELECT SUM(amount) FROM orders WHERE user IN (SELECT user FROM orders WHERE paid GROUP BY user HAVING COUNT(*) >
+    16);
+SELECT COUNT(*) FROM orders WHERE region IN (SELECT name FROM regions);
+SELECT AVG(clip(n, 0, 50)), COUNT(*) FROM (SELECT user, COUNT(*) AS n FROM orders GROUP BY user) t;
+SELECT n, COUNT(*) FROM (SELECT user, COUNT(*) AS n FROM orders WHERE paid GROUP BY user) t WHERE n < 30 GROUP
+    BY n;
+SELECT AVG(m), AVG(l), AVG(d), COUNT(*) FILTER (WHERE f), AVG(clip(s, 0, 20000)), AVG(a) FROM (SELECT user,
+    MAX(amount) m, MIN(quantity) l, COUNT(DISTINCT category) d, BOOL_AND(paid) f, SUM(amount) s, AVG(amount) a FROM
+    orders GROUP BY user HAVING COUNT(*) > 3) t;
+SELECT category, AVG(clip(n, 0, 30)), COUNT(*) FROM (SELECT user, category, COUNT(*) AS n FROM orders GROUP BY
+    user, category) t GROUP BY category;
+SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) t;
+SELECT kind, COUNT(*), COUNT(DISTINCT who) FROM (SELECT user AS who, 'order' AS kind FROM orders UNION ALL
+    SELECT visitor, 'visit' FROM visits) t GROUP BY kind;
+WITH b AS (SELECT user AS who, COUNT(*) AS n FROM orders GROUP BY user) SELECT COUNT(*), AVG(seconds) FROM
+    visits JOIN b ON visitor = who WHERE n > 20;
+WITH a AS (SELECT category, COUNT(*) AS n FROM orders GROUP BY category), b AS (SELECT category, COUNT(*) AS n
+    FROM visits GROUP BY category) SELECT a.category, a.n, b.n FROM a JOIN b ON a.category = b.category WHERE a.n >
+    3;
+SELECT category, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total FROM orders GROUP BY category HAVING COUNT(*) >
+    60;
+SELECT (SELECT COUNT(*) FROM orders WHERE paid), (SELECT COUNT(*) FROM orders);
+SELECT MAX(n) FROM (SELECT city, COUNT(*) AS n FROM orders GROUP BY city) t;
+SELECT size, COUNT(*), AVG(net) FROM (SELECT amount * (1 - discount) AS net, CASE WHEN quantity > 5 THEN 'many'
+    ELSE 'few' END AS size FROM orders) t GROUP BY size;
+SELECT COUNT(CASE WHEN paid THEN 1 END), COUNT(DISTINCT CASE WHEN paid THEN user END), SUM(CASE WHEN paid THEN 1
+    ELSE 0 END) FROM orders;
+SELECT 'all' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'paid', COUNT(*) FROM orders WHERE paid;
+SELECT paid, COUNT(*) FROM orders WHERE category = 'food' OR (amount BETWEEN 10 AND 90 AND city LIKE '%1') GROUP
+    BY paid
+"""
 
 
-HOSPITAL_SQL = [
-    "SELECT loinc, COUNT(*), AVG(value) FROM labs GROUP BY loinc",
-    "SELECT e.urgent, AVG(l.value), COUNT(DISTINCT e.patient_id) FROM labs l JOIN encounters e ON e.id = l.encounter GROUP BY 1",
-    "SELECT f.flag, l.loinc, COUNT(*) FROM lab_flags f JOIN labs l USING (lab_id) GROUP BY 1, 2",
-    "SELECT e.icd, COUNT(*) FILTER (WHERE f.flag = 'critical') FROM lab_flags f JOIN labs l ON f.lab_id = l.lab_id "
-    "JOIN encounters e ON l.encounter = e.id GROUP BY 1",
-    "SELECT COUNT(*) FROM labs a JOIN labs b ON a.encounter = b.encounter AND a.taken < b.taken",
-    "SELECT AVG(clip(n, 0, 30)), COUNT(*) FROM (SELECT encounter, COUNT(*) AS n FROM labs GROUP BY encounter) t",
-    "SELECT COUNT(*) FILTER (WHERE worst > 5000), COUNT(*) FROM (SELECT e.patient_id, MAX(l.value) AS worst "
-    "FROM labs l JOIN encounters e ON l.encounter = e.id GROUP BY e.patient_id) t",
-    "SELECT chapter, COUNT(*), AVG(days) FROM encounters JOIN icd10 ON icd = code GROUP BY chapter",
-    "SELECT date_trunc('year', discharged), COUNT(*) FROM encounters GROUP BY 1",
-    "SELECT AVG(clip(discharged::date - admitted::date, 0, 60)) FROM encounters WHERE discharged IS NOT NULL",
-    "SELECT COUNT(DISTINCT patient_id) FROM encounters WHERE patient_id IN "
-    "(SELECT e.patient_id FROM labs l JOIN encounters e ON l.encounter = e.id WHERE l.value > 8000)",
-]
-WEBLOG_SQL = [
-    'SELECT "at"::date, COUNT(*) FROM hits GROUP BY 1',
-    'SELECT extract(hour FROM "at"), status, COUNT(*) FROM hits GROUP BY 1, 2',
-    'SELECT COUNT(DISTINCT (user_id, "at"::date)), COUNT(DISTINCT (user_id, "at"::date)) FILTER (WHERE mobile) FROM hits',
-    "SELECT AVG(clip(n, 0, 100)), COUNT(*) FROM "
-    "(SELECT user_id, date_trunc('day', \"at\") AS d, COUNT(*) AS n FROM hits GROUP BY 1, 2) t",
-    'SELECT d, AVG(clip(n, 0, 100)) FROM (SELECT user_id, "at"::date AS d, COUNT(*) AS n FROM hits GROUP BY 1, 2) t GROUP BY d',
-    'SELECT status, COUNT(*) FROM hits h JOIN logins l ON h.user_id = l.account AND h."at"::date = l.day GROUP BY status',
-    'SELECT COUNT(*) FROM hits WHERE (user_id, "at"::date) IN (SELECT account, day FROM logins)',
-    "SELECT COUNT(*) FROM hits h WHERE NOT EXISTS "
-    '(SELECT 1 FROM logins l WHERE l.account = h.user_id AND l.day = h."at"::date)',
-    "SELECT AVG(bytes), STDDEV_POP(bytes) FROM hits WHERE status = 200",
-]
-METER_SQL = [
-    "SELECT station, COUNT(*), AVG(kwh), VAR_SAMP(kwh) FROM readings GROUP BY station",
-    "SELECT area, SUM(kwh) FROM readings JOIN stations ON station = code GROUP BY area",
-    "SELECT s.area, COUNT(*) FROM readings r JOIN stations s ON r.station <> s.code GROUP BY s.area",
-    "SELECT AVG(m) FROM (SELECT station, AVG(kwh) AS m FROM readings GROUP BY station) t",
-]
+HOSPITAL_SQL = """
+SELECT loinc, COUNT(*), AVG(value) FROM labs GROUP BY loinc;
+SELECT e.urgent, AVG(l.value), COUNT(DISTINCT e.patient_id) FROM labs l JOIN encounters e ON e.id = l.encounter
+    GROUP BY 1;
+SELECT f.flag, l.loinc, COUNT(*) FROM lab_flags f JOIN labs l USING (lab_id) GROUP BY 1, 2;
+SELECT e.icd, COUNT(*) FILTER (WHERE f.flag = 'critical') FROM lab_flags f JOIN labs l ON f.lab_id = l.lab_id
+    JOIN encounters e ON l.encounter = e.id GROUP BY 1;
+SELECT COUNT(*) FROM labs a JOIN labs b ON a.encounter = b.encounter AND a.taken < b.taken;
+SELECT AVG(clip(n, 0, 30)), COUNT(*) FROM (SELECT encounter, COUNT(*) AS n FROM labs GROUP BY encounter) t;
+SELECT COUNT(*) FILTER (WHERE worst > 5000), COUNT(*) FROM (SELECT e.patient_id, MAX(l.value) AS worst FROM labs
+    l JOIN encounters e ON l.encounter = e.id GROUP BY e.patient_id) t;
+SELECT chapter, COUNT(*), AVG(days) FROM encounters JOIN icd10 ON icd = code GROUP BY chapter;
+SELECT date_trunc('year', discharged), COUNT(*) FROM encounters GROUP BY 1;
+SELECT AVG(clip(discharged::date - admitted::date, 0, 60)) FROM encounters WHERE discharged IS NOT NULL;
+SELECT COUNT(DISTINCT patient_id) FROM encounters WHERE patient_id IN (SELECT e.patient_id FROM labs l JOIN
+    encounters e ON l.encounter = e.id WHERE l.value > 8000)
+"""
+WEBLOG_SQL = """
+SELECT "at"::date, COUNT(*) FROM hits GROUP BY 1;
+SELECT extract(hour FROM "at"), status, COUNT(*) FROM hits GROUP BY 1, 2;
+SELECT COUNT(DISTINCT (user_id, "at"::date)), COUNT(DISTINCT (user_id, "at"::date)) FILTER (WHERE mobile) FROM
+    hits;
+SELECT AVG(clip(n, 0, 100)), COUNT(*) FROM (SELECT user_id, date_trunc('day', "at") AS d, COUNT(*) AS n FROM
+    hits GROUP BY 1, 2) t;
+SELECT d, AVG(clip(n, 0, 100)) FROM (SELECT user_id, "at"::date AS d, COUNT(*) AS n FROM hits GROUP BY 1, 2) t
+    GROUP BY d;
+SELECT status, COUNT(*) FROM hits h JOIN logins l ON h.user_id = l.account AND h."at"::date = l.day GROUP BY
+    status;
+SELECT COUNT(*) FROM hits WHERE (user_id, "at"::date) IN (SELECT account, day FROM logins);
+SELECT COUNT(*) FROM hits h WHERE NOT EXISTS (SELECT 1 FROM logins l WHERE l.account = h.user_id AND l.day =
+    h."at"::date);
+SELECT AVG(bytes), STDDEV_POP(bytes) FROM hits WHERE status = 200
+"""
+METER_SQL = """
+SELECT station, COUNT(*), AVG(kwh), VAR_SAMP(kwh) FROM readings GROUP BY station;
+SELECT area, SUM(kwh) FROM readings JOIN stations ON station = code GROUP BY area;
+SELECT s.area, COUNT(*) FROM readings r JOIN stations s ON r.station <> s.code GROUP BY s.area;
+SELECT AVG(m) FROM (SELECT station, AVG(kwh) AS m FROM readings GROUP BY station) t
+"""
 SAME = [
     (world, sql)
     for world, queries in (("shop", SHOP_SQL), ("hospital", HOSPITAL_SQL), ("weblog", WEBLOG_SQL), ("meter", METER_SQL))
-    for sql in queries
+    for sql in queries.strip().split(";\n")
 ]
 
 
@@ -319,7 +332,8 @@ def test_an_average_of_zeros_and_ones_is_centred_exactly():
 
 
 def test_the_four_spreads_and_the_mean_share_three_totals():
-    part = only(shop("SELECT VAR_POP(amount), VARIANCE(amount), STDDEV_POP(amount), STDDEV(amount), AVG(amount) FROM orders"))
+    sql = "SELECT VAR_POP(amount), VARIANCE(amount), STDDEV_POP(amount), STDDEV(amount), AVG(amount) FROM orders"
+    part = only(shop(sql))
     squares = next(total for total in part.question.totals if isinstance(total, Sum) and total.power == 2)
     assert len(part.question.totals) == 3
     assert abs(squares.grid.size**2 - 2 * squares.shift) <= 1
@@ -347,7 +361,7 @@ def test_declared_keys_are_listed_in_the_order_of_the_policy():
 
 
 def test_a_million_keys_are_too_many_to_list():
-    sql = "SELECT date_trunc('hour', time), quantity, category, region, rating, COUNT(*) FROM orders GROUP BY 1, 2, 3, 4, 5"
+    sql = "SELECT date_trunc('hour', time), quantity, category, region, rating, COUNT(*) FROM orders GROUP BY ALL"
     assert isinstance(only(shop(sql)).question.groups, Discover)
 
 
@@ -371,7 +385,7 @@ def test_a_unit_is_in_one_group_only_if_the_key_is_part_of_the_unit():
 
 
 def test_a_condition_on_a_column_narrows_its_range_and_its_groups():
-    part = only(shop("SELECT category, AVG(amount) FROM orders WHERE amount > 100 AND category <> 'toys' GROUP BY category"))
+    part = only(shop("SELECT category, AVG(amount) FROM orders WHERE amount > 100 AND category <> 'toys' GROUP BY 1"))
     assert part.question.groups == Public((("food", "books"),))
     assert part.measures[0].recipe == Averaged(0, 1, Fraction(100), Fraction(500))
 
@@ -420,15 +434,22 @@ def test_public_tables_are_looked_at_only_when_a_query_needs_them():
 
 
 def test_a_reference_to_a_column_that_is_not_there_is_the_owners_mistake():
-    policy = Policy.of({
-        "data": {"name": "d"},
-        "budget": {"epsilon": 1},
-        "tables": {
-            "t": {"source": "t.csv", "unit": "u", "groups": 1, "rows": 1, "columns": {
-                "u": {"type": "integer"}, "k": {"type": "text", "references": "prices.nothing"}}},
-            "prices": {"source": "p.csv", "public": True},
-        },
-    })
+    policy = Policy.of(
+        {
+            "data": {"name": "d"},
+            "budget": {"epsilon": 1},
+            "tables": {
+                "t": {
+                    "source": "t.csv",
+                    "unit": "u",
+                    "groups": 1,
+                    "rows": 1,
+                    "columns": {"u": {"type": "integer"}, "k": {"type": "text", "references": "prices.nothing"}},
+                },
+                "prices": {"source": "p.csv", "public": True},
+            },
+        }
+    )
     with pytest.raises(PolicyError, match="nothing"):
         read("SELECT k, COUNT(*) FROM t GROUP BY k", policy, PUBLIC)
 

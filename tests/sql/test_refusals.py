@@ -17,6 +17,14 @@ SHOP, WEBLOG = POLICIES["SHOP"], POLICIES["WEBLOG"]
 SHAPE = re.compile(r"line \d+(?:, [^:]+)?: .+[.?!…] .+[.?!]", re.DOTALL)
 
 
+def outcome(sql, policy):
+    """Return a plan, or the words of a refusal."""
+    try:
+        return read(sql, policy, PUBLIC)
+    except Refused as refused:
+        return str(refused)
+
+
 def refusal(sql, policy=SHOP, **said):
     with pytest.raises(Refused) as refused:
         read(sql, policy, PUBLIC, **said)
@@ -24,7 +32,9 @@ def refusal(sql, policy=SHOP, **said):
 
 
 def test_a_refusal_names_the_line_on_which_it_stands():
-    text = refusal("SELECT category,\n  COUNT(*)\nFROM orders\nWHERE amount > 3\n  AND colour = 'red'\nGROUP BY category")
+    text = refusal(
+        "SELECT category,\n  COUNT(*)\nFROM orders\nWHERE amount > 3\n  AND colour = 'red'\nGROUP BY category"
+    )
     assert text.startswith('line 5, WHERE: there is no column "colour".')
 
 
@@ -80,7 +90,7 @@ def test_too_many_keys_are_told_with_their_number():
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT COUNT(*) FROM (SELECT user AS \".u0\", '.' AS \".\" FROM orders) t",
+        'SELECT COUNT(*) FROM (SELECT user AS ".u0", \'.\' AS "." FROM orders) t',
         'SELECT COUNT(*) FROM (SELECT amount AS "' + "x" * 500 + '" FROM orders) t',
         'SELECT COUNT(*) AS "" FROM orders',
         "SELECT COUNT(*) FROM orders WHERE amount IN (" + ", ".join(map(str, range(5000))) + ")",
@@ -137,10 +147,8 @@ def test_too_many_keys_are_told_with_their_number():
 )
 def test_odd_queries_are_planned_or_refused_and_never_an_accident(sql, caplog):
     with caplog.at_level(logging.ERROR, "discreet"):
-        try:
-            assert isinstance(read(sql, SHOP, PUBLIC), Plan)
-        except Refused as refused:
-            assert SHAPE.fullmatch(str(refused))
+        found = outcome(sql, SHOP)
+    assert isinstance(found, Plan) or SHAPE.fullmatch(found)
     assert not caplog.records
 
 
@@ -154,7 +162,9 @@ def _trees(path):
 
 
 def _kind(node):
-    return exp.Query if isinstance(node, exp.Query) else exp.Condition if isinstance(node, exp.Condition) else type(node)
+    return (
+        exp.Query if isinstance(node, exp.Query) else exp.Condition if isinstance(node, exp.Condition) else type(node)
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
@@ -168,8 +178,6 @@ def test_queries_with_parts_of_other_queries_are_planned_or_refused(path, caplog
             tree = tree.copy()
             place = rng.choice([node for node in tree.walk() if node.parent is not None])
             place.replace(rng.choice([part for part in parts if _kind(part) is _kind(place)]).copy())
-            try:
-                assert isinstance(read(tree.sql(dialect="postgres"), policy, PUBLIC), Plan)
-            except Refused as refused:
-                assert SHAPE.fullmatch(str(refused))
+            found = outcome(tree.sql(dialect="postgres"), policy)
+            assert isinstance(found, Plan) or SHAPE.fullmatch(found)
     assert not caplog.records

@@ -1,8 +1,6 @@
 """The tour: what the kernel promises, each thing shown by running it. Every number is computed as you watch."""
 
-import io
 import math
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,8 +20,6 @@ _ONE = dc.Sensitivity(groups=1, size=1)
 def tour(folder: Path) -> None:
     """Run all the stops and save the pictures."""
     began = time.perf_counter()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
     _count()
     _definition()
     names = _names()

@@ -1,8 +1,10 @@
 """discreet ledger: look at a ledger, and check it."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,8 +66,14 @@ def _mechanism(event: dc.Event) -> str:
 
 def _words(data: dict[str, Any]) -> str:
     if data.get("name") == "threshold":
-        return f"threshold {data['cut']} on {_words(json.loads(data['noise']))}"
-    return " ".join(map(str, (data.pop("name", ""), *data.values()))).strip()
+        return f"threshold on {_words(json.loads(data['noise']))}"
+    return " ".join([str(data.pop("name", "")), *map(_brief, data.values())]).strip()
+
+
+def _brief(value: Any) -> str:
+    """Write a long fraction for reading; the ledger itself has it exactly."""
+    text = str(value)
+    return f"{float(Fraction(text)):.4g}" if re.fullmatch(r"[0-9]+/[0-9]{4,}|[0-9]{7,}", text) else text
 
 
 def _question(event: dc.Event) -> str:

@@ -1,5 +1,7 @@
 """The commands; each group of them has a file of its own."""
 
+import io
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +13,7 @@ from discreet.cli.ask import ask, budget, explain
 from discreet.cli.demo import tour
 from discreet.cli.ledger import app as ledger_app
 from discreet.cli.policy import check
+from discreet.cli.questions import ask_the_town
 
 app = typer.Typer(
     help="Differential privacy with exact noise and a ledger that nothing can overspend.",
@@ -25,6 +28,8 @@ for command in (check, ask, explain, budget):
 class Chapter(StrEnum):
     """The chapters of the tour."""
 
+    ALL = "all"
+    ASK = "ask"
     KERNEL = "kernel"
 
 
@@ -45,7 +50,7 @@ def main(
 
 @app.command()
 def demo(
-    chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.KERNEL,
+    chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.ALL,
     pictures: Annotated[Path, typer.Option(help="Where to save the pictures.")] = Path("tour"),
 ) -> None:
     """Take a short tour on data that is made up on the spot."""
@@ -54,5 +59,9 @@ def demo(
     except OSError as error:
         typer.echo(f"--pictures: no folder can be made at {pictures} ({error.strerror}). Name another.", err=True)
         raise typer.Exit(2) from None
-    if chapter is Chapter.KERNEL:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+    if chapter in (Chapter.ALL, Chapter.ASK):
+        ask_the_town()
+    if chapter in (Chapter.ALL, Chapter.KERNEL):
         tour(pictures)

@@ -1,8 +1,10 @@
 """Discovering groups: a group is shown only if its noisy number of units passes a cut."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,7 +14,8 @@ from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Additive, Gaussian, Laplace, Sensitivity
 
 _BITS = 256
-_ONE_BY_ONE = 256  # beyond so many groups to a unit, numbers of groups are taken in blocks
+_ONE_BY_ONE = 256  # if a unit may be in more groups, their numbers are taken in blocks
+_WIDE = 100  # a scale from which on floats say where to look for a cut
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,9 @@ class Threshold:
         Proof: a unit in k groups moves k totals by at most w_k each, which is at most groups·size in l1 and
             groups·size² in squared l2. Take the unit away: groups of others stay, and for them the noise's own
             loss holds, passing being post-processing. At most k groups were this unit's alone: they can be shown
-            only with it, each with probability P[Z >= cut - w_k], independently. Beyond 256 groups, k runs in
-            blocks, with the largest weight and the largest k of the block together: an upper bound.
+            only with it, each with probability P[Z >= cut - w_k], independently. If k can be above 256, it runs in
+            blocks, with the largest weight and the largest k of the block together: an upper bound. A block whose
+            last·P[Z >= cut - size] is not above the worst so far need not be computed: it cannot be worse.
         Needs: Additive.loss, tail_bounds.
         Checked by: test_threshold_delta_is_the_chance_that_a_lone_unit_shows,
             test_scaled_units_cost_no_more_than_the_worst_k
@@ -59,15 +63,18 @@ class Threshold:
         return Loss(pure.epsilon, pure.rho, self._delta())
 
     def _delta(self) -> Fraction:
-        return min(Fraction(1), max(self._shown(block) for block in _blocks(self.groups, self.most)))
+        return _worst(self)[0]
 
     def _shown(self, block: tuple[int, int]) -> Fraction:
         """Return an upper bound, over a block of k, of the chance that any of a lone unit's k groups shows."""
         first, last = block
         weight = min(self.size, self.size * self.groups // first)
-        chance = self.noise.tail_bounds(self.cut - weight, _BITS)[1]
         one = 1 << _BITS
-        return round_up(Fraction(one - power_down(max(0, one - chance), last, _BITS), one), 40)
+        return round_up(Fraction(one - power_down(max(0, one - self._chance(weight)), last, _BITS), one), 40)
+
+    def _chance(self, weight: int) -> int:
+        """Return an upper bound of the chance that a group of this weight shows, in units of 2^-_BITS."""
+        return self.noise.tail_bounds(self.cut - weight, _BITS)[1]
 
     def passes(self, noisy: np.ndarray) -> np.ndarray:
         """Tell which groups are shown, from their noisy weights."""
@@ -101,32 +108,62 @@ def threshold_for(noise: Additive, *, groups: int, delta: Number, size: int = 1,
     22
     """
     allowed = share(delta, "delta")
-    low, worst = 0, (groups, groups)
+    cut, worst = 0, (groups, groups)
     while True:
-        cut = _lowest(lambda c: Threshold(noise, c, groups, size, most)._shown(worst) <= allowed, low)  # noqa: B023, SLF001
-        found = Threshold(noise, cut, groups, size, most)
-        if found._delta() <= allowed:  # noqa: SLF001
+        found = Threshold(noise, 1, groups, size, most)
+        cut = _lowest(lambda c: replace(found, cut=c)._shown(worst) <= allowed, cut, _near(found, worst, allowed))  # noqa: B023, SLF001
+        found = replace(found, cut=cut)
+        delta_there, worst = _worst(found)
+        if delta_there <= allowed:
             return found
-        low, worst = cut, max(_blocks(groups, found.most), key=found._shown)  # noqa: SLF001
 
 
-def _lowest(fits: Callable[[int], bool], low: int) -> int:
-    """Return the lowest integer above `low` that fits, if all above it fit too."""
+def _lowest(fits: Callable[[int], bool], low: int, near: int) -> int:
+    """Return the lowest integer above `low` that fits, if all above it fit too; `near` says where to begin."""
+    step, high = 1, max(low + 1, near)
+    while not fits(high):
+        low, high, step = high, high + step, 2 * step
     step = 1
-    while not fits(low + step):
-        low, step = low + step, 2 * step
-    high = low + step
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
+        middle = max(high - step, (low + high) // 2) if step else (low + high) // 2
+        low, high, step = (low, middle, 2 * step) if fits(middle) else (middle, high, 0)
     return high
+
+
+def _near(threshold: Threshold, block: tuple[int, int], allowed: Fraction) -> int:
+    """Return about the cut at which a block's chance is allowed: floats choose where to look, and decide nothing."""
+    scale, (first, last) = float(threshold.noise.scale), block
+    if scale < _WIDE:
+        return 1
+    weight = min(threshold.size, threshold.size * threshold.groups // first)
+    wanted = -math.expm1(math.log1p(-float(allowed)) / last)  # for one group
+    if isinstance(threshold.noise, Laplace):
+        return max(1, weight + round(-scale * math.log(wanted * (1 + math.exp(-1 / scale)))))
+    low, high = -10.0, 40.0
+    while high - low > 1e-15 * max(1.0, abs(high)):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if math.erfc(middle / math.sqrt(2)) / 2 > wanted else (low, middle)
+    return max(1, weight + round(high * scale + 0.5))
+
+
+@lru_cache(maxsize=256)
+def _worst(threshold: Threshold) -> tuple[Fraction, tuple[int, int]]:
+    """Return delta, and the block of numbers of groups where it is worst."""
+    top = threshold._chance(threshold.size)  # noqa: SLF001
+    worst = (Fraction(-1), (threshold.groups, threshold.groups))
+    for block in reversed(_blocks(threshold.groups, threshold.most)):
+        if Fraction(block[1] * top, 1 << _BITS) > worst[0]:
+            worst = max(worst, (threshold._shown(block), block))  # noqa: SLF001
+    return min(Fraction(1), worst[0]), worst[1]
 
 
 def _blocks(groups: int, most: int) -> list[tuple[int, int]]:
     """Return ranges that cover groups … most; fewer than `groups` groups show less, at the same weight."""
     blocks, first = [], groups
     while first <= most:
-        last = first if first < _ONE_BY_ONE else min(most, first + first // 256)
+        last = first if most <= _ONE_BY_ONE else min(most, first + first // 16)
         blocks.append((first, last))
         first = last + 1
     return blocks

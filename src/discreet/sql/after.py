@@ -24,8 +24,11 @@ from discreet.sql.places import refuse
 
 __all__ = ["DRAW", "ROW", "After", "Carried", "Constant", "Mixed", "RowWise", "margins", "plan", "run"]
 
-_FAILED = "what follows the release could not be computed: it took too long, or its result is too large"
+_FAILED = (
+    "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
+)
 _LOST = "line 1: what follows the release cannot be computed. Write it in fewer or simpler steps."
+_LONGEST = 1_000_000  # characters of SQL
 _ARROW = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.INTEGER: pa.int64(),
@@ -70,6 +73,8 @@ def plan(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> After:
         found = Planner().query(query, Context(names, outermost=True))
     except RecursionError:
         raise Refused(_LOST) from None
+    if len(found.sql) > _LONGEST:
+        raise Refused(_LOST)
     for field in found.fields:
         if field.kind is Kind.INTERVAL:
             way_out = "Use EXTRACT(EPOCH FROM …) for seconds"

@@ -18,8 +18,11 @@ _TRUTH |= dict.fromkeys(("f", "false", "no", "off", "0"), "FALSE")
 _COLUMN = re.compile(r"\w+\.c\d+")
 _NUMBER_WIDTH = 30
 
-# A value that a computation gave once is looked at twice: a list of one keeps the text from doubling.
+# A list of one keeps the text from doubling where a value is looked at twice; short ones may double, which is faster.
 FINITE = "list_transform([{}], lambda v: CASE WHEN isfinite(v) THEN v END)[1]"
+
+_SHORT = "CASE WHEN isfinite({0}) THEN {0} END"
+_BRIEF = 200
 
 
 def text_literal(text: str) -> Value:
@@ -51,10 +54,11 @@ def as_number(value: Value, kind: Kind) -> Value:
 
 def finite(value: Value) -> Value:
     """Return a number, or NULL where it is infinite or not a number; a column is neither."""
-    done = value.sql.startswith(FINITE[:16]) or _COLUMN.fullmatch(value.sql)
+    done = value.sql.startswith((FINITE[:16], _SHORT[:19])) or _COLUMN.fullmatch(value.sql)
     if value.kind not in (Kind.NUMERIC, Kind.REAL) or done:
         return value
-    return made(FINITE.format("{0}"), value.kind, value)
+    size = max(len(value.sql), len(getattr(value.origin, "sql", "")))
+    return made(_SHORT if size < _BRIEF else FINITE.format("{0}"), value.kind, value)
 
 
 def as_text(value: Value) -> Value:

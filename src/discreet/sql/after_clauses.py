@@ -37,7 +37,8 @@ def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
     """Refuse every part of a node that is not known: it might mean anything."""
     surplus = [name for name, given in node.args.items() if given and name not in allowed.split()]
     if surplus:
-        words = surplus[0].strip("_").replace("_", " ").upper()
+        given = node.args[surplus[0]]
+        words = (given if isinstance(given, str) else surplus[0].strip("_").replace("_", " ")).upper()
         raise refuse(node, clause, f"{words} is not supported here", _WAYS_OUT.get(surplus[0], "Leave it out"))
 
 
@@ -104,3 +105,10 @@ def ordinal(node: exp.Expr, most: int, clause: str) -> int | None:
     if not node.name.isdecimal() or not 1 <= int(node.name[:9]) <= most:
         raise refuse(node, clause, f"there is no column {node.name[:20]}", f"Count the columns from 1 to {most}")
     return int(node.name) - 1
+
+
+def ordering(node: exp.Expr) -> str:
+    """Return the direction of a term of ORDER BY; NULL is larger than everything, as in PostgreSQL."""
+    down = bool(node.args.get("desc"))
+    first = node.args.get("nulls_first")
+    return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if (down if first is None else first) else 'LAST'}"

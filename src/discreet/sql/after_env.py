@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
 
 from discreet.kernel.errors import Refused
 from discreet.sql.after_casts import as_text, fitted
 from discreet.sql.after_values import NUMBERS, Kind, Value
 from discreet.sql.places import quoted, refuse
 
-_LONGEST = 200_000  # characters of the SQL for one expression
+_LONGEST = 100_000  # characters of the SQL for one expression
 _WIDEST = 20_000  # characters that a text may be made of
 _CHANGING = (
     exp.Rand,
@@ -130,5 +131,11 @@ def called(node: exp.Expr) -> str:
         return called(node.this)
     if isinstance(node, exp.Anonymous):
         return quoted(str(node.this))
-    name = node.meta.get("name") or (node.sql_name() if isinstance(node, exp.Func) else node.key)
-    return str(name).upper()
+    if isinstance(node, exp.GroupConcat):
+        return "STRING_AGG"
+    if isinstance(node, exp.Func):
+        return str(node.meta.get("name") or node.sql_name()).upper()
+    try:
+        return quoted(node.sql("postgres", unsupported_level=ErrorLevel.IGNORE))
+    except (SqlglotError, ValueError, TypeError, RecursionError):  # not every tree can be written down
+        return node.key.upper()

@@ -12,7 +12,7 @@ from discreet.sql.after_clauses import check_arguments
 from discreet.sql.after_env import Env
 from discreet.sql.after_names import spelled
 from discreet.sql.after_scope import Field, Named, Relation, Scope, merged, renamed, same, with_source
-from discreet.sql.after_values import Carried, Kind, Value, made
+from discreet.sql.after_values import Carried, Kind, Mixed, Value, made
 from discreet.sql.places import quoted, refuse
 
 _LETTERS = 100  # how long a released text is taken to be, when texts are joined to longer ones
@@ -123,7 +123,7 @@ class From:
         ]
         names = ", ".join(f"c{place}" for place in range(len(columns)))
         fields = [
-            Field(f"column{place + 1}", kind, values[0].origin, max(value.width for value in values))
+            Field(f"column{place + 1}", kind, Mixed(frozenset()), max(value.width for value in values))
             for place, (values, kind) in enumerate(columns)
         ]
         return Relation(f"SELECT * FROM (VALUES {', '.join(texts)}) AS v({names})", tuple(fields))

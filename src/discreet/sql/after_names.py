@@ -77,8 +77,8 @@ def _named(node: exp.Expr | None) -> tuple[str | None, int]:  # noqa: PLR0911 - 
             return "exists", 2
         case exp.Interval():
             return "interval", 1
-        case exp.Func():
-            return _function(node), 2
+        case exp.Func() | exp.Binary():
+            return (name := _function(node)), 2 if name else 0
     return None, 0
 
 
@@ -86,7 +86,7 @@ def _type(to: exp.Expr) -> str:
     return _TYPES.get(to.this, to.sql("postgres").split("(")[0].lower())
 
 
-def _function(node: exp.Func) -> str | None:
+def _function(node: exp.Func | exp.Binary) -> str | None:
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     if "name" in node.meta:

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from discreet.sql.after_casts import FINITE, as_number, finite
+from discreet.sql.after_casts import as_number, finite
 from discreet.sql.after_dates import MOMENTS, with_dates
 from discreet.sql.after_env import Env, Rule, Rules
 from discreet.sql.after_values import Kind, Value, constant, made
@@ -35,7 +35,7 @@ def _arithmetic(node: exp.Binary, env: Env) -> Value:
     if sign == "//":
         return finite(made("trunc({0} / {1})", kind, *parts))
     found = made(f"({{0}} {sign} {{1}})", kind, *parts)
-    return found if sign in "+-" else finite(found)
+    return finite(found) if sign in "/%" else found  # other overflows are caught where a column is shown
 
 
 def _negative(node: exp.Neg, env: Env) -> Value:
@@ -59,7 +59,7 @@ def _curve(node: exp.Func, env: Env) -> Value:
     kind = {Kind.WHOLE: Kind.NUMERIC, Kind.INTEGER: Kind.REAL}.get(kind, kind)
     name = "log10" if isinstance(node, exp.Log) and len(parts) == 1 else _CURVES[type(node)]
     listed = ", ".join(f"CAST({{{place}}} AS DOUBLE)" for place in range(len(parts)))
-    return made(FINITE.format(f"CAST({name}({listed}) AS DOUBLE)"), kind, *parts)
+    return finite(made(f"CAST({name}({listed}) AS DOUBLE)", kind, *parts))
 
 
 def _rounded(node: exp.Func, env: Env) -> Value:

@@ -99,7 +99,9 @@ class Scope:
             return list(self.columns)
         aliases = [source.alias for source in self.sources if source.alias is not None and same(table, source.alias)]
         if not aliases:
-            raise refuse(node, clause, f"there is no source {quoted(table.name)}", "Use the names or aliases of FROM")
+            raise refuse(
+                node, clause, f"there is no source {quoted(table.name)} here", "Use the names or aliases of FROM"
+            )
         inside = [named for named in (*self.columns, *self.covered) if named.source == aliases[0]]
         places = {named.value.sql: named for named in inside}
         source = next(each for each in self.sources if each.alias == aliases[0])
@@ -107,6 +109,11 @@ class Scope:
 
     def missing(self, node: exp.Column, clause: str) -> Refused:
         """Return the refusal of a name that nothing has."""
+        table = node.args.get("table")
+        if table is not None and not any(same(table, source.alias or "") for source in self.sources):
+            return refuse(
+                node, clause, f"there is no source {quoted(table.name)} here", "Use the names or aliases of FROM"
+            )
         close = nearest(node.name, [named.name for named in self.columns])
         way_out = "Use the columns of FROM" if close == "." else close.removeprefix("; ").capitalize()
         return refuse(node, clause, f"there is no column {quoted(node.name)} here", way_out)

@@ -11,21 +11,22 @@ from functools import partial
 
 from sqlglot import exp
 
-from discreet.sql.after_aggregates import ordering, own_aggregates, window
+from discreet.sql.after_aggregates import own_aggregates
 from discreet.sql.after_casts import finite, unified
-from discreet.sql.after_clauses import check_arguments, is_distinct, named_windows, ordinal, slice_of, terms_of
+from discreet.sql.after_clauses import check_arguments, is_distinct, named_windows, ordering, slice_of, terms_of
 from discreet.sql.after_env import Env
 from discreet.sql.after_from import From, Names, Table
 from discreet.sql.after_functions import RULES
 from discreet.sql.after_groups import Groups, Plain
-from discreet.sql.after_names import name_of, spelled
-from discreet.sql.after_scope import Field, Relation, Scope, renamed, same
+from discreet.sql.after_lists import Item, items_of, keys_of, order_of, place_of
+from discreet.sql.after_names import spelled
+from discreet.sql.after_scope import Field, Relation, Scope, renamed
 from discreet.sql.after_values import Constant, Kind, Mixed, Origin, Value, counts, mixed, reads
+from discreet.sql.after_windows import window
 from discreet.sql.places import quoted, refuse
 
 _CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
 _MOST_SOURCES = 100
-_MOST_COLUMNS = 500
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,6 @@ class Context:
     names: Names
     outer: Env | None = None
     outermost: bool = False
-
-
-@dataclass(frozen=True)
-class Item:
-    """One entry of a SELECT list: an expression, or a column that * stands for."""
-
-    name: str
-    node: exp.Expr | None
-    column: Value | None = None
 
 
 class Planner:
@@ -126,12 +118,12 @@ class Planner:
     def _select(self, node: exp.Select, context: Context) -> Relation:
         inner = partial(self.query, context=Context(context.names))
         scope, begin = From(context.names, inner, self._ref, partial(self._env, context=context)).read(node)
-        items = _items(node, scope)
+        items = items_of(node, scope)
         rows = self._rows(node, items, Plain(self._env(scope, context), begin, scope))
         distinct = is_distinct(node)
         env = replace(rows.env, window=partial(window, named=named_windows(node)))
-        values = [finite(item.column or env.value(_written(item))) for item in items]
-        order = _order(node, items, values, env, distinct=distinct) or rows.order
+        values = [finite(item.column or env.value(item.written)) for item in items]
+        order = order_of(node, items, values, env, distinct=distinct) or rows.order
         last = _tested(node, "qualify", env)
         hidden = [] if distinct else rows.hidden
         columns = [f"{value.sql} AS c{place}" for place, value in enumerate(values)]
@@ -154,7 +146,7 @@ class Planner:
         places += [item.node for item in items if item.node is not None]
         if group is None and having is None and not any(own_aggregates(each) for each in places):
             return rows
-        groups = Groups(self._ref(node), tuple(_keys(group, items, rows)), rows)
+        groups = Groups(self._ref(node), tuple(keys_of(group, items, rows)), rows)
         return replace(groups, tests=_tested(node, "having", groups.env))
 
     def _combined(self, node: exp.SetOperation, context: Context) -> Relation:
@@ -180,7 +172,7 @@ class Planner:
         ]
         word = f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
         relation = Relation(f"SELECT * FROM ({texts[0]} {word} {texts[1]}) AS {self._ref(node)}", tuple(fields))
-        order = [f"{_place(each.this, fields)} {ordering(each)}" for each in terms_of(node)]
+        order = [f"{place_of(each.this, fields)} {ordering(each)}" for each in terms_of(node)]
         return self._cut(relation, node, order, [], outermost=context.outermost)
 
     def _cut(
@@ -209,85 +201,3 @@ def _tested(node: exp.Expr, clause: str, env: Env) -> tuple[str, ...]:
 def _untracked(origin: Origin) -> Origin:
     """Return the origin of a value whose row is no longer known."""
     return origin if isinstance(origin, Constant) else Mixed(reads([origin]), counts(origin))
-
-
-def _written(item: Item) -> exp.Expr:
-    assert item.node is not None
-    return item.node
-
-
-def _items(node: exp.Select, scope: Scope) -> list[Item]:
-    """Return the SELECT list, with what * stands for."""
-    found: list[Item] = []
-    for each in node.expressions:
-        star = each if isinstance(each, exp.Star) else each.this if isinstance(each, exp.Column) else None
-        if isinstance(star, exp.Star):
-            check_arguments(star, "", "SELECT")
-            found += [Item(named.name, None, named.value) for named in scope.star(each, "SELECT")]
-        else:
-            found.append(Item(name_of(each), each.this if isinstance(each, exp.Alias) else each))
-    if not 0 < len(found) <= _MOST_COLUMNS:
-        raise refuse(node, "SELECT", f"there are {len(found)} columns", f"Select between 1 and {_MOST_COLUMNS}")
-    return found
-
-
-def _keys(group: exp.Expr | None, items: Sequence[Item], rows: Plain) -> list[Value]:
-    """Return what is grouped by: columns, expressions, places or aliases of the SELECT list, or ALL."""
-    if group is None:
-        return []
-    check_arguments(group, "expressions all", "GROUP BY")
-    env = replace(rows.env, clause="GROUP BY")
-    if group.args.get("all"):
-        chosen = [item for item in items if item.node is None or not own_aggregates(item.node)]
-        return [_read(item, env) for item in chosen]
-    return [_key(each, items, rows.scope, env) for each in group.expressions]
-
-
-def _key(node: exp.Expr, items: Sequence[Item], scope: Scope, env: Env) -> Value:
-    place = ordinal(node, len(items), "GROUP BY")
-    if place is not None:
-        return _read(items[place], env)
-    if isinstance(node, exp.Column) and node.args.get("table") is None and not scope.find(node):
-        named = [item for item in items if same(node.this, item.name)]
-        if len(named) == 1:
-            return _read(named[0], env)
-    return env.value(node)
-
-
-def _read(item: Item, env: Env) -> Value:
-    return item.column if item.node is None and item.column is not None else env.value(_written(item))
-
-
-def _order(node: exp.Expr, items: Sequence[Item], values: Sequence[Value], env: Env, *, distinct: bool) -> list[str]:
-    """Return the terms of ORDER BY: names and places of the SELECT list first, then what can be computed."""
-    found, texts = [], [value.sql for value in values]
-    env = replace(env, clause="ORDER BY")
-    for each in terms_of(node):
-        term = each.this
-        place = ordinal(term, len(items), "ORDER BY")
-        if place is None and isinstance(term, exp.Column) and term.args.get("table") is None:
-            named = [at for at, item in enumerate(items) if same(term.this, item.name)]
-            if len({texts[at] for at in named}) > 1:
-                raise env.refuse(term, f"{quoted(term.name)} is ambiguous", "Write the place of the column instead")
-            place = named[0] if named else None
-        if place is None:
-            value = finite(env.value(term))
-            if isinstance(value.origin, Constant) or (distinct and value.sql not in texts):
-                way_out = "With DISTINCT, order by what is selected" if distinct else "Order by a column"
-                raise env.refuse(term, "this cannot be ordered by", way_out)
-            found.append(f"{value.sql} {ordering(each)}")
-        else:
-            found.append(f"{place + 1} {ordering(each)}")
-    return found
-
-
-def _place(node: exp.Expr, fields: Sequence[Field]) -> str:
-    """Return the place of the column that ORDER BY means after UNION, INTERSECT or EXCEPT."""
-    place = ordinal(node, len(fields), "ORDER BY")
-    if place is None and isinstance(node, exp.Column) and node.args.get("table") is None:
-        place = next((at for at, field in enumerate(fields) if same(node.this, field.name)), None)
-    if place is None:
-        raise refuse(
-            node, "ORDER BY", "after UNION only names and places of columns can be ordered by", "Write ORDER BY 1"
-        )
-    return str(place + 1)

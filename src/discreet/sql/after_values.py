@@ -133,7 +133,12 @@ def counts(origin: Origin) -> bool:
 
 
 def moved(origin: Origin, slots: int) -> Origin:
-    """Return an origin whose hidden columns come after so many others."""
+    """Return the origin of a column of a source, whose hidden columns come after so many others.
+
+    What was constant in an inner query is so no more: a join may put NULL in its place.
+    """
+    if isinstance(origin, Constant):
+        return Mixed(frozenset())
     return replace(origin, slot=origin.slot + slots) if isinstance(origin, Carried | RowWise) else origin
 
 

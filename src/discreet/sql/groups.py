@@ -21,6 +21,7 @@ from discreet.sql.walking import first_aggregate, first_query, first_window
 from discreet.sql.world import World
 
 _MOST_KEYS = 1_000_000
+_ROUNDED = ("floor", "ceil", "round", "sign")
 _MOST_DISCOVERED = 1024  # groups of one unit that may have a say in which are shown
 
 
@@ -119,8 +120,8 @@ def grouping(rows: Rows, keys: Sequence[Key], world: World) -> Grouping:
         _check_shown(key, rows)
     domains = [domain_in(key.bound.expr, known) for key in keys]
     for key, domain in zip(keys, domains, strict=True):
-        if key.bound.type is Type.REAL and domain is None:
-            way_out = "Use FLOOR(…), ROUND(…)::integer or CASE to make groups of a listed kind."
+        if key.bound.type is Type.REAL and domain is None and getattr(key.bound.expr, "op", None) not in _ROUNDED:
+            way_out = "Use FLOOR(…), ROUND(…) or CASE to make groups."
             raise refuse(key.node, "GROUP BY", "real numbers make no groups: hardly two are equal", way_out)
     listed = [domain for domain in domains if domain is not None]
     size = prod(len(domain) for domain in listed)

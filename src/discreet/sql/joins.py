@@ -56,12 +56,21 @@ def join_all(items: Sequence[Item], where: Sequence[exp.Expr], world: World) -> 
         _check_join(item)
     # Beside a RIGHT JOIN a condition of WHERE would mean something else inside an earlier join.
     apart = any(item.kind is Kind.RIGHT for item in items)
+    commas = [item for item in items if item.join is not None and not _words(item.join)]
+    if apart and commas:
+        cause = "a comma and a RIGHT JOIN in one FROM mean different things to different people"
+        raise refuse(commas[0].node, "FROM", cause, "Write CROSS JOIN or JOIN … ON instead of the comma.")
     state = _State(None, (), (), () if apart else tuple(where))
     for item in items:
         state = _step(state, item, world)
     assert state.rows is not None
     rows = filtered(state.rows, state.on, "JOIN")
     return rows, list(where if apart else state.where)
+
+
+def _words(join: exp.Join) -> bool:
+    """Tell whether a join is more than a comma."""
+    return bool(join.kind or join.side or join.method or join.args.get("on") or join.args.get("using"))
 
 
 def _check_join(item: Item) -> None:

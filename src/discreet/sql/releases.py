@@ -80,7 +80,7 @@ def _ordered(ordered: exp.Expr, listed: Sequence[Output], rewriting: Rewriting) 
         if len(named) == 1:
             copy.set("this", exp.Column(this=exp.to_identifier(named[0], quoted=True)))
             return copy
-    copy.set("this", rewriting.shown(ordered.this, "ORDER BY"))
+    copy.set("this", rewriting.shown(rewriting.aliased(ordered.this), "ORDER BY"))
     return copy
 
 

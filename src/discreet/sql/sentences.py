@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from discreet.kernel.expr import Call, Expr, Type
-from discreet.kernel.question import Discover, Question, Units
+from discreet.kernel.question import Question, Units
 from discreet.policy import PersonInWindow, Row
 from discreet.policy.values import written
 from discreet.sql.aggregates import Aggregate
@@ -13,8 +13,8 @@ from discreet.sql.world import World
 
 
 def sentences(question: Question, asked: Mapping[Aggregate, str], rows: Rows, world: World) -> tuple[str, ...]:
-    """Say how much one unit can weigh, which ranges were used, and how groups are found."""
-    return (*_weight(question, world), *_ranges(asked, rows), *_groups(question))
+    """Say how much one unit can weigh, and which ranges were used."""
+    return (*_weight(question, world), *_ranges(asked, rows))
 
 
 def _weight(question: Question, world: World) -> list[str]:
@@ -54,14 +54,12 @@ def _ranges(asked: Mapping[Aggregate, str], rows: Rows) -> list[str]:
         low, high, step = (written(end) for end in (each.scale.low, each.scale.high, each.scale.step))
         rounded = "" if each.expr.type is Type.INTEGER and each.scale.step == 1 else f" and rounded to steps of {step}"
         found.setdefault(f"from {low} to {high}{rounded}", []).append(label)
-    return [f"In {' and '.join(labels)}, values are clipped to the range {how}." for how, labels in found.items()]
+    return [f"In {_and(labels)}, values are clipped to the range {how}." for how, labels in found.items()]
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _clips(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "clip" or any(map(_clips, expr.args)))
-
-
-def _groups(question: Question) -> list[str]:
-    if not isinstance(question.groups, Discover):
-        return []
-    return ["Groups are shown only if their noisy number of units passes a threshold; how many were not is private."]

@@ -9,6 +9,7 @@ from functools import partial
 
 from sqlglot import exp
 
+from discreet.sql.above import drop_unused, inner_queries, single_row
 from discreet.sql.combine import combined
 from discreet.sql.conditions import conjuncts
 from discreet.sql.groups import Grouped, keys_of
@@ -25,24 +26,8 @@ from discreet.sql.sources import Names, called, source
 from discreet.sql.walking import first_aggregate, own_nodes
 from discreet.sql.world import World
 
-_UNDERSTOOD = frozenset(
-    {
-        *(
-            "expressions",
-            "from_",
-            "joins",
-            "where",
-            "group",
-            "having",
-            "order",
-            "limit",
-            "offset",
-            "distinct",
-            "qualify",
-        ),
-        *("windows", "with_"),
-    }
-)
+_BELOW = ("expressions", "from_", "joins", "where", "group", "having")
+_RESULT = ("order", "limit", "offset", "distinct", "qualify", "windows", "with_")
 _MIXED = "private rows and released numbers cannot stand in one FROM"
 
 
@@ -50,26 +35,12 @@ def separate(query: exp.Expr, world: World) -> exp.Query:
     """Return the query over released tables that a query is; what it needs of private rows is in world.releases."""
     found = understand(query, {}, world)
     if isinstance(found, Released):
-        _drop_unused(found.query)
+        drop_unused(found.query)
         return found.query
     if isinstance(found, PublicRows):
         cause = "only public tables are read, so there is nothing to protect and nothing to pay for"
         raise refuse(query, "FROM", cause, "Read the public table where it lies.")
     raise _single(query)
-
-
-def _drop_unused(query: exp.Query) -> None:
-    """Leave out queries of WITH that nobody reads: what they ask for need not be paid for."""
-    while True:
-        read = {table.name.lower() for table in query.find_all(exp.Table)}
-        idle = [each for each in query.find_all(exp.CTE) if each.alias.lower() not in read]
-        if not idle:
-            return
-        for each in idle:
-            clause = each.parent
-            each.pop()
-            if clause is not None and not clause.expressions:
-                clause.pop()
 
 
 def _single(query: exp.Expr) -> Exception:
@@ -152,7 +123,7 @@ def _select(select: exp.Select, names: Names, world: World) -> Source:
 
 
 def _check_clauses(select: exp.Select) -> None:
-    surplus = [name for name, given in select.args.items() if given and name not in _UNDERSTOOD]
+    surplus = [name for name, given in select.args.items() if given and name not in (*_BELOW, *_RESULT)]
     if surplus:
         words = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
         raise refuse(select, "SELECT", f"{words} is not supported", "Leave it out.")
@@ -216,7 +187,7 @@ def _released(query: exp.Query, names: Names, world: World) -> exp.Query:
     """Return a query that stands among released numbers."""
     found = understand(query, names, world)
     if isinstance(found, Released):
-        return _single_row(found.query, world)
+        return single_row(found.query, world.releases.parts)
     if isinstance(found, PublicRows):
         cause = "a public table cannot be read beside released numbers yet"
         raise refuse(query, "SELECT", cause, "Join it below the aggregate, or read it where it lies.")
@@ -224,35 +195,12 @@ def _released(query: exp.Query, names: Names, world: World) -> exp.Query:
     raise refuse(query, "SELECT", cause, "Aggregate them in the inner query.")
 
 
-def _single_row(query: exp.Query, world: World) -> exp.Query:
-    """Say of a release without groups that it has one row, so that it can stand for a number."""
-    select = query.unnest()
-    begin = select.args.get("from_") if isinstance(select, exp.Select) else None
-    alone = {part.name for part in world.releases.parts if not part.keys}
-    if begin is not None and begin.this.name in alone and not select.args.get("joins") and not select.args.get("limit"):
-        select.set("limit", exp.Limit(expression=exp.Literal.number(1)))
-    return query
-
-
 def _above(select: exp.Select, names: Names, world: World) -> Released:
     """Understand a query over released tables: the queries inside its expressions must be such too."""
-    sources = [select.args["from_"]] if select.args.get("from_") else []
-    sources += [join.this for join in select.args.get("joins") or ()]
-    skipped = {id(node) for each in sources for node in each.walk()}
-    if (clause := select.args.get("with_")) is not None:
-        skipped |= {id(node) for node in clause.walk()}
-    inner = [node for node in _queries(select) if id(node) not in skipped]
-    if not sources and not inner:
+    inner = inner_queries(select)
+    if not select.args.get("from_") and not inner:
         cause = "no table is read, so there is nothing to protect"
         raise refuse(select, "SELECT", cause, "Write SELECT … FROM a table of the policy.")
     for node in inner:
         node.replace(_released(node, names, world))
     return Released(select)
-
-
-def _queries(select: exp.Select) -> list[exp.Query]:
-    """Return the outermost queries inside a SELECT."""
-    found: list[exp.Query] = []
-    for child in select.iter_expressions():
-        found += [node for node in own_nodes(child) if isinstance(node, exp.Query)]
-    return found

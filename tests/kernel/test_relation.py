@@ -1,0 +1,264 @@
+"""Rows that one unit owns: nothing that can be written makes a row depend on anybody else."""
+
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from discreet.engines.reference import Reference
+from discreet.kernel.expr import Call, Column, Constant, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.relation import (
+    Derive,
+    EachRow,
+    Fold,
+    Folded,
+    Has,
+    JoinOwn,
+    JoinPublic,
+    Keep,
+    Own,
+    PerUnit,
+    PublicTable,
+    Scan,
+    SemiOwn,
+    Through,
+    Union,
+    Where,
+    tables_of,
+)
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
+import strategies
+
+INT, REAL, BOOL, TEXT = Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT
+USER, NAME, X = Column("user", INT), Column("name", TEXT), Column("x", REAL)
+VISITS = Scan("visits", (USER, NAME, X), Own((USER,)), most=100)
+EVENTS = Scan("events", (USER, NAME, X), EachRow(), most=100)
+NAMED = Scan("named", (USER, NAME, X), Own((NAME,)), most=100)
+TOWNS = PublicTable("towns", (("town", NAME), ("size", Column("size", INT))))
+RENAMED = Derive(VISITS, (("other", X),))
+YES = Constant(None, BOOL)
+
+
+def multiset(rows):
+    return Counter(repr((unit, list(row.items()))) for unit, row in rows)
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_each_row_depends_on_its_own_unit_alone(block):
+    """Without a unit, a relation is what it was less this unit's rows, whatever it does."""
+    full = 0
+    for seed in range(block * 40, block * 40 + 40):
+        rng = random.Random(f"owned {seed}")
+        tables, kind = strategies.database(rng), rng.choice([0, 0, 1])
+        relation = strategies.relation(rng, kind, 4)
+        rows = Reference(tables).rows(relation)
+        full += bool(rows)
+        for unit in strategies.units_of(tables, kind):
+            left = [(owner, row) for owner, row in rows if owner != unit]
+            without = Reference(strategies.without(tables, kind, unit)).rows(relation)
+            assert multiset(without) == multiset(left), relation
+    assert full > 10
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_each_row_that_is_a_unit_depends_on_itself_alone(block):
+    for seed in range(block * 40, block * 40 + 40):
+        rng = random.Random(f"events {seed}")
+        tables = strategies.database(rng)
+        relation = strategies.relation(rng, 2, 4)
+        rows = Reference(tables).rows(relation)
+        for place in range(len(tables["events"])):
+            kept = tables | {"events": [row for at, row in enumerate(tables["events"]) if at != place]}
+            left = [((), row) for owner, row in rows if owner != ("events", place)]
+            assert multiset(((), row) for _, row in Reference(kept).rows(relation)) == multiset(left)
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_no_unit_has_more_rows_than_the_shape_says(block):
+    tight = 0
+    for seed in range(block * 60, block * 60 + 60):
+        rng = random.Random(f"shaped {seed}")
+        tables = strategies.database(rng)
+        relation = strategies.relation(rng, rng.choice([0, 0, 1, 2]), 4)
+        rows = Reference(tables).rows(relation)
+        most = max(Counter(unit for unit, _ in rows).values(), default=0)
+        copies = relation.shape.copies
+        assert copies is None or most <= copies, relation
+        assert len(rows) <= relation.shape.rows
+        assert all(list(row) == list(relation.shape.schema) for _, row in rows)
+        tight += bool(rows) and most == copies
+    assert tight > 2
+
+
+def test_values_have_the_types_of_the_schema():
+    kinds = {int: INT, float: REAL, bool: BOOL, str: TEXT}
+    for seed in range(150):
+        rng = random.Random(f"typed {seed}")
+        tables = strategies.database(rng)
+        relation = strategies.relation(rng, rng.choice([0, 0, 1, 2]), 3)
+        for _, row in Reference(tables).rows(relation):
+            for name, value in row.items():
+                assert (
+                    value is None or kinds.get(type(value), relation.shape.schema[name]) is relation.shape.schema[name]
+                )
+
+
+def shape(relation):
+    return relation.shape.copies, relation.shape.rows
+
+
+def test_the_shape_of_each_node():
+    assert shape(VISITS) == (None, 100)
+    assert shape(EVENTS) == (1, 100)
+    assert VISITS.shape.unit == (INT,)
+    assert EVENTS.shape.unit is None
+    assert shape(JoinPublic(EVENTS, TOWNS, (("name", "town"),), None, Keep.ALL, 7)) == (7, 700)
+    assert shape(JoinPublic(VISITS, TOWNS, (("name", "town"),), None, Keep.ALL, 7)) == (None, 700)
+    assert shape(JoinOwn(VISITS, RENAMED, None, Keep.ALL, 3)) == (9, 300)
+    assert shape(PerUnit(VISITS, (), ())) == (1, 100)
+    assert shape(PerUnit(VISITS, (("name", NAME),), ())) == (None, 100)
+    one = Derive(PerUnit(VISITS, (), (("n", Folded(Fold.ROWS)),)), (("n", Column("n", INT)),))
+    assert shape(JoinOwn(one, RENAMED, None, Keep.ALL, 3)) == (3, 300)
+    assert shape(Union(one, one)) == (2, 200)
+    assert shape(Union(VISITS, VISITS)) == (None, 200)
+    assert shape(SemiOwn(one, VISITS, Has.NONE)) == (1, 100)
+    assert shape(Where(one, YES)) == (1, 100)
+
+
+def test_only_rows_of_the_same_kind_of_unit_meet():
+    for left, right in ((VISITS, NAMED), (EVENTS, EVENTS), (VISITS, EVENTS), (EVENTS, VISITS)):
+        other = Derive(right, (("other", X),))
+        for make in (
+            lambda a, b: JoinOwn(a, b, None, Keep.ALL, 1),
+            lambda a, b: SemiOwn(a, b, Has.SOME),
+            lambda a, _: Union(a, a if a.shape.unit is None else NAMED),
+        ):
+            with pytest.raises(ValueError, match="whole unit"):
+                make(left, other)
+    with pytest.raises(ValueError, match="unit of its own"):
+        PerUnit(EVENTS, (), ())
+
+
+CHILD = (Column("visit", INT), Column("z", REAL))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Scan("", (USER,), Own((USER,)), 9), "name"),
+        (lambda: Scan(".a", (USER,), Own((USER,)), 9), "dot"),
+        (lambda: Scan("t", (USER, USER), Own((USER,)), 9), "differ"),
+        (lambda: Scan("t", (USER, Column("USER", TEXT)), Own((USER,)), 9), "differ"),
+        (lambda: Scan("t", (USER,), Own(()), 9), "no real"),
+        (lambda: Scan("t", (USER, X), Own((X,)), 9), "no real"),
+        (lambda: Scan("t", (X,), Own((USER,)), 9), "no column 'user'"),
+        (lambda: Scan("t", (USER,), Own((USER,)), 0), "most"),
+        (lambda: Scan("t", (USER,), Own((USER,)), 1.5), "most"),
+        (lambda: Scan("t", (USER,), Own((USER,)), True), "most"),
+        (lambda: Scan("t", (USER,), Own((USER,)), 1 << 62), "rows_max"),
+        (lambda: Scan("t", CHILD, Through("visit", EVENTS, "user"), 9), "on and key"),
+        (lambda: Scan("t", CHILD, Through("nothing", VISITS, "user"), 9), "on and key"),
+        (lambda: Scan("t", CHILD, Through("visit", VISITS, "nothing"), 9), "on and key"),
+        (lambda: Scan("t", CHILD, Through("visit", VISITS, "name"), 9), "on and key"),
+        (lambda: Scan("t", CHILD, Through("z", VISITS, "x"), 9), "on and key"),
+        (lambda: Where(VISITS, USER), "boolean"),
+        (lambda: Where(VISITS, Column("nothing", BOOL)), "no column"),
+        (lambda: Derive(VISITS, (("a", X), ("A", X))), "differ"),
+        (lambda: Derive(VISITS, ((".u0", X),)), "dot"),
+        (lambda: Derive(VISITS, (("a", Column("x", INT)),)), "no column 'x' of type integer"),
+        (lambda: PublicTable("", ()), "name"),
+        (lambda: PublicTable("t", (("a", X), ("a", X))), "differ"),
+        (lambda: PublicTable("t", (("a", X),), Column("x", BOOL)), "no column"),
+        (lambda: PublicTable("t", (("a", X),), Column("a", REAL)), "boolean"),
+        (lambda: JoinPublic(VISITS, PublicTable("t", (("NAME", NAME),)), (), None, Keep.ALL, 1), "differ"),
+        (lambda: JoinPublic(VISITS, TOWNS, (("name", "size"),), None, Keep.ALL, 1), "one type"),
+        (lambda: JoinPublic(VISITS, TOWNS, (("no", "nothing"),), None, Keep.ALL, 1), "one type"),
+        (lambda: JoinPublic(VISITS, TOWNS, (), X, Keep.ALL, 1), "boolean"),
+        (lambda: JoinPublic(VISITS, TOWNS, (), None, Keep.ALL, 0), "fanout"),
+        (lambda: JoinPublic(VISITS, TOWNS, (), None, Keep.ALL, 1 << 60), "rows_max"),
+        (lambda: JoinOwn(VISITS, VISITS, None, Keep.ALL, 1), "differ"),
+        (lambda: JoinOwn(VISITS, RENAMED, None, Keep.ALL, 0), "most"),
+        (lambda: JoinOwn(VISITS, RENAMED, Column("no", BOOL), Keep.ALL, 1), "no column"),
+        (lambda: Union(VISITS, RENAMED), "same columns"),
+        (lambda: Union(Derive(VISITS, (("a", X), ("b", X))), Derive(VISITS, (("b", X), ("a", X)))), "same columns"),
+        (lambda: PerUnit(VISITS, (("a", X),), (("A", Folded(Fold.ROWS)),)), "differ"),
+        (lambda: PerUnit(VISITS, (), (("a", Folded(Fold.COUNT, Column("no", INT))),)), "no column"),
+        (lambda: PerUnit(VISITS, (), ((".a", Folded(Fold.ROWS)),)), "dot"),
+        (lambda: Folded(Fold.ROWS, X), "arguments"),
+        (lambda: Folded(Fold.COUNT), "arguments"),
+        (lambda: Folded(Fold.SUM, X), "arguments"),
+        (lambda: Folded(Fold.SUM, USER, Grid(0, 1, 1)), "arguments"),
+        (lambda: Folded(Fold.STEPS, X), "arguments"),
+        (lambda: Folded(Fold.STEPS, NAME, Grid(0, 1, 1)), "arguments"),
+    ],
+)
+def test_a_relation_that_makes_no_sense_is_refused(make, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        make()
+
+
+def test_a_grid_too_fine_for_so_many_rows_is_refused():
+    many = Scan("t", (USER, X), Own((USER,)), most=1 << 30)
+    with pytest.raises(ValueError, match="too fine"):
+        PerUnit(many, (), (("s", Folded(Fold.STEPS, X, Grid(0, 1 << 33, 1))),))
+    PerUnit(many, (), (("s", Folded(Fold.STEPS, X, Grid(0, 1 << 31, 1))),))
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [None, "user", (USER,), EachRow, SimpleNamespace(unit=(USER,)), USER],
+    ids=lambda owner: type(owner).__name__,
+)
+def test_what_is_no_owner_is_not_taken_for_each_row(owner):
+    with pytest.raises(TypeError):
+        Scan("t", (USER,), owner, most=9)
+
+
+def test_a_source_is_a_relation():
+    fake = SimpleNamespace(shape=VISITS.shape, source=VISITS)
+    for make in (
+        lambda: Where(fake, YES),
+        lambda: Derive(fake, ()),
+        lambda: JoinPublic(fake, TOWNS, (), None, Keep.ALL, 1),
+        lambda: JoinOwn(RENAMED, fake, None, Keep.ALL, 1),
+        lambda: SemiOwn(VISITS, fake, Has.SOME),
+        lambda: PerUnit(fake, (), ()),
+        lambda: Union(VISITS, fake),
+    ):
+        with pytest.raises(TypeError, match="relation"):
+            make()
+
+
+def test_a_relation_is_neither_too_deep_nor_too_wide():
+    deep = VISITS
+    with pytest.raises(ValueError, match="too"):
+        for _ in range(100):
+            deep = Where(deep, YES)
+    assert deep.shape.depth > 40
+    for grow in (lambda r: Union(r, r), lambda r: SemiOwn(r, r, Has.SOME)):
+        wide = VISITS
+        with pytest.raises(ValueError, match="too many"):
+            for _ in range(59):
+                wide = grow(wide)
+        assert len(tables_of(wide)) < 1000
+
+
+def test_every_table_is_found_wherever_it_stands():
+    child = Scan("child", (Column("name2", TEXT),), Through("name2", NAMED, "name"), most=9)
+    joined = JoinPublic(Derive(VISITS, (("a", X),)), TOWNS, (), None, Keep.ALL, 1)
+    left = JoinOwn(Where(joined, YES), RENAMED, None, Keep.ALL, 1)
+    tree = SemiOwn(Derive(left, ()), PerUnit(Union(VISITS, VISITS), (), ()), Has.NONE)
+    assert tables_of(tree) == (VISITS, TOWNS, VISITS, VISITS, VISITS)
+    assert tables_of(child) == (child,)
+
+
+def test_equal_relations_are_equal_whatever_their_shape():
+    again = Scan("visits", (USER, NAME, X), Own((USER,)), most=100)
+    assert again == VISITS
+    assert hash(Own((USER,))) == hash(VISITS.owner)
+    assert Scan("visits", (USER, NAME, X), Own((Call("abs", (USER,)),)), most=100) != VISITS
