@@ -4,7 +4,8 @@ import sys
 import time
 from pathlib import Path
 
-import mission.kernel  # noqa: F401 - its rows join the list
+import mission.curator
+import mission.kernel  # noqa: F401 - their rows join the list
 from mission.rows import ORDER, ROWS, NeedsDataError
 
 PAGE = Path(__file__).parents[1] / "docs" / "mission.md"

@@ -4,6 +4,7 @@ import json
 import resource
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 EPSILON, DELTA = 1.0, 1e-7
@@ -17,7 +18,7 @@ def arguments():
     return Path(folder), int(rows), int(times)
 
 
-def tell(ask, times):
+def tell(package, ask, times):
     """Ask so many times; `ask` returns the noisy number of rows of every city that is shown."""
     cpu, wall, counts = [], [], []
     for _ in range(times):
@@ -27,7 +28,8 @@ def tell(ask, times):
         wall.append(time.perf_counter() - started)
         counts.append({str(city): float(count) for city, count in found})
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"cpu": cpu, "wall": wall, "peak": peak, "counts": counts}))
+    told = {"version": version(package), "cpu": cpu, "wall": wall, "peak": peak, "counts": counts}
+    print(json.dumps(told))
 
 
 def _cpu():

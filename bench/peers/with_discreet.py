@@ -15,7 +15,7 @@ def main():
             answer = shop.ask(QUESTION, epsilon=1, groups=measure.GROUPS, rows=measure.ROWS).table
             return zip(answer["city"].to_pylist(), answer["n"].to_pylist(), strict=True)
 
-        measure.tell(ask, times)
+        measure.tell("discreet", ask, times)
 
 
 main()

@@ -39,7 +39,7 @@ def main():
         found = totals.release().collect().with_columns(m=pl.col("s") / pl.col("n"))
         return [(city * back % PRIME, count) for city, count in zip(found["city"], found["n"], strict=True)]
 
-    measure.tell(ask, times)
+    measure.tell("opendp", ask, times)
 
 
 def rho_for(epsilon, delta):

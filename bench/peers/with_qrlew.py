@@ -32,7 +32,7 @@ def main():
         found = connection.sql(private.relation().to_query()).fetchall()
         return [row[:2] for row in found]
 
-    measure.tell(ask, times)
+    measure.tell("pyqrlew", ask, times)
 
 
 def described(rows):

@@ -31,7 +31,7 @@ def main():
     def ask():
         return [row[:2] for row in reader.execute(QUESTION)[1:]]
 
-    measure.tell(ask, times)
+    measure.tell("smartnoise-sql", ask, times)
 
 
 main()

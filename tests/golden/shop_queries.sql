@@ -516,3 +516,9 @@ r0 from
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10) OVER () AS "large" FROM r0
 */
+
+-- constants alone
+SELECT DISTINCT 1 AS one FROM orders;
+/*
+refused: line 1, SELECT: constants alone ask nothing of the rows. Add an aggregate such as COUNT(*), or group by a column.
+*/

@@ -276,10 +276,9 @@ def _derive(rng: random.Random, kind: int, depth: int) -> Relation:
     schema = source.shape.schema
     kept = [(name, Column(name, found)) for name, found in schema.items() if rng.random() < 0.5]
     made = _names(rng, {name for name, _ in kept})
-    if schema and rng.random() < 0.3:  # an old name for something else
-        made += rng.sample(
-            [name for name in schema if name not in {*dict(kept), *made}], 0 if len(kept) == len(schema) else 1
-        )
+    free = [name for name in schema if name not in {*dict(kept), *made}]
+    if free and rng.random() < 0.3:  # an old name for something else
+        made.append(rng.choice(free))
     made = list({name.casefold(): name for name in made}.values())
     return Derive(source, (*kept, *((name, expression(rng, schema, rng.choice(list(Type)))) for name in made)))
 

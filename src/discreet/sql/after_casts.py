@@ -33,7 +33,7 @@ def text_literal(text: str) -> Value:
 
 def whole_literal(number: int) -> Value:
     """Return an integer constant."""
-    return constant(f"CAST({number} AS BIGINT)", Kind.INTEGER)
+    return constant(str(number), Kind.INTEGER)
 
 
 def number_literal(text: str) -> Value | None:
@@ -42,7 +42,13 @@ def number_literal(text: str) -> Value | None:
         return whole_literal(int(text))
     if not _FRACTION.fullmatch(text) or not math.isfinite(float(text)):
         return None
-    return constant(f"CAST({float(text)!r} AS DOUBLE)", Kind.NUMERIC)
+    return constant(_double(text), Kind.NUMERIC)
+
+
+def _double(text: str) -> str:
+    """Write a number so that DuckDB takes it for a double: only those with an exponent are."""
+    number = repr(float(text))
+    return number if "e" in number else f"{number}e0"
 
 
 def as_number(value: Value, kind: Kind) -> Value:
@@ -119,9 +125,9 @@ def _decided(value: Value, kind: Kind, node: exp.Expr, clause: str) -> Value:
 def _read(text: str, kind: Kind) -> str | None:
     match kind:
         case Kind.INTEGER | Kind.WHOLE if _WHOLE.fullmatch(text):
-            return f"CAST({int(text)} AS BIGINT)"
+            return f"({int(text)})"
         case Kind.NUMERIC | Kind.REAL if _FRACTION.fullmatch(text) and math.isfinite(float(text)):
-            return f"CAST({float(text)!r} AS DOUBLE)"
+            return f"({_double(text)})"
         case Kind.BOOLEAN:
             return _TRUTH.get(text.strip().lower())
         case Kind.DATE | Kind.TIMESTAMP:

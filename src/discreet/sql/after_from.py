@@ -21,10 +21,11 @@ _MOST_VALUES = 10_000
 
 @dataclass(frozen=True)
 class Table:
-    """Something that FROM can name: its name in the SQL, and its columns."""
+    """Something that FROM can name: its name in the SQL, its columns, and how many tables it reads."""
 
     sql: str
     relation: Relation
+    tables: int = 1
 
 
 Names = Mapping[str, Table]
@@ -64,7 +65,7 @@ class From:
 
     names: Names
     query: Callable[[exp.Expr], Relation]
-    ref: Callable[[exp.Expr], str]
+    ref: Callable[[exp.Expr, int], str]
     env: Callable[[Scope], Env]
 
     def read(self, node: exp.Select) -> tuple[Scope, str]:
@@ -80,13 +81,13 @@ class From:
 
     def _source(self, node: exp.Expr, scope: Scope) -> tuple[Scope, str]:
         """Add one source to a scope."""
-        alias = node.args.get("alias")
+        alias, tables = node.args.get("alias"), 0
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 check_arguments(node, "this alias", "FROM")
                 table = self._named(node.this)
                 name: str | None = spelled(node.this)
-                text, relation = table.sql, table.relation
+                text, relation, tables = table.sql, table.relation, table.tables
             case exp.Subquery() if isinstance(node.this, exp.Query):
                 relation, name = self.query(node), None
                 text = f"({relation.sql})"
@@ -103,7 +104,7 @@ class From:
             relation = renamed(relation, alias.columns, node)
         if name is not None and any(name == source.alias for source in scope.sources):
             raise refuse(node, "FROM", f"two sources are called {quoted(name)}", "Give one of them another alias")
-        ref = self.ref(node)
+        ref = self.ref(node, tables)
         return with_source(scope, name, ref, relation), f"{text} AS {ref}"
 
     def _named(self, node: exp.Identifier) -> Table:

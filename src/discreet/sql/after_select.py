@@ -26,7 +26,7 @@ from discreet.sql.after_windows import window
 from discreet.sql.places import quoted, refuse
 
 _CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
-_MOST_SOURCES = 100
+_MOST_TABLES = 100
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Context:
 
 
 class Planner:
-    """Writes queries anew; its state is how many names are taken."""
+    """Writes queries anew; its state is how many names are taken, and how many tables are read."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._names = self._tables = 0
 
     def query(self, node: exp.Expr, context: Context) -> Relation:
         """Plan a SELECT or a set operation."""
@@ -61,11 +61,18 @@ class Planner:
                 return _after(texts, self._combined(node, context))
         raise refuse(node, "FROM", "this is not a SELECT", "Write SELECT …")
 
-    def _ref(self, node: exp.Expr) -> str:
-        self._count += 1
-        if self._count > _MOST_SOURCES:
-            raise refuse(node, "FROM", f"the query has more than {_MOST_SOURCES} parts", "Ask for less at once")
-        return f"s{self._count}"
+    def _ref(self) -> str:
+        """Return a name that nothing has yet."""
+        self._names += 1
+        return f"s{self._names}"
+
+    def _source(self, node: exp.Expr, tables: int) -> str:
+        """Return a name for a source that reads so many tables; the engine may write out WITH wherever it is used."""
+        self._tables += tables
+        if self._tables > _MOST_TABLES:
+            cause = f"the query reads more than {_MOST_TABLES} tables, with what WITH names written out"
+            raise refuse(node, "FROM", cause, "Use fewer sources")
+        return self._ref()
 
     def _with(self, node: exp.Expr, context: Context) -> tuple[list[str], Context]:
         clause = node.args.get("with_")
@@ -75,11 +82,12 @@ class Planner:
         texts, names = [], dict(context.names)
         for each in clause.expressions:
             check_arguments(each, "this alias materialized", "WITH")
+            before = self._tables
             found = self.query(each.this, Context(names))
-            ref, alias = self._ref(each), each.args["alias"]
+            ref, alias = self._ref(), each.args["alias"]
             texts.append(f"{ref} AS MATERIALIZED ({found.sql})")
             names.pop(spelled(alias.this), None)  # the last of a name is found first
-            names[spelled(alias.this)] = Table(ref, renamed(found, alias.columns, each))
+            names[spelled(alias.this)] = Table(ref, renamed(found, alias.columns, each), self._tables - before)
         return texts, replace(context, names=names)
 
     def _env(self, scope: Scope, context: Context) -> Env:
@@ -102,7 +110,7 @@ class Planner:
         if isinstance(node, exp.Exists):
             return mixed(f"EXISTS ({self.query(node.this, context).sql})", Kind.BOOLEAN)
         inner = node.args["query"] if isinstance(node, exp.In) else node
-        found, ref = self.query(inner, context), self._ref(node)
+        found, ref = self.query(inner, context), self._ref()
         if len(found.fields) != 1:
             raise env.refuse(node, f"the inner query has {len(found.fields)} columns", "Select one")
         (given,) = found.fields
@@ -117,7 +125,7 @@ class Planner:
 
     def _select(self, node: exp.Select, context: Context) -> Relation:
         inner = partial(self.query, context=Context(context.names))
-        scope, begin = From(context.names, inner, self._ref, partial(self._env, context=context)).read(node)
+        scope, begin = From(context.names, inner, self._source, partial(self._env, context=context)).read(node)
         items = items_of(node, scope)
         rows = self._rows(node, items, Plain(self._env(scope, context), begin, scope))
         distinct = is_distinct(node)
@@ -146,7 +154,7 @@ class Planner:
         places += [item.node for item in items if item.node is not None]
         if group is None and having is None and not any(own_aggregates(each) for each in places):
             return rows
-        groups = Groups(self._ref(node), tuple(keys_of(group, items, rows)), rows)
+        groups = Groups(self._ref(), tuple(keys_of(group, items, rows)), rows)
         return replace(groups, tests=_tested(node, "having", groups.env))
 
     def _combined(self, node: exp.SetOperation, context: Context) -> Relation:
@@ -154,7 +162,7 @@ class Planner:
         sides = [self.query(each, replace(context, outermost=False)) for each in (node.this, node.expression)]
         if len({len(side.fields) for side in sides}) != 1:
             raise refuse(node, "SELECT", "the two sides have different numbers of columns", "Select as many on both")
-        refs = [self._ref(node), self._ref(node)]
+        refs = [self._ref(), self._ref()]
         columns, fields = [], []
         for place, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):
             given = [
@@ -171,7 +179,7 @@ class Planner:
             for side in (0, 1)
         ]
         word = f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
-        relation = Relation(f"SELECT * FROM ({texts[0]} {word} {texts[1]}) AS {self._ref(node)}", tuple(fields))
+        relation = Relation(f"SELECT * FROM ({texts[0]} {word} {texts[1]}) AS {self._ref()}", tuple(fields))
         order = [f"{place_of(each.this, fields)} {ordering(each)}" for each in terms_of(node)]
         return self._cut(relation, node, order, [], outermost=context.outermost)
 
@@ -185,7 +193,7 @@ class Planner:
         sql += part.sql
         single = relation.single or (part.limit is not None and part.limit <= 1)
         if order and not outermost:
-            sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {self._ref(node)}"
+            sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {self._ref()}"
         return replace(relation, sql=sql, single=single, ordered=bool(order) and not outermost)
 
 

@@ -63,7 +63,7 @@ def sums(expr: Expr, scale: Scale, fits: Callable[[Total], bool], *, squared: bo
     >>> zero_or_one = Scale.of(Fraction(0), Fraction(1), None, Type.INTEGER)
     >>> found = sums(Column("x", Type.INTEGER), zero_or_one, lambda total: True, squared=True)
     >>> found.plain.grid.size, str(found.around.grid.step), found.around.grid.size, found.squares.grid.size
-    (1, '1/2', 1, 2048)
+    (1, '1/2', 1, 4096)
     """
     for level in range(_MOST_LEVELS):
         try:

@@ -31,6 +31,9 @@ def release(read: Grouped, world: World, inner: Inner) -> Released:
         return f"m{list(asked).index(found)}"
 
     above = _above(read.select, read.listed, Rewriting(read, "k{}".format, measure, inner, _column))
+    if not asked and not read.keys:
+        cause = "constants alone ask nothing of the rows"
+        raise refuse(read.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
     part = world.releases.add(_part(read.select, asked, grouping(read.rows, read.keys, world), world))
     above.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(part.name))))
     for column in above.find_all(exp.Column):

@@ -1,0 +1,49 @@
+"""Runs a script of this folder in an environment of its own, made when it is first needed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PLACE = Path(".peers")
+PEERS = {
+    "Discreet": ("with_discreet.py", []),
+    "OpenDP": ("with_opendp.py", ["opendp[polars]==0.16.*"]),
+    "Qrlew": ("with_qrlew.py", ["pyqrlew==0.9.*", "duckdb>=2,<3", "pandas"]),
+    "SmartNoise SQL": ("with_smartnoise.py", ["smartnoise-sql==1.0.*", "pyarrow"]),
+}
+INSTALLING = 600
+
+
+class NotMeasuredError(Exception):
+    """A peer that could not be installed or did not finish; the text says why."""
+
+
+def run(peer, folder, rows, times, seconds):
+    """Return what a peer's script tells of one table."""
+    script, packages = PEERS[peer]
+    python = _environment(script, packages) if packages else sys.executable
+    words = [str(python), str(HERE / script), str(folder), str(rows), str(times)]
+    return json.loads(_output(words, seconds).splitlines()[-1])
+
+
+def _environment(script, packages):
+    folder = PLACE / Path(script).stem.removeprefix("with_")
+    python, ready = folder / "bin" / "python", folder / ".ready"
+    if not ready.exists():
+        _output([sys.executable, "-m", "venv", str(folder)], INSTALLING)
+        _output([str(python), "-m", "pip", "install", "--quiet", *packages], INSTALLING)
+        ready.touch()
+    return python
+
+
+def _output(words, seconds):
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise NotMeasuredError(f"not finished within {seconds:.0f} s") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        raise NotMeasuredError(last[:160])
+    return done.stdout
