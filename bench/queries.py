@@ -1,17 +1,21 @@
 """Queries on ten million rows: against DuckDB without privacy, against the bars, and against the peers."""
 
+import contextlib
 import os
 import statistics
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import duckdb
-import numpy as np
 
 import discreet as dc
-from bench import shop, stages
-from bench.peers import running
+from bench import shop
+from bench.peers import comparing
+from discreet import composing, curator
+from discreet.engines.duckdb import DuckDB
+from discreet.kernel import release
 
 ROUNDS = 5
 RAW = {
@@ -27,16 +31,12 @@ RAW = {
     ),
 }
 Q2 = "SELECT city, COUNT(*) AS n, SUM(amount) AS s, AVG(amount) AS m FROM sales GROUP BY city"
+Q5 = "SELECT region, COUNT(*) AS n FROM sales JOIN cities USING (city) GROUP BY region"
 ASKED = {  # the policy, the question, groups and rows
     "Q1 COUNT by category": ("policy", "SELECT category, COUNT(*) AS n FROM sales GROUP BY category", 20, 10),
     "Q2 COUNT, SUM, AVG by city": ("policy", Q2, 5, 10),
     "Q4 distinct users": ("policy", 'SELECT COUNT(DISTINCT "user") AS n FROM sales', None, None),
-    "Q5 COUNT by region, joined": (
-        "policy",
-        "SELECT region, COUNT(*) AS n FROM sales JOIN cities USING (city) GROUP BY region",
-        5,
-        10,
-    ),
+    "Q5 COUNT by region, joined": ("policy", Q5, 5, 10),
     "Q6 COUNT by city, event level": ("row", "SELECT city, COUNT(*) AS n FROM sales GROUP BY city", None, None),
 }
 BARS = (  # ours, the yardstick, how many times it, and what may come on top in seconds
@@ -46,163 +46,159 @@ BARS = (  # ours, the yardstick, how many times it, and what may come on top in 
     ("Q5 COUNT by region, joined", "COUNT(DISTINCT user) by region", 2.0, 0),
     ("Q6 COUNT by city, event level", "Q6 COUNT by city", 1.15, 0.030),
 )
-PEER_SECONDS = 300
+ENGINE, REST, BEYOND = "engine", "the rest", "all but the engine"
 
 
-def timed(work):
-    """Return the CPU and the wall seconds of one call."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    work()
-    return time.process_time() - cpu, time.perf_counter() - wall
+def main():
+    place = shop.make(Path(".bench"))
+    comparing.write_one(place)
+    with (
+        comparing.raw(place) as connection,
+        dc.open(place / "policy.toml") as one,
+        dc.open(place / "row.toml") as other,
+    ):
+        speed(connection, {"policy": one, "row": other})
+        accuracy(place, connection, one)
+    overhead(place)
+    comparing.main()
 
 
-def verdict(good):
-    return "yes" if good else "short of the bar"
-
-
-def load():
-    return " ".join(f"{part:.1f}" for part in os.getloadavg())
-
-
-def variant(place, *changes):
-    """Return the table's policy with some of its words changed."""
-    text = (place / "policy.toml").read_text()
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return text
-
-
-def write_one(place):
-    """Write the policy under which one question takes all that is for discovering: (1, 1e-7) as peers spend it.
-
-    A question takes a hundredth of the discovering part, so that part is a hundred times half of 1e-7.
-    """
-    wanted = variant(place, ("delta = 1e-7", 'delta = 5.05e-6\ndiscover = "100/101"'))
-    (place / "one.toml").write_text(wanted)
-
-
-def raw(place):
-    connection = duckdb.connect()
-    for table in ("sales", "cities"):
-        connection.execute(f"CREATE VIEW {table} AS FROM '{place / table}.parquet'")
-    return connection
-
-
-def speed(place, connection, curators):
+def speed(connection, curators):
     """Time everything in turns, so that all of it meets the same machine."""
-
-    def plain(sql):
-        return lambda: connection.sql(sql).to_arrow_table()
-
-    def asked(policy, sql, groups, rows):
-        return lambda: curators[policy].ask(sql, epsilon=1, groups=groups, rows=rows)
-
-    works = {("raw", name): plain(sql) for name, sql in RAW.items()}
-    works |= {("ask", name): asked(*words) for name, words in ASKED.items()}
+    works = {f"DuckDB: {name}": lambda sql=sql: connection.sql(sql).to_arrow_table() for name, sql in RAW.items()}
+    for name, (policy, sql, groups, rows) in ASKED.items():
+        limits = {"groups": groups, "rows": rows}
+        works[f"Discreet: {name}"] = lambda c=curators[policy], q=sql, at=limits: c.ask(q, epsilon=1, **at)
     for work in works.values():
         work()
     times = {name: [] for name in works}
     for _ in range(ROUNDS):
         for name, work in works.items():
             times[name].append(timed(work))
-    print(f"{place.name}, medians of {ROUNDS} rounds in turns, load {load()}")
-    print(f"{'':<46}{'CPU s':>8}{'wall s':>8}")
-    for (kind, name), found in times.items():
-        cpu, wall = (statistics.median(column) for column in zip(*found, strict=True))
-        print(f"{'Discreet: ' if kind == 'ask' else 'DuckDB: '}{name:<{36 if kind == 'ask' else 38}}{cpu:>8.3f}{wall:>8.3f}")
-    print(f"\n{'CPU, the median over rounds':<80}{'times':>6}{'bar':>6}  reached?")
+    head = f"medians of {ROUNDS} rounds in turns, load {loads()}"
+    print(f"{head:<62}{'CPU s':>8}{'wall s':>8}")
+    for name, found in times.items():
+        cpu, wall = map(statistics.median, zip(*found, strict=True))
+        print(f"{name:<62}{cpu:>8.3f}{wall:>8.3f}")
+    print(f"\n{'':<62}{'CPU':>8}{'wall':>8}{'bar':>8}  reached?")
     for ours, yardstick, most, extra in BARS:
-        pairs = zip(times["ask", ours], times["raw", yardstick], strict=True)
-        ratio = statistics.median((mine[0] - extra) / other[0] for mine, other in pairs)
+        pairs = list(zip(times[f"Discreet: {ours}"], times[f"DuckDB: {yardstick}"], strict=True))
+        cpu, wall = (statistics.median((mine[kind] - extra) / raw[kind] for mine, raw in pairs) for kind in (0, 1))
         what = f"{ours}{f' less {extra * 1000:.0f} ms' if extra else ''} / {yardstick}"
-        print(f"{what:<80}{ratio:>6.2f}{most:>6}  {verdict(ratio <= most)}")
+        print(f"{what:<62}{cpu:>8.2f}{wall:>8.2f}{most:>8}  {verdict(cpu <= most)}", flush=True)
 
 
-def accuracy(place, connection, curator):
+def accuracy(place, connection, shopkeeper):
     """Print how many cities are shown, and how far counts are from the bounded totals and from the truth."""
     truth = dict(connection.sql(RAW["Q6 COUNT by city"]).fetchall())
-    question = curator._plan(Q2, "owner", 5, 10).parts[0].question
-    totals = curator._engine.totals(question)
-    place_of_count = 1  # after the units, which decide what is shown
-    exact = totals.values[:, place_of_count] / (1 << question.bits(question.totals[place_of_count]))
-    bounded = dict(zip((city for (city,) in totals.keys), exact, strict=True))
-    print(f"\nQ2, {len(truth):,} cities            shown  count noise (RMSE)  of the truth (RMSE)  bounds alone")
+    question = shopkeeper._plan(Q2, "owner", 5, 10).parts[0].question
+    totals = shopkeeper._engine.totals(question)
+    # The first total is the number of units, which decides what is shown; the second is COUNT(*).
+    exact = totals.values[:, 1] / (1 << question.bits(question.totals[1]))
+    bounded = dict(zip((city for (city,) in totals.keys), exact, strict=True))  # noqa: SIM118 - no mapping
+    print(f"\n{f'Q2, {len(truth):,} cities; RMSE of counts':<46}{'shown':>8}{'noise':>8}{'bounds':>8}{'both':>8}")
     with dc.open(place / "one.toml") as whole:
-        for name, one in (("a hundredth of `discover`", curator), ("all of `discover`", whole)):
+        for name, one in (("a hundredth of `discover`, the default", shopkeeper), ("all of `discover`", whole)):
             table = one.ask(Q2, epsilon=1, groups=5, rows=10).table
             counts = dict(zip(table["city"].to_pylist(), table["n"].to_pylist(), strict=True))
-            noise, error = rms(counts, bounded), rms(counts, truth)
-            print(f"{name:<30}{len(counts):>6,}{noise:>20,.0f}{error:>21,.0f}{rms(bounded, truth, counts):>14,.0f}")
-
-
-def rms(one, other, keys=None):
-    """Return the root of the mean square of differences, over the keys of the first or the given ones."""
-    return float(np.sqrt(np.mean([(one[key] - other[key]) ** 2 for key in (keys or one)])))
+            errors = [(counts, bounded), ({city: bounded[city] for city in counts}, truth), (counts, truth)]
+            shown = "".join(f"{comparing.rms(*pair):>8,.0f}" for pair in errors)
+            bar = "  bar 1,200 shown" if one is whole else ""
+            print(f"{name:<46}{len(counts):>8,}{shown}{bar and f'{bar}  {verdict(len(counts) >= 1200)}'}", flush=True)
 
 
 def overhead(place):
     """Print what an answer costs beyond the engine, with a ledger on disk."""
     with tempfile.TemporaryDirectory(dir=place) as folder:
-        ledger = Path(folder) / "ledger.sqlite"
-        policy = dc.policy.Policy.parse(variant(place, (":memory:", str(ledger.absolute()))), place)
-        with dc.open(policy) as curator:
-            for epsilon in (1, 100):
-                found = [stages.of(lambda e=epsilon: curator.ask(Q2, epsilon=e, groups=5, rows=10)) for _ in range(7)]
-                shown = found[0].answer.table.num_rows
-                print(f"\nQ2 beyond the engine, {shown:,} cities shown, ms{'CPU':>13}{'wall':>8}{'first, wall':>13}")
-                for name in [*found[0].cpu]:
-                    cpu = statistics.median(each.cpu[name] for each in found[1:]) * 1000
-                    wall = statistics.median(each.wall[name] for each in found[1:]) * 1000
-                    bar = f"  bar 30 ms   {verdict(cpu < 30)}" if name == stages.ALL else ""
-                    print(f"  {name:<43}{cpu:>12.1f}{wall:>8.1f}{found[0].wall[name] * 1000:>13.1f}{bar}")
+        ledger = Path(folder).absolute() / "ledger.sqlite"
+        policy = dc.policy.Policy.parse(comparing.variant(place, ":memory:", str(ledger)), place)
+        with dc.open(policy) as shopkeeper:
+            for epsilon in (1, 100):  # at 100, nearly all cities are shown
+                shown, found = staged(shopkeeper, epsilon)
+                head = f"Q2 beyond the engine, {shown:,} cities shown"
+                print(f"\n{head:<46}{'CPU ms':>8}{'wall ms':>8}{'first, wall':>13}")
+                for stage in found[0]:
+                    cpu, wall = ([1000 * each[stage][kind] for each in found] for kind in (0, 1))
+                    usual = statistics.median(cpu[1:]), statistics.median(wall[1:])
+                    bar = f"  bar 30  {verdict(usual[0] < 30)}" if stage == BEYOND else ""
+                    print(f"  {stage:<44}{usual[0]:>8.1f}{usual[1]:>8.1f}{wall[0]:>13.1f}{bar}", flush=True)
 
 
-def peers():
-    """Put Q2 to the peers, at a million and at ten million rows."""
-    print(f"\n{'Q2 at epsilon 1, delta 1e-7':<34}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'cities':>8}", end="")
-    print(f"{'spread':>9}{'RMSE':>9}")
-    for rows, people, times in ((1_000_000, 50_000, 2), (10_000_000, 500_000, 1)):
-        place = shop.make(Path(".bench"), rows, people)
-        write_one(place)
-        truth = {str(city): n for city, n in raw(place).sql(RAW["Q6 COUNT by city"]).fetchall()}
-        mine = None
-        for peer in running.PEERS:
-            label = f"{peer}, {rows:,} rows"
-            try:
-                told = running.run(peer, place, rows, times, PEER_SECONDS)
-            except running.NotMeasuredError as reason:
-                print(f"{label:<34}  {reason}", flush=True)
-                continue
-            mine = mine or told
-            print(f"{label:<34}{min(told['cpu']):>8.2f}{min(told['wall']):>8.2f}{told['peak']:>9,.0f}", end="")
-            print(f"{len(told['counts'][0]):>8,}{spread(told['counts'])}{rms(told['counts'][0], truth):>9,.0f}", end="")
-            print(f"  {told['version']}{against(mine, told)}", flush=True)
-    print("spread: how far two answers of the same question are apart, over the root of two; RMSE: of the truth")
+def stages(shopkeeper):
+    """Return the functions that an answer passes through, and what each is part of; none of them calls another."""
+    ledger = type(shopkeeper.ledger)
+    return (
+        (curator, "read", "read the query"),
+        (curator, "price_of", "price"),
+        (curator, "split", "price"),
+        (release.Catalog, "check", "check before the charge"),
+        (release.Ask, "loss", "check before the charge"),
+        (release, "_event", "check before the charge"),
+        (ledger, "charge", "charge"),
+        (DuckDB, "totals", ENGINE),
+        (release, "_noisy", "noise"),
+        (release, "write_parts", "store"),
+        (ledger, "settle", "store"),
+        (composing, "assemble", "assemble"),
+        (composing.after, "margins", "after"),
+        (composing.after, "run", "after"),
+    )
 
 
-def spread(counts):
-    if len(counts) < 2:
-        return f"{'-':>9}"
-    both = counts[0].keys() & counts[1].keys()
-    return f"{rms(counts[0], counts[1], both) / 2**0.5:>9,.0f}"
+def staged(shopkeeper, epsilon):
+    """Ask Q2 several times; return how many cities were shown, and for each time the seconds of every stage."""
+    found, spent = [], {}
+    names = list(dict.fromkeys(stage for *_, stage in stages(shopkeeper)))
+    with contextlib.ExitStack() as patches:
+        for owner, name, stage in stages(shopkeeper):
+            patches.enter_context(mock.patch.object(owner, name, watched(getattr(owner, name), spent, stage)))
+        for _ in range(ROUNDS + 1):
+            spent.clear()
+            began = clocks()
+            answer = shopkeeper.ask(Q2, epsilon=epsilon, groups=5, rows=10)
+            whole = since(began)
+            parts = [sum(kind) for kind in zip(*(spent[name] for name in names), strict=True)]
+            beyond = [total - engine for total, engine in zip(whole, spent[ENGINE], strict=True)]
+            rest = [total - part for total, part in zip(whole, parts, strict=True)]
+            found.append({**{name: spent[name] for name in names}, REST: rest, BEYOND: beyond})
+    return answer.table.num_rows, found
 
 
-def against(mine, told):
-    if mine is told:
-        bar = f", bar 1,024 MB {verdict(told['peak'] < 1024)}"
-        return bar
-    return f", {min(told['cpu']) / min(mine['cpu']):.1f} times the CPU, {told['peak'] / mine['peak']:.1f} the memory"
+def watched(function, spent, stage):
+    """Return the function, adding what it takes to its stage."""
+
+    def call(*args, **named):
+        began = clocks()
+        try:
+            return function(*args, **named)
+        finally:
+            before = spent.get(stage, (0, 0))
+            spent[stage] = tuple(map(sum, zip(before, since(began), strict=True)))
+
+    return call
 
 
-def main():
-    place = shop.make(Path(".bench"))
-    write_one(place)
-    with raw(place) as connection, dc.open(place / "policy.toml") as people, dc.open(place / "row.toml") as rows:
-        speed(place, connection, {"policy": people, "row": rows})
-        accuracy(place, connection, people)
-    overhead(place)
-    peers()
+def clocks():
+    return time.process_time(), time.perf_counter()
+
+
+def since(began):
+    return tuple(now - then for now, then in zip(clocks(), began, strict=True))
+
+
+def timed(work):
+    """Return the CPU and the wall seconds of one call."""
+    began = clocks()
+    work()
+    return since(began)
+
+
+def loads():
+    return " ".join(f"{part:.1f}" for part in os.getloadavg())
+
+
+def verdict(good):
+    return "yes" if good else "short of the bar"
 
 
 if __name__ == "__main__":

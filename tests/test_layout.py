@@ -85,7 +85,7 @@ def test_lines_of_code_leave_out_docstrings_comments_and_blanks():
 def test_the_kernel_is_small():
     sizes = {name: lines_of_code(path.read_text(encoding="utf-8")) for name, path in zip(NAMES, KERNEL, strict=True)}
     print(sum(sizes.values()), sizes)
-    assert sum(sizes.values()) <= 2500
+    assert sum(sizes.values()) <= 3300
     assert {name: size for name, size in sizes.items() if size > 250} == {}
 
 
@@ -175,7 +175,19 @@ def test_tracked_files_name_no_machine_and_no_private_index():
     assert found == []
 
 
-HEAVY = {"typer", "pydantic", "rich", "matplotlib", "scipy", "dp_accounting", "duckdb", "pyarrow"}
+HEAVY = {
+    "typer",
+    "pydantic",
+    "rich",
+    "matplotlib",
+    "scipy",
+    "dp_accounting",
+    "duckdb",
+    "pyarrow",
+    "sqlglot",
+    "pandas",
+    "polars",
+}
 IMPORT = """
 import json, sys, time
 start = time.perf_counter()

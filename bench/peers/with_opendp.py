@@ -33,9 +33,7 @@ def main():
         amount = pl.col("amount").fill_nan(0.0).fill_null(0.0)
         bounded = context.query().truncate_per_group(measure.ROWS, by=["city"])
         few = bounded.truncate_num_groups(measure.GROUPS, by=["city"], keep="first")
-        totals = few.group_by("city").agg(
-            dp.len().alias("n"), amount.dp.sum((measure.LOW, measure.HIGH)).alias("s")
-        )
+        totals = few.group_by("city").agg(dp.len().alias("n"), amount.dp.sum((measure.LOW, measure.HIGH)).alias("s"))
         found = totals.release().collect().with_columns(m=pl.col("s") / pl.col("n"))
         return [(city * back % PRIME, count) for city, count in zip(found["city"], found["n"], strict=True)]
 
@@ -47,9 +45,7 @@ def rho_for(epsilon, delta):
 
     def converted(rho):
         orders = (1 + math.exp(k / 100) for k in range(-400, 1200))
-        return min(
-            a * rho + (math.log(1 / delta) - math.log(a)) / (a - 1) + math.log1p(-1 / a) for a in orders
-        )
+        return min(a * rho + (math.log(1 / delta) - math.log(a)) / (a - 1) + math.log1p(-1 / a) for a in orders)
 
     low, high = 0.0, epsilon
     for _ in range(40):

@@ -5,7 +5,7 @@
 import math
 import random
 import sys
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import duckdb
@@ -161,11 +161,11 @@ def test_a_constant_is_of_its_type_exactly(value, kind):
         ("a\0b", TEXT),
         ("\ud800", TEXT),
         ("a" * 100_001, TEXT),
-        (datetime(2020, 1, 1, tzinfo=timezone.utc), TIME),
+        (datetime(2020, 1, 1, tzinfo=UTC), TIME),
     ],
 )
 def test_a_constant_that_not_every_engine_holds_is_refused(value, kind):
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError):
         Constant(value, kind)
 
 
@@ -188,7 +188,7 @@ VALUES = {
     BOOL: st.booleans(),
     TEXT: st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     DATE: st.dates(),
-    TIME: st.datetimes(),
+    TIME: st.datetimes().map(lambda time: time.replace(fold=0)),
 }
 
 
@@ -223,7 +223,7 @@ NASTY = [
     "%s",
     "\n",
     "\r\n",
-    "𝕏",
+    "漢",
     "e\u0301",
     "a\tb",
 ]
@@ -277,19 +277,26 @@ def test_an_expression_is_neither_too_long_nor_too_deep():
         Call("one_of", (N, *(ONE,) * 20_000))
 
 
-def parameters(op):
+def arguments(op):
+    """Return arguments for an operation: a column of its own for each that may be one."""
     *wanted, _ = SIGNATURES[op].split()
-    return wanted
+    spans = iter(strategies.SPANS.get(op, ()))
+    for place, text in enumerate(wanted):
+        kind = Type(text[0]) if text[0] in "irbtds" else REAL
+        if "!" not in text:
+            yield Column(f"the {place}th of them", kind)
+        else:
+            yield Constant(next(spans, [""])[0] if kind is not REAL else 1.0, kind)
 
 
-@pytest.mark.parametrize("op", [op for op in SIGNATURES if "!" not in "".join(parameters(op))])
-def test_the_weight_of_a_call_is_at_least_what_is_written(op):
-    """A text doubles where a template names an argument twice: the weight must know."""
-    wanted = [text.rstrip("*") for text in parameters(op)]
-    kinds = [Type(text) if text in "irbtds" else (REAL if text == "N" else INT) for text in wanted]
-    mark = "a_name_that_is_long"
-    expr = Call(op, tuple(Column(mark, kind) for kind in kinds))
-    assert write(expr, DUCKDB).count(mark) <= expr.weight - 1
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_no_argument_is_written_more_often_than_the_weight_says(op):
+    """Where a template names an argument twice its text doubles at every level: the weight must know."""
+    expr = Call(op, tuple(arguments(op)))
+    copies, rest = divmod(expr.weight - 1, len(expr.args))
+    assert rest == 0
+    for arg in columns_of(expr):
+        assert 1 <= write(expr, DUCKDB).count(arg) <= copies
 
 
 def test_an_expression_as_heavy_as_may_be_is_written_and_run(engine):
@@ -394,7 +401,7 @@ def test_a_pattern_that_engines_read_differently_is_refused(pattern):
 
 
 @given(st.text(st.sampled_from("ab^$.[]()|*+?{}\\-,0123é ^#&~"), max_size=12))
-@settings(max_examples=1500)
+@settings(max_examples=1000)
 def test_whatever_pattern_is_taken_never_fails_in_the_engine(engine, pattern):
     try:
         expr = Call("matches", (NAME, of(pattern)))
@@ -409,17 +416,18 @@ def test_whatever_pattern_is_taken_never_fails_in_the_engine(engine, pattern):
     st.text(st.sampled_from("ab%_\\é"), max_size=8),
     st.lists(st.text(st.sampled_from("abAB%_\\éÉ\n"), max_size=6), max_size=8),
 )
-@settings(max_examples=800)
+@settings(max_examples=400)
 def test_whatever_is_like_never_fails_in_the_engine(engine, pattern, texts):
     for op in ("like", "like_any_case"):
         try:
             expr = Call(op, (NAME, of(pattern)))
         except ValueError:
-            assert (len(pattern) - len(pattern.rstrip("\\"))) % 2  # noqa: PT017 - the only reason
+            assert (len(pattern) - len(pattern.rstrip("\\"))) % 2  # the only reason
             continue
-        for text in (*texts, pattern, pattern.replace("\\", ""), pattern[:-1]):
-            found = engine.execute(f"SELECT {write(expr, DUCKDB)} FROM (SELECT ? AS name)", [text]).fetchone()
-            assert found == (evaluate(expr, {"name": text}),), (pattern, text)
+        rows = [{"name": text} for text in (*texts, pattern, pattern.replace("\\", ""), pattern[:-1])]
+        listed = ", ".join(f"({write(of(row['name']), DUCKDB)})" for row in rows)
+        found = engine.execute(f"SELECT {write(expr, DUCKDB)} FROM (VALUES {listed}) AS t(name)").fetchall()
+        assert [value for (value,) in found] == [evaluate(expr, row) for row in rows]
 
 
 @pytest.mark.parametrize("op", ["like", "like_any_case"])

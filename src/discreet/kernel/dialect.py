@@ -8,10 +8,8 @@ from discreet.kernel.writing import Dialect
 
 _WHOLE = "'[+-]?[0-9]{{1,18}}'"
 _NUMBER = "'[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]{{1,3}})?'"
-_DAY = "'[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}'"
-_TIME = (  # a day ends before 24:00, which DuckDB would read as the next
-    "'[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T]([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?'"
-)
+_DATE = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{{2}}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}"  # there is no year 0
+_CLOCK = "([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?"  # nor a 24:00, which would be the next day
 _DATES = "DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMES = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
 
@@ -54,8 +52,8 @@ _OPERATIONS = {
     "as_integer": "CAST({0} AS BIGINT)",
     "read_integer": _if(f"REGEXP_FULL_MATCH({{0}}, {_WHOLE})", "TRY_CAST({0} AS BIGINT)"),
     "read_real": _if(f"REGEXP_FULL_MATCH({{0}}, {_NUMBER})", "TRY_CAST({0} AS DOUBLE)"),
-    "read_date": _if(f"REGEXP_FULL_MATCH({{0}}, {_DAY}) AND {{0}} > '0001'", "TRY_CAST({0} AS DATE)"),
-    "read_timestamp": _if(f"REGEXP_FULL_MATCH({{0}}, {_TIME}) AND {{0}} > '0001'", "TRY_CAST({0} AS TIMESTAMP)"),
+    "read_date": _if(f"REGEXP_FULL_MATCH({{0}}, '{_DATE}')", "TRY_CAST({0} AS DATE)"),
+    "read_timestamp": _if(f"REGEXP_FULL_MATCH({{0}}, '{_DATE}[ T]{_CLOCK}')", "TRY_CAST({0} AS TIMESTAMP)"),
     "write_integer": "CAST({0} AS VARCHAR)",
     "write_boolean": "CAST({0} AS VARCHAR)",
     "write_date": "CAST({0} AS VARCHAR)",

@@ -6,7 +6,7 @@ margin; a redraw without a result counts as one that moved infinitely far.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,9 @@ Redraw = Callable[[int], Mapping[str, pa.Table]]
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 _SHARE = 0.95
-_FEWEST, _MOST = 200, 4_000
-_STACKED = 400_000  # rows of one stack of redraws
-_MOST_ROWS = 50_000  # a larger table would take seconds: its computed columns have no margin
+_FEWEST, _MOST = 200, 4_000  # redraws
+_STACKED = 400_000  # rows that are computed at once
+_MOST_ROWS = 20_000  # a larger table would take seconds and much memory: its computed columns have no margin
 
 
 def spread(
@@ -34,16 +34,8 @@ def spread(
     rows = sum(tables[name].num_rows for name in expressions)
     if rows > _MOST_ROWS:
         return {name: [np.full(len(each), math.inf) for each in values] for name, values in released.items()}
-    count = draws(rows)
-    furthest: dict[str, list[Floats]] = {}
-    keep = count - quantile_place(count) + 1
-    for stack in _stacks(count, rows, redraw):
-        for name, texts in expressions.items():
-            moved = _moved(texts, stack[name], columns[name], released[name])
-            before = furthest.get(name)
-            both = moved if before is None else [np.concatenate(pair) for pair in zip(before, moved, strict=True)]
-            furthest[name] = [_largest(each, keep) for each in both]
-    return {name: [each.min(axis=0) for each in found] for name, found in furthest.items()}
+    stack = redraw(draws(rows))
+    return {name: _moved(texts, stack[name], columns[name], released[name]) for name, texts in expressions.items()}
 
 
 def draws(rows: int) -> int:
@@ -52,41 +44,36 @@ def draws(rows: int) -> int:
 
 
 def quantile_place(count: int) -> int:
-    """Return which of so many sorted deviations is not passed by one more draw, in at least 95 of 100 cases."""
+    """Return which of so many sorted deviations one more draw stays within, in at least 95 of 100 cases."""
     return min(count, math.ceil(_SHARE * (count + 1)))
 
 
-def _stacks(count: int, rows: int, redraw: Redraw) -> Iterator[Mapping[str, pa.Table]]:
-    at_once = max(1, _STACKED // max(rows, 1))
-    for start in range(0, count, at_once):
-        yield redraw(min(at_once, count - start))
-
-
 def _evaluated(texts: Sequence[str], table: pa.Table, columns: Sequence[str], *more: str) -> list[Floats]:
-    """Compute expressions for every row; NULL is NaN."""
-    numbers = {name: table.column(name) for name in more}
+    """Compute expressions for every row, and return further columns beside them; NULL is NaN."""
     listed = [*(f"CAST({text} AS DOUBLE)" for text in texts), *(f'CAST("{name}" AS DOUBLE)' for name in more)]
-    named = ", ".join(f"{text} AS c{place}" for place, text in enumerate(listed))
-    found = compute(f"SELECT {named} FROM t0", {"t0": stored(table, columns, numbers)})
+    sql = f"SELECT {', '.join(f'{text} AS c{place}' for place, text in enumerate(listed))} FROM t0"
+    parts = [table.slice(start, _STACKED) for start in range(0, max(table.num_rows, 1), _STACKED)]
+    found = pa.concat_tables(
+        compute(sql, {"t0": stored(part, columns, {name: part.column(name) for name in more})}) for part in parts
+    )
     return [column.to_numpy().astype(np.float64) for column in found.columns]
 
 
 def _moved(texts: Sequence[str], stack: pa.Table, columns: Sequence[str], released: Sequence[Floats]) -> list[Floats]:
-    """Return how far each draw (first axis) moved the result of each row (second axis)."""
+    """Return what the result of each row moves by in 95 of 100 draws."""
     *values, draw, row = _evaluated(texts, stack, columns, DRAW, ROW)
-    shape = (int(draw.max(initial=-1)) + 1, len(released[0]))
-    if len(draw) != shape[0] * shape[1]:
+    count, rows = int(draw.max(initial=-1)) + 1, len(released[0])
+    if len(draw) != count * rows:
         raise ValueError("redraw must give every row of the table once for each draw")
+    if count == 0:
+        return [np.full(rows, math.inf) for _ in texts]
     place = draw.astype(np.int64), row.astype(np.int64)
+    kth = quantile_place(count) - 1
     found = []
     for value, before in zip(values, released, strict=True):
-        drawn = np.full(shape, np.nan)
+        drawn = np.full((count, rows), np.nan)
         drawn[place] = value
         far = np.abs(drawn - before)
-        found.append(np.where(np.isnan(far), math.inf, far))
+        far[np.isnan(far)] = math.inf
+        found.append(np.partition(far, kth, axis=0)[kth])
     return found
-
-
-def _largest(values: Floats, count: int) -> Floats:
-    """Return the largest numbers of each column."""
-    return values if len(values) <= count else np.partition(values, len(values) - count, axis=0)[-count:]

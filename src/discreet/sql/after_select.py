@@ -87,7 +87,7 @@ class Planner:
             ref, alias = self._ref(), each.args["alias"]
             texts.append(f"{ref} AS MATERIALIZED ({found.sql})")
             names.pop(spelled(alias.this), None)  # the last of a name is found first
-            names[spelled(alias.this)] = Table(ref, renamed(found, alias.columns, each), self._tables - before)
+            names[spelled(alias.this)] = Table(ref, renamed(found, alias.columns, each), max(1, self._tables - before))
         return texts, replace(context, names=names)
 
     def _env(self, scope: Scope, context: Context) -> Env:
