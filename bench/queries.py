@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 from unittest import mock
 
-import duckdb
-
 import discreet as dc
 from bench import shop
 from bench.peers import comparing
@@ -95,7 +93,7 @@ def accuracy(place, connection, shopkeeper):
     totals = shopkeeper._engine.totals(question)
     # The first total is the number of units, which decides what is shown; the second is COUNT(*).
     exact = totals.values[:, 1] / (1 << question.bits(question.totals[1]))
-    bounded = dict(zip((city for (city,) in totals.keys), exact, strict=True))  # noqa: SIM118 - no mapping
+    bounded = dict(zip((city for (city,) in totals.keys), exact, strict=True))
     print(f"\n{f'Q2, {len(truth):,} cities; RMSE of counts':<46}{'shown':>8}{'noise':>8}{'bounds':>8}{'both':>8}")
     with dc.open(place / "one.toml") as whole:
         for name, one in (("a hundredth of `discover`, the default", shopkeeper), ("all of `discover`", whole)):

@@ -1,4 +1,4 @@
-"""The whole way, as a user goes it: a policy, a question in SQL, a private answer; and everything that must not happen."""
+"""The whole way, as a user goes it: a policy, a question in SQL, a private answer; and what must not happen."""
 
 import gc
 import json
@@ -169,6 +169,22 @@ def test_explain_tells_the_margin_that_ask_gives(curator):
     assert {column.name: [column.margin] * 3 for column in said.columns} == answer.margins
 
 
+def test_options_in_the_query_say_the_price_the_limits_and_delta(approximate):
+    options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=2, delta=1e-8, max_groups_contributed=1)"
+    answer = approximate.ask(f"{options} street, COUNT(*) AS n FROM sales GROUP BY street")
+    assert answer.loss.rho == approximate.policy.budget.price(2).rho
+    assert answer.loss.delta == Fraction(1, 10**8)
+    assert any("one group" in sentence for sentence in answer.bounded)
+    with pytest.raises(dc.Refused, match="twice"):
+        approximate.ask(f"{options} COUNT(*) FROM sales", epsilon=1)
+    with pytest.raises(dc.Refused, match="privacy_unit_column"):
+        approximate.ask(f"{options[:-1]}, privacy_unit_column=pieces) COUNT(*) FROM sales")
+    with pytest.raises(dc.Refused, match="WITHIN"):
+        approximate.ask("SELECT COUNT(*) FROM sales WITHIN 50", epsilon=1)
+    with pytest.raises(dc.Refused, match="EXPLAIN"):
+        approximate.ask("EXPLAIN SELECT COUNT(*) FROM sales", epsilon=1)
+
+
 def test_the_same_key_gives_the_same_answer_and_is_charged_once(curator):
     first = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon=1, key="k")
     again = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon=1, key="k")
@@ -245,7 +261,12 @@ def test_means_variances_and_joins_are_near_the_truth(approximate):
 
 def test_no_value_of_the_data_is_in_a_refusal(curator):
     canaries = ("lane 5", "Main")
-    for sql in ("SELECT nothing FROM sales", "SELECT street FROM sales", "SELECT * FROM sales LIMIT 5", "SELECT MAX(street) FROM sales"):
+    for sql in (
+        "SELECT nothing FROM sales",
+        "SELECT street FROM sales",
+        "SELECT * FROM sales LIMIT 5",
+        "SELECT MAX(street) FROM sales",
+    ):
         with pytest.raises(dc.Refused) as refused:
             curator.ask(sql, epsilon=1)
         assert not any(canary in str(refused.value) for canary in canaries)

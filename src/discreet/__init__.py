@@ -56,14 +56,14 @@ _ELSEWHERE = {
     "Answer": ("answer", "Answer"),
     "Curator": ("curator", "Curator"),
     "Explanation": ("answer", "Explanation"),
-    "open": ("curator", "open_curator"),
+    "open": ("opening", "open_curator"),
 }
 
 if TYPE_CHECKING:
     from discreet import policy, privacy
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
-    from discreet.curator import open_curator as open  # noqa: A004 - the name that users expect
+    from discreet.opening import open_curator as open  # noqa: A004 - the name that users expect
 else:
 
     def __getattr__(name: str) -> Any:

@@ -1,23 +1,19 @@
 """The curator: a policy, the engine that holds the data, and the ledger. It pays, reads and releases."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from discreet import composing
 from discreet.answer import Answer, Explanation
-from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.sources import Source
+from discreet.engines.duckdb import DuckDB
 from discreet.kernel import release
-from discreet.kernel.errors import Failed, PolicyError, Refused
+from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.event import OWNER, canonical
 from discreet.kernel.exact import Number
-from discreet.kernel.ledger import Ledger, create_ledger, left, memory_ledger, open_ledger
+from discreet.kernel.ledger import Ledger, left
 from discreet.kernel.loss import Budget, Loss
-from discreet.policy import Policy, check_same_promise
-from discreet.sql import Plan, kernel_type, price_of, read, scan_of, split
+from discreet.policy import Policy
+from discreet.sql import Plan, price_of, read, scan_of, split
 
 
 class Spending(NamedTuple):
@@ -121,13 +117,20 @@ class Curator:
     def _plan(self, sql: str, by: str, groups: int | None, rows: int | None) -> Plan:
         if by != OWNER and by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
-        return read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+        plan = read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+        if plan.within is not None:
+            raise Refused(
+                "WITHIN: a price by accuracy is not available yet. Give epsilon; explain() tells the margins."
+            )
+        return plan
 
     def _price(self, plan: Plan, by: str, epsilon: Number | None, rho: Number | None) -> Loss:
+        written, analyst = plan.options.epsilon, self.policy.spending.analysts.get(by)
+        if written is not None and (epsilon is not None or rho is not None):
+            raise Refused("OPTIONS: the price is given twice, in the query and beside it. Leave out one of them.")
         if epsilon is None and rho is None:
-            analyst = self.policy.spending.analysts.get(by)
-            epsilon = plan.options.epsilon or (analyst.each if analyst else None)
-        return price_of(self.policy.budget, plan.parts, epsilon=epsilon, rho=rho)
+            epsilon = written or (analyst.each if analyst else None)
+        return price_of(self.policy.budget, plan.parts, epsilon=epsilon, rho=rho, delta=plan.options.delta)
 
     def _text(self, plan: Plan, price: Loss, asks: tuple[release.Ask, ...]) -> str:
         """Write the question as the ledger keeps it: what was asked, of which state of the data, in which limits."""
@@ -170,63 +173,3 @@ class Curator:
                 f"the data set {self.policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
                 "can read the log, mend the cause, and acknowledge it."
             )
-
-
-def open_curator(
-    policy: str | PathLike[str] | Policy, *, data: Mapping[str, Any] | None = None, tuning: Tuning | None = None
-) -> Curator:
-    """Open the data of a policy: a file, or a Policy. `data` gives tables as frames instead of their sources.
-
-    Tables may be pandas, polars or Arrow. The ledger is made if it is not there yet; `ledger = ":memory:"` ends
-    with the process.
-
-    >>> open_curator("nowhere.toml")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    discreet.kernel.errors.PolicyError: nowhere.toml: ...
-    """
-    declared = policy if isinstance(policy, Policy) else Policy.load(policy)
-    if declared.data.engine != "duckdb":
-        raise PolicyError(f"engine: {declared.data.engine!r} is not available yet. Use duckdb.")
-    unknown = set(data or {}) - set(declared.tables)
-    if unknown:
-        raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(declared.tables)}.")
-    places: dict[str, Any] = {**declared.sources(), **(data or {})}
-    sources = {
-        name: Source(places[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
-        for name, table in declared.tables.items()
-    }
-    engine = DuckDB(sources, timezone=declared.data.timezone, tuning=tuning or Tuning())
-    try:
-        ledger = _ledger(declared)
-        return Curator(declared, engine, ledger)
-    except BaseException:
-        engine.close()
-        raise
-
-
-def _ledger(policy: Policy) -> Ledger:
-    """Open the policy's ledger, or make it; what the owner changed in the policy is recorded there."""
-    terms: dict[str, Any] = {"budget": policy.budget, "analysts": policy.analyst_budgets()}
-    if policy.data.ledger == ":memory:":
-        return memory_ledger(name=policy.data.name, promise=policy.fingerprint(), **terms)
-    if not isinstance(policy.ledger, Path):
-        raise PolicyError("ledger: PostgreSQL is not available yet. Use a file.")
-    if not policy.ledger.exists():
-        return create_ledger(policy.ledger, name=policy.data.name, promise=policy.fingerprint(), **terms)
-    ledger = open_ledger(policy.ledger, name=policy.data.name)
-    try:
-        if ledger.promise:
-            check_same_promise(ledger.promise, policy)
-        known = (_limits(ledger.budget), {who: _limits(limit) for who, limit in (ledger.analysts or {}).items()})
-        wanted = (_limits(policy.budget), {who: _limits(limit) for who, limit in policy.analyst_budgets().items()})
-        if known != wanted or ledger.promise != policy.fingerprint():
-            ledger.set_budget(policy.budget, analysts=policy.analyst_budgets(), promise=policy.fingerprint())
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
-
-
-def _limits(budget: Budget) -> tuple[Any, ...]:
-    return budget.epsilon, budget.delta, budget.discover

@@ -1,4 +1,4 @@
-"""Audits through `ask`: what an outsider can tell of one person from many answers stays below the claim, and near it."""
+"""Audits through `ask`: what many answers tell of one person stays below the claim, and comes near it."""
 
 import math
 
@@ -71,14 +71,13 @@ def test_a_count_leaks_no_more_than_epsilon_and_nearly_as_much():
         ("SELECT SUM(x) AS s FROM t", lambda answer: answer.value >= 165),
         ("SELECT AVG(x) AS a FROM t", lambda answer: answer.value is not None and answer.value >= 6.5),
         (
-            "SELECT SUM(n) AS s FROM (SELECT person, COUNT(*) AS n FROM t GROUP BY person) AS u WHERE CLIP(n, 0, 3) > 0",
+            "SELECT SUM(CLIP(n, 0, 3)) AS s FROM (SELECT person, COUNT(*) AS n FROM t GROUP BY person) AS u",
             lambda answer: answer.value >= 32,
         ),
     ],
     ids=["groups", "sum", "mean", "per person"],
 )
 def test_somebody_with_many_rows_in_every_group_leaks_no_more(sql, event):
-    sql = sql.replace("SUM(n)", "SUM(CLIP(n, 0, 3))")
     hits = shares(rows(30, heavy=99), sql, event, epsilon=1)
     other = shares(rows(30), sql, event, epsilon=1)
     low = epsilon_low(hits, other)
@@ -91,7 +90,7 @@ def test_a_street_with_one_person_is_hardly_ever_shown():
         return "Lonely" in answer.table["street"].to_pylist()
 
     sql = "SELECT street, COUNT(*) AS n FROM t GROUP BY street"
-    lone = rows(30).to_pylist() + [{"person": 99, "ward": "A", "street": "Lonely", "x": 1.0}]
+    lone = [*rows(30).to_pylist(), {"person": 99, "ward": "A", "street": "Lonely", "x": 1.0}]
     hits = shares(pa.Table.from_pylist(lone), sql, shown, delta="delta = 0.5", epsilon=1)
     # One question may take a hundredth of the half of delta that is set apart.
     high = beta.ppf(MISSED / 2, hits, RUNS - hits + 1) if hits else 0.0

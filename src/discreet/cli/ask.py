@@ -17,9 +17,10 @@ from rich.table import Table
 
 from discreet.answer import Answer
 from discreet.cli.stops import stopping
-from discreet.curator import Curator, open_curator
+from discreet.curator import Curator
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget, Loss
+from discreet.opening import open_curator
 
 
 class Format(StrEnum):

@@ -17,7 +17,14 @@ DISCOVERY = Fraction(1, 100)  # of the delta set apart for discovering groups, f
 _FINE = 1 << 30  # shares are whole numbers of this part of the price
 
 
-def price_of(budget: Budget, parts: tuple[Part, ...], *, epsilon: Number | None, rho: Number | None = None) -> Loss:
+def price_of(
+    budget: Budget,
+    parts: tuple[Part, ...],
+    *,
+    epsilon: Number | None,
+    rho: Number | None = None,
+    delta: Fraction | None = None,
+) -> Loss:
     """Return what a question costs that asks for an epsilon, or a rho; discovering groups takes its part of delta."""
     if (epsilon is None) is (rho is None):
         raise Refused('epsilon: say what the answer may cost, such as epsilon="1/10"; there is no default.')
@@ -28,7 +35,9 @@ def price_of(budget: Budget, parts: tuple[Part, ...], *, epsilon: Number | None,
     except (TypeError, ValueError) as error:
         raise Refused(f"{error}.") from None
     discovers = any(isinstance(part.question.groups, Discover) for part in parts)
-    return Loss(paid.epsilon, paid.rho, budget.discover * DISCOVERY) if discovers else paid
+    if not discovers:
+        return paid
+    return Loss(paid.epsilon, paid.rho, budget.discover * DISCOVERY if delta is None else delta)
 
 
 def split(parts: tuple[Part, ...], price: Loss) -> tuple[Ask, ...]:
