@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 import discreet as dc
@@ -280,3 +281,52 @@ def test_a_curator_lets_go_of_everything_when_it_is_closed():
     with pytest.raises(dc.LedgerError):
         curator.ask("SELECT COUNT(*) FROM sales", epsilon=1)
     gc.collect()
+
+
+def test_texts_that_double_from_step_to_step_are_refused_before_the_charge(curator):
+    steps = ", ".join(f"a{i} AS (SELECT customer, s || s AS s FROM a{i - 1})" for i in range(1, 16))
+    sql = f"WITH a0 AS (SELECT customer, street AS s FROM sales), {steps} SELECT COUNT(*) FROM a15 WHERE s > 'x'"
+    with pytest.raises(dc.Refused, match="too long"):
+        curator.ask(sql, epsilon=1)
+    assert curator.ledger.events() == []
+
+
+def test_joins_that_explode_are_refused_before_the_charge():
+    data = tables()
+    data["regions"] = pa.table({"name": ["Bonn"] * 400, "region": ["west"] * 400})
+    with opened(data=data) as curator:
+        for sql in (
+            "SELECT COUNT(*) FROM sales JOIN regions AS a ON city = a.name JOIN regions AS b ON city = b.name",
+            "SELECT COUNT(*) FROM sales, regions AS a, regions AS b",
+            "WITH a AS (SELECT customer FROM sales, regions) SELECT COUNT(*) FROM a JOIN a AS b USING (customer)",
+        ):
+            with pytest.raises(dc.Refused, match="could become 160,000 rows"):
+                curator.ask(sql, epsilon=1)
+        assert curator.ledger.events() == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rows": 0}, {"groups": -1}, {"rows": True}, {"rows": 1 << 43}, {"key": ""}, {"by": []}, {"epsilon": "1e-300"}]
+    + [{"epsilon": value} for value in (0, -1, float("nan"), float("inf"), True, "much", None)],
+    ids=str,
+)
+def test_wrong_arguments_are_refused_by_name(curator, wrong):
+    with pytest.raises(dc.Refused) as refused:
+        curator.ask("SELECT COUNT(*) FROM sales", **{"epsilon": 1, **wrong})
+    assert str(refused.value).startswith(next(iter(wrong)))
+    assert curator.ledger.events() == []
+
+
+def test_neighbouring_data_give_the_same_metadata():
+    data = tables()
+    less = {**data, "sales": data["sales"].filter(pa.compute.not_equal(data["sales"]["customer"], 7))}
+    sql = "SELECT city, COUNT(*) AS n, AVG(amount) AS a FROM sales GROUP BY city"
+    with opened(data=data) as one, opened(data=less) as other:
+        assert repr(one.explain(sql, epsilon=1)) == repr(other.explain(sql, epsilon=1))
+        answers = [curator.ask(sql, epsilon=1) for curator in (one, other)]
+        assert answers[0].table.schema == answers[1].table.schema
+        assert answers[0].table["city"] == answers[1].table["city"]
+        assert answers[0].margins["n"] == answers[1].margins["n"]
+        assert answers[0].bounded == answers[1].bounded
+        assert one.budget() == other.budget()

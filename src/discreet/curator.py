@@ -8,7 +8,7 @@ from discreet.answer import Answer, Explanation
 from discreet.engines.duckdb import DuckDB
 from discreet.kernel import release
 from discreet.kernel.errors import Failed, Refused
-from discreet.kernel.event import OWNER, canonical
+from discreet.kernel.event import OWNER, bounded_text, canonical
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, left
 from discreet.kernel.loss import Budget, Loss
@@ -75,6 +75,8 @@ class Curator:
             raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
         price = self._price(plan, by, epsilon, rho)
         asks = split(plan.parts, price)
+        if key is not None:
+            _check_words(key=key)
         self._check_failures()
         released = self._release(asks, price, self._text(plan, price, asks), by, key)
         return composing.answer(plan, asks, released, price, self.policy)
@@ -115,6 +117,10 @@ class Curator:
         self.close()
 
     def _plan(self, sql: str, by: str, groups: int | None, rows: int | None) -> Plan:
+        _check_words(sql=sql, by=by)
+        for name, limit in (("groups", groups), ("rows", rows)):
+            if limit is not None and (type(limit) is not int or not 1 <= limit <= 1 << 42):
+                raise Refused(f"{name}: a whole number from 1 to 2^42 says how many a unit may weigh.")
         if by != OWNER and by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
         plan = read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
@@ -173,3 +179,12 @@ class Curator:
                 f"the data set {self.policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
                 "can read the log, mend the cause, and acknowledge it."
             )
+
+
+def _check_words(**words: str) -> None:
+    """Refuse what is no text; the ledger could not keep it."""
+    for name, text in words.items():
+        try:
+            bounded_text(text, name, longest=1_000_000 if name == "sql" else 200)
+        except (TypeError, ValueError) as error:
+            raise Refused(f"{error}.") from None

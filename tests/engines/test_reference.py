@@ -197,7 +197,7 @@ def test_public_facts_are_those_of_the_engine():
     tables = {
         **TABLES,
         "all": [
-            {"i": None, "r": 1.0, "b": True, "t": "é", "d": date(2020, 1, 1), "s": datetime(2020, 1, 1), "n": None},  # noqa: DTZ001
+            {"i": None, "r": 1.0, "b": True, "t": "é", "d": date(2020, 1, 1), "s": datetime(2020, 1, 1), "n": None},
             {"i": 1, "r": None, "b": None, "t": None, "d": None, "s": None, "n": None},
         ],
     }

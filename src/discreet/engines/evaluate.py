@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from discreet.kernel.expr import LONGEST_TEXT, Column, Constant, Expr, Value
+from discreet.kernel.expr import LONGEST_TEXT, LOOKS, Column, Constant, Expr, Value
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
@@ -38,6 +38,8 @@ def evaluate(expr: Expr, row: Mapping[str, Value]) -> Value:
     args = [evaluate(arg, row) for arg in expr.args]
     if expr.op in _LENIENT:
         return _LENIENT[expr.op](*args)
+    if expr.op in LOOKS and isinstance(args[0], str):
+        args[0] = args[0][:LONGEST_TEXT]
     return None if None in args else _STRICT[expr.op](*args)
 
 

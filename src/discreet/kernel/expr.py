@@ -5,6 +5,8 @@ columns and constants can be written here; there is no clock, no chance, no othe
 """
 
 import re
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
@@ -15,9 +17,11 @@ from discreet.kernel.event import bounded_text
 Value = int | float | bool | str | date | datetime | None
 
 _INT64 = 1 << 63
-_HEAVIEST = 20_000  # an expression's size when it is written out: its parts times the places where they appear
+_HEAVIEST = 5_000  # an expression's size when it is written out: its parts times the places where they appear
 _DEEPEST = 200
-LONGEST_TEXT = 100_000
+LONGEST_TEXT = (
+    2_000  # characters of a constant, of joined texts, and of what a pattern looks at: the work for a row is bounded
+)
 
 
 class Type(Enum):
@@ -75,7 +79,7 @@ SIGNATURES = {
     **dict.fromkeys(("lower", "upper", "trim", "trim_left", "trim_right"), "t t"),
     "length": "t i",
     "part": "t i! i! t",  # from a position of at least 1, so many characters
-    "join": "t t* t",  # the first 100,000 characters
+    "join": "t t* t",  # the first of LONGEST_TEXT characters
     **dict.fromkeys(("like", "like_any_case", "matches"), "t t! b"),
     **dict.fromkeys(_PARTS, "s i"),
     **{f"trunc_{window}": "s s" for window in _WINDOWS},
@@ -88,6 +92,9 @@ SIGNATURES = {
 _ORDERED = frozenset(Type)
 _NUMBERS = frozenset({Type.INTEGER, Type.REAL})
 _CLASS = {"N": _NUMBERS, "O": _ORDERED, "A": frozenset(Type)}
+
+# These look at the first LONGEST_TEXT characters of a text and no more.
+LOOKS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})
 
 # How often an argument may have to be written out where an operation becomes SQL, if more than once.
 _COPIES = {
@@ -184,6 +191,18 @@ def columns_of(expr: Expr) -> dict[str, Type]:
     return found
 
 
+def weigh(expr: Expr, columns: Mapping[str, int]) -> int:
+    """Return an expression's size, written out, if columns are what they were computed from; stop if it is too long."""
+    if isinstance(expr, Column):
+        return columns.get(expr.name, 1)
+    weight = 1
+    if isinstance(expr, Call):
+        weight += _COPIES.get(expr.op, 1) * sum(weigh(arg, columns) for arg in expr.args)
+    if weight > _HEAVIEST:
+        raise ValueError("the expression is too long, with what its columns are computed from: write it in fewer steps")
+    return weight
+
+
 def check_name(name: str) -> str:
     """Read a name of a table or column; those that begin with a dot are the kernel's own."""
     if bounded_text(name, "name", longest=200).startswith(".") or "\0" in name:
@@ -199,7 +218,7 @@ def check_value(value: Value, kind: Type) -> None:
         raise TypeError(f"value must be of type {kind.name.lower()}, not {type(value).__name__}")
     if isinstance(value, str):
         if "\0" in value or len(value) > LONGEST_TEXT:
-            raise ValueError("value must not contain a NUL or be longer than 100,000 characters")
+            raise ValueError(f"value must not contain a NUL or be longer than {LONGEST_TEXT:,} characters")
         value.encode()
     elif isinstance(value, int) and not -_INT64 <= value < _INT64:
         raise ValueError("value must lie within int64")
@@ -251,8 +270,10 @@ def _check_pattern(text: str) -> None:
             "\\ before punctuation: other patterns are read differently by different engines"
         )
     try:
-        re.compile(text)
-    except re.error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what Python may read otherwise some day, others read otherwise now
+            re.compile(text)
+    except (re.error, Warning):
         raise ValueError("the regular expression is not well formed") from None
 
 

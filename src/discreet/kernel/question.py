@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from discreet.kernel.exact import whole
-from discreet.kernel.expr import Expr, Type, Value, check_value
+from discreet.kernel.expr import Expr, Type, Value, check_value, weigh
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.relation import MOST, Named, Relation, check_reads, checked
@@ -117,11 +117,14 @@ class Question:
             raise TypeError("relation must be a relation")
         schema = self.relation.shape.schema
         checked(self.by, schema)
+        for _, key in self.by:
+            weigh(key, self.relation.shape.weights)
         for total in self.totals:
             if not isinstance(total, Count | Units | Sum):
                 raise TypeError("totals must be Count, Units or Sum")
             if total.expr is not None:
                 check_reads(total.expr, schema)
+                weigh(total.expr, self.relation.shape.weights)
             self._check_fits(total)
         if not 0 < len(self.totals) <= _MOST_TOTALS:
             raise ValueError(f"a question has from 1 to {_MOST_TOTALS} totals")

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from discreet.kernel.exact import whole
-from discreet.kernel.expr import Column, Expr, Type, check_name, columns_of
+from discreet.kernel.expr import Call, Column, Constant, Expr, Type, check_name, columns_of, weigh
 from discreet.kernel.grid import Grid
 
 MOST = 1 << 62  # what 64 bits hold, with one to spare
 _DEEPEST = 60
 _MOST_NODES = 300
+_MOST_COPIES = 1 << 22  # of one unit: the work for it stays below what a time limit could tell
 Schema = Mapping[str, Type]
 Named = tuple[tuple[str, Expr], ...]
 
@@ -38,6 +39,7 @@ class Shape:
     rows: int  # a public bound of all rows
     depth: int = 1
     nodes: int = 1  # as often as they are written out
+    weights: Mapping[str, int] = field(default_factory=dict)  # of columns that were computed; an engine may copy them
 
 
 class Keep(Enum):
@@ -68,7 +70,11 @@ class EachRow:
 
 @dataclass(frozen=True)
 class Through:
-    """The owner of the parent rows whose `key` equals this row's `on`; with several owners, the row is left out."""
+    """The owner of the parent rows whose `key` equals this row's `on`; with several owners, the row is left out.
+
+    A row with several owners belongs to each of them and goes with any of them. Left out, it depends on nobody: to
+    count it for one of its owners, or for each, would let rows that somebody plants multiply another one's weight.
+    """
 
     on: str
     parent: "Scan"
@@ -88,6 +94,8 @@ class Scan:
     def __post_init__(self) -> None:
         check_name(self.table)
         rows = _stored(self, "most")
+        if not all(isinstance(column, Column) for column in self.columns):
+            raise TypeError("columns must be Columns")
         schema = {column.name: column.type for column in self.columns}
         _check_distinct([column.name for column in self.columns])
         match self.owner:
@@ -97,11 +105,15 @@ class Scan:
                     check_reads(part, schema)
                 owner: tuple[Type, ...] | None = tuple(part.type for part in unit)
             case Through(on, parent, key):
+                if not isinstance(parent, Scan):
+                    raise TypeError("parent must be a Scan")
                 matched = on in schema and schema[on] is parent.shape.schema.get(key) is not Type.REAL
                 _check(matched and parent.shape.unit is not None, "on and key must be columns of one type, not reals")
                 owner = parent.shape.unit
-            case _:
+            case EachRow():
                 owner = None
+            case _:
+                raise TypeError("owner must be Own, Through or EachRow")
         _set(self, Shape(schema, owner, None if owner else 1, rows))
 
 
@@ -115,6 +127,7 @@ class Where:
 
     def __post_init__(self) -> None:
         _check_condition(self.condition, self.source.shape.schema)
+        weigh(self.condition, self.source.shape.weights)
         _set(self, self.source.shape, self.source)
 
 
@@ -127,8 +140,10 @@ class Derive:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        schema = checked(self.columns, self.source.shape.schema)
-        _set(self, replace(self.source.shape, schema=schema), self.source)
+        shape = self.source.shape
+        schema = checked(self.columns, shape.schema)
+        weights = {name: weigh(expr, shape.weights) for name, expr in self.columns}
+        _set(self, replace(shape, schema=schema, weights=weights), self.source)
 
 
 @dataclass(frozen=True)
@@ -170,6 +185,8 @@ class JoinPublic:
     def __post_init__(self) -> None:
         shape = self.source.shape
         schema = _together(shape.schema, self.table.schema, self.also)
+        if self.also is not None:
+            weigh(self.also, shape.weights)
         for ours, theirs in self.equal:
             same = shape.schema.get(ours) is self.table.schema.get(theirs) is not None
             _check(same, "equal must pair columns of one type")
@@ -193,9 +210,12 @@ class JoinOwn:
         left, right = self.left.shape, self.right.shape
         _check_same_unit(left, right)
         schema = _together(left.schema, right.schema, self.also)
+        weights = {**left.weights, **right.weights}
+        if self.also is not None:
+            weigh(self.also, weights)
         most = _stored(self, "most")
         copies = min(most, left.copies or most) * min(most, right.copies or most)
-        _set(self, Shape(schema, left.unit, copies, left.rows * most), self.left, self.right)
+        _set(self, Shape(schema, left.unit, copies, left.rows * most, weights=weights), self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -264,8 +284,12 @@ class PerUnit:
             schema[name] = folded.type
             if folded.expr is not None:
                 check_reads(folded.expr, shape.schema)
+                weigh(folded.expr, shape.weights)
             _check(folded.grid is None or folded.grid.size * shape.rows < MOST, "the grid is too fine for so many rows")
-        _set(self, replace(shape, schema=schema, copies=shape.copies if self.keys else 1), self.source)
+        for _, key in self.keys:
+            weigh(key, shape.weights)
+        copies = shape.copies if self.keys else 1
+        _set(self, replace(shape, schema=schema, copies=copies, weights={}), self.source)
 
 
 @dataclass(frozen=True)
@@ -281,7 +305,8 @@ class Union:
         _check_same_unit(left, right)
         _check(list(left.schema.items()) == list(right.schema.items()), "the two sides must have the same columns")
         copies = None if left.copies is None or right.copies is None else left.copies + right.copies
-        _set(self, replace(left, copies=copies, rows=left.rows + right.rows), self.left, self.right)
+        weights = {name: max(left.weights.get(name, 1), right.weights.get(name, 1)) for name in left.schema}
+        _set(self, replace(left, copies=copies, rows=left.rows + right.rows, weights=weights), self.left, self.right)
 
 
 Relation = Scan | Where | Derive | JoinPublic | JoinOwn | SemiOwn | PerUnit | Union
@@ -312,6 +337,7 @@ def _set(node: "Relation", shape: Shape, *sources: "Relation") -> None:
     nodes = 1 + sum(source.shape.nodes for source in sources)
     shape = replace(shape, depth=depth, nodes=nodes)
     _check(nodes <= _MOST_NODES, "the relation has too many parts: write it in fewer steps")
+    _check((shape.copies or 1) <= _MOST_COPIES, "one unit could become too many rows: join fewer or smaller tables")
     _check(shape.rows < MOST, "so many rows could not be counted: lower the table's rows_max, or join less")
     _check(shape.depth <= _DEEPEST, "the relation is too deeply nested: write it in fewer steps")
     object.__setattr__(node, "shape", shape)
@@ -330,7 +356,9 @@ def _check_distinct(names: list[str]) -> None:
 
 
 def check_reads(expr: Expr, schema: Schema) -> None:
-    """Stop unless an expression reads only columns that are there."""
+    """Stop unless this is an expression, and reads only columns that are there."""
+    if not isinstance(expr, Column | Constant | Call):
+        raise TypeError(f"expected an expression, not {type(expr).__name__}")
     for name, kind in columns_of(expr).items():
         _check(schema.get(name) is kind, f"there is no column {name!r} of type {kind.name.lower()}")
 

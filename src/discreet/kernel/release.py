@@ -14,7 +14,7 @@ from discreet.kernel.errors import Failed, LedgerError
 from discreet.kernel.event import OWNER, Event, Receipt, canonical
 from discreet.kernel.exact import typed
 from discreet.kernel.expr import Type, Value
-from discreet.kernel.ledger.interface import Ledger
+from discreet.kernel.ledger.interface import LONGEST_ANSWER, Ledger
 from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import Discover, Public, Question
@@ -173,17 +173,22 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     receipt = ledger.charge(price, _event(asks, question, by), key)
     if receipt.answer is not None:
         return Released(read_parts(receipt.answer, asks), receipt)
-    parts = _read(asks, engine, receipt)
-    if parts is None:  # raised out here, where no other error is on record beside it
+    found = _read(asks, engine, receipt)
+    if found is None:  # raised out here, where no other error is on record beside it
         raise Failed(FAILED)
-    ledger.settle(receipt, write_parts(parts))
+    parts, stored = found
+    ledger.settle(receipt, stored)
     return Released(parts, receipt)
 
 
-def _read(asks: tuple[Ask, ...], engine: Engine, receipt: Receipt) -> tuple[Noisy, ...] | None:
-    """Read the totals and add their noise; None if anything went wrong: what it was may depend on the data."""
+def _read(asks: tuple[Ask, ...], engine: Engine, receipt: Receipt) -> tuple[tuple[Noisy, ...], bytes] | None:
+    """Read the totals, add their noise and write them; None if anything went wrong: what may depend on the data."""
     try:
-        return tuple(_noisy(each, engine.totals(each.question)) for each in asks)
+        parts = tuple(_noisy(each, engine.totals(each.question)) for each in asks)
+        stored = write_parts(parts)
+        if len(stored) > LONGEST_ANSWER:
+            raise ValueError("the answer is too long to be stored")  # noqa: TRY301 - it ends like every other failure
+        return parts, stored  # noqa: TRY300
     except Exception:  # noqa: BLE001 - as the docstring says
         _LOG.exception("question %s failed after it was charged", receipt.id)
         return None
@@ -227,7 +232,7 @@ def _noisy(asked: Ask, found: Totals) -> Noisy:
 def _listed(question: Question, found: Totals) -> tuple[list[Key], np.ndarray]:
     """Return every listed key with its totals, zero where the data has none; or the keys that were found."""
     values, shape = found.values, (len(found.keys), len(question.totals))
-    if values.dtype != np.int64 or values.shape != shape:
+    if type(values) is not np.ndarray or values.dtype != np.int64 or values.shape != shape:
         raise TypeError(f"totals must be int64 of shape {shape}, not {values.dtype} of shape {values.shape}")
     if not isinstance(question.groups, Public):
         return found.keys, values

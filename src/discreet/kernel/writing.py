@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from discreet.kernel.expr import LONGEST_TEXT, Column, Constant, Expr, Type, Value
+from discreet.kernel.expr import LONGEST_TEXT, LOOKS, Column, Constant, Expr, Type, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
     Derive,
@@ -68,6 +68,8 @@ def write(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each 
         return f"({_BETWEEN[expr.op].join(args)})"
     if expr.op == "join":  # cut, so that texts joined to themselves again and again do not fill the memory
         return f"SUBSTRING({' || '.join(args)}, 1, {LONGEST_TEXT})"
+    if expr.op in LOOKS:  # at so much of a text and no more: a long one must not take a time that tells of it
+        args[0] = f"SUBSTRING({args[0]}, 1, {LONGEST_TEXT})"
     typed = f"{expr.op} {expr.args[0].type.value}"
     template = dialect.operations.get(typed) or dialect.operations[expr.op]
     while expr.op in _PAIRWISE and len(args) > 2:

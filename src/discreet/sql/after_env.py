@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.errors import ErrorLevel
 
 from discreet.kernel.errors import Refused
 from discreet.sql.after_casts import as_text, fitted
@@ -50,8 +50,10 @@ class Env:
     known: Callable[[exp.Expr, "Env"], Value | None] = lambda *_: None
     window: Callable[[exp.Window, "Env"], Value] | None = None
 
-    def value(self, node: exp.Expr) -> Value:
+    def value(self, node: exp.Expr | None) -> Value:
         """Return what an expression means; whatever has no rule is refused."""
+        if node is None:
+            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
         known = self.known(node, self)
         if known is not None:
             return known
@@ -98,8 +100,10 @@ class Env:
             raise self.refuse(node, "only a constant text can stand here", "Write it between quotation marks")
         return as_text(found)
 
-    def whole(self, node: exp.Expr, *, most: int) -> int:
+    def whole(self, node: exp.Expr | None, *, most: int) -> int:
         """Return an integer constant, which must not be larger than `most` in either direction."""
+        if node is None:
+            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
         inside = node.this if isinstance(node, exp.Neg) else node
         plain = isinstance(inside, exp.Literal) and not inside.is_string and inside.name.isdecimal()
         if not plain or len(inside.name) > 12:
@@ -137,5 +141,5 @@ def called(node: exp.Expr) -> str:
         return str(node.meta.get("name") or node.sql_name()).upper()
     try:
         return quoted(node.sql("postgres", unsupported_level=ErrorLevel.IGNORE))
-    except (SqlglotError, ValueError, TypeError, RecursionError):  # not every tree can be written down
+    except Exception:  # noqa: BLE001 - not every tree can be written down, and then its kind must do
         return node.key.upper()

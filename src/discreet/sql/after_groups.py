@@ -42,6 +42,10 @@ class Plain:
         ordered = len(self.scope.sources) == 1 and self.scope.sources[0].relation.ordered
         return [f"{self.scope.sources[0].ref}.w"] if ordered else []
 
+    def starred(self, column: Value, _: exp.Expr) -> Value:
+        """Return a column that * stands for."""
+        return column
+
     @property
     def sql(self) -> str:
         """The clauses FROM and WHERE."""
@@ -75,6 +79,14 @@ class Groups:
         """What names and aggregates mean in a SELECT list over groups."""
         return replace(self.rows.env, known=self._known, column=self._stranger)
 
+    def starred(self, column: Value, node: exp.Expr) -> Value:
+        """Return a column that * stands for, which must be grouped by."""
+        found = self._key(column)
+        if found is None:
+            cause = "* has a column that is neither grouped by nor inside an aggregate"
+            raise self.env.refuse(node, cause, "List the columns that are grouped by")
+        return found
+
     @property
     def sql(self) -> str:
         """The clauses FROM and WHERE, with the inner query in them."""
@@ -99,6 +111,9 @@ class Groups:
             given = inside.value(node)
         except Refused:
             return None
+        return self._key(given)
+
+    def _key(self, given: Value) -> Value | None:
         for place, key in enumerate(self.keys):
             if key.sql == given.sql:
                 return Value(f"{self.ref}.c{place}", key.kind, Mixed(reads([key.origin])), key.width)

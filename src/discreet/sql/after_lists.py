@@ -26,12 +26,6 @@ class Item:
     node: exp.Expr | None
     column: Value | None = None
 
-    @property
-    def written(self) -> exp.Expr:
-        """The expression as it was written."""
-        assert self.node is not None
-        return self.node
-
 
 def items_of(node: exp.Select, scope: Scope) -> list[Item]:
     """Return the SELECT list, with what * stands for."""
@@ -72,7 +66,7 @@ def _key(node: exp.Expr, items: Sequence[Item], scope: Scope, env: Env) -> Value
 
 
 def _read(item: Item, env: Env) -> Value:
-    return item.column if item.node is None and item.column is not None else env.value(item.written)
+    return item.column if item.column is not None else env.value(item.node)
 
 
 def order_of(node: exp.Expr, items: Sequence[Item], values: Sequence[Value], env: Env, *, distinct: bool) -> list[str]:

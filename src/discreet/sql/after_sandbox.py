@@ -25,7 +25,7 @@ _SECONDS = 10.0
 _MOST_ROWS = 1_000_000
 _MOST_BYTES = 256 * 2**20
 _BATCH = 100_000
-_MOST_IDLE = 4
+_MOST_AT_ONCE = 4  # queries; each may take all of its instance's memory
 
 ERRORS = (duckdb.Error, pa.ArrowException, OSError)  # what a computation here can end with
 
@@ -38,39 +38,42 @@ class _Pool:
     """Instances that wait for work. One query at a time has an instance for itself, and a session that ends with it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._idle: list[duckdb.DuckDBPyConnection] = []
-        self._process = os.getpid()
         self._left_behind: list[duckdb.DuckDBPyConnection] = []
+        self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     @contextmanager
     def session(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Lend a session, whose tables nobody else sees; an instance that failed is not used again."""
-        instance = self._take()
-        session = instance.cursor()
-        try:
-            yield session
-        except BaseException:
+        with self._turns:
+            instance = self._take()
+            session = instance.cursor()
+            try:
+                yield session
+            except BaseException:
+                session.close()
+                instance.close()
+                raise
             session.close()
-            instance.close()
-            raise
-        session.close()
-        with self._lock:
-            if len(self._idle) < _MOST_IDLE:
+            with self._lock:
                 self._idle.append(instance)
-                return
-        instance.close()
+
+    def forget(self) -> None:
+        """Begin anew in a forked process: the instances' threads stayed behind, and not even closing them is safe."""
+        self._left_behind, self._idle = [*self._left_behind, *self._idle], []
+        self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def _take(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
-            if self._process != os.getpid():  # the threads of these stayed in the parent: not even closing them is safe
-                self._left_behind, self._idle, self._process = self._idle, [], os.getpid()
             if self._idle:
                 return self._idle.pop()
         return duckdb.connect(":memory:", config=dict(_SETTINGS))
 
 
 _POOL = _Pool()
+os.register_at_fork(after_in_child=_POOL.forget)
 
 
 def compute(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -130,7 +130,10 @@ class Planner:
         rows = self._rows(node, items, Plain(self._env(scope, context), begin, scope))
         distinct = is_distinct(node)
         env = replace(rows.env, window=partial(window, named=named_windows(node)))
-        values = [finite(item.column or env.value(item.written)) for item in items]
+        values = [
+            rows.starred(item.column, node) if item.column is not None else finite(env.value(item.node))
+            for item in items
+        ]
         order = order_of(node, items, values, env, distinct=distinct) or rows.order
         last = _tested(node, "qualify", env)
         hidden = [] if distinct else rows.hidden

@@ -139,6 +139,12 @@ def _missing(view: View) -> View:
 
 def _own(rows: Rows, own: Rows, also: Sequence[Expr], how: _How) -> Rows:
     most = how.world.most
+    spread = _spread(rows.relation) * _spread(own.relation)
+    if spread > most:
+        cause = f"one private row could become {spread:,} rows through public tables on both sides, more than {most:,}"
+        raise refuse(
+            how.place, "JOIN", cause, "Join public tables after the private ones, on columns that are unique there."
+        )
     joined = built(lambda: JoinOwn(rows.relation, own.relation, every(also), how.keep, most), how.place, "JOIN")
     views = tuple(map(_missing, own.views)) if how.keep is Keep.ALL else own.views
     return Rows(joined, (*rows.views, *views))

@@ -49,7 +49,12 @@ def split(parts: tuple[Part, ...], price: Loss) -> tuple[Ask, ...]:
     weights = [weight for part in parts for weight in part.weights]
     shares = iter(_shares([float(weight) ** (1 / 3 if price.epsilon is not None else 1 / 2) for weight in weights]))
     discovering = sum(isinstance(part.question.groups, Discover) for part in parts)
-    return tuple(_asked(part, price, shares, price.delta / max(1, discovering)) for part in parts)
+    try:
+        return tuple(_asked(part, price, shares, price.delta / max(1, discovering)) for part in parts)
+    except ValueError:  # of a mechanism: no such scale, or no such delta
+        raise Refused(
+            "epsilon: no noise fits so small or so large a price. Choose one between 1e-9 and 1000."
+        ) from None
 
 
 def _asked(part: Part, price: Loss, shares: Iterator[Fraction], delta: Fraction) -> Ask:

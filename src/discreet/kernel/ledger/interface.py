@@ -6,6 +6,8 @@ from typing import Protocol
 from discreet.kernel.event import Event, Receipt
 from discreet.kernel.loss import Budget, Loss
 
+LONGEST_ANSWER = 64 * 1024 * 1024  # bytes
+
 
 class Ledger(Protocol):
     """A durable, append-only account of what has been learned from one data set.

@@ -12,6 +12,7 @@ from discreet.kernel.event import OWNER, Event, Receipt, State, bounded_text, ca
 from discreet.kernel.exact import typed
 from discreet.kernel.ledger.chain import Act, Kind, Row, check_rows, event_of, event_text
 from discreet.kernel.ledger.head import Head, check_head
+from discreet.kernel.ledger.interface import LONGEST_ANSWER
 from discreet.kernel.ledger.place import File, Memory, Place
 from discreet.kernel.ledger.session import Session, named
 from discreet.kernel.ledger.table import Table
@@ -28,7 +29,6 @@ from discreet.kernel.ledger.terms import (
 from discreet.kernel.loss import NOTHING, Budget, Loss
 
 LONGEST_KEY = 200
-LONGEST_ANSWER = 64 * 1024 * 1024
 _LOST = event_text(Event(mechanism=canonical({"name": "lost"}), sensitivity="{}", question="lost in a rollback"))
 
 
