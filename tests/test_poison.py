@@ -92,7 +92,7 @@ def curators():
 
 
 def outcome(curator, sql):
-    """Return how a question ends: its kind, and every word or shape that an analyst sees and that noise does not make."""
+    """Return how a question ends: its kind, and every word or shape that an analyst sees and noise does not make."""
     try:
         answer = curator.ask(sql, epsilon=1)
     except (dc.Refused, dc.Failed) as error:

@@ -16,7 +16,7 @@ from discreet.kernel.release import Ask, Noisy, Released
 from discreet.kernel.render import render
 from discreet.policy import Policy
 from discreet.sql import after
-from discreet.sql.after_values import Origin, reads
+from discreet.sql.after.values import Origin, reads
 from discreet.sql.estimates import described
 from discreet.sql.plan import Averaged, Counted, Measure, Part, Plan, Spread, assemble, parts_of, total_of
 

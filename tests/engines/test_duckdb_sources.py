@@ -1,4 +1,4 @@
-# ruff: noqa: DTZ001, DTZ901 - a table's times are local ones
+# ruff: noqa: DTZ901 - a table's times are local ones
 """Tables of every kind of source, with every kind of value: exactly the declared columns, and no scan that raises."""
 
 import gzip

@@ -21,7 +21,7 @@ then SELECT r0.k0 AS "loinc", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 SELECT e.urgent, AVG(l.value), COUNT(DISTINCT e.patient_id) FROM labs l JOIN encounters e ON e.id = l.encounter GROUP BY e.urgent;
 /*
 r0 from
-  inner join on the unit and equal(id, encounter), most 1000
+  inner join on the unit and equal(id, encounter), most 100
     derive encounter, value = inside(value, 0.0, 10000.0)
       labs of encounter → encounters.id, of patient_id
     derive id, urgent
@@ -41,7 +41,7 @@ then SELECT r0.k0 AS "urgent", r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 SELECT f.flag, l.loinc, COUNT(*) FROM lab_flags f JOIN labs l USING (lab_id) GROUP BY 1, 2;
 /*
 r0 from
-  inner join on the unit and equal(lab_id, l.lab_id), most 1000
+  inner join on the unit and equal(lab_id, l.lab_id), most 100
     lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
     derive l.lab_id = lab_id, loinc
       labs of encounter → encounters.id, of patient_id
@@ -59,9 +59,9 @@ SELECT e.age / 20 AS twenties, COUNT(*) FILTER (WHERE f.flag = 'critical') AS cr
 JOIN labs l ON f.lab_id = l.lab_id JOIN encounters e ON l.encounter = e.id GROUP BY twenties;
 /*
 r0 from
-  inner join on the unit and equal(encounter, id), most 1000
+  inner join on the unit and equal(encounter, id), most 100
     derive flag, encounter
-      inner join on the unit and equal(lab_id, l.lab_id), most 1000
+      inner join on the unit and equal(lab_id, l.lab_id), most 100
         lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
         derive l.lab_id = lab_id, encounter
           labs of encounter → encounters.id, of patient_id
@@ -80,7 +80,7 @@ SELECT COUNT(*) FROM labs a JOIN labs b ON a.encounter = b.encounter AND a.taken
 /*
 r0 from
   where less(taken, b.taken)
-    inner join on the unit and equal(encounter, b.encounter), most 1000
+    inner join on the unit and equal(encounter, b.encounter), most 100
       derive encounter, taken
         labs of encounter → encounters.id, of patient_id
       derive b.encounter = encounter, b.taken = taken
@@ -113,7 +113,7 @@ SELECT COUNT(*) FILTER (WHERE worst > 100) AS bad, COUNT(*) AS all_of_them FROM 
 /*
 r0 from
   per unit: f0 = greatest(value)
-    inner join on the unit and equal(encounter, id), most 1000
+    inner join on the unit and equal(encounter, id), most 100
       derive encounter, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
       derive id
@@ -199,7 +199,7 @@ r0 from
   units with a row in the second
     encounters of patient_id
     where equal(loinc, '718-7')
-      inner join on the unit and equal(encounter, id), most 1000
+      inner join on the unit and equal(encounter, id), most 100
         derive encounter, loinc
           labs of encounter → encounters.id, of patient_id
         derive id
@@ -251,9 +251,9 @@ refused: line 1, SELECT: nobody said with how many rows one patient may count. G
 SELECT flag, COUNT(DISTINCT e.patient_id) FROM lab_flags f JOIN labs l USING (lab_id) JOIN encounters e ON e.id = l.encounter GROUP BY flag;
 /*
 r0 from
-  inner join on the unit and equal(id, encounter), most 1000
+  inner join on the unit and equal(id, encounter), most 100
     derive flag, encounter
-      inner join on the unit and equal(lab_id, l.lab_id), most 1000
+      inner join on the unit and equal(lab_id, l.lab_id), most 100
         lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
         derive l.lab_id = lab_id, encounter
           labs of encounter → encounters.id, of patient_id
@@ -261,7 +261,7 @@ r0 from
       encounters of patient_id
   by k0 = flag: low, high, critical
   bounded, groups 2, rows 1, scaled
-  t0 = units(*), size 2048, weight 1
+  t0 = units(*), size 131072, weight 1
   m0 = counted(total=0): COUNT(DISTINCT e.patient_id)
   In all, one patient weighs at most as much as 2 groups; more are scaled down.
 then SELECT r0.k0 AS "flag", r0.m0 AS "count" FROM r0

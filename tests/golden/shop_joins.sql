@@ -204,7 +204,7 @@ SELECT o.category, COUNT(*) FROM orders o JOIN visits v ON o.user = v.visitor AN
 /*
 r0 from
   where less(v.time, time)
-    inner join on the unit, most 1000
+    inner join on the unit, most 100
       derive time, category
         orders of user
       derive v.time = time
@@ -221,7 +221,7 @@ then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 SELECT v.category, COUNT(*) FROM orders o LEFT JOIN visits v ON v.visitor = o.user AND v.seconds > 60 GROUP BY v.category;
 /*
 r0 from
-  left join on the unit and less(60, seconds), most 1000
+  left join on the unit and less(60, seconds), most 100
     derive user
       orders of user
     derive seconds, v.category = category
@@ -238,7 +238,7 @@ then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 SELECT o.category, COUNT(*) FROM visits v RIGHT JOIN orders o ON v.visitor = o.user GROUP BY o.category;
 /*
 r0 from
-  left join on the unit, most 1000
+  left join on the unit, most 100
     derive category
       orders of user
     derive visitor
@@ -255,7 +255,7 @@ then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 SELECT COUNT(*) FROM orders o, visits v WHERE o.user = v.visitor;
 /*
 r0 from
-  inner join on the unit, most 1000
+  inner join on the unit, most 100
     derive user
       orders of user
     derive visitor
@@ -272,7 +272,7 @@ SELECT COUNT(*) FROM orders a JOIN orders b ON a.user = b.user AND a.time < b.ti
 /*
 r0 from
   where less(time, b.time)
-    inner join on the unit and equal(category, b.category), most 1000
+    inner join on the unit and equal(category, b.category), most 100
       derive time, category
         orders of user
       derive b.time = time, b.category = category

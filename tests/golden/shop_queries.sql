@@ -146,7 +146,7 @@ SELECT COUNT(*), AVG(seconds) FROM visits JOIN buyers ON visitor = who WHERE n >
 /*
 r0 from
   where less(3, f0)
-    inner join on the unit, most 1000
+    inner join on the unit, most 100
       derive seconds
         visits of visitor
       per unit: f0 = rows()

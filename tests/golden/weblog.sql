@@ -112,7 +112,7 @@ then SELECT r0.m0 AS "count" FROM r0
 SELECT status, COUNT(*) FROM hits h JOIN logins l ON h.user_id = l.account AND h.at::date = l.day GROUP BY status;
 /*
 r0 from
-  inner join on the unit, most 1000
+  inner join on the unit, most 100
     derive status
       hits of user_id, trunc_day(at)
     derive account

@@ -82,20 +82,20 @@ def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity(block):
             full = by_reference(tables, question)
             for unit in strategies.units_of(tables, kind):
                 moved += check_bound(full, by_reference(strategies.without(tables, kind, unit), question), question)
-    assert moved > 30
+    assert moved > 20
 
 
 def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity_in_duckdb():
     moved = 0
-    for seed in range(12):
+    for seed in range(8):
         rng = random.Random(f"neighbours in duckdb {seed}")
         tables = strategies.database(rng, finite=True)
         kind = rng.choice([0, 0, 0, 1, 2])
         question = strategies.question(rng, tables, kind)
         full = by_duckdb(tables, question)
-        for unit in strategies.units_of(tables, kind)[:4]:
+        for unit in strategies.units_of(tables, kind)[:3]:
             moved += check_bound(full, by_duckdb(strategies.without(tables, kind, unit), question), question)
-    assert moved > 3
+    assert moved > 1
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def visits(*units):
 
 
 @given(heavy())
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_a_heavy_unit_moves_totals_by_at_most_the_sensitivity(drawn):
     question, others, unit, _ = drawn
     full, less = (by_reference(visits(others, rows), question) for rows in (unit, []))
@@ -149,7 +149,7 @@ def test_a_heavy_unit_moves_totals_by_at_most_the_sensitivity(drawn):
 
 
 @given(heavy(), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped):
     question, others, unit, another = drawn
     assume(isinstance(question.groups, Public))

@@ -55,14 +55,14 @@ def test_each_row_depends_on_its_own_unit_alone(block):
     for seed in range(block * 40, block * 40 + 40):
         rng = random.Random(f"owned {seed}")
         tables, kind = strategies.database(rng), rng.choice([0, 0, 1])
-        relation = strategies.relation(rng, kind, 4)
+        relation = strategies.relation(rng, kind, rng.randint(1, 4))
         rows = Reference(tables).rows(relation)
         full += bool(rows)
         for unit in strategies.units_of(tables, kind):
             left = [(owner, row) for owner, row in rows if owner != unit]
             without = Reference(strategies.without(tables, kind, unit)).rows(relation)
             assert multiset(without) == multiset(left), relation
-    assert full > 10
+    assert full > 8
 
 
 @pytest.mark.parametrize("block", range(3))

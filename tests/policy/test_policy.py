@@ -156,9 +156,9 @@ def test_bounds_are_exact_and_the_last_day_is_included():
     domain = cost('{ type = "real", between = [-0.1, "1/3"], step = 0.001 }')
     assert domain == Between(Fraction(-1, 10), Fraction(1, 3), Fraction(1, 1000), "clip")
     domain = cost('{ type = "timestamp", between = [2024-01-01, 2024-12-31] }')
-    assert domain == Between(datetime(2024, 1, 1), datetime(2024, 12, 31, 23, 59, 59, 999999), None, "clip")  # noqa: DTZ001
+    assert domain == Between(datetime(2024, 1, 1), datetime(2024, 12, 31, 23, 59, 59, 999999), None, "clip")
     domain = cost('{ type = "timestamp", between = [2024-01-01, 2024-12-31T12:00:00] }')
-    assert domain.high == datetime(2024, 12, 31, 12)  # noqa: DTZ001
+    assert domain.high == datetime(2024, 12, 31, 12)
     domain = cost('{ type = "date", between = [2024-01-01, 2024-12-31] }')
     assert domain == Between(date(2024, 1, 1), date(2024, 12, 31), None, "clip")
 

@@ -13,9 +13,12 @@ import pytest
 from sqlglot import exp
 
 from discreet import Failed, Refused
-from discreet.sql import after, after_functions, after_margins, after_sandbox
-from discreet.sql.after_names import apart
-from discreet.sql.after_sandbox import compute
+from discreet.sql import after
+from discreet.sql.after import functions as after_functions
+from discreet.sql.after import redrawing as after_margins
+from discreet.sql.after import sandbox as after_sandbox
+from discreet.sql.after.names import apart
+from discreet.sql.after.sandbox import compute
 from discreet.sql.text import parse
 
 DAY, TIME = dt.date, dt.datetime
@@ -393,7 +396,7 @@ def test_an_instance_is_used_again_unless_it_failed(monkeypatch):
 
 FORK = """
 import os
-from discreet.sql.after_sandbox import _POOL, compute
+from discreet.sql.after.sandbox import _POOL, compute
 compute("SELECT 1", {})
 child = os.fork()
 if child == 0:
@@ -659,7 +662,7 @@ def test_an_answer_stands_without_margins_when_these_fail(monkeypatch):
     def failing(*_):
         raise duckdb.Error("no")
 
-    monkeypatch.setattr(after, "spread", failing)
+    monkeypatch.setattr("discreet.sql.after.answer.spread", failing)
     assert margins("SELECT n, n * 2 AS q FROM r0") == {"n": [1, 4, 2, 3], "q": [None] * 4}
 
 

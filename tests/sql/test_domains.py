@@ -10,9 +10,9 @@ import sqlglot
 from discreet.engines.evaluate import evaluate, finite
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.question import Public
-from discreet.sql.bound import Bound
-from discreet.sql.domains import domain_of
-from discreet.sql.expressions import bind
+from discreet.sql.values.bound import Bound
+from discreet.sql.values.domains import domain_of
+from discreet.sql.values.expressions import bind
 
 at = datetime.fromisoformat
 

@@ -61,7 +61,7 @@ def test_the_product_of_fanouts_is_capped_before_anything_is_paid():
 def test_private_tables_meet_on_the_whole_unit():
     found = relation("SELECT COUNT(*) FROM orders o JOIN visits v ON o.user = v.visitor AND o.category = v.category")
     assert isinstance(found, JoinOwn)
-    assert found.most == 1000
+    assert found.most == 100
     assert "two private tables" in refusal("SELECT COUNT(*) FROM orders o JOIN visits v ON o.category = v.category")
     assert "two private tables" in refusal("SELECT COUNT(*) FROM orders, visits")
 

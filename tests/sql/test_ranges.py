@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from discreet.kernel.expr import Call, Column, Constant, Type
-from discreet.sql.bound import Bound
-from discreet.sql.ranges import call, is_null, known, range_of, truncate, whole
+from discreet.sql.values.bound import Bound
+from discreet.sql.values.ranges import call, is_null, known, range_of, truncate, whole
 
 at = datetime.fromisoformat
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type

@@ -11,7 +11,7 @@ from discreet.kernel.exact import whole
 from discreet.kernel.expr import Expr, Type, Value, check_value, weigh
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Sensitivity
-from discreet.kernel.relation import MOST, Named, Relation, check_reads, checked
+from discreet.kernel.relation import MOST, MOST_WORK, Named, Relation, check_reads, checked
 
 WEIGHT_BITS = 20  # the weight of a unit in many groups is a whole number of 2^-20
 _HIGHEST = 1 << 42  # a unit's weight in a group, so that its product with such a number fits in 64 bits
@@ -117,15 +117,16 @@ class Question:
             raise TypeError("relation must be a relation")
         schema = self.relation.shape.schema
         checked(self.by, schema)
-        for _, key in self.by:
-            weigh(key, self.relation.shape.weights)
         for total in self.totals:
             if not isinstance(total, Count | Units | Sum):
                 raise TypeError("totals must be Count, Units or Sum")
             if total.expr is not None:
                 check_reads(total.expr, schema)
-                weigh(total.expr, self.relation.shape.weights)
             self._check_fits(total)
+        read = [*(key for _, key in self.by), *(total.expr for total in self.totals if total.expr is not None)]
+        shape = self.relation.shape
+        if shape.work + sum(weigh(expr, shape.weights) for expr in read) > MOST_WORK:
+            raise ValueError("there is too much to compute for each row: write less")
         if not 0 < len(self.totals) <= _MOST_TOTALS:
             raise ValueError(f"a question has from 1 to {_MOST_TOTALS} totals")
         if isinstance(self.groups, Public):

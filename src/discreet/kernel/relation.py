@@ -13,7 +13,7 @@ A node checks itself when it is made, and there is none that could break the pro
 numbers or sorts rows across units, or cuts a relation to some of its rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -24,6 +24,7 @@ from discreet.kernel.grid import Grid
 MOST = 1 << 62  # what 64 bits hold, with one to spare
 _DEEPEST = 60
 _MOST_NODES = 300
+MOST_WORK = 20_000  # so many operations in all, for a row
 _MOST_COPIES = 1 << 22  # of one unit: the work for it stays below what a time limit could tell
 Schema = Mapping[str, Type]
 Named = tuple[tuple[str, Expr], ...]
@@ -40,6 +41,7 @@ class Shape:
     depth: int = 1
     nodes: int = 1  # as often as they are written out
     weights: Mapping[str, int] = field(default_factory=dict)  # of columns that were computed; an engine may copy them
+    work: int = 0  # of all expressions together
 
 
 class Keep(Enum):
@@ -127,8 +129,7 @@ class Where:
 
     def __post_init__(self) -> None:
         _check_condition(self.condition, self.source.shape.schema)
-        weigh(self.condition, self.source.shape.weights)
-        _set(self, self.source.shape, self.source)
+        _set(self, self.source.shape, self.source, reads=(self.condition,))
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ class Derive:
         shape = self.source.shape
         schema = checked(self.columns, shape.schema)
         weights = {name: weigh(expr, shape.weights) for name, expr in self.columns}
-        _set(self, replace(shape, schema=schema, weights=weights), self.source)
+        _set(
+            self, replace(shape, schema=schema, weights=weights), self.source, reads=[expr for _, expr in self.columns]
+        )
 
 
 @dataclass(frozen=True)
@@ -185,14 +188,13 @@ class JoinPublic:
     def __post_init__(self) -> None:
         shape = self.source.shape
         schema = _together(shape.schema, self.table.schema, self.also)
-        if self.also is not None:
-            weigh(self.also, shape.weights)
         for ours, theirs in self.equal:
             same = shape.schema.get(ours) is self.table.schema.get(theirs) is not None
             _check(same, "equal must pair columns of one type")
         fanout = _stored(self, "fanout")
         copies = None if shape.copies is None else shape.copies * fanout
-        _set(self, replace(shape, schema=schema, copies=copies, rows=shape.rows * fanout), self.source)
+        found = replace(shape, schema=schema, copies=copies, rows=shape.rows * fanout)
+        _set(self, found, self.source, reads=(self.also,))
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,10 @@ class JoinOwn:
         _check_same_unit(left, right)
         schema = _together(left.schema, right.schema, self.also)
         weights = {**left.weights, **right.weights}
-        if self.also is not None:
-            weigh(self.also, weights)
         most = _stored(self, "most")
         copies = min(most, left.copies or most) * min(most, right.copies or most)
-        _set(self, Shape(schema, left.unit, copies, left.rows * most, weights=weights), self.left, self.right)
+        found = Shape(schema, left.unit, copies, left.rows * most, weights=weights)
+        _set(self, found, self.left, self.right, reads=(self.also,))
 
 
 @dataclass(frozen=True)
@@ -284,12 +285,10 @@ class PerUnit:
             schema[name] = folded.type
             if folded.expr is not None:
                 check_reads(folded.expr, shape.schema)
-                weigh(folded.expr, shape.weights)
             _check(folded.grid is None or folded.grid.size * shape.rows < MOST, "the grid is too fine for so many rows")
-        for _, key in self.keys:
-            weigh(key, shape.weights)
+        reads = [*(key for _, key in self.keys), *(folded.expr for _, folded in self.values)]
         copies = shape.copies if self.keys else 1
-        _set(self, replace(shape, schema=schema, copies=copies, weights={}), self.source)
+        _set(self, replace(shape, schema=schema, copies=copies, weights={}), self.source, reads=reads)
 
 
 @dataclass(frozen=True)
@@ -329,14 +328,17 @@ def _check(fits: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
-def _set(node: "Relation", shape: Shape, *sources: "Relation") -> None:
-    """Give a node its shape, once: what a caller says of it does not count."""
+def _set(node: "Relation", shape: Shape, *sources: "Relation", reads: Iterable[Expr | None] = ()) -> None:
+    """Give a node its shape, once: what a caller says of it does not count. `reads` are the expressions in it."""
     if not all(isinstance(source, Relation) for source in sources):
         raise TypeError("a source must be a relation")
+    below = {name: weight for source in sources for name, weight in source.shape.weights.items()}
+    work = sum(source.shape.work for source in sources) + sum(weigh(expr, below) for expr in reads if expr is not None)
     depth = 1 + max((source.shape.depth for source in sources), default=0)
     nodes = 1 + sum(source.shape.nodes for source in sources)
-    shape = replace(shape, depth=depth, nodes=nodes)
+    shape = replace(shape, depth=depth, nodes=nodes, work=work)
     _check(nodes <= _MOST_NODES, "the relation has too many parts: write it in fewer steps")
+    _check(work <= MOST_WORK, "there is too much to compute for each row: write less")
     _check((shape.copies or 1) <= _MOST_COPIES, "one unit could become too many rows: join fewer or smaller tables")
     _check(shape.rows < MOST, "so many rows could not be counted: lower the table's rows_max, or join less")
     _check(shape.depth <= _DEEPEST, "the relation is too deeply nested: write it in fewer steps")

@@ -1,18 +1,14 @@
-"""From words to questions: SQL is resolved to the kernel's algebra, and what is above the release is kept apart.
+"""From words to questions: SQL is read, resolved to the kernel's algebra, and what is above the release is kept apart.
 
-text, places       words to a syntax tree; where in the text something stands
-separate           which SELECT is the release: private rows below it, noisy numbers above
-sources, leaves    the tables of FROM;  scope, outputs, naming: what names mean there
-joins, meeting     private rows with public tables, and with other rows of the same unit;  owners: whose rows they are
-conditions, semi   WHERE, IN and EXISTS;  narrow: what a condition tells about ranges and groups
-projection, perunit, folds, combine, publics     other kinds of SELECT that keep private rows apart by unit
-groups, aggregates, totals, grids, limits        the SELECT that is a release: one question to the kernel
-expressions, functions, ranges, domains          expressions on single rows, and what is publicly known of them
-plan, read         the result, and the passes that lead to it;  price, estimates: what it costs, how exact it is
-after              what follows the release
+text, places     words to a syntax tree; where in the text something stands
+read, separate   the passes; which SELECT is the release: private rows below it, noisy numbers above
+values/          expressions on single rows: their meaning, ranges and domains
+rows/            the SELECTs below: tables, joins, conditions, subqueries, private rows kept apart by unit
+asked/           the SELECT that is the release: groups, aggregates, limits, as one question to the kernel
+plan, price      the result; what it costs, shared among its totals;  estimates: numbers with margins
+after/           what follows the release, on noisy numbers
 """
 
-from discreet.sql.leaves import Publics, kernel_type, scan_of
 from discreet.sql.plan import (
     Averaged,
     Counted,
@@ -27,6 +23,7 @@ from discreet.sql.plan import (
 )
 from discreet.sql.price import price_of, split
 from discreet.sql.read import PASSES, read
+from discreet.sql.rows.leaves import Publics, kernel_type, scan_of
 
 __all__ = [
     "PASSES",

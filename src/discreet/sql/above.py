@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from discreet.sql.plan import Part
-from discreet.sql.walking import own_nodes
+from discreet.sql.rows.walking import own_nodes
 
 
 def inner_queries(select: exp.Select) -> list[exp.Query]:

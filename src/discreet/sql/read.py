@@ -11,9 +11,9 @@ from discreet.kernel.event import OWNER
 from discreet.policy import Column, ColumnInWindow, Policy
 from discreet.sql import after, text
 from discreet.sql.after import After
-from discreet.sql.leaves import Publics
 from discreet.sql.plan import Part, Plan, schema
-from discreet.sql.prune import pruned
+from discreet.sql.rows.leaves import Publics
+from discreet.sql.rows.prune import pruned
 from discreet.sql.separate import separate
 from discreet.sql.world import Limits, Releases, World
 

@@ -10,20 +10,20 @@ from functools import partial
 from sqlglot import exp
 
 from discreet.sql.above import drop_unused, inner_queries, single_row
-from discreet.sql.combine import combined
-from discreet.sql.conditions import conjuncts
-from discreet.sql.groups import Grouped, keys_of
-from discreet.sql.joins import Item, join_all
-from discreet.sql.outputs import outputs
-from discreet.sql.perunit import is_per_unit, per_unit
+from discreet.sql.asked.groups import Grouped, keys_of
+from discreet.sql.asked.releases import release
 from discreet.sql.places import quoted, refuse
-from discreet.sql.projection import check_rows, project
-from discreet.sql.publics import public_select
-from discreet.sql.releases import release
-from discreet.sql.scope import PublicRows, Released, Rows, Source, View, knows, same_name
-from discreet.sql.semi import Inner, where
-from discreet.sql.sources import Names, called, source
-from discreet.sql.walking import first_aggregate, own_nodes
+from discreet.sql.rows.combine import combined
+from discreet.sql.rows.conditions import conjuncts
+from discreet.sql.rows.joins import Item, join_all
+from discreet.sql.rows.outputs import outputs
+from discreet.sql.rows.perunit import is_per_unit, per_unit
+from discreet.sql.rows.projection import check_rows, project
+from discreet.sql.rows.publics import public_select
+from discreet.sql.rows.scope import PublicRows, Released, Rows, Source, View, knows, same_name
+from discreet.sql.rows.semi import Inner, where
+from discreet.sql.rows.sources import Names, called, source
+from discreet.sql.rows.walking import first_aggregate, own_nodes
 from discreet.sql.world import World
 
 _BELOW = ("expressions", "from_", "joins", "where", "group", "having")

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from discreet.policy import Policy, Table
-from discreet.sql.leaves import Publics
 from discreet.sql.plan import Part
+from discreet.sql.rows.leaves import Publics
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,211 @@
+"""Aggregates: what each call asks of the rows, and what is publicly known of its values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Call, Constant, Expr, Type
+from discreet.sql.asked.grids import Scale
+from discreet.sql.estimates import Statistic
+from discreet.sql.places import refuse
+from discreet.sql.rows.conditions import condition
+from discreet.sql.rows.owners import is_person_or_null, never_null, part_of, unit_names
+from discreet.sql.rows.scope import Known, Rows, held, stored, value_of, without_clip
+from discreet.sql.rows.walking import first_aggregate, first_query, first_window
+from discreet.sql.values.bound import Bound
+
+_ONE = Constant(1, Type.INTEGER)
+_NUMBERS = (Type.INTEGER, Type.REAL)
+
+
+class Simple(Enum):
+    """The aggregates that are one total or two."""
+
+    COUNT = "count"
+    UNITS = "units"
+    SUM = "sum"
+    AVG = "avg"
+
+
+Function = Simple | Statistic
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: over the rows where `expr` is not NULL, or over all; with a scale if it adds numbers."""
+
+    function: Function
+    expr: Expr | None
+    scale: Scale | None = None
+
+
+_ADDED: dict[type[exp.Expr], Function] = {
+    exp.Sum: Simple.SUM,
+    exp.Avg: Simple.AVG,
+    exp.Variance: Statistic.VAR_SAMP,
+    exp.VariancePop: Statistic.VAR_POP,
+    exp.Stddev: Statistic.STDDEV_SAMP,
+    exp.StddevSamp: Statistic.STDDEV_SAMP,
+    exp.StddevPop: Statistic.STDDEV_POP,
+}
+
+
+def aggregate(node: exp.Expr, rows: Rows) -> Aggregate:
+    """Read an aggregate call, with its FILTER."""
+    call, when = kept_when(node, rows)
+    if not isinstance(call, exp.Count | exp.CountIf) and type(call) not in _ADDED:
+        raise _not_yet(call)
+    check_arguments(call)
+    if isinstance(call, exp.Count):
+        return _counted(call, rows, when)
+    if isinstance(call, exp.CountIf):
+        wanted = condition(call.this, rows.views, "COUNT_IF")
+        return Aggregate(Simple.COUNT, kept(kept(_ONE, wanted), when))
+    function = _ADDED[type(call)]
+    if isinstance(call.this, exp.Distinct):
+        way_out = "Leave out DISTINCT, or gather each unit's values in a subquery first."
+        raise refuse(call, "SELECT", f"{function_name(call)} of DISTINCT values is not supported", way_out)
+    bound = value_of(call.this, held(rows.views, function_name(call)), function_name(call))
+    return Aggregate(function, kept(without_clip(bound.expr), when), _scale(call, bound, rows))
+
+
+def kept_when(node: exp.Expr, rows: Rows) -> tuple[exp.Expr, Expr | None]:
+    """Return an aggregate call, and the condition of its FILTER."""
+    if isinstance(node, exp.Filter):
+        return node.this, condition(node.expression.this, rows.views, "FILTER")
+    return node, None
+
+
+def check_arguments(call: exp.Expr) -> None:
+    """Refuse an aggregate of nothing, or of what cannot be computed from a single row."""
+    if call.this is None:
+        name = function_name(call)
+        raise refuse(
+            call, name, f"{name} of nothing is not defined", f"Write {name}(…) with an expression, or COUNT(*)."
+        )
+    for part in call.iter_expressions():
+        _check_argument(part)
+
+
+def _check_argument(node: exp.Expr) -> None:
+    if (found := first_aggregate(node)) is not None:
+        raise refuse(found, "SELECT", "an aggregate cannot contain another", "Aggregate per unit in a subquery first.")
+    if (found := first_window(node)) is not None:
+        cause = "a window function mixes rows of different people"
+        raise refuse(found, "SELECT", cause, "Aggregate first; window functions work on the result.")
+    if (found := first_query(node)) is not None:
+        cause = "a private row cannot be compared with the result of a query"
+        raise refuse(found, "SELECT", cause, "Ask the inner query first, then write the number.")
+
+
+def kept(expr: Expr, when: Expr | None) -> Expr:
+    """Return the value where the condition is true, and NULL elsewhere."""
+    return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
+
+
+def _counted(call: exp.Count, rows: Rows, when: Expr | None) -> Aggregate:
+    if isinstance(call.this, exp.Distinct):
+        return Aggregate(Simple.UNITS, _distinct(call, rows, when))
+    if call.expressions:
+        raise refuse(call, "SELECT", "COUNT takes one expression", "Count one column, or *.")
+    if isinstance(call.this, exp.Star):
+        return Aggregate(Simple.COUNT, counted(kept(_ONE, when), rows.by_column()))
+    bound = value_of(call.this, held(rows.views, "COUNT"), "COUNT")
+    return Aggregate(Simple.COUNT, counted(kept(without_clip(bound.expr), when), rows.by_column()))
+
+
+def counted(expr: Expr, known: Mapping[str, Known]) -> Expr | None:
+    """Return the simplest expression that is NULL in the same rows; None if it never is."""
+    if never_null(expr, known):
+        return None
+    match expr:
+        case Call("case", (when, value, Constant(None))) if never_null(value, known):
+            return kept(_ONE, when)
+    return expr
+
+
+def _distinct(call: exp.Count, rows: Rows, when: Expr | None) -> Expr | None:
+    """Return the expression whose units are counted; only units can be, for now."""
+    known = rows.by_column()
+    nodes = [part for each in call.this.expressions for part in _flat(each)]
+    bounds = [value_of(node, stored(rows.views, "COUNT"), "COUNT") for node in nodes]
+    unit = rows.relation.shape.unit
+    wanted = set(range(len(unit or ())))
+    if wanted and {part_of(bound.expr, known) for bound in bounds} == wanted:
+        missing = [bound.expr for bound in bounds if not never_null(bound.expr, known)]
+        return counted(kept(missing[0] if missing else _ONE, when), known)
+    if wanted == {0} and len(bounds) == 1 and is_person_or_null(bounds[0].expr, known):
+        return counted(kept(bounds[0].expr, when), known)
+    if len(wanted) > 1 and any(part_of(bound.expr, known) == 0 for bound in bounds):
+        way_out = f"Count COUNT(DISTINCT ({', '.join(unit_names(rows))})) instead."
+        cause = "what is protected is a person's window of time, so persons as a whole cannot be counted"
+        raise refuse(call, "COUNT", cause, way_out)
+    names = unit_names(rows)
+    way_out = (
+        f"Count units, COUNT(DISTINCT {names[0]}), or group by it and count the groups."
+        if names
+        else ("Group by it and count the groups.")
+    )
+    raise refuse(call, "COUNT", "COUNT(DISTINCT …) of anything but the unit is not there yet", way_out)
+
+
+def _flat(node: exp.Expr) -> list[exp.Expr]:
+    bare = node.unnest()
+    return list(bare.expressions) if isinstance(bare, exp.Tuple) else [bare]
+
+
+def _scale(call: exp.Expr, bound: Bound, rows: Rows) -> Scale:
+    name, text = function_name(call), _text(call.this)
+    if is_person_or_null(bound.expr, rows.by_column()):
+        cause = f"{name} of the unit's own column would tell about single people"
+        raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
+    if bound.type not in _NUMBERS:
+        way_out = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
+        raise refuse(call, name, f"{name} takes a number", way_out)
+    if bound.low is None or bound.high is None:
+        cause = f"{name}({text}) needs a public range, and none is known"
+        way_out = (
+            f"Write {name}(CLIP({text}, low, high)) with ends that you choose, or ask the owner to declare between."
+        )
+        raise refuse(call, name, cause, way_out)
+    assert isinstance(bound.low, Fraction)
+    assert isinstance(bound.high, Fraction)
+    return Scale.of(bound.low, bound.high, bound.step, bound.type)
+
+
+def function_name(call: exp.Expr) -> str:
+    """Return the name of a function in capitals."""
+    if isinstance(call, exp.Anonymous) or "name" in call.meta:
+        return str(call.meta.get("name", call.this)).upper()
+    return call.sql(dialect="postgres").partition("(")[0]
+
+
+def _text(node: exp.Expr) -> str:
+    text = node.sql(dialect="postgres")
+    return text if len(text) <= 40 else "…"
+
+
+_LATER = {
+    **dict.fromkeys(
+        ("MEDIAN", "PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE_CONT", "QUANTILE_DISC", "QUANTILE"),
+        "Count rows below chosen values: COUNT(*) FILTER (WHERE x <= …).",
+    ),
+    **dict.fromkeys(
+        ("MIN", "MAX"), "The declared range is public; or count rows near the ends with COUNT(*) FILTER (WHERE …)."
+    ),
+    **dict.fromkeys(("MODE", "HISTOGRAM", "APPROX_TOP_K"), "Group by it, and ORDER BY COUNT(*) DESC."),
+    **dict.fromkeys(("APPROX_DISTINCT", "APPROX_COUNT_DISTINCT"), "Count units with COUNT(DISTINCT …)."),
+}
+
+
+def _not_yet(call: exp.Expr) -> Exception:
+    """Refuse other aggregates: this is where those that choose a value, instead of adding, will come in."""
+    inner = call.this if isinstance(call, exp.WithinGroup) else call
+    name = function_name(inner)
+    if name in _LATER:
+        return refuse(call, "SELECT", f"{name} is not there yet", _LATER[name])
+    way_out = "There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP."
+    return refuse(call, "SELECT", f"{name} shows or mixes values of single rows", way_out)

@@ -1,0 +1,1 @@
+"""SELECTs that keep private rows apart by unit: tables, joins, conditions, subqueries."""

@@ -1,0 +1,1 @@
+"""Expressions on single rows: what they mean to the kernel, and what is publicly known of their values."""
