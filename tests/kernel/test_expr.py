@@ -292,7 +292,8 @@ def arguments(op):
 def test_no_argument_is_written_more_often_than_the_weight_says(op):
     """Where a template names an argument twice its text doubles at every level: the weight must know."""
     expr = Call(op, tuple(arguments(op)))
-    copies, rest = divmod(expr.weight - 1, len(expr.args))
+    own = module._LOOK if op in module.LOOKS else 1
+    copies, rest = divmod(expr.weight - own, len(expr.args))
     assert rest == 0
     for arg in columns_of(expr):
         assert 1 <= write(expr, DUCKDB).count(arg) <= copies
@@ -445,7 +446,7 @@ def test_a_pattern_that_ends_with_a_single_backslash_is_refused(op, pattern):
         ("part", (NAME, of(0, INT), ONE)),
         ("part", (NAME, of(-1, INT), ONE)),
         ("part", (NAME, ONE, of(-1, INT))),
-        ("part", (NAME, ONE, of(2001, INT))),
+        ("part", (NAME, ONE, of(100_001, INT))),
         ("add_days", (Column("d", DATE), of(3_652_060, INT))),
         ("add_seconds", (Column("t", TIME), of(10**11 + 1, INT))),
     ],

@@ -250,8 +250,9 @@ def test_no_number_on_the_way_exceeds_64_bits(most, groups, rows, low, high, pow
     for each in question.totals:
         fine, top = 1 << question.bits(each), highest(each)
         assert most * top * fine < 1 << 63  # a unit's sum in one group, made finer; and the sum of all units
-        assert question.rows * top * fine <= 1 << 42  # a unit's term
-        assert (question.rows * top * fine) << 20 < 1 << 63  # and with a weight
+        term = question.weight(each) * top * fine
+        assert term <= 1 << 42  # a unit's term in one group
+        assert term << 20 < 1 << 63  # and with a weight
         assert most * question.rows < 1 << 63  # what is left of a division, times the rows
 
 

@@ -185,7 +185,7 @@ class Question:
             `spread` terms.
         Needs: the relations' ownership, Grid.index, render (the engine computes exactly these terms).
         Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference
-        Seal: 000000000000
+        Seal: e704adcd6bd2
         """
         if not self.bounded:
             return Sensitivity(1, (self.relation.shape.copies or 1) * highest(total))
@@ -200,7 +200,7 @@ class Question:
             one is, by at most its size: squared l2 is at most the larger of twice the one and once the other.
         Needs: sensitivity_of.
         Checked by: test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice
-        Seal: 000000000000
+        Seal: 2be1ddaaa33a
         """
         parts = [self._replaced(total) if replacing else self.sensitivity_of(total) for total in self.totals]
         return Sensitivity.of_norms(sum(part.l1 for part in parts), sum(part.l2_squared for part in parts))

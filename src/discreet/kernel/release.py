@@ -56,7 +56,7 @@ class Catalog:
         Proof: a Scan, with its owner and its parents, equals the registered one; a public table reads public columns.
         Needs: tables_of.
         Checked by: test_a_hostile_reader_cannot_choose_who_is_protected
-        Seal: 000000000000
+        Seal: 5eb9983af66e
         """
         for table in tables_of(typed(Question, question, "question").relation):
             if isinstance(table, Scan):
@@ -99,7 +99,7 @@ class Ask:
             noise; their losses add. A group is shown by its noisy number of units alone.
         Needs: Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss, Loss.__add__.
         Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss
-        Seal: 000000000000
+        Seal: f1f038b3521d
         """
         pairs = zip(self.question.totals, self.noises, strict=True)
         spent = sum((noise.loss(self.question.sensitivity_of(total)) for total, noise in pairs), NOTHING)
@@ -117,7 +117,7 @@ def threshold_of(question: Question, noise: Laplace | Gaussian, cut: int) -> Thr
         many groups, each with at most so many of them.
     Needs: render, Threshold.loss.
     Checked by: test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta
-    Seal: 000000000000
+    Seal: 0d58b0c02f14
     """
     assert isinstance(question.groups, Discover)
     if not question.bounded:
@@ -165,7 +165,7 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
         test_a_price_below_the_loss_is_refused
-    Seal: 000000000000
+    Seal: 0d3b9f0cfa12
     """
     for each in typed(tuple, asks, "asks"):
         catalog.check(typed(Ask, each, "asks").question)

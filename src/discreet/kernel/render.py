@@ -18,7 +18,7 @@ def render(question: Question, dialect: Dialect) -> str:
         taking the sign apart → sums. No intermediate exceeds 64 bits: Question checked it.
     Needs: that the engine computes integers exactly; checked against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
-    Seal: 000000000000
+    Seal: b223fff9f555
     """
     values = _values(question, dialect)
     keys = [f"k{place}" for place in range(len(question.by))]

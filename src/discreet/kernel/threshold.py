@@ -57,7 +57,7 @@ class Threshold:
         Needs: Additive.loss, tail_bounds.
         Checked by: test_threshold_delta_is_the_chance_that_a_lone_unit_shows,
             test_scaled_units_cost_no_more_than_the_worst_k
-        Seal: 268320321d77
+        Seal: fe95b2191ae4
         """
         pure = self.noise.loss(Sensitivity(self.groups, self.size))
         return Loss(pure.epsilon, pure.rho, self._delta())
@@ -101,7 +101,7 @@ def threshold_for(noise: Additive, *, groups: int, delta: Number, size: int = 1,
         that cut, over all k, is small enough; else another k is the worst, and the search goes on from there.
     Needs: Threshold.loss.
     Checked by: test_threshold_for_finds_the_lowest_cut
-    Seal: d3402179f911
+    Seal: 230aea94817f
 
     >>> from discreet.kernel.mechanism import Laplace
     >>> threshold_for(Laplace(1), groups=1, delta="1e-9").cut

@@ -162,7 +162,7 @@ class SQLiteLedger:
             same part of it set apart; epsilon, and analysts' limits, which are fairness, may change.
         Needs: Budget.covers.
         Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
-        Seal: 9c3226b873f2
+        Seal: 8817ec543854
         """
         with self._writing() as (table, last):
             before = table.terms()
