@@ -14,21 +14,11 @@ from discreet.kernel.expr import Constant, Type, Value
 from discreet.sql.places import refuse
 from discreet.sql.values import functions
 from discreet.sql.values.bound import Bound
-from discreet.sql.values.functions import (
-    FALSE,
-    KINDS,
-    TRUE,
-    Handler,
-    Reader,
-    arithmetic,
-    joined,
-    part,
-    read,
-    shown,
-    unknown,
-    written,
-)
+from discreet.sql.values.functions import shown, unknown
 from discreet.sql.values.ranges import call, is_null, known, whole
+from discreet.sql.values.reading import FALSE, KINDS, TRUE, Handler, Reader, read
+from discreet.sql.values.texts import joined, part, written
+from discreet.sql.values.times import arithmetic
 
 Columns = Callable[[exp.Column], Bound]
 

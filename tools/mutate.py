@@ -1,0 +1,334 @@
+"""Change one thing in the kernel at a time, and see whether the tests notice.
+
+    python tools/mutate.py MODULE ... [--sample N] [--start K] [--list]
+
+MODULE is a name such as question or render. Each mutant is written into a copy of the project in a temporary folder,
+never into the checkout, and the tests that fit its module are run against it, those that find most first. A mutant
+that they all pass has survived. The order of mutants is by a hash of their names: the same in every run, and changed
+only where the code is. The tests of seals are not among those run: they would notice any change, whatever it means.
+"""
+
+import argparse
+import ast
+import hashlib
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = Path("src") / "discreet" / "kernel"
+SLOWEST = 400  # seconds for the tests of one mutant; one that takes longer is noticed
+WORKERS = 2
+_MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
+_EXPR, _GRID, _RELATION = (f"tests/kernel/test_{name}.py" for name in ("expr", "grid", "relation"))
+_QUESTION, _RELEASE = (f"tests/kernel/test_{name}.py" for name in ("question", "release"))
+_EVALUATE, _REFERENCE, _MATRIX = "tests/engines/test_evaluate.py", "tests/engines/test_reference.py", "tests/matrix"
+# The tests that fit a module, the quickest to find something first.
+TESTS = {
+    "expr": (_EXPR, _RELATION, _EVALUATE, _MATRIX),
+    "grid": (_GRID, _QUESTION, _MATRIX),
+    "relation": (_RELATION, _QUESTION, _REFERENCE, _RELEASE, _MATRIX),
+    "question": (_QUESTION, _RELEASE, _MATRIX),
+    "render": (_QUESTION, _RELEASE, _MATRIX),
+    "writing": (_RELATION, _QUESTION, _EXPR, _EVALUATE, _MATRIX),
+    "release": (_RELEASE,),
+    "dialect": (_EVALUATE, _GRID, _EXPR, _MATRIX),
+}
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+_CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+# In texts that become SQL: a clause without effect, a bound moved, a guard dropped.
+_CLAUSES = (
+    (" WHERE ", " WHERE TRUE OR "),
+    (" HAVING ", " HAVING TRUE OR "),
+    (" ON ", " ON TRUE OR "),
+    (" IS NOT NULL", " IS NULL"),
+    (" NULLS LAST", " NULLS FIRST"),
+    ("LEFT JOIN", "JOIN"),
+    ("UNION ALL", "UNION"),
+    ("DISTINCT ", ""),
+    ("NOT EXISTS", "EXISTS"),
+    ("TRY_CAST(", "CAST("),
+    ("HUGEINT", "BIGINT"),
+    ("LEAST(", "GREATEST("),
+    ("GREATEST(", "LEAST("),
+    ("MIN(", "MAX("),
+    ("ABS(", "("),
+    ("SIGN(", "("),
+    ("FLOOR(", "CEIL("),
+    ("ROUND_EVEN(", "ROUND("),
+    ("ISFINITE(", "0 = 0 * ("),
+    (" BETWEEN ", " NOT BETWEEN "),
+    (" <= ", " < "),
+    (" >= ", " > "),
+    (" < ", " <= "),
+    (" > ", " >= "),
+    (" >> ", " << "),
+    (" + ", " - "),
+    (" - ", " + "),
+    (" * ", " + "),
+    (" // ", " * "),
+    (" % ", " // "),
+    (" 0 ", " 1 "),
+    ("0.5", "0.4"),
+    (", 0)", ", 1)"),
+)
+_SQL = ("render", "writing", "dialect")
+
+Change = tuple[str, str, Callable[[], None], Callable[[], None]]  # before, after, do it, undo it
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The kernel's module with one thing changed."""
+
+    module: str
+    name: str  # says which one, also when lines move
+    line: int
+    source: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, as editors read it."""
+        return f"{KERNEL / self.module}.py:{self.line}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the tests said to a mutant: the first one that failed, or None if it survived."""
+
+    mutant: Mutant
+    found_by: str | None
+
+
+def mutants(module: str, root: Path = ROOT) -> list[Mutant]:
+    """Return every mutant of a module, in an order that looks like chance and is the same every time."""
+    tree = ast.parse((root / KERNEL / f"{module}.py").read_text(encoding="utf-8"))
+    found: dict[str, Mutant] = {}
+    for node, parent, scope in _nodes(tree, None, ""):
+        for before, after, do, undo in _changes(node, parent, module):
+            name = same = f"{module} {scope or '-'}: {' '.join(before.split())} → {' '.join(after.split())}"
+            again = 1
+            while name in found:
+                again += 1
+                name = f"{same} ({again})"
+            do()
+            found[name] = Mutant(module, name, node.lineno, ast.unparse(tree) + "\n")  # type: ignore[attr-defined]
+            undo()
+    return sorted(found.values(), key=lambda each: hashlib.sha256(each.name.encode()).digest())
+
+
+def _nodes(node: ast.AST, parent: ast.AST | None, scope: str) -> Iterator[tuple[ast.AST, ast.AST | None, str]]:
+    """Yield what may be changed: not messages, annotations, docstrings and assertions, which decide nothing."""
+    yield node, parent, scope
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        scope = f"{scope}.{node.name}".lstrip(".")
+    left_out = [getattr(node, name, None) for name in ("annotation", "returns", "exc", "msg")]
+    left_out += getattr(node, "decorator_list", [])
+    for child in ast.iter_child_nodes(node):
+        text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if child not in left_out and not text and not isinstance(child, ast.Assert):
+            yield from _nodes(child, node, scope)
+
+
+def _changes(node: ast.AST, parent: ast.AST | None, module: str) -> Iterator[Change]:  # noqa: C901 - one case a kind
+    match node:
+        case ast.Compare(ops=ops):
+            for place, kind in enumerate(ops):
+                yield _in_list(node, ops, place, _COMPARISONS[type(kind)]())
+        case ast.BinOp(op=kind) if type(kind) in _OPERATORS:
+            yield _in_field(node, "op", _OPERATORS[type(kind)]())
+        case ast.BoolOp(op=kind, values=values):
+            yield _in_field(node, "op", ast.Or() if isinstance(kind, ast.And) else ast.And())
+            for place in range(len(values)):
+                yield _in_field(node, "values", [*values[:place], *values[place + 1 :]])
+        case ast.IfExp(body=body, orelse=other):
+            yield _in_field(node, "test", ast.Constant(value=True), show=ast.unparse(body))
+            yield _in_field(node, "test", ast.Constant(value=False), show=ast.unparse(other))
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand) if parent:
+            yield from _replaced(parent, node, operand)
+        case ast.Call(func=ast.Name(id=name)) if name in _CALLS:
+            yield _in_field(node, "func", ast.Name(id=_CALLS[name], ctx=ast.Load()))
+        case ast.Call(func=ast.Name(id="_if"), args=[_, value]) if parent:
+            yield from _replaced(parent, node, value)
+        case ast.Raise() | ast.Expr(value=ast.Call()) if parent:
+            yield from _replaced(parent, node, ast.Pass())
+        case ast.FunctionDef(returns=ast.Name(id="int"), body=[*_, ast.Return(value=ast.expr() as value) as last]):
+            for kind in (ast.Add(), ast.Sub()):
+                yield _in_field(last, "value", ast.BinOp(left=value, op=kind, right=ast.Constant(value=1)))
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            for other in (value + 1, value - 1):
+                yield _in_field(node, "value", other, shown_in=parent)
+        case ast.Constant(value=str() as value) if module in _SQL:
+            for old, new in _CLAUSES:
+                if old in value:
+                    yield _in_field(node, "value", value.replace(old, new, 1), show=value.replace(old, new, 1))
+
+
+def _in_field(node: ast.AST, field: str, new: object, show: str = "", shown_in: ast.AST | None = None) -> Change:
+    old = getattr(node, field)
+    before, wide = _shown(node), _shown(shown_in) if isinstance(shown_in, ast.expr | ast.Assign | ast.Return) else ""
+    shown = shown_in if shown_in and 0 < len(wide) < 110 else node
+    before = _shown(shown)
+    setattr(node, field, new)
+    after = show or _shown(shown)
+    setattr(node, field, old)
+    return before, after, lambda: setattr(node, field, new), lambda: setattr(node, field, old)
+
+
+def _in_list(node: ast.AST, items: list[ast.cmpop], place: int, new: ast.cmpop) -> Change:
+    old, before = items[place], _shown(node)
+    items[place] = new
+    after = _shown(node)
+    items[place] = old
+    return before, after, lambda: items.__setitem__(place, new), lambda: items.__setitem__(place, old)
+
+
+def _replaced(parent: ast.AST, node: ast.AST, new: ast.AST) -> Iterator[Change]:
+    """Put another node where this one is."""
+    for field, value in ast.iter_fields(parent):
+        if value is node:
+            yield _shown(node), _shown(new), lambda: setattr(parent, field, new), lambda: setattr(parent, field, node)
+        elif isinstance(value, list) and any(item is node for item in value):
+            others = [new if item is node else item for item in value]
+            yield (
+                _shown(node),
+                _shown(new),
+                lambda: setattr(parent, field, others),
+                lambda: setattr(parent, field, value),
+            )
+
+
+def _shown(node: ast.AST) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+
+
+def run(chosen: Iterable[Mutant], root: Path = ROOT, workers: int = WORKERS) -> Iterator[Outcome]:
+    """Yield what the tests say to each mutant, in their order; stop if they fail on the code as it is."""
+    chosen = list(chosen)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(workers) as pool:
+        copies: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for place in range(workers):
+            copies.put(_copied(root, Path(folder) / str(place)))
+
+        def tried(mutant: Mutant) -> Outcome:
+            copy = copies.get()
+            path = copy / KERNEL / f"{mutant.module}.py"
+            original = path.read_bytes()
+            try:
+                path.write_text(mutant.source, encoding="utf-8")
+                return Outcome(mutant, _noticed(copy, TESTS[mutant.module]))
+            finally:
+                path.write_bytes(original)
+                copies.put(copy)
+
+        tests = dict.fromkeys(test for mutant in chosen for test in TESTS[mutant.module])
+        broken = _noticed(_copied(root, Path(folder) / "as it is"), tests) if tests else None
+        if broken:
+            raise RuntimeError(f"the tests fail without any mutant: {broken}")
+        yield from pool.map(tried, chosen)
+
+
+def _copied(root: Path, to: Path) -> Path:
+    for name in ("src", "tests"):
+        shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(root / "pyproject.toml", to)
+    return to
+
+
+def _noticed(copy: Path, tests: Iterable[str]) -> str | None:
+    """Run tests in a copy and return the first that failed."""
+    limited = (
+        f"import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY}, {_MEMORY})); "
+        "sys.exit(pytest.main(sys.argv[1:]))"
+    )
+    options = (
+        "-x",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "--tb=no",
+        "--no-header",
+        "-o",
+        "console_output_style=none",
+    )
+    path = os.pathsep.join([str(copy / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    # Without files of byte code: one that was written for another mutant could be taken for this one's.
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", limited, *options, *tests],
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(timeout=SLOWEST)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return f"no end within {SLOWEST} seconds"
+    if process.returncode == 0:
+        return None
+    if process.returncode in (4, 5):
+        raise RuntimeError(f"pytest could not find the tests: {printed[-2000:]}")
+    failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0] if failed else f"exit code {process.returncode}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run what the command line names and return 1 if a mutant survived."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("modules", nargs="+", choices=sorted(TESTS), metavar="MODULE")
+    parser.add_argument("--sample", type=int, help="so many mutants of each module; without it, all")
+    parser.add_argument("--start", type=int, default=0, help="leave out so many before them")
+    parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
+    asked = parser.parse_args(arguments)
+    end = None if asked.sample is None else asked.start + asked.sample
+    chosen = [mutant for module in asked.modules for mutant in mutants(module)[asked.start : end]]
+    if asked.list:
+        print(*(f"{mutant.place} {mutant.name}" for mutant in chosen), f"{len(chosen)} mutants", sep="\n")
+        return 0
+    survived = 0
+    for outcome in run(chosen):
+        survived += outcome.found_by is None
+        word = f"killed by {outcome.found_by}" if outcome.found_by else "SURVIVED"
+        print(f"{outcome.mutant.place} {outcome.mutant.name}\n    {word}", flush=True)
+    print(f"{len(chosen)} mutants, {survived} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
