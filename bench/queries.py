@@ -118,7 +118,11 @@ def overhead(place):
                 for stage in found[0]:
                     cpu, wall = ([1000 * each[stage][kind] for each in found] for kind in (0, 1))
                     usual = statistics.median(cpu[1:]), statistics.median(wall[1:])
-                    bar = f"  bar 30  {verdict(usual[0] < 30)}" if stage == BEYOND else ""
+                    bar = (
+                        f"  bar 30: CPU {verdict(usual[0] < 30)}, wall {verdict(usual[1] < 30)}"
+                        if stage == BEYOND
+                        else ""
+                    )
                     print(f"  {stage:<44}{usual[0]:>8.1f}{usual[1]:>8.1f}{wall[0]:>13.1f}{bar}", flush=True)
 
 

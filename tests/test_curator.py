@@ -115,6 +115,23 @@ def test_a_price_in_a_budget_with_a_delta_is_its_rho(approximate):
     assert again.loss.rho == Fraction(1, 1000)
 
 
+def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
+    approximate.ask("SELECT COUNT(*) FROM sales", epsilon=3)
+    with pytest.raises(dc.Refused, match="The largest epsilon that fits is") as refused:
+        approximate.ask("SELECT COUNT(*) FROM sales", epsilon=4)
+    most = re.search(r"fits is ([0-9.]+)\.$", str(refused.value))[1]
+    assert float(most) > 1
+    approximate.ask("SELECT COUNT(*) FROM sales", epsilon=most)
+    assert float(approximate.budget().left.rho / approximate.budget().total.rho) < 0.02
+
+
+def test_an_unknown_name_is_a_better_reason_than_rows_of_single_people(curator):
+    with pytest.raises(dc.Refused, match=r"amont.*amount"):
+        curator.ask("SELECT amont FROM sales", epsilon=1)
+    with pytest.raises(dc.Refused, match="AGV"):
+        curator.ask("SELECT AGV(amount) FROM sales", epsilon=1)
+
+
 def test_declared_keys_are_all_shown_and_no_other(curator):
     answer = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city ORDER BY city", epsilon=1)
     assert answer.table["city"].to_pylist() == ["Bonn", "Köln", "Trier"]

@@ -18,10 +18,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = Path("src") / "discreet" / "kernel"
@@ -31,16 +32,17 @@ _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not t
 _EXPR, _GRID, _RELATION = (f"tests/kernel/test_{name}.py" for name in ("expr", "grid", "relation"))
 _QUESTION, _RELEASE = (f"tests/kernel/test_{name}.py" for name in ("question", "release"))
 _EVALUATE, _REFERENCE, _MATRIX = "tests/engines/test_evaluate.py", "tests/engines/test_reference.py", "tests/matrix"
+_FIRST = "tests/matrix/test_engine.py::test_the_engine_equals_the_reference[0]"
 # The tests that fit a module, the quickest to find something first.
 TESTS = {
     "expr": (_EXPR, _RELATION, _EVALUATE, _MATRIX),
     "grid": (_GRID, _QUESTION, _MATRIX),
     "relation": (_RELATION, _QUESTION, _REFERENCE, _RELEASE, _MATRIX),
     "question": (_QUESTION, _RELEASE, _MATRIX),
-    "render": (_QUESTION, _RELEASE, _MATRIX),
-    "writing": (_RELATION, _QUESTION, _EXPR, _EVALUATE, _MATRIX),
+    "render": (_FIRST, _QUESTION, _RELEASE, _MATRIX),
+    "writing": (_FIRST, _RELATION, _QUESTION, _EXPR, _EVALUATE, _MATRIX),
     "release": (_RELEASE,),
-    "dialect": (_EVALUATE, _GRID, _EXPR, _MATRIX),
+    "dialect": (_FIRST, _EVALUATE, _GRID, _EXPR, _MATRIX),
 }
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -103,8 +105,6 @@ _CLAUSES = (
 )
 _SQL = ("render", "writing", "dialect")
 
-Change = tuple[str, str, Callable[[], None], Callable[[], None]]  # before, after, do it, undo it
-
 
 @dataclass(frozen=True)
 class Mutant:
@@ -133,20 +133,20 @@ def mutants(module: str, root: Path = ROOT) -> list[Mutant]:
     """Return every mutant of a module, in an order that looks like chance and is the same every time."""
     tree = ast.parse((root / KERNEL / f"{module}.py").read_text(encoding="utf-8"))
     found: dict[str, Mutant] = {}
-    for node, parent, scope in _nodes(tree, None, ""):
-        for before, after, do, undo in _changes(node, parent, module):
-            name = same = f"{module} {scope or '-'}: {' '.join(before.split())} → {' '.join(after.split())}"
+    for node, parent, scope in _nodes(tree, tree, ""):
+        for edit in _edits(node, parent, module):
+            before, after = (" ".join(text.split()) for text in edit.texts())
+            name = same = f"{module} {scope or '-'}: {before} → {after}"
             again = 1
             while name in found:
                 again += 1
                 name = f"{same} ({again})"
-            do()
-            found[name] = Mutant(module, name, node.lineno, ast.unparse(tree) + "\n")  # type: ignore[attr-defined]
-            undo()
+            line = getattr(node, "lineno", 1)
+            found[name] = Mutant(module, name, line, edit.applied(lambda: ast.unparse(tree)) + "\n")
     return sorted(found.values(), key=lambda each: hashlib.sha256(each.name.encode()).digest())
 
 
-def _nodes(node: ast.AST, parent: ast.AST | None, scope: str) -> Iterator[tuple[ast.AST, ast.AST | None, str]]:
+def _nodes(node: ast.AST, parent: ast.AST, scope: str) -> Iterator[tuple[ast.AST, ast.AST, str]]:
     """Yield what may be changed: not messages, annotations, docstrings and assertions, which decide nothing."""
     yield node, parent, scope
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -159,72 +159,81 @@ def _nodes(node: ast.AST, parent: ast.AST | None, scope: str) -> Iterator[tuple[
             yield from _nodes(child, node, scope)
 
 
-def _changes(node: ast.AST, parent: ast.AST | None, module: str) -> Iterator[Change]:  # noqa: C901 - one case a kind
+def _edits(node: ast.AST, parent: ast.AST, module: str) -> Iterator["Edit"]:  # noqa: C901, PLR0912 - one case a kind
     match node:
         case ast.Compare(ops=ops):
             for place, kind in enumerate(ops):
-                yield _in_list(node, ops, place, _COMPARISONS[type(kind)]())
+                yield Edit(node, "ops", [*ops[:place], _COMPARISONS[type(kind)](), *ops[place + 1 :]])
         case ast.BinOp(op=kind) if type(kind) in _OPERATORS:
-            yield _in_field(node, "op", _OPERATORS[type(kind)]())
+            yield Edit(node, "op", _OPERATORS[type(kind)]())
         case ast.BoolOp(op=kind, values=values):
-            yield _in_field(node, "op", ast.Or() if isinstance(kind, ast.And) else ast.And())
+            yield Edit(node, "op", ast.Or() if isinstance(kind, ast.And) else ast.And())
             for place in range(len(values)):
-                yield _in_field(node, "values", [*values[:place], *values[place + 1 :]])
+                yield Edit(node, "values", [*values[:place], *values[place + 1 :]])
         case ast.IfExp(body=body, orelse=other):
-            yield _in_field(node, "test", ast.Constant(value=True), show=ast.unparse(body))
-            yield _in_field(node, "test", ast.Constant(value=False), show=ast.unparse(other))
-        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand) if parent:
-            yield from _replaced(parent, node, operand)
+            yield _replaced(parent, node, body)
+            yield _replaced(parent, node, other)
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            yield _replaced(parent, node, operand)
         case ast.Call(func=ast.Name(id=name)) if name in _CALLS:
-            yield _in_field(node, "func", ast.Name(id=_CALLS[name], ctx=ast.Load()))
-        case ast.Call(func=ast.Name(id="_if"), args=[_, value]) if parent:
-            yield from _replaced(parent, node, value)
-        case ast.Raise() | ast.Expr(value=ast.Call()) if parent:
-            yield from _replaced(parent, node, ast.Pass())
+            yield Edit(node, "func", ast.Name(id=_CALLS[name], ctx=ast.Load()))
+        case ast.Call(func=ast.Name(id="_if"), args=[_, value]):
+            yield _replaced(parent, node, value)
+        case ast.Raise() | ast.Expr(value=ast.Call()):
+            yield _replaced(parent, node, ast.Pass())
         case ast.FunctionDef(returns=ast.Name(id="int"), body=[*_, ast.Return(value=ast.expr() as value) as last]):
-            for kind in (ast.Add(), ast.Sub()):
-                yield _in_field(last, "value", ast.BinOp(left=value, op=kind, right=ast.Constant(value=1)))
+            for moved in (ast.Add(), ast.Sub()):
+                yield Edit(last, "value", ast.BinOp(left=value, op=moved, right=ast.Constant(value=1)))
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
-            for other in (value + 1, value - 1):
-                yield _in_field(node, "value", other, shown_in=parent)
+            for number in (value + 1, value - 1):
+                yield Edit(node, "value", number, _around(node, parent))
         case ast.Constant(value=str() as value) if module in _SQL:
             for old, new in _CLAUSES:
                 if old in value:
-                    yield _in_field(node, "value", value.replace(old, new, 1), show=value.replace(old, new, 1))
+                    yield Edit(node, "value", value.replace(old, new, 1), _around(node, parent))
 
 
-def _in_field(node: ast.AST, field: str, new: object, show: str = "", shown_in: ast.AST | None = None) -> Change:
-    old = getattr(node, field)
-    before, wide = _shown(node), _shown(shown_in) if isinstance(shown_in, ast.expr | ast.Assign | ast.Return) else ""
-    shown = shown_in if shown_in and 0 < len(wide) < 110 else node
-    before = _shown(shown)
-    setattr(node, field, new)
-    after = show or _shown(shown)
-    setattr(node, field, old)
-    return before, after, lambda: setattr(node, field, new), lambda: setattr(node, field, old)
+@dataclass(frozen=True)
+class Edit:
+    """Another value in a field of a node, and what to show of the tree for it."""
+
+    node: ast.AST
+    field: str
+    new: Any
+    around: ast.AST | None = None
+    replaces: tuple[ast.AST, ast.AST] | None = None
+
+    def texts(self) -> tuple[str, str]:
+        """Return what stands there before and after."""
+        if self.replaces:
+            return _shown(self.replaces[0]), _shown(self.replaces[1])
+        before = _shown(self.around or self.node)
+        return before, self.applied(lambda: _shown(self.around or self.node))
+
+    def applied(self, look: Callable[[], str]) -> str:
+        """Return what `look` gives while the edit is in place."""
+        old = getattr(self.node, self.field)
+        setattr(self.node, self.field, self.new)
+        try:
+            return look()
+        finally:
+            setattr(self.node, self.field, old)
 
 
-def _in_list(node: ast.AST, items: list[ast.cmpop], place: int, new: ast.cmpop) -> Change:
-    old, before = items[place], _shown(node)
-    items[place] = new
-    after = _shown(node)
-    items[place] = old
-    return before, after, lambda: items.__setitem__(place, new), lambda: items.__setitem__(place, old)
-
-
-def _replaced(parent: ast.AST, node: ast.AST, new: ast.AST) -> Iterator[Change]:
+def _replaced(parent: ast.AST, node: ast.AST, new: ast.AST) -> Edit:
     """Put another node where this one is."""
     for field, value in ast.iter_fields(parent):
         if value is node:
-            yield _shown(node), _shown(new), lambda: setattr(parent, field, new), lambda: setattr(parent, field, node)
-        elif isinstance(value, list) and any(item is node for item in value):
-            others = [new if item is node else item for item in value]
-            yield (
-                _shown(node),
-                _shown(new),
-                lambda: setattr(parent, field, others),
-                lambda: setattr(parent, field, value),
-            )
+            return Edit(parent, field, new, replaces=(node, new))
+        if isinstance(value, list) and any(item is node for item in value):
+            return Edit(parent, field, [new if item is node else item for item in value], replaces=(node, new))
+    raise ValueError("node must be a child of parent")
+
+
+def _around(node: ast.AST, parent: ast.AST) -> ast.AST:
+    """Return what shows a constant best: what it is part of, unless that is long."""
+    fits = isinstance(parent, ast.expr | ast.Assign | ast.Return | ast.keyword) and len(ast.unparse(parent)) < 110
+    return parent if fits else node
 
 
 def _shown(node: ast.AST) -> str:
@@ -235,9 +244,14 @@ def run(chosen: Iterable[Mutant], root: Path = ROOT, workers: int = WORKERS) -> 
     """Yield what the tests say to each mutant, in their order; stop if they fail on the code as it is."""
     chosen = list(chosen)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(workers) as pool:
+        tests = dict.fromkeys(test for mutant in chosen for test in TESTS[mutant.module])
+        intact = _copied(root, Path(folder) / "intact")
+        broken = _noticed(intact, tests, {}) if tests else None
+        if broken:
+            raise RuntimeError(f"the tests fail without any mutant: {broken}")
         copies: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for place in range(workers):
-            copies.put(_copied(root, Path(folder) / str(place)))
+            copies.put(Path(shutil.copytree(intact, Path(folder) / str(place))))
 
         def tried(mutant: Mutant) -> Outcome:
             copy = copies.get()
@@ -245,15 +259,12 @@ def run(chosen: Iterable[Mutant], root: Path = ROOT, workers: int = WORKERS) -> 
             original = path.read_bytes()
             try:
                 path.write_text(mutant.source, encoding="utf-8")
-                return Outcome(mutant, _noticed(copy, TESTS[mutant.module]))
+                # No byte code of a mutant is kept: it could be taken for that of the next one.
+                return Outcome(mutant, _noticed(copy, TESTS[mutant.module], {"PYTHONDONTWRITEBYTECODE": "1"}))
             finally:
                 path.write_bytes(original)
                 copies.put(copy)
 
-        tests = dict.fromkeys(test for mutant in chosen for test in TESTS[mutant.module])
-        broken = _noticed(_copied(root, Path(folder) / "as it is"), tests) if tests else None
-        if broken:
-            raise RuntimeError(f"the tests fail without any mutant: {broken}")
         yield from pool.map(tried, chosen)
 
 
@@ -264,28 +275,16 @@ def _copied(root: Path, to: Path) -> Path:
     return to
 
 
-def _noticed(copy: Path, tests: Iterable[str]) -> str | None:
+def _noticed(copy: Path, tests: Iterable[str], settings: Mapping[str, str]) -> str | None:
     """Run tests in a copy and return the first that failed."""
     limited = (
         f"import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY}, {_MEMORY})); "
         "sys.exit(pytest.main(sys.argv[1:]))"
     )
-    options = (
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "--tb=no",
-        "--no-header",
-        "-o",
-        "console_output_style=none",
-    )
+    options = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "--no-header")
     path = os.pathsep.join([str(copy / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # Without files of byte code: one that was written for another mutant could be taken for this one's.
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
+    environment = {**os.environ, "PYTHONPATH": path, **settings}
+    process = subprocess.Popen(  # noqa: S603 - our own tests
         [sys.executable, "-c", limited, *options, *tests],
         cwd=copy,
         env=environment,

@@ -13,7 +13,7 @@ from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, left
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
-from discreet.sql import Plan, price_of, read, scan_of, split
+from discreet.sql import Plan, largest_epsilon, price_of, read, scan_of, split
 
 
 class Spending(NamedTuple):
@@ -159,9 +159,19 @@ class Curator:
                 by=by,
                 key=key,
             )
+        except Refused as refusal:
+            raise Refused(f"{refusal}{self._room(by)}") from None
         except Failed:
             self._failed |= {event.id for event in self.ledger.unsettled()}
             raise
+
+    def _room(self, by: str) -> str:
+        """Say in epsilon what still fits, where the ledger counts in rho."""
+        if self.policy.budget.rho is None:
+            return ""
+        limits = [self.budget()] if by == OWNER else [self.budget(), self.budget(by)]
+        most = min(largest_epsilon(self.policy.budget, limit.left) for limit in limits)
+        return f" The largest epsilon that fits is {float(most):g}."
 
     def _check_failures(self) -> None:
         """Refuse once so many questions failed that failing itself might tell something.

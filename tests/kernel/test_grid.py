@@ -65,19 +65,6 @@ def test_ties_go_up_and_an_offset_moves_the_ends():
     assert Grid(0, 0, 1).size == 1
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with duckdb.connect(config={"threads": "1"}) as connection:
-        rng = random.Random(5)
-        drawn = [struct.unpack("d", struct.pack("Q", rng.getrandbits(64)))[0] for _ in range(400)]
-        drawn += [rng.randint(-400, 400) / rng.choice([2, 3, 8, 10]) for _ in range(800)]
-        drawn += [math.inf, -math.inf, math.nan, None, 0.0, -0.0, 1e308, -1e308, 5e-324, 0.49999999999999994]
-        connection.register("given", pa.table({"row": range(len(drawn)), "x": pa.array(drawn, pa.float64())}))
-        whole = [rng.getrandbits(64) - (1 << 63) for _ in range(200)] + [*range(-50, 50), None]
-        connection.register("counted", pa.table({"row": range(len(whole)), "x": pa.array(whole, pa.int64())}))
-        yield connection, {"given": drawn, "counted": whole}
-
-
 GRIDS = [
     Grid(0, 500, "1/2"),
     Grid(-90, 90, "1e-4", 7),
@@ -88,6 +75,21 @@ GRIDS = [
     Grid(5, 5, 3),
     Grid(-100.25, -3, 0.3),
 ]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        rng = random.Random(5)
+        drawn = [struct.unpack("d", struct.pack("Q", rng.getrandbits(64)))[0] for _ in range(400)]
+        drawn += [rng.randint(-400, 400) / rng.choice([2, 3, 8, 10]) for _ in range(800)]
+        drawn += [math.inf, -math.inf, math.nan, None, 0.0, -0.0, 1e308, -1e308, 5e-324, 0.49999999999999994]
+        ties = [(k + 0.5) * grid.ends[2] for grid in GRIDS for k in range(-20, 20)]
+        drawn += [near for tie in ties for near in (math.nextafter(tie, -math.inf), tie, math.nextafter(tie, math.inf))]
+        connection.register("given", pa.table({"row": range(len(drawn)), "x": pa.array(drawn, pa.float64())}))
+        whole = [rng.getrandbits(64) - (1 << 63) for _ in range(200)] + [*range(-50, 50), None]
+        connection.register("counted", pa.table({"row": range(len(whole)), "x": pa.array(whole, pa.int64())}))
+        yield connection, {"given": drawn, "counted": whole}
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=range(len(GRIDS)))

@@ -21,6 +21,7 @@ from discreet.curator import Curator
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget, Loss
 from discreet.opening import open_curator
+from discreet.sql import largest_epsilon
 
 
 class Format(StrEnum):
@@ -76,10 +77,11 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
 def budget(policy: Policy) -> None:
     """Show what may be learned in all, what was, and what is left: for the data set and each analyst."""
     with _opened(policy) as curator:
-        table = Table("who", "total", "spent", "left")
+        table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):
             total, spent, left = curator.budget(who)
-            table.add_row(who or "in all", _total(total), _loss(spent, total), _loss(left, total))
+            fits = f"epsilon {float(largest_epsilon(curator.policy.budget, left)):g}"
+            table.add_row(who or "in all", _total(total), _loss(spent, total), _loss(left, total), fits)
         Console().print(table)
 
 

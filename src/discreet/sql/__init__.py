@@ -21,7 +21,7 @@ from discreet.sql.plan import (
     assemble,
     schema,
 )
-from discreet.sql.price import price_of, split
+from discreet.sql.price import largest_epsilon, price_of, split
 from discreet.sql.read import PASSES, read
 from discreet.sql.rows.leaves import Publics, kernel_type, scan_of
 
@@ -38,6 +38,7 @@ __all__ = [
     "Summed",
     "assemble",
     "kernel_type",
+    "largest_epsilon",
     "price_of",
     "read",
     "scan_of",

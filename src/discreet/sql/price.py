@@ -1,11 +1,12 @@
 """How a price becomes noise: it is shared among the totals so that the margins of what is shown come out smallest."""
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 
 from discreet.kernel.calibration import gaussian_for
 from discreet.kernel.errors import Refused
-from discreet.kernel.exact import Number, positive
+from discreet.kernel.exact import Number, positive, round_down
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, laplace_for
 from discreet.kernel.question import Discover
@@ -80,3 +81,17 @@ def _shares(sizes: list[float]) -> list[Fraction]:
     largest = whole.index(max(whole))
     whole[largest] += _FINE - sum(whole)
     return [Fraction(part, _FINE) for part in whole]
+
+
+def largest_epsilon(budget: Budget, room: Loss) -> Fraction:
+    """Return the largest epsilon, to three digits, that can be asked for within what is left."""
+    if budget.rho is None:
+        return room.epsilon or Fraction(0)
+    if not room.rho:
+        return Fraction(0)
+    found = Loss(None, room.rho).to_epsilon(budget.conversion)
+    for place in range(40):  # epsilon is about what rho converts to; a little less has a rho that fits
+        epsilon = round_down(found * (1 - Fraction(place, 200)), max(0, 2 - math.floor(math.log10(float(found)))))
+        if epsilon > 0 and budget.price(epsilon).rho <= room.rho:
+            return epsilon
+    return Fraction(0)
