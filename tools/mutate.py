@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = Path("src") / "discreet" / "kernel"
-SLOWEST = 400  # seconds for the tests of one mutant; one that takes longer is noticed
+SLOWEST = 1800  # seconds for the tests without a mutant
+PATIENCE = 4  # times as long as those took: a mutant that takes longer is noticed
 WORKERS = 2
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _EXPR, _GRID, _RELATION = (f"tests/kernel/test_{name}.py" for name in ("expr", "grid", "relation"))
@@ -243,12 +245,16 @@ def _shown(node: ast.AST) -> str:
 def run(chosen: Iterable[Mutant], root: Path = ROOT, workers: int = WORKERS) -> Iterator[Outcome]:
     """Yield what the tests say to each mutant, in their order; stop if they fail on the code as it is."""
     chosen = list(chosen)
+    if not chosen:
+        return
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(workers) as pool:
         tests = dict.fromkeys(test for mutant in chosen for test in TESTS[mutant.module])
         intact = _copied(root, Path(folder) / "intact")
-        broken = _noticed(intact, tests, {}) if tests else None
+        begun = time.monotonic()
+        broken = _noticed(intact, tests, {}, SLOWEST)
         if broken:
             raise RuntimeError(f"the tests fail without any mutant: {broken}")
+        seconds = 60 + PATIENCE * int(time.monotonic() - begun)
         copies: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for place in range(workers):
             copies.put(Path(shutil.copytree(intact, Path(folder) / str(place))))
@@ -260,7 +266,7 @@ def run(chosen: Iterable[Mutant], root: Path = ROOT, workers: int = WORKERS) -> 
             try:
                 path.write_text(mutant.source, encoding="utf-8")
                 # No byte code of a mutant is kept: it could be taken for that of the next one.
-                return Outcome(mutant, _noticed(copy, TESTS[mutant.module], {"PYTHONDONTWRITEBYTECODE": "1"}))
+                return Outcome(mutant, _noticed(copy, TESTS[mutant.module], {"PYTHONDONTWRITEBYTECODE": "1"}, seconds))
             finally:
                 path.write_bytes(original)
                 copies.put(copy)
@@ -275,7 +281,7 @@ def _copied(root: Path, to: Path) -> Path:
     return to
 
 
-def _noticed(copy: Path, tests: Iterable[str], settings: Mapping[str, str]) -> str | None:
+def _noticed(copy: Path, tests: Iterable[str], settings: Mapping[str, str], seconds: int) -> str | None:
     """Run tests in a copy and return the first that failed."""
     limited = (
         f"import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_AS, ({_MEMORY}, {_MEMORY})); "
@@ -294,11 +300,11 @@ def _noticed(copy: Path, tests: Iterable[str], settings: Mapping[str, str]) -> s
         start_new_session=True,
     )
     try:
-        printed, _ = process.communicate(timeout=SLOWEST)
+        printed, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return f"no end within {SLOWEST} seconds"
+        return f"no end within {seconds} seconds"
     if process.returncode == 0:
         return None
     if process.returncode in (4, 5):

@@ -10,12 +10,11 @@ import pytest
 
 from discreet.engines.reference import Reference
 from discreet.kernel.expr import Call, Column, Constant, Type
+from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Fold,
-    Folded,
     Has,
     JoinOwn,
     JoinPublic,

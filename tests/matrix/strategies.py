@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from discreet.engines.evaluate import evaluate, finite
 from discreet.engines.reference import Reference
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Expr, Type, Value
+from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Fold,
-    Folded,
     Has,
     JoinOwn,
     JoinPublic,

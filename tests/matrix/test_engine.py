@@ -19,9 +19,10 @@ from discreet.engines.reference import Reference
 from discreet.engines.sources import Source
 from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.expr import Call, Column, Constant, Type
+from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units
-from discreet.kernel.relation import Derive, Fold, Folded, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
+from discreet.kernel.relation import Derive, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
 from discreet.kernel.render import render
 from discreet.kernel.writing import write
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from discreet.engines.evaluate import evaluate, finite, order
 from discreet.kernel.expr import Expr, Type, Value
+from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import WEIGHT_BITS, Discover, Public, Question, Sum, Total, Units
 from discreet.kernel.relation import (
     Derive,
-    Fold,
-    Folded,
     Has,
     JoinOwn,
     JoinPublic,

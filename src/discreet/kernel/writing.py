@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from discreet.kernel.expr import LONGEST_TEXT, LOOKS, Column, Constant, Expr, Type, Value
+from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
     Derive,
-    Fold,
-    Folded,
     Has,
     JoinOwn,
     JoinPublic,

@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.kernel.expr import Call, Constant, Expr, Type
-from discreet.kernel.relation import Fold, Folded
+from discreet.kernel.fold import Fold, Folded
 from discreet.sql.asked.aggregates import check_arguments, function_name, kept, kept_when
 from discreet.sql.asked.grids import Scale, steps_grid
 from discreet.sql.asked.groups import domain_in

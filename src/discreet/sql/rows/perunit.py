@@ -6,7 +6,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from discreet.kernel.expr import Column, Expr
-from discreet.kernel.relation import Derive, Fold, Folded, PerUnit
+from discreet.kernel.fold import Fold, Folded
+from discreet.kernel.relation import Derive, PerUnit
 from discreet.sql.asked.groups import Grouped, Key, any_null, domain_in
 from discreet.sql.asked.rewriting import Rewriting
 from discreet.sql.building import built
