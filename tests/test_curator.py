@@ -255,6 +255,13 @@ def test_what_follows_the_release_runs_on_noisy_numbers(curator):
     assert answer.table.column_names == ["city", "share", "place"]
     assert len(answer) == 2
     assert all(margin > 0 for margin in answer.margins["share"])
+    assert any("chosen by noisy numbers" in note for note in answer.notes)
+
+
+def test_a_truncated_ratio_is_told_from_an_exact_number(curator):
+    answer = curator.ask("SELECT COUNT(*) / (COUNT(*) + 5000) AS none FROM sales", epsilon=2)
+    assert answer.margins["none"] == [0.0]
+    assert any("truncates" in note for note in answer.notes)
 
 
 def test_means_variances_and_joins_are_near_the_truth(approximate):

@@ -40,6 +40,7 @@ TESTS = {
     "expr": (_EXPR, _RELATION, _EVALUATE, _MATRIX),
     "grid": (_GRID, _QUESTION, _MATRIX),
     "relation": (_RELATION, _QUESTION, _REFERENCE, _RELEASE, _MATRIX),
+    "fold": (_RELATION, _FIRST, _REFERENCE, _MATRIX),
     "question": (_QUESTION, _RELEASE, _MATRIX),
     "render": (_FIRST, _QUESTION, _RELEASE, _MATRIX),
     "writing": (_FIRST, _RELATION, _QUESTION, _EXPR, _EVALUATE, _MATRIX),

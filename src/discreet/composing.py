@@ -1,5 +1,6 @@
 """From released totals to what a user gets: columns with margins, what follows from them, and the price in words."""
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from hashlib import sha256
@@ -20,6 +21,8 @@ from discreet.sql.after.values import Origin, reads
 from discreet.sql.estimates import described
 from discreet.sql.plan import Averaged, Counted, Measure, Part, Plan, Spread, assemble, parts_of, total_of
 
+_CHOSEN = "Rows were chosen by noisy numbers, and those that are shown tend to look too large or too small for it."
+_TRUNCATED = "A margin of 0 is that of a rounded number: integer / integer truncates; write 1.0 * a / b for a ratio."
 _NEGATIVE = "A negative count is noise around a small one; it is shown as it is, because cutting it would bias sums."
 _DEPENDS = {
     Averaged: "about {0:,.3g} divided by the number of values in a group, where that is large",
@@ -47,8 +50,17 @@ def answer(plan: Plan, asks: tuple[Ask, ...], released: Released, price: Loss, p
         price=_price(price, policy.budget),
         receipt=released.receipt,
         bounded=_bounded(plan, asks),
-        notes=(_NEGATIVE,) if any(_has_negative_counts(part, tables[part.name]) for part in plan.parts) else (),
+        notes=_notes(plan, tables, shown),
     )
+
+
+def _notes(plan: Plan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]) -> tuple[str, ...]:
+    """Return what a reader of the numbers should know."""
+    chosen = re.search(r"\b(LIMIT|WHERE|QUALIFY)\b", plan.above) is not None and bool(margins)
+    truncated = any(margin == 0 for column in margins.values() for margin in column)
+    negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.parts) and not chosen
+    said = ((_CHOSEN, chosen), (_TRUNCATED, truncated), (_NEGATIVE, negative))
+    return tuple(words for words, holds in said if holds)
 
 
 def explanation(plan: Plan, asks: tuple[Ask, ...], price: Loss, policy: Policy) -> Explanation:
@@ -57,7 +69,7 @@ def explanation(plan: Plan, asks: tuple[Ask, ...], price: Loss, policy: Policy) 
         price=_price(price, policy.budget),
         columns=tuple(_column(plan, asks, name) for name in _noisy_names(plan)),
         groups=" ".join(_groups(part, asked) for part, asked in zip(plan.parts, asks, strict=True)),
-        bounded=_bounded(plan, asks),
+        bounded=tuple(dict.fromkeys(sentence for part in plan.parts for sentence in part.sentences)),
         sql=";\n".join(render(part.question, DUCKDB) for part in plan.parts),
     )
 

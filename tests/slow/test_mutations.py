@@ -42,7 +42,7 @@ def test_every_mutant_differs_from_the_module_and_can_be_read():
     for module, made in MUTANTS.items():
         path = ROOT / mutate.KERNEL / f"{module}.py"
         intact = mutate.ast.unparse(mutate.ast.parse(path.read_text(encoding="utf-8"))) + "\n"
-        assert len(made) >= 50
+        assert len(made) >= 30
         for mutant in made:
             assert mutant.source != intact
             compile(mutant.source, path, "exec")

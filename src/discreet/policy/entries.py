@@ -31,7 +31,7 @@ _WINDOWS = {f"1 {window}": window for window in Window}
 def _epsilon(value: Any, name: str) -> Fraction:
     epsilon = number(value, name)
     if not 0 < epsilon <= _LARGEST_EPSILON:
-        raise ValueError(f"{name} must lie above 0 and at most at 10^9, not {shown(value)}.")
+        raise ValueError(f"{name} must lie above 0 and at most at 10^6, not {shown(value)}.")
     return epsilon
 
 

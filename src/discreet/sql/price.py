@@ -27,7 +27,9 @@ def price_of(
     delta: Fraction | None = None,
 ) -> Loss:
     """Return what a question costs that asks for an epsilon, or a rho; discovering groups takes its part of delta."""
-    if (epsilon is None) is (rho is None):
+    if epsilon is not None and rho is not None:
+        raise Refused("epsilon: give epsilon or rho, not both.")
+    if epsilon is None and rho is None:
         raise Refused('epsilon: say what the answer may cost, such as epsilon="1/10"; there is no default.')
     if rho is not None and budget.rho is None:
         raise Refused("rho: the budget is pure, so prices are in epsilon. Give epsilon instead.")

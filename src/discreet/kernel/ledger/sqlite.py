@@ -270,7 +270,7 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
         raise
     if found != name:
         ledger.close()
-        raise PolicyError(f"name: the ledger {path} belongs to {found!r}, not {name!r}. Correct one of the two.")
+        raise PolicyError(f"name: the ledger {path} belongs to {found!r}, not {name!r}. Give each its own file.")
     return ledger
 
 
