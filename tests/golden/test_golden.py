@@ -69,7 +69,7 @@ def run(path):
         first = text.partition("\n")[0]
         path.write_text("\n\n".join([first, *(written(case, now) for case, now, _ in found)]) + "\n")
         engine = "\n\n".join(f"-- {case.title}\n{sql}" for case, _, sql in found if sql)
-        path.with_suffix(".duckdb").write_text(engine + "\n")
+        path.with_suffix(".engine.txt").write_text(engine + "\n")
     return found
 
 
@@ -82,7 +82,7 @@ def test_queries_become_what_is_written_below_them(path):
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_questions_become_the_engine_sql_that_is_written_beside_them(path):
     now = "\n\n".join(f"-- {case.title}\n{sql}" for case, _, sql in run(path) if sql) + "\n"
-    assert now == path.with_suffix(".duckdb").read_text()
+    assert now == path.with_suffix(".engine.txt").read_text()
 
 
 def test_every_refusal_has_a_line_a_cause_and_a_way_out():

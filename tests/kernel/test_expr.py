@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from discreet.engines.evaluate import evaluate
 from discreet.kernel import expr as module
 from discreet.kernel.dialect import DUCKDB
-from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type, check_name, check_value, columns_of
+from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type, check_name, check_value, columns_of, weigh
 from discreet.kernel.writing import quoted, write
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
@@ -465,3 +465,18 @@ def test_texts_cannot_be_doubled_until_the_memory_is_full(engine):
         text = evaluate(joined, {"name": text})
         assert found == [(text,)]
         assert len(text) == module.LONGEST_TEXT
+
+
+def test_an_expression_weighs_its_parts_as_often_as_they_are_written():
+    x, text, nine = Column("x", Type.INTEGER), Column("t", Type.TEXT), Constant(9, Type.INTEGER)
+    weights = {
+        Call("add", (x, nine)): 3,
+        Call("clip", (x, nine, nine)): 10,
+        Call("divide", (x, Call("add", (x, nine)))): 9,
+        Call("read_date", (text,)): 3,
+        Call("like", (text, Constant("a%", Type.TEXT))): 102,
+        nine: 1,
+    }
+    assert {expr: weigh(expr, {}) for expr in weights} == weights
+    assert {expr: expr.weight for expr in weights} == weights
+    assert weigh(Call("clip", (x, nine, nine)), {"x": 7}) == 28

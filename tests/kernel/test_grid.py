@@ -134,3 +134,13 @@ def test_numbers_of_numpy_become_pythons():
     assert type(grid.offset) is int
     assert type(grid.last) is int
     assert grid == Grid(0, 2, 1, 1 << 39)
+
+
+def test_the_widest_numbers_that_a_double_holds_are_taken():
+    top = Fraction(10) ** 300
+    assert Grid(0, 0, top).last == 0
+    assert Grid(0, 0, 1 / top).last == 0
+    assert Grid(-top, top, top).last == 1
+    for args in ((0, 0, top + 1), (0, 0, 1 / (top + 1)), (0, top + 1, top), (-top - 1, 0, top)):
+        with pytest.raises(ValueError, match="double"):
+            Grid(*args)

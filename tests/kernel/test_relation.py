@@ -12,6 +12,7 @@ from discreet.engines.reference import Reference
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
+from discreet.kernel.question import Count, Limit, Public, Question
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -265,3 +266,18 @@ def test_equal_relations_are_equal_whatever_their_shape():
     assert again == VISITS
     assert hash(Own((USER,))) == hash(VISITS.owner)
     assert Scan("visits", (USER, NAME, X), Own((Call("abs", (USER,)),)), most=100) != VISITS
+
+
+def test_work_for_a_row_is_bounded_to_the_last_operation():
+    like = Call("like", (NAME, Constant("a%", TEXT)))  # 102
+    heavy, rest = Call("and", (like,) * 48), Call("and", (*(like,) * 4, *(YES,) * 3))  # 4,897 and 412
+    relation = VISITS
+    for condition in (heavy, heavy, heavy, heavy, rest):
+        relation = Where(relation, condition)
+    assert relation.shape.work == 20_000
+    with pytest.raises(ValueError, match="too much to compute"):
+        Where(relation, YES)
+    Question(relation, (), Public(()), Limit(1, 1), (Count(),))
+    for by, groups, total in (((), Public(()), Count(X)), ((("x", X),), Public(((1.0,),)), Count())):
+        with pytest.raises(ValueError, match="too much to compute"):
+            Question(relation, by, groups, Limit(1, 1), (total,))

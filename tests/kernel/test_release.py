@@ -1,6 +1,7 @@
 """The door: what is paid, when data are read, and the exact law of what comes out on two neighbouring databases."""
 
 import itertools
+import json
 import logging
 import math
 import random
@@ -12,6 +13,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -596,6 +598,9 @@ SMUGGLED = {
     "a private table": PublicTable("visits", (("who", USER),)),
     "no column of a private table": PublicTable("visits", ()),
     "an unknown table": PublicTable("payroll", (("who", USER),)),
+    "an undeclared column beside another": PublicTable(
+        "towns", (("town", Column("name", TEXT)), ("who", Column("mayor", TEXT)))
+    ),
     "an undeclared column": PublicTable("towns", (("who", Column("mayor", TEXT)),)),
     "another type": PublicTable("towns", (("who", Column("zone", TEXT)),)),
     "another case": PublicTable("TOWNS", (("who", Column("name", TEXT)),)),
@@ -758,3 +763,57 @@ def test_a_forged_shape_cannot_be_given_to_a_constructor():
             replace(node, shape=EVENTS.shape)
         with pytest.raises(AttributeError):
             node.shape = EVENTS.shape
+
+
+def test_the_threshold_is_about_the_units_whatever_else_is_asked():
+    wide = Sum(X, Grid(0, 1 << 39, 1))
+    asked = ((Units(),), (Units(), wide))
+    alone, beside = (Question(VISITS, BY_PLACE, Discover(3), Limit(1, 1), totals) for totals in asked)
+    assert beside.bits(wide) < beside.bits(Units())
+    assert threshold_of(beside, Laplace(1 << 20), 20 << 20) == threshold_of(alone, Laplace(1 << 20), 20 << 20)
+
+
+def test_the_ledger_says_what_was_done_with_every_total():
+    several = Ask(replace(COUNT.question, totals=(Count(), SUM)), (Laplace(2), Laplace(9)))
+    ledger = ledger_of(100)
+    for asks in ((COUNT,), (several,), (COUNT, several)):
+        told(asks, Recorder(PEOPLE), ledger)
+    told((FOUND,), Recorder(PEOPLE), found := ledger_of(100, delta="1e-6", discover="1/2"), FOUND.loss())
+    one, two, three = ledger.events()
+    size = [str(each.question.sensitivity_of(total)) for each in (COUNT, several) for total in each.question.totals]
+    assert (one.mechanism, one.sensitivity) == (str(Laplace(2)), size[0])
+    noises = [json.loads(str(Laplace(scale))) for scale in (2, 2, 9)]
+    assert json.loads(two.mechanism) == {"name": "several", "parts": noises[1:]}
+    assert json.loads(three.mechanism) == {"name": "several", "parts": noises}
+    assert json.loads(three.sensitivity) == list(map(json.loads, size))
+    (event,) = found.events()
+    parts = json.loads(event.mechanism)["parts"]
+    assert parts == [json.loads(str(FOUND.threshold)), json.loads(str(FOUND.noises[1]))]
+
+
+def test_what_only_looks_like_a_public_table_is_refused():
+    lookalike = SimpleNamespace(table="towns", columns=TOWNS.columns, schema=TOWNS.schema, condition=None)
+    with pytest.raises((TypeError, ValueError)):
+        CATALOG.check(asking(JoinPublic(VISITS, lookalike, (), None, Keep.ALL, 1)))
+
+
+def test_an_answer_too_long_to_be_stored_fails_like_everything_else(monkeypatch):
+    stored = len(write_parts(told((COUNT,), Recorder(PEOPLE), ledger_of()).parts))
+    monkeypatch.setattr(release, "LONGEST_ANSWER", stored // 2)
+    with pytest.raises(Failed, match="charged and could not be answered"):
+        told((COUNT,), Recorder(PEOPLE), ledger := ledger_of())
+    assert ledger.spent() == COUNT.loss()
+
+
+def test_totals_of_another_kind_of_array_are_a_failure():
+    masked = np.ma.masked_array(np.array([[5]]), mask=[[True]])
+    with pytest.raises(Failed):
+        told((COUNT,), Engine(lambda question: Totals([()], masked)), ledger_of())
+
+
+def test_every_noise_must_be_a_noise():
+    question = replace(COUNT.question, totals=(Count(), Count()))
+    silent = SimpleNamespace(loss=lambda sensitivity: Loss(0), perturb=lambda values: values)
+    for noises in ((Laplace(2), silent), (silent, Laplace(2)), (silent, silent)):
+        with pytest.raises(TypeError, match="Laplace or Gaussian"):
+            Ask(question, noises)
