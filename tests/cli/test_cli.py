@@ -134,6 +134,12 @@ def test_a_ledger_is_shown_and_verified(tmp_path, ledger_file):
     assert "spent epsilon 1/10 of Budget(epsilon=1)" in shown.stdout
 
 
+def test_a_ledger_without_its_name_is_told_from_a_policy(tmp_path, ledger_file):
+    nameless = run("ledger", "verify", ledger_file, cwd=tmp_path)
+    assert (nameless.returncode, nameless.stdout) == (2, "")
+    assert "Add --name" in nameless.stderr
+
+
 @pytest.mark.parametrize("command", ["verify", "show"])
 def test_a_wrong_or_missing_ledger_is_named_on_stderr(tmp_path, ledger_file, command):
     missing = run("ledger", command, "none.sqlite", "--name", "visits", cwd=tmp_path)

@@ -96,6 +96,10 @@ def _opened(file: Path, name: str | None) -> Iterator[dc.Ledger]:
 
 def _declared(file: Path) -> tuple[Path, str]:
     """Return where a policy keeps its ledger, and the name in it."""
+    if file.is_file() and file.read_bytes()[:15] == b"SQLite format 3":
+        raise dc.PolicyError(
+            f"{file}: this is a ledger, not a policy. Add --name with its data set, or give the policy."
+        )
     policy = Policy.load(file)
     if not isinstance(policy.ledger, Path):
         raise dc.PolicyError("ledger: PostgreSQL is not available yet. Use a file.")
