@@ -151,7 +151,8 @@ def _private(select: exp.Select, items: list[Item], names: Names, world: World) 
     grouped = select.args.get("group") is not None
     if not grouped and not aggregated and distinct is None:
         if select.parent is None:
-            project(listed, rows)  # an unknown name is the better reason
+            if listed:
+                project(listed, rows)  # an unknown name is the better reason
             raise _single(select)
         check_rows(select)
         if select.args.get("having"):
