@@ -5,6 +5,7 @@ of a public table, or a query over what was released. The first aggregate over p
 apart by unit turns the one into the other.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from sqlglot import exp
@@ -16,7 +17,7 @@ from discreet.sql.places import quoted, refuse
 from discreet.sql.rows.combine import combined
 from discreet.sql.rows.conditions import conjuncts
 from discreet.sql.rows.joins import Item, join_all
-from discreet.sql.rows.outputs import outputs
+from discreet.sql.rows.outputs import Output, outputs
 from discreet.sql.rows.perunit import is_per_unit, per_unit
 from discreet.sql.rows.projection import check_rows, project
 from discreet.sql.rows.publics import public_select
@@ -46,6 +47,13 @@ def separate(query: exp.Expr, world: World) -> exp.Query:
 def _single(query: exp.Expr) -> Exception:
     cause = "this would show rows of single people"
     return refuse(query, "SELECT", cause, "Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.")
+
+
+def _shown(select: exp.Select, listed: Sequence[Output], rows: Rows) -> Exception:
+    """Return why rows are not shown; an unknown name among them is the better reason."""
+    if listed:
+        project(listed, rows)
+    return _single(select)
 
 
 def understand(query: exp.Expr, names: Names, world: World) -> Source:
@@ -151,9 +159,7 @@ def _private(select: exp.Select, items: list[Item], names: Names, world: World) 
     grouped = select.args.get("group") is not None
     if not grouped and not aggregated and distinct is None:
         if select.parent is None:
-            if listed:
-                project(listed, rows)  # an unknown name is the better reason
-            raise _single(select)
+            raise _shown(select, listed, rows)
         check_rows(select)
         if select.args.get("having"):
             raise refuse(select.args["having"], "HAVING", "HAVING needs an aggregate", "Use WHERE.")
