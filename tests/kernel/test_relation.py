@@ -281,3 +281,10 @@ def test_work_for_a_row_is_bounded_to_the_last_operation():
     for by, groups, total in (((), Public(()), Count(X)), ((("x", X),), Public(((1.0,),)), Count())):
         with pytest.raises(ValueError, match="too much to compute"):
             Question(relation, by, groups, Limit(1, 1), (total,))
+
+
+def test_a_unit_may_become_as_many_rows_as_are_allowed_and_no_more():
+    one = PerUnit(VISITS, (), ())
+    assert JoinPublic(one, TOWNS, (), None, Keep.ALL, 1 << 22).shape.copies == 1 << 22
+    with pytest.raises(ValueError, match="too many rows"):
+        JoinPublic(one, TOWNS, (), None, Keep.ALL, (1 << 22) + 1)
