@@ -30,7 +30,7 @@ ward = {{ type = "text", in = ["A", "B", "C"] }}
 street = {{ type = "text" }}
 x = {{ type = "real", between = [0, 10] }}
 """
-MANY, SOME = 30_000, 3_000
+MANY, SOME = 20_000, 3_000
 MISSED = 1e-9  # the chance that a sound curator looks unsound
 
 

@@ -37,6 +37,7 @@ class SQLiteLedger:
 
     def __init__(self, place: Place) -> None:
         self._session = Session(place)
+        self._quiet = 0  # up to this row, every charge is settled or acknowledged
 
     def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
         """Pay for a question before any data is read, or return what the same key paid for before.
@@ -152,7 +153,10 @@ class SQLiteLedger:
     def unsettled(self) -> list[Event]:
         """Return what was charged and has no answer, since the owner last acknowledged it."""
         with self._session.reading() as table:
-            return [event_of(row, State.RESERVED) for row in table.unsettled()]
+            rows, last = table.unsettled(self._quiet), table.last().seq
+        # What is settled stays so: the next look begins where this one found nothing, however long the ledger is.
+        self._quiet = max(self._quiet, rows[0].seq - 1 if rows else last)
+        return [event_of(row, State.RESERVED) for row in rows]
 
     def set_budget(self, budget: Budget, *, analysts: Mapping[str, Budget] | None, promise: str | None = None) -> None:
         """Change the limits: an owner's act, on record. What is spent stays spent, and delta's split stays put.

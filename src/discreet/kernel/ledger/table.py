@@ -98,12 +98,13 @@ class Table:
         """Return all rows in order."""
         return (_row(found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
 
-    def unsettled(self) -> list[Row]:
-        """Return the charges without an answer since the last acknowledgement."""
+    def unsettled(self, after: int) -> list[Row]:
+        """Return the charges without an answer since the last acknowledgement, beyond a row."""
         found = self.connection.execute(
             f"SELECT {_COLUMNS} FROM rows AS c WHERE kind = 'charge' "  # noqa: S608
-            "AND seq > (SELECT coalesce(max(seq), 0) FROM rows WHERE kind = 'acknowledge') "
-            "AND NOT EXISTS (SELECT 1 FROM rows AS s WHERE s.receipt = c.receipt AND s.kind = 'settle') ORDER BY seq"
+            "AND seq > ? AND seq > (SELECT coalesce(max(seq), 0) FROM rows WHERE kind = 'acknowledge') "
+            "AND NOT EXISTS (SELECT 1 FROM rows AS s WHERE s.receipt = c.receipt AND s.kind = 'settle') ORDER BY seq",
+            (after,),
         )
         return [_row(row) for row in found]
 
