@@ -128,7 +128,7 @@ def counted(expr: Expr, known: Mapping[str, Known]) -> Expr | None:
 
 
 def _distinct(call: exp.Count, rows: Rows, when: Expr | None) -> Expr | None:
-    """Return the expression whose units are counted; only units can be, for now."""
+    """Return the expression whose units are counted; only units can be."""
     known = rows.by_column()
     nodes = [part for each in call.this.expressions for part in _flat(each)]
     bounds = [value_of(node, stored(rows.views, "COUNT"), "COUNT") for node in nodes]
