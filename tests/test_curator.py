@@ -125,6 +125,20 @@ def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
     assert float(approximate.budget().left.rho / approximate.budget().total.rho) < 0.02
 
 
+def test_what_fits_is_said_only_where_the_price_is_the_reason(approximate):
+    approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1, key="k")
+    with pytest.raises(dc.Refused, match="another question") as refused:
+        approximate.ask("SELECT COUNT(pieces) FROM sales", epsilon=1, key="k")
+    assert "largest epsilon" not in str(refused.value)
+
+
+def test_an_exact_margin_of_nothing_is_not_called_truncated():
+    with opened(**{"epsilon = 4.0": "epsilon = 400"}) as curator:
+        answer = curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM sales", epsilon=100)
+    assert answer.margins["n"] == [0.0]
+    assert answer.notes == ()
+
+
 def test_an_unknown_name_is_a_better_reason_than_rows_of_single_people(curator):
     with pytest.raises(dc.Refused, match=r"amont.*amount"):
         curator.ask("SELECT amont FROM sales", epsilon=1)

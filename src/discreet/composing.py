@@ -57,7 +57,8 @@ def answer(plan: Plan, asks: tuple[Ask, ...], released: Released, price: Loss, p
 def _notes(plan: Plan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]) -> tuple[str, ...]:
     """Return what a reader of the numbers should know."""
     chosen = re.search(r"\b(LIMIT|WHERE|QUALIFY)\b", plan.above) is not None and bool(margins)
-    truncated = any(margin == 0 for column in margins.values() for margin in column)
+    computed = [name for name, origin in _origins(plan).items() if isinstance(origin, after.RowWise)]
+    truncated = any(margin == 0 for name in computed for margin in margins.get(name, ()))
     negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.parts) and not chosen
     said = ((_CHOSEN, chosen), (_TRUNCATED, truncated), (_NEGATIVE, negative))
     return tuple(words for words, holds in said if holds)
@@ -96,8 +97,13 @@ def _price(price: Loss, budget: Budget) -> Price:
     return Price(price, epsilon, budget.conversion, price.rho / budget.rho)
 
 
+def _origins(plan: Plan) -> dict[str, Origin]:
+    """Return what each column of the answer is made of."""
+    return dict(zip(plan.after.names, plan.after.row_wise, strict=True))
+
+
 def _noisy_names(plan: Plan) -> list[str]:
-    return [name for name, origin in zip(plan.after.names, plan.after.row_wise, strict=True) if _reads(plan, origin)]
+    return [name for name, origin in _origins(plan).items() if _reads(plan, origin)]
 
 
 def _reads(plan: Plan, origin: Origin) -> list[tuple[Part, Measure]]:
@@ -108,7 +114,7 @@ def _reads(plan: Plan, origin: Origin) -> list[tuple[Part, Measure]]:
 
 def _noise_of(plan: Plan, asks: tuple[Ask, ...], name: str) -> str:
     """Say which noise a column of the answer has."""
-    found = _reads(plan, dict(zip(plan.after.names, plan.after.row_wise, strict=True))[name])
+    found = _reads(plan, _origins(plan)[name])
     noises = dict(zip((part.name for part in plan.parts), (asked.noises for asked in asks), strict=True))
     said = [
         described(total_of(part, place, np.zeros((1, len(part.question.totals)), np.int64), noises[part.name]))
@@ -119,7 +125,7 @@ def _noise_of(plan: Plan, asks: tuple[Ask, ...], name: str) -> str:
 
 
 def _column(plan: Plan, asks: tuple[Ask, ...], name: str) -> Column:
-    origin = dict(zip(plan.after.names, plan.after.row_wise, strict=True))[name]
+    origin = _origins(plan)[name]
     noise = _noise_of(plan, asks, name)
     if not isinstance(origin, after.Carried):
         return Column(name, noise, depends="follows from the numbers that it is computed from")

@@ -98,11 +98,10 @@ class Curator:
 
     def budget(self, by: str | None = None) -> Spending:
         """Return how much there is, is spent and is left: of all, or of one analyst's own limit."""
-        limits = self.ledger.analysts or {}
-        if by is not None and by != OWNER and by not in limits:
-            raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
-        total = self.ledger.budget if by is None or by == OWNER else limits[by]
-        spent = self.ledger.spent(None if by == OWNER else by)
+        whose = None if by == OWNER else by
+        if whose is not None:
+            self._check_listed(whose)
+        total, spent = (self.ledger.analysts or {}).get(whose or "", self.ledger.budget), self.ledger.spent(whose)
         return Spending(total, spent, left(total, spent))
 
     def close(self) -> None:
@@ -121,14 +120,16 @@ class Curator:
         for name, limit in (("groups", groups), ("rows", rows)):
             if limit is not None and (type(limit) is not int or not 1 <= limit <= 1 << 42):
                 raise Refused(f"{name}: a whole number from 1 to 2^42 says how many a unit may weigh.")
-        if by != OWNER and by not in self.policy.spending.analysts:
-            raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
+        if by != OWNER:
+            self._check_listed(by)
         plan = read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
         if plan.within is not None:
-            raise Refused(
-                "WITHIN: a price by accuracy is not available yet. Give epsilon; explain() tells the margins."
-            )
+            raise Refused("WITHIN: a price by accuracy is not there yet. Give epsilon; explain() tells the margins.")
         return plan
+
+    def _check_listed(self, by: str) -> None:
+        if by not in self.policy.spending.analysts:
+            raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
 
     def _price(self, plan: Plan, by: str, epsilon: Number | None, rho: Number | None) -> Loss:
         written, analyst = plan.options.epsilon, self.policy.spending.analysts.get(by)
@@ -142,8 +143,7 @@ class Curator:
         """Write the question as the ledger keeps it: what was asked, of which state of the data, in which limits."""
         limits = [[ask.question.limit.groups, ask.question.limit.rows] for ask in asks]
         paid = str(price.rho) if price.epsilon is None else str(price.epsilon)
-        data = {"sql": plan.text, "version": self.policy.data.version, "limits": limits, "price": paid}
-        return canonical(data)
+        return canonical({"sql": plan.text, "version": self.policy.data.version, "limits": limits, "price": paid})
 
     def _release(
         self, asks: tuple[release.Ask, ...], price: Loss, question: str, by: str, key: str | None
@@ -160,16 +160,16 @@ class Curator:
                 key=key,
             )
         except Refused as refusal:
-            raise Refused(f"{refusal}{self._room(by)}") from None
+            raise Refused(f"{refusal}{self._room(price, by)}") from None
         except Failed:
             self._failed |= {event.id for event in self.ledger.unsettled()}
             raise
 
-    def _room(self, by: str) -> str:
-        """Say in epsilon what still fits, where the ledger counts in rho."""
-        if self.policy.budget.rho is None:
-            return ""
+    def _room(self, price: Loss, by: str) -> str:
+        """Say in epsilon what still fits, where the ledger counts in rho; nothing if the price is not the reason."""
         limits = [self.budget()] if by == OWNER else [self.budget(), self.budget(by)]
+        if self.policy.budget.rho is None or all(limit.total.covers(limit.spent + price) for limit in limits):
+            return ""
         most = min(largest_epsilon(self.policy.budget, limit.left) for limit in limits)
         return f" The largest epsilon that fits is {float(most):g}."
 

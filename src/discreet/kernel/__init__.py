@@ -7,4 +7,9 @@ noise       exact integer noise from a cryptographic keystream
 mechanism   Sensitivity; Laplace, Gaussian, Exponential, …: this noise, this sensitivity, this loss
 event       what was done, as data
 ledger      charge first, settle afterwards, never refund
+expr, grid  what can be computed from one row, and the grid that numbers are summed on
+relation    rows that one unit owns, and the only ways to make others of them;  fold: a unit's rows become one value
+question    totals by groups, with bounds for each unit: hence a sensitivity
+writing     the engine's SQL, from these alone;  render: of a question;  dialect: DuckDB's words
+release     pay, read, add noise, store, show: the door
 """

@@ -19,9 +19,7 @@ Value = int | float | bool | str | date | datetime | None
 _INT64 = 1 << 63
 _HEAVIEST = 5_000  # an expression's size when it is written out: its parts times the places where they appear
 _DEEPEST = 200
-LONGEST_TEXT = (
-    2_000  # characters of a constant, of joined texts, and of what a pattern looks at: the work for a row is bounded
-)
+LONGEST_TEXT = 2_000  # characters of a constant, of joined texts, and of what LOOKS: work for a row is bounded
 
 
 class Type(Enum):
@@ -48,7 +46,7 @@ _PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "ho
 _WINDOWS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 # Arguments and result: i r b t d s as in Type; N an integer or a real, O anything with an order, A anything, each the
-# same wherever it stands; ! a constant that is not NULL; * once or more. What a NULL does is in the second table.
+# same wherever it stands; ! a constant that is not NULL; * once or more.
 SIGNATURES = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide"), "N N N"),
     "modulo": "i i i",
