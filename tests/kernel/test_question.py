@@ -2,6 +2,7 @@
 
 import random
 import sys
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,16 +12,29 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from discreet.engines.gathering import totals_of as gathered
 from discreet.engines.reference import Reference
 from discreet.kernel.dialect import DUCKDB
-from discreet.kernel.expr import Column, Constant, Type
+from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units, highest
+from discreet.kernel.question import (
+    Cells,
+    Count,
+    Discover,
+    Limit,
+    Public,
+    Question,
+    Sum,
+    Touched,
+    Units,
+    Values,
+    highest,
+)
 from discreet.kernel.relation import Derive, EachRow, JoinPublic, Keep, Own, PerUnit, PublicTable, Scan
-from discreet.kernel.render import render
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
+from strategies import differences
 
 INT, REAL, TEXT = Type.INTEGER, Type.REAL, Type.TEXT
 USER, PLACE, X = Column("user", INT), Column("place", INT), Column("x", REAL)
@@ -31,31 +45,15 @@ ALONE = Public(())
 
 
 def by_reference(tables, question):
-    found = Reference(tables).totals(question)
-    return dict(zip(found.keys, found.values.tolist(), strict=True))
+    return strategies.Seen(question, Reference(tables).totals(question))
 
 
 def by_duckdb(tables, question):
     with duckdb.connect(config={"threads": "1"}) as connection:
         connection.execute("SET disabled_optimizers = 'statistics_propagation'")
         strategies.load(connection, tables)
-        return {
-            row[: len(question.by)]: list(row[len(question.by) :])
-            for row in connection.execute(render(question, DUCKDB)).fetchall()
-        }
-
-
-def differences(one, other, question, place):
-    """Return by how much each group's total differs.
-
-    A discovered group that only one side has is never shown on the other: its number of units says whether it is
-    shown, and that is what the threshold's delta pays for.
-    """
-    both = set(one) & set(other)
-    keys = both if isinstance(question.groups, Discover) and place else set(one) | set(other)
-    return [one[key][place] * (key in one) - other[key][place] for key in both] + [
-        (one | other)[key][place] for key in keys - both
-    ]
+        found = gathered(question, lambda sql: connection.sql(sql).to_arrow_table(), DUCKDB)
+        return strategies.Seen(question, found)
 
 
 def check_bound(one, other, question):
@@ -122,7 +120,9 @@ def totals_of(draw):
         draw(st.sampled_from([-10, -3, 0, 2])), draw(st.sampled_from([2, 10, 100])), draw(st.sampled_from([1, "1/3"]))
     )
     sums = [Sum(X, grid, power, shift) for power in (1, 2) for shift in (0, 5, -5)]
-    return (Units(), *draw(st.lists(st.sampled_from([Count(), Count(X), Units(X), *sums]), min_size=1, max_size=4)))
+    cells = [Cells(X, grid, fan=fan, depth=9 if fan == 3 else 1) for fan in (3, 1000)] + [Cells(PLACE, (0, 1, 7), 3, 1)]
+    others = [Count(), Count(X), Units(X), Values(PLACE), Touched(), *cells, *sums]
+    return (Units(), *draw(st.lists(st.sampled_from(others), min_size=1, max_size=4)))
 
 
 @st.composite
@@ -146,6 +146,29 @@ def test_a_heavy_unit_moves_totals_by_at_most_the_sensitivity(drawn):
     question, others, unit, _ = drawn
     full, less = (by_reference(visits(others, rows), question) for rows in (unit, []))
     check_bound(full, less, question)
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivity(block):
+    """Many values and places of one unit, in all orders: what is chosen or scaled is this unit's alone."""
+    moved = Counter()
+    for seed in range(block * 40, block * 40 + 40):
+        rng = random.Random(f"apart {seed}")
+        tree = Cells(X, Grid(0, 9, 1), fan=rng.choice([2, 4, 10]), depth=4)
+        totals = (Units(), Values(rng.choice([PLACE, Column("user", INT)])), Values(Call("to_integer", (X,))), tree)
+        totals += (Cells(PLACE, (0, 1, 2, 3), 4, 1), Count(X), Touched())
+        limit = Limit(rng.randint(1, 3), rng.randint(1, 3))
+        groups = Public((tuple(range(5)),)) if seed % 2 else Discover(rng.choice([1, 2, 50]))
+        question = Question(VISITS, BY_PLACE, groups, limit, totals)
+        people = [
+            [(rng.randrange(5), rng.choice([None, *map(float, range(10))])) for _ in range(rng.randrange(14))]
+            for _ in range(3)
+        ]
+        full, less = (by_reference(visits(*rows), question) for rows in (people, people[:2]))
+        check_bound(full, less, question)
+        for place, total in enumerate(totals):
+            moved[type(total)] += any(differences(full, less, question, place))
+    assert all(moved[kind] > 5 for kind in (Cells, Values, Touched))
 
 
 @given(heavy(), st.booleans())
@@ -319,7 +342,7 @@ NULL = Constant(None, INT)
     [
         ({"totals": ()}, ValueError, "from 1 to 200"),
         ({"totals": (Count(),) * 201}, ValueError, "from 1 to 200"),
-        ({"totals": ("count",)}, TypeError, "Count, Units or Sum"),
+        ({"totals": ("count",)}, TypeError, "Count, Units, Sum"),
         ({"totals": (Count(Column("nothing", INT)),)}, ValueError, "nothing"),
         ({"totals": (Count(Column("x", INT)),)}, ValueError, "'x' of type integer"),
         ({"by": (("k", Column("nothing", INT)),)}, ValueError, "nothing"),

@@ -19,7 +19,19 @@ from discreet.engines.reference import Reference
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units
+from discreet.kernel.question import (
+    Cells,
+    Count,
+    Discover,
+    Limit,
+    Public,
+    Question,
+    Sum,
+    Total,
+    Touched,
+    Units,
+    Values,
+)
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -37,6 +49,8 @@ from discreet.kernel.relation import (
     Union,
     Where,
 )
+from discreet.kernel.release import Totals
+from discreet.kernel.tree import Tally
 
 INT, REAL, BOOL, TEXT, DATE, TIME = Type
 
@@ -368,21 +382,39 @@ def question(rng: random.Random, tables: Tables, kind: int, depth: int = 3, inne
             )
             numbers = [expression(rng, schema, rng.choice([INT, REAL]), inner) for _ in range(2)]
             totals = tuple(total(rng, schema, numbers) for _ in range(rng.randint(1, 4)))
+            if rng.random() < 0.2:
+                totals = (*totals, Touched(rng.random() < 0.7))
             limit = Limit(groups=rng.choice([1, 1, 2, 3, 100]), rows=rng.choice([1, 1, 2, 3, 100]))
             if by and rng.random() < 0.4:
                 return Question(source, by, Discover(rng.choice([1, 2, 3, 50])), limit, (Units(), *totals))
             return Question(source, by, Public(_domains(rng, Reference(tables), source, by)), limit, totals)
 
 
-def total(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> Count | Units | Sum:
+def total(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> Total:
     """Draw a total; several of a question are often of the same number, as a mean or a variance needs them."""
     draw = rng.random()
+    if draw < 0.1:
+        return cells(rng, schema, numbers)
+    if draw < 0.2:
+        return Values(expression(rng, schema, rng.choice([INT, BOOL, TEXT, DATE])))
     if draw < 0.4:
         expr = rng.choice([None, *numbers, expression(rng, schema, rng.choice(list(Type)))])
-        return Count(expr) if draw < 0.2 else Units(expr)
+        return Count(expr) if draw < 0.3 else Units(expr)
     fixed = Grid(-10, 100, "1/4")
     grids = rng.choice([fixed, fixed, grid(rng)])
     return Sum(rng.choice(numbers), grids, power=rng.choice([1, 1, 2]), shift=rng.choice([0, 0, 0, 5, -3]))
+
+
+def cells(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> Cells:
+    """Draw a list or a grid of cells, and a tree above them."""
+    if rng.random() < 0.5:
+        kind = rng.choice(list(Type))
+        listed = tuple(dict.fromkeys(rng.sample(POOLS[kind], min(len(POOLS[kind]), rng.randint(1, 5)))))
+        return Cells(expression(rng, schema, kind), listed, fan=len(listed), depth=1)
+    places = Grid(-10, 100, rng.choice(["1/4", 1, 7]), rng.choice([0, 3]))
+    fan = rng.choice([2, 3, 16, 1000])
+    depth = next(depth for depth in range(1, 12) if fan**depth >= places.last - places.first + 1)
+    return Cells(rng.choice(numbers), places, fan, depth)
 
 
 def _domains(rng: random.Random, reference: Reference, source: Relation, by: tuple) -> tuple[tuple[Value, ...], ...]:
@@ -428,3 +460,43 @@ def load(connection, tables: Tables) -> None:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+class Seen(dict):
+    """The totals of every key; and in `cells`, by the place of a total, the weight of every node of its tree."""
+
+    def __init__(self, question: Question, found: Totals) -> None:
+        super().__init__(zip(found.keys, found.values.tolist(), strict=True))
+        self.cells = {
+            place: _nodes(question.totals[place], found.keys, tally) for place, tally in found.tallies.items()
+        }
+
+
+def _nodes(total: Cells, keys: list, tally: Tally) -> dict[tuple, int]:
+    weights: dict[tuple, int] = {}
+    columns = (tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist())
+    for group, cell, weight in zip(*columns, strict=True):
+        for level in range(total.depth):
+            node = (keys[group], level, cell // total.fan**level)
+            weights[node] = weights.get(node, 0) + weight
+    return weights
+
+
+def differences(one: Seen, other: Seen, question: Question, place: int) -> list[int]:
+    """Return by how much each number of a total differs.
+
+    A discovered group that only one side has is never shown on the other: its number of units says whether it is
+    shown, and that is what the threshold's delta pays for.
+    """
+    total, both = question.totals[place], set(one) & set(other)
+    hidden = isinstance(question.groups, Discover) and place > 0
+    if isinstance(total, Touched):
+        most = [max((row[place] for row in seen.values()), default=0) for seen in (one, other)]
+        return [most[0] - most[1]] if both or not hidden else []
+    if isinstance(total, Cells):
+        left, right = one.cells[place], other.cells[place]
+        nodes = [node for node in left | right if not hidden or node[0] in both]
+        return [left.get(node, 0) - right.get(node, 0) for node in nodes]
+    nothing = [0] * len(question.totals)
+    keys = both if hidden else set(one) | set(other)
+    return [one.get(key, nothing)[place] - other.get(key, nothing)[place] for key in keys]

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -16,15 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.files import in_quotes, listed
+from discreet.engines.gathering import totals_of
+from discreet.engines.remembered import Remembered
 from discreet.engines.sources import EngineError, Source, problem
 from discreet.engines.tables import make_table
 from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
-from discreet.kernel.release import Key, Totals
-from discreet.kernel.render import render
-from discreet.kernel.writing import quoted
+from discreet.kernel.relation import Relation
+from discreet.kernel.release import Totals
+from discreet.kernel.writing import quoted, rows_in_turn
 
 _BARRED = {
     "allow_community_extensions": "false",
@@ -48,12 +50,15 @@ class Tuning:
     seconds: float = 600
     folder: str | None = None
     disk: str = "20GB"  # a question that fills the disk would stop the ledger too
+    remember: int = 1 << 28  # bytes of exact totals that are kept for other questions about the same rows and groups
 
     def __post_init__(self) -> None:
         if not 0.001 <= self.seconds <= 10**7:
             raise ValueError(f"seconds must lie between 0.001 and 10^7, not {self.seconds!r}")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {self.threads!r}")
+        if self.remember < 0:
+            raise ValueError(f"remember must not be below 0, not {self.remember!r}")
 
 
 _USUAL = Tuning()
@@ -70,7 +75,9 @@ class DuckDB:
     def __init__(self, sources: Mapping[str, Source], *, timezone: str = "UTC", tuning: Tuning = _USUAL) -> None:
         _check_names(sources)
         self.tuning = tuning
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while a SELECT runs
+        self._asking = threading.Lock()  # held while a question is answered
+        self._remembered = Remembered(tuning.remember)
         self._process = os.getpid()
         folder = tempfile.mkdtemp(prefix="discreet-", dir=tuning.folder)  # readable by the owner only
         self._connection = duckdb.connect(":memory:", config={**_BARRED, "temp_directory": folder})
@@ -87,21 +94,14 @@ class DuckDB:
 
     def totals(self, question: Question) -> Totals:
         """Compute the exact totals of a question, as the kernel writes it."""
-        found = self.query(render(question, DUCKDB))
-        places = len(question.by)
-        columns = [column.to_pylist() for column in found.columns[:places]]
-        keys: list[Key] = list(zip(*columns, strict=True)) if places else [()] * found.num_rows
-        totals = [column.to_numpy() for column in found.columns[places:]]
-        return Totals(keys, np.stack(totals, axis=1))
+        with self._asking:
+            self._check_open()
+            return self._remembered.totals(question, lambda asked: totals_of(asked, self.query, DUCKDB))
 
     def query(self, sql: str) -> pa.Table:
         """Run one SELECT that the kernel has written; EngineError if it fails, takes too long or too much memory."""
-        if os.getpid() != self._process:
-            raise EngineError("the engine was opened in another process. Open one in each process.")
         with self._lock:
-            if not self._end.alive:
-                raise EngineError("the engine is closed. Open another one.")
-            self._check_files()
+            self._check_open()
             try:
                 rows = self._run(sql)
             except EngineError:
@@ -110,6 +110,24 @@ class DuckDB:
                 raise EngineError(f"the engine stopped: {error}") from error
             self._check_files()
         return rows
+
+    def batches(
+        self, relation: Relation, columns: tuple[str, ...], size: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+
+        Rows of one unit follow each other. No other question is answered until the last batch was taken.
+        """
+        sql = rows_in_turn(relation, columns, DUCKDB)
+        with self._asking, self._lock:
+            self._check_open()
+            try:
+                for batch in self._connection.sql(sql).to_arrow_reader(size):
+                    place, *numbers = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+                    yield np.stack([each.astype(np.float64) for each in numbers], axis=1), place
+            except duckdb.Error as error:
+                raise EngineError(f"the engine stopped: {error}") from error
+            self._check_files()
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns, as questions see them."""
@@ -148,6 +166,13 @@ class DuckDB:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _check_open(self) -> None:
+        if os.getpid() != self._process:
+            raise EngineError("the engine was opened in another process. Open one in each process.")
+        if not self._end.alive:
+            raise EngineError("the engine is closed. Open another one.")
+        self._check_files()
 
     def _run(self, sql: str) -> pa.Table:
         statements = self._connection.extract_statements(sql)

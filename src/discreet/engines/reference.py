@@ -12,10 +12,23 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.evaluate import evaluate, finite, order
+from discreet.engines.reference_apart import different, tally
 from discreet.kernel.expr import Expr, Type, Value
 from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import WEIGHT_BITS, Discover, Public, Question, Sum, Total, Units
+from discreet.kernel.question import (
+    WEIGHT_BITS,
+    Cells,
+    Count,
+    Discover,
+    Public,
+    Question,
+    Sum,
+    Total,
+    Touched,
+    Units,
+    Values,
+)
 from discreet.kernel.relation import (
     Derive,
     Has,
@@ -37,6 +50,7 @@ from discreet.kernel.release import Key, Totals
 Row = dict[str, Value]
 Unit = tuple[Hashable, ...]  # the values of the unit's key; where each row is a unit, its table and its place there
 Owned = tuple[Unit, Row]
+Groups = dict[Key, dict[Unit, list[Row]]]
 
 
 class Reference:
@@ -72,17 +86,24 @@ class Reference:
         """Compute the exact totals of a question."""
         groups = _groups(question, self.rows(question.relation))
         sums: dict[Key, list[int]] = {} if question.by else {(): [0] * len(question.totals)}
-        spread = defaultdict[Unit, int](int)
-        for units in groups.values():
-            for unit in units:
-                spread[unit] += 1
+        spread = _spread(groups)
         for key, units in groups.items():
             terms = [_terms(question, rows, spread[unit]) for unit, rows in units.items()]
             sums[key] = [sum(column) for column in zip(*terms, strict=True)]
         if isinstance(question.groups, Discover):
             sums = {key: totals for key, totals in sums.items() if totals[0] > 0}  # nobody has a say in the others
-        values = np.array(list(sums.values()), np.int64)
-        return Totals(list(sums), values.reshape(len(sums), len(question.totals)))
+        places = {key: place for place, key in enumerate(sums)}
+        values = np.array(list(sums.values()), np.int64).reshape(len(sums), len(question.totals))
+        tallies = {}
+        for place, total in enumerate(question.totals):
+            if isinstance(total, Touched):
+                values[:, place] = _touched(question, total, groups, spread)
+            elif isinstance(total, Values):
+                found = different(question, total, groups)
+                values[:, place] = [found.get(key, 0) for key in sums]
+            elif isinstance(total, Cells):
+                tallies[place] = tally(question, total, groups, places)
+        return Totals(list(sums), values, tallies)
 
     def rows(self, relation: Relation) -> list[Owned]:  # noqa: PLR0911 - one case for each node
         """Return the rows of a relation, each with its unit."""
@@ -227,9 +248,26 @@ def _steps(value: Any, grid: Grid) -> int:
     return grid.index(float(value)) - grid.offset
 
 
-def _groups(question: Question, rows: list[Owned]) -> dict[Key, dict[Unit, list[Row]]]:
+def _spread(groups: Groups) -> dict[Unit, int]:
+    """Return in how many groups each unit is."""
+    spread = defaultdict[Unit, int](int)
+    for units in groups.values():
+        for unit in units:
+            spread[unit] += 1
+    return spread
+
+
+def _touched(question: Question, total: Touched, groups: Groups, spread: Mapping[Unit, int]) -> int:
+    """Return how many units have more groups, or rows in one of them, than the limit."""
+    found = {unit for unit, number in spread.items() if number > question.limit.groups and question.scaled}
+    if total.rows:
+        found |= {unit for units in groups.values() for unit, rows in units.items() if len(rows) > question.rows}
+    return len(found)
+
+
+def _groups(question: Question, rows: list[Owned]) -> Groups:
     """Return the rows of each unit in each group; groups that are not listed do not count."""
-    found: dict[Key, dict[Unit, list[Row]]] = {}
+    found: Groups = {}
     listed = set(product(*question.groups.domains)) if isinstance(question.groups, Public) else None
     for unit, row in rows:
         key = tuple(finite(evaluate(expr, row)) for _, expr in question.by)
@@ -239,9 +277,12 @@ def _groups(question: Question, rows: list[Owned]) -> dict[Key, dict[Unit, list[
 
 
 def _terms(question: Question, rows: list[Row], groups: int) -> list[int]:
-    """Return what a unit adds to each total in one group, being in so many groups."""
+    """Return what a unit adds to each total in one group, being in so many groups; what is not a sum comes later."""
     terms = []
     for place, total in enumerate(question.totals):
+        if not isinstance(total, Count | Units | Sum):
+            terms.append(0)
+            continue
         values = _values(total, rows)
         if not question.bounded:
             terms.append(sum(values))

@@ -8,10 +8,26 @@ from dataclasses import dataclass
 from math import prod
 
 from discreet.kernel.exact import whole
-from discreet.kernel.expr import Expr, Type, Value, check_value, weigh
-from discreet.kernel.grid import Grid
+from discreet.kernel.expr import Value, check_value, weigh
 from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.relation import MOST, MOST_WORK, Named, Relation, check_reads, checked
+from discreet.kernel.totals import KINDS, Cells, Count, Sum, Total, Touched, Units, Values, highest, one_sign
+
+__all__ = [
+    "WEIGHT_BITS",
+    "Cells",
+    "Count",
+    "Discover",
+    "Limit",
+    "Public",
+    "Question",
+    "Sum",
+    "Total",
+    "Touched",
+    "Units",
+    "Values",
+    "highest",
+]
 
 WEIGHT_BITS = 20  # the weight of a unit in many groups is a whole number of 2^-20
 _HIGHEST = 1 << 42  # a unit's weight in a group, so that its product with such a number fits in 64 bits
@@ -63,42 +79,10 @@ class Discover:
 
 
 @dataclass(frozen=True)
-class Count:
-    """How many rows; with an expression, those where it is not NULL."""
-
-    expr: Expr | None = None
-
-
-@dataclass(frozen=True)
-class Units:
-    """How many units; with an expression, those with a row where it is not NULL."""
-
-    expr: Expr | None = None
-
-
-@dataclass(frozen=True)
-class Sum:
-    """The sum of an expression's steps on a grid, of their first or second power, each less a constant."""
-
-    expr: Expr
-    grid: Grid
-    power: int = 1
-    shift: int = 0
-
-    def __post_init__(self) -> None:
-        if self.expr.type not in (Type.INTEGER, Type.REAL) or self.power not in (1, 2):
-            raise ValueError("a sum takes a number, and its first or second power")
-        object.__setattr__(self, "shift", whole(self.shift, "shift", least=-MOST))
-
-
-Total = Count | Units | Sum
-
-
-@dataclass(frozen=True)
 class Question:
     """Totals of a relation by groups.
 
-    >>> from discreet.kernel.expr import Column
+    >>> from discreet.kernel.expr import Column, Type
     >>> from discreet.kernel.relation import Own, Scan
     >>> user = Column("user", Type.INTEGER)
     >>> visits = Scan("visits", (user,), Own((user,)), most=10**9)
@@ -118,8 +102,8 @@ class Question:
         schema = self.relation.shape.schema
         checked(self.by, schema)
         for total in self.totals:
-            if not isinstance(total, Count | Units | Sum):
-                raise TypeError("totals must be Count, Units or Sum")
+            if not isinstance(total, KINDS):
+                raise TypeError("totals must be Count, Units, Sum, Values, Cells or Touched")
             if total.expr is not None:
                 check_reads(total.expr, schema)
             self._check_fits(total)
@@ -133,6 +117,8 @@ class Question:
             self._check_keys(self.groups)
         elif self.totals[0] != Units() or not self.by:
             raise ValueError("to discover groups, the first total must count their units")
+        if any(isinstance(total, Touched) for total in self.totals) and not self.bounded:
+            raise ValueError("no limit can touch a unit that has one row")
 
     @property
     def bounded(self) -> bool:
@@ -166,11 +152,14 @@ class Question:
             _HIGHEST // (self.weight(total) * highest(total)),
             (MOST - 1) // (self.relation.shape.rows * highest(total)),
         )
-        return min(WEIGHT_BITS, min(room).bit_length() - 1) if self.scaled else 0
+        if isinstance(total, Values | Touched) or not self.bounded:
+            return 0
+        # A single row may weigh less than one in a cell; elsewhere only a unit in too many groups has such weights.
+        return min(WEIGHT_BITS, min(room).bit_length() - 1) if self.scaled or isinstance(total, Cells) else 0
 
     def weight(self, total: Total) -> int:
         """Return how many rows, or units, a unit counts for in a group."""
-        return 1 if isinstance(total, Units) else self.rows
+        return 1 if isinstance(total, Units | Touched) else self.rows
 
     def sensitivity_of(self, total: Total) -> Sensitivity:
         """Return how far one unit can move the vector of this total over all groups.
@@ -182,14 +171,24 @@ class Question:
             since m of its values sum to at most m·highest and are scaled by rows/m where m > rows; in k > groups
             groups each term is multiplied by at most groups/k and truncated towards zero, so that k terms have
             l1 <= groups·size and squared l2 <= groups²·size²/k <= groups·size². With k <= groups there are at most
-            `spread` terms.
-        Needs: the relations' ownership, Grid.index, render (the engine computes exactly these terms).
-        Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference
-        Seal: e704adcd6bd2
+            `spread` terms. Values: a unit's different values number at most rows in a group and groups·rows in all,
+            each adds one or nothing; at most `rows` in each of them is farthest, with squared l2 groups·rows². Cells:
+            a row is in one cell of each level, with the weight that it has in a count; the weights of a group's cells
+            have the l1 of its count, and a squared l2 of at most its square, on each of `depth` levels. Touched: a
+            unit is one or none.
+        Needs: the relations' ownership, Grid.index, render and gather (the engine computes exactly these terms).
+        Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference,
+            test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivity
+        Seal: 8b734290430e
         """
+        if isinstance(total, Touched):
+            return Sensitivity(1, 1)
         if not self.bounded:
-            return Sensitivity(1, (self.relation.shape.copies or 1) * highest(total))
-        return Sensitivity(self.spread, self.weight(total) * highest(total) << self.bits(total))
+            one = Sensitivity(1, (self.relation.shape.copies or 1) * highest(total))
+        else:
+            one = Sensitivity(self.spread, self.weight(total) * highest(total) << self.bits(total))
+        levels = total.depth if isinstance(total, Cells) else 1
+        return one if levels == 1 else Sensitivity.of_norms(levels * one.l1, levels * one.l2_squared)
 
     def sensitivity(self, *, replacing: bool = False) -> Sensitivity:
         """Return how far one unit can move all totals together, each in its own steps.
@@ -197,18 +196,19 @@ class Question:
         Claim: a bound of l1 and squared l2 for removing a unit, or for replacing it by another.
         Proof: norms of the parts add. Replacing removes one unit and adds another: twice the l1. In a group where
             both are, a term moves by at most the width of its values (one size if they have one sign, else two); where
-            one is, by at most its size: squared l2 is at most the larger of twice the one and once the other.
+            one is, by at most its size: squared l2 is at most the larger of twice the one and once the other. Two
+            units may be in two cells of one group, so cells are like groups.
         Needs: sensitivity_of.
         Checked by: test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice
-        Seal: 2be1ddaaa33a
+        Seal: 62f222a85ba5
         """
         parts = [self._replaced(total) if replacing else self.sensitivity_of(total) for total in self.totals]
         return Sensitivity.of_norms(sum(part.l1 for part in parts), sum(part.l2_squared for part in parts))
 
     def _replaced(self, total: Total) -> Sensitivity:
         one = self.sensitivity_of(total)
-        width = 1 if _one_sign(total) else 2
-        if isinstance(self.groups, Public) and self.groups.size == 1:
+        width = 1 if one_sign(total) else 2
+        if isinstance(self.groups, Public) and self.groups.size == 1 and not isinstance(total, Cells):
             return Sensitivity(1, width * one.l1)
         return Sensitivity.of_norms(2 * one.l1, max(2, width * width) * one.l2_squared)
 
@@ -224,23 +224,3 @@ class Question:
         rows, top = self.relation.shape.rows, highest(total)
         if rows * top >= MOST or self.weight(total) * top > _HIGHEST or rows * self.rows >= MOST:
             raise ValueError("the sum could exceed 64 bits: use a coarser step, a lower rows_max, or fewer rows a unit")
-
-
-def highest(total: Total) -> int:
-    """Return the largest absolute value that a row can add to a total; at least 1."""
-    return max(1, *map(abs, _ends(total)))
-
-
-def _ends(total: Total) -> tuple[int, int]:
-    """Return the least and the greatest value that a row can add."""
-    if not isinstance(total, Sum):
-        return 0, 1
-    low, high = total.grid.first, total.grid.last
-    if total.power == 2:
-        low, high = (0 if low <= 0 <= high else min(low * low, high * high)), max(low * low, high * high)
-    return low - total.shift, high - total.shift
-
-
-def _one_sign(total: Total) -> bool:
-    low, high = _ends(total)
-    return low >= 0 or high <= 0

@@ -4,55 +4,85 @@ k0, k1, … are the keys of groups; v0, v1, … what rows contribute to a total;
 group do, s0, s1, … their sum; x0, x1, … a unit's term; t0, t1, … the totals.
 """
 
+from collections.abc import Mapping
+
 from discreet.kernel.expr import Type
-from discreet.kernel.question import WEIGHT_BITS, Count, Discover, Public, Question, Sum, Total, Units
+from discreet.kernel.question import WEIGHT_BITS, Count, Discover, Public, Question, Sum, Total, Touched, Units
 from discreet.kernel.writing import Dialect, every, grouped, key_of, listed, rows, same_unit, steps, unit_of, write
+
+_PLAIN = (Count, Units, Sum, Touched)
 
 
 def render(question: Question, dialect: Dialect) -> str:
-    """Write a question as one SELECT of the keys and totals of its groups.
+    """Write a question's counts and sums as one SELECT of the keys and totals of its groups.
 
     Claim: each total is the sum over units of the terms whose bounds Question.sensitivity_of proves.
     Proof: rows → the values of one unit in one group, counted and summed (pairs) → each unit's number of groups, if it
         is above the limit (heavy) → terms scaled by rows/m and by floor(groups·2^20/k)/2^20, truncated towards zero by
-        taking the sign apart → sums. No intermediate exceeds 64 bits: Question checked it.
+        taking the sign apart → sums. No intermediate exceeds 64 bits: Question checked it. Cells and different values
+        have SELECTs of their own.
     Needs: that the engine computes integers exactly; checked against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
-    Seal: b223fff9f555
+    Seal: d6cca602a498
     """
+    totals = {place: total for place, total in enumerate(question.totals) if isinstance(total, _PLAIN)}
     values = _values(question, dialect)
     keys = [f"k{place}" for place in range(len(question.by))]
-    made = [f"{key_of(expr, dialect)} AS {name}" for name, (_, expr) in zip(keys, question.by, strict=True)]
-    made += [f"{text} AS {name}" for text, name in values.items()]
     units = unit_of(question.relation)
-    source = f"SELECT {listed(units, made) or '1 AS one'} FROM ({rows(question.relation, dialect)}) AS s"
-    kept = f"SELECT * FROM ({source}) AS s WHERE {every(_listed_keys(question, dialect))}"
-    names = [values.get(_value(question, total, dialect) or "") for total in question.totals]
+    kept = keyed_rows(question, [f"{text} AS {name}" for text, name in values.items()], dialect)
+    names = {place: values.get(_value(question, total, dialect) or "") for place, total in totals.items()}
     ending = grouped(keys) + _voted(question)
     if not question.bounded:
-        sums = [_direct(total, name) for total, name in zip(question.totals, names, strict=True)]
-        return f"SELECT {_outputs(keys, sums)} FROM ({kept}) AS r{ending}"
-    gathered = list(dict.fromkeys(part for pair in zip(question.totals, names, strict=True) for part in _pair(*pair)))
+        sums = {place: _direct(total, names[place]) for place, total in totals.items()}
+        return f"SELECT {outputs_of(keys, sums)} FROM ({kept}) AS r{ending}"
+    gathered = list(dict.fromkeys(part for place, total in totals.items() for part in _pair(total, names[place])))
     pairs = f"SELECT {listed(units, keys, gathered)} FROM ({kept}) AS r{grouped([*units, *keys])}"
     terms = [
-        f"{_term(question, total, name)} AS x{place}"
-        for place, (total, name) in enumerate(zip(question.totals, names, strict=True))
+        f"{_term(question, total, names[place])} AS x{place}"
+        for place, total in totals.items()
+        if not isinstance(total, Touched)
     ]
     if not question.scaled:
-        sums = [_sum(f"x{place}") for place in range(len(terms))]
-        return f"SELECT {_outputs(keys, sums)} FROM (SELECT {listed(keys, terms)} FROM ({pairs}) AS p) AS p{ending}"
+        sums = {
+            place: _touched(question, total) if isinstance(total, Touched) else _sum(f"x{place}")
+            for place, total in totals.items()
+        }
+        shared = any(isinstance(total, Touched) for total in totals.values())
+        begin, source = (f'WITH ".pairs" AS MATERIALIZED ({pairs}) ', '".pairs"') if shared else ("", f"({pairs})")
+        found = f"SELECT {listed(keys, terms) or '1 AS one'} FROM {source} AS p"
+        return f"{begin}SELECT {outputs_of(keys, sums)} FROM ({found}) AS p{ending}"
     joined = f'".pairs" AS p LEFT JOIN ".heavy" AS h ON {every(same_unit(question.relation, "p", "h"))}'
     bounded = f"SELECT {listed(keys, terms, _weights())} FROM {joined}"
-    sums = [_sum(_weighed(question, total, place)) for place, total in enumerate(question.totals)]
+    sums = {
+        place: _touched(question, total) if isinstance(total, Touched) else _sum(_weighed(question, total, place))
+        for place, total in totals.items()
+    }
     return (
         f'WITH ".pairs" AS MATERIALIZED ({pairs}), ".heavy" AS MATERIALIZED ({_heavy(question, units)}) '
-        f"SELECT {_outputs(keys, sums)} FROM ({bounded}) AS p{ending}"
+        f"SELECT {outputs_of(keys, sums)} FROM ({bounded}) AS p{ending}"
     )
+
+
+def keyed_rows(question: Question, made: list[str], dialect: Dialect) -> str:
+    """Write the rows that a question is about, each with its unit, its keys, and what else is made of it."""
+    keys = [f"{key_of(expr, dialect)} AS k{place}" for place, (_, expr) in enumerate(question.by)]
+    shown = listed(unit_of(question.relation), keys, made) or "1 AS one"
+    source = f"SELECT {shown} FROM ({rows(question.relation, dialect)}) AS s"
+    return f"SELECT * FROM ({source}) AS s WHERE {every(_listed_keys(question, dialect))}"
+
+
+def _touched(question: Question, total: Touched) -> str:
+    """Write how many units have more groups, or in one of them more rows, than the limit; the same in every group."""
+    units = listed(unit_of(question.relation))
+    found = [f'SELECT {units} FROM ".pairs" WHERE m > {question.rows}'] if total.rows else []
+    found += [f'SELECT {units} FROM ".heavy"'] if question.scaled else []
+    none = f'SELECT {units} FROM ".pairs" WHERE FALSE'
+    return f"(SELECT COUNT(*) FROM ({' UNION '.join([none, *found])}) AS u)"
 
 
 def _values(question: Question, dialect: Dialect) -> dict[str, str]:
     """Return what rows contribute, each text once, with the names that they get."""
-    texts = [_value(question, total, dialect) for total in question.totals]
+    texts = [_value(question, total, dialect) for total in question.totals if isinstance(total, _PLAIN)]
     return {text: f"v{place}" for place, text in enumerate(dict.fromkeys(text for text in texts if text))}
 
 
@@ -97,7 +127,9 @@ def _direct(total: Total, name: str | None) -> str:
 
 def _pair(total: Total, name: str | None) -> list[str]:
     """Write what is gathered of one unit in one group: how many values, and their sum."""
-    count = [] if total == Units() else [f"COUNT({name or '*'}) AS {_count(name)}"]
+    if total in (Units(), Touched(rows=False)):
+        return []
+    count = [f"COUNT({name or '*'}) AS {_count(name)}"]
     if not isinstance(total, Sum):
         return count
     assert name
@@ -124,6 +156,7 @@ def _term(question: Question, total: Total, name: str | None) -> str:
         case Count():
             return f"LEAST({count}, {most}){fine}"
     assert name
+    assert isinstance(total, Sum)
     held = f"{_summed(total, name)}{fine}"
     size, rest = f"(ABS({held}) // {count})", f"(ABS({held}) % {count})"
     lowered = f"SIGN({held}) * ({size} * {most} + ({rest} * {most}) // {count})"
@@ -162,5 +195,6 @@ def _sum(text: str) -> str:
     return f"CAST(COALESCE(SUM({text}), 0) AS BIGINT)"
 
 
-def _outputs(keys: list[str], totals: list[str]) -> str:
-    return listed(keys, [f"{total} AS t{place}" for place, total in enumerate(totals)])
+def outputs_of(keys: list[str], totals: Mapping[int, str]) -> str:
+    """Write the columns of a result: the keys, then each total with the number of its place."""
+    return listed(keys, [f"{total} AS t{place}" for place, total in totals.items()])

@@ -120,6 +120,19 @@ def rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - 
             return f"SELECT {names} FROM {below(left)} UNION ALL SELECT {names} FROM {below(right)}"
 
 
+def rows_in_turn(relation: Relation, columns: tuple[str, ...], dialect: Dialect) -> str:
+    """Write the rows that lack none of these columns, unit by unit, each with the number of its unit."""
+    units, names = unit_of(relation), [quoted(name) for name in columns]
+    number = f"DENSE_RANK() OVER (ORDER BY {_ordered(units)})" if units else "ROW_NUMBER() OVER ()"
+    values = [
+        f"{dialect.finite.format(value=name)} AS {name}" if relation.shape.schema[column] is Type.REAL else name
+        for column, name in zip(columns, names, strict=True)
+    ]
+    held = f"SELECT * FROM (SELECT {listed(units, values)} FROM ({rows(relation, dialect)}) AS s) AS s"
+    present = every([f"{name} IS NOT NULL" for name in names])
+    return f'SELECT {number} AS ".n", {listed(names)} FROM ({held} WHERE {present}) AS s ORDER BY ".n"'
+
+
 def _scan(scan: Scan, sql: Callable[[Expr], str]) -> str:
     columns = [f"c.{quoted(column.name)}" for column in scan.columns]
     match scan.owner:

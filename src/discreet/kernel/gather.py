@@ -1,0 +1,138 @@
+"""Totals that need a SELECT of their own: cells, whose rows keep their places, and different values.
+
+k0, k1, … are the keys of groups, v what is counted, .m a unit's rows in one group, .k its groups, .w a row's weight.
+"""
+
+from discreet.kernel.expr import Call, Column, Expr, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import WEIGHT_BITS, Cells, Question, Values
+from discreet.kernel.render import keyed_rows, outputs_of, render
+from discreet.kernel.writing import Dialect, every, grouped, key_of, listed, same_unit, steps, unit_of, write
+
+_TEXTS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean", Type.DATE: "write_date"}
+
+
+def selects(question: Question, dialect: Dialect) -> dict[int | None, str]:
+    """Write all SELECTs of a question: by the place of a total that has its own, and under None that of the others."""
+    found: dict[int | None, str] = {}
+    for place, total in enumerate(question.totals):
+        match total:
+            case Values():
+                found[place] = gather_values(question, total, dialect)
+            case Cells():
+                found[place] = gather_cells(question, total, dialect)
+            case _:
+                found[None] = ""
+    return found | ({None: render(question, dialect)} if None in found else {})
+
+
+def gather_cells(question: Question, total: Cells, dialect: Dialect) -> str:
+    """Write a SELECT of the weight of each cell (v) of each group; empty ones may be left out.
+
+    Claim: a unit's weights in a group's cells sum to at most rows·2^bits, and to groups/k of that in k > groups groups.
+    Proof: a unit with m values in a group, more than rows, gives each the weight floor(rows·2^bits/m), else 2^bits. In
+        k > groups groups with values every weight is multiplied by floor(groups·2^20/k)/2^20 and rounded down.
+    Needs: that the engine computes integers exactly; checked against a reference in plain Python.
+    Checked by: test_the_engine_equals_the_reference
+    Seal: 8e9b3ed752f0
+    """
+    keys = [f"k{place}" for place in range(len(question.by))]
+    value = _place(total, dialect)
+    source = f"SELECT * FROM ({keyed_rows(question, [f'{value} AS v'], dialect)}) AS r WHERE {_held(total, dialect)}"
+    if not question.bounded:
+        return f"SELECT {listed(keys, ['v', 'COUNT(*) AS t'])} FROM ({source}) AS r{grouped([*keys, 'v'])}"
+    units, full = unit_of(question.relation), 1 << question.bits(total)
+    light = f'CASE WHEN ".m" > {question.rows} THEN {question.rows * full} // ".m" ELSE {full} END'
+    pairs = f'SELECT {listed(units, keys)}, COUNT(*) AS ".m" FROM ({source}) AS r{grouped([*units, *keys])}'
+    # Only what is not of full weight is joined to the rows.
+    weights = _all_weights(question, keys, light) if question.scaled else _row_weights(question, keys, light)
+    same = every([*same_unit(question.relation, "r", "w"), *(f"r.{key} IS NOT DISTINCT FROM w.{key}" for key in keys)])
+    weight = f'CAST(SUM(COALESCE(w.".w", {full})) AS BIGINT) AS t'
+    return (
+        f'WITH ".pairs" AS MATERIALIZED ({pairs}), {weights} SELECT {listed(_of("r", keys), ["r.v", weight])} '
+        f'FROM ({source}) AS r LEFT JOIN ".weights" AS w ON {same}{grouped(_of("r", [*keys, "v"]))}'
+    )
+
+
+def _row_weights(question: Question, keys: list[str], light: str) -> str:
+    """Write the weights of a unit's rows in groups where it has too many."""
+    names = listed(unit_of(question.relation), keys)
+    return f'".weights" AS MATERIALIZED (SELECT {names}, {light} AS ".w" FROM ".pairs" WHERE ".m" > {question.rows})'
+
+
+def _all_weights(question: Question, keys: list[str], light: str) -> str:
+    """Write the weights of a unit's rows in groups where it has too many, or of all if it is in too many groups."""
+    units, most = unit_of(question.relation), question.limit.groups
+    return (
+        f'".heavy" AS MATERIALIZED (SELECT {listed(units)}, {most << WEIGHT_BITS} // COUNT(*) AS ".k" FROM ".pairs"'
+        f"{grouped(units)} HAVING COUNT(*) > {most}), "
+        f'".weights" AS MATERIALIZED (SELECT {listed(_of("p", units), _of("p", keys))}, '
+        f'(({light}) * COALESCE(h.".k", {1 << WEIGHT_BITS})) >> {WEIGHT_BITS} AS ".w" FROM ".pairs" AS p '
+        f'LEFT JOIN ".heavy" AS h ON {every(same_unit(question.relation, "p", "h"))} '
+        f'WHERE ".m" > {question.rows} OR h.".k" IS NOT NULL)'
+    )
+
+
+def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
+    """Write a SELECT of how many different values each group has.
+
+    Claim: of a unit's different values at most rows count in a group, and groups·rows in all.
+    Proof: a unit that may have more is numbered twice: its values within each group by a hash, then what is left over
+        all groups by those numbers; both numbers are cut off. The others have at most rows in all.
+    Needs: that numbering, hashing and comparing are the engine's own, and read this unit's rows alone.
+    Checked by: test_the_engine_equals_the_reference
+    Seal: 37af6a086473
+    """
+    keys = [f"k{place}" for place in range(len(question.by))]
+    made = [f"{key_of(total.expr, dialect)} AS v", f"{_text(total.expr, dialect)} AS x"]
+    source = f"SELECT * FROM ({keyed_rows(question, made, dialect)}) AS r WHERE v IS NOT NULL"
+    counted = outputs_of(keys, {0: "COUNT(DISTINCT v)"})
+    if not question.bounded:
+        return f"SELECT {counted} FROM ({source}) AS r{grouped(keys)}"
+    units, most = unit_of(question.relation), question.rows
+    names = listed(units, keys, ["v", "x"])
+    same = every(same_unit(question.relation, "d", "m"))
+    hashed = f"MD5({_who(question, dialect)} || '/' || x)"
+    in_group = f'ROW_NUMBER() OVER (PARTITION BY {listed(units, keys)} ORDER BY {hashed}) AS ".n"'
+    in_turn = ", ".join(['".n"', hashed, *(f"{key} ASC NULLS LAST" for key in keys)])  # one of each group, then on
+    in_all = f'ROW_NUMBER() OVER (PARTITION BY {listed(units)} ORDER BY {in_turn}) AS ".a"'
+    chosen = f'SELECT *, {in_group} FROM ".pairs" AS d WHERE EXISTS (SELECT 1 FROM ".many" AS m WHERE {same})'
+    chosen = f'SELECT *, {in_all} FROM ({chosen}) AS n WHERE ".n" <= {most}'
+    return (
+        f'WITH ".pairs" AS MATERIALIZED (SELECT DISTINCT {names} FROM ({source}) AS r), '
+        f'".many" AS MATERIALIZED (SELECT {listed(units)} FROM ".pairs"{grouped(units)} HAVING COUNT(*) > {most}) '
+        f"SELECT {counted} FROM ("
+        f'SELECT {listed(keys, ["v"])} FROM ".pairs" AS d WHERE NOT EXISTS (SELECT 1 FROM ".many" AS m WHERE {same}) '
+        f'UNION ALL SELECT {listed(keys, ["v"])} FROM ({chosen}) AS a WHERE ".a" <= {question.spread * most}'
+        f") AS p{grouped(keys)}"
+    )
+
+
+def _of(alias: str, names: list[str]) -> list[str]:
+    return [f"{alias}.{name}" for name in names]
+
+
+def _place(total: Cells, dialect: Dialect) -> str:
+    """Write where a row's value lies: the number of its step, or the value itself."""
+    if isinstance(total.places, Grid):
+        return steps(write(total.expr, dialect), total.places, dialect)
+    return key_of(total.expr, dialect)
+
+
+def _held(total: Cells, dialect: Dialect) -> str:
+    if isinstance(total.places, Grid):
+        return "v IS NOT NULL"
+    return f"v IN ({', '.join(dialect.constant(value, total.expr.type) for value in total.places)})"
+
+
+def _text(expr: Expr, dialect: Dialect) -> str:
+    """Write a value as the text that every engine gives it."""
+    return write(Call(_TEXTS[expr.type], (expr,)) if expr.type in _TEXTS else expr, dialect)
+
+
+def _who(question: Question, dialect: Dialect) -> str:
+    """Write a text that differs between units, where their key has one; the choice needs only to be the unit's own."""
+    kind = (question.relation.shape.unit or (Type.REAL,))[0]
+    if kind is not Type.TEXT and kind not in _TEXTS:
+        return "''"
+    return _text(Column("u", kind), dialect).replace('"u"', '".u0"')
