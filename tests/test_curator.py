@@ -111,17 +111,17 @@ def test_a_price_in_a_budget_with_a_delta_is_its_rho(approximate):
     answer = approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1)
     assert answer.loss == approximate.policy.budget.price(1)
     assert answer.loss.epsilon is None
-    again = approximate.ask("SELECT COUNT(*) FROM sales", rho="1/1000")
-    assert again.loss.rho == Fraction(1, 1000)
+    other = approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", rho="1/1000")
+    assert other.loss.rho == Fraction(1, 1000)
 
 
 def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
     approximate.ask("SELECT COUNT(*) FROM sales", epsilon=3)
     with pytest.raises(dc.Refused, match="The largest epsilon that fits is") as refused:
-        approximate.ask("SELECT COUNT(*) FROM sales", epsilon=4)
+        approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=4)
     most = re.search(r"fits is ([0-9.]+)\.$", str(refused.value))[1]
     assert float(most) > 1
-    approximate.ask("SELECT COUNT(*) FROM sales", epsilon=most)
+    approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=most)
     assert float(approximate.budget().left.rho / approximate.budget().total.rho) < 0.02
 
 
@@ -165,8 +165,8 @@ def test_discovering_is_refused_on_a_pure_budget_with_the_remedy(curator):
 
 def test_the_hundredth_question_fits_and_the_next_is_refused():
     with opened(**{"epsilon = 4.0": "epsilon = 1.0", "0.5 }": "0.5 }"}) as curator:
-        for _ in range(100):
-            curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/100")
+        for number in range(100):
+            curator.ask(f"SELECT COUNT(*) FROM sales WHERE amount < {number}", epsilon="1/100")
         with pytest.raises(dc.Refused, match="does not fit"):
             curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/100")
 
@@ -182,7 +182,7 @@ def test_analysts_have_limits_grants_and_a_price_of_their_own(curator):
     with pytest.raises(dc.Refused, match="epsilon"):
         curator.ask("SELECT COUNT(*) FROM sales", by="bob")
     with pytest.raises(dc.Refused, match="does not fit"):
-        curator.ask("SELECT COUNT(*) FROM sales", by="bob", epsilon="0.6")
+        curator.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", by="bob", epsilon="0.6")
     assert curator.budget("ana").spent.epsilon == Fraction(1, 4)
 
 
@@ -366,5 +366,6 @@ def test_neighbouring_data_give_the_same_metadata():
         assert answers[0].table.schema == answers[1].table.schema
         assert answers[0].table["city"] == answers[1].table["city"]
         assert answers[0].margins["n"] == answers[1].margins["n"]
-        assert answers[0].bounded == answers[1].bounded
+        said = [[words for words in answer.bounded if "more groups or rows" not in words] for answer in answers]
+        assert said[0] == said[1]  # how many persons have more is a noisy number, paid for like the others
         assert one.budget() == other.budget()

@@ -1,13 +1,14 @@
 """What a user gets: an answer with its margins and its price, or the explanation of what one would cost."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
+from discreet.answer_frames import FrameKind, as_kind, as_pandas, as_polars
 from discreet.answer_html import answer_html, explanation_html
 from discreet.answer_plot import answer_figure
 from discreet.answer_text import answer_text, explanation_text, is_reliable, short
@@ -49,7 +50,8 @@ class Answer:
     """A private answer: a table, how far the noise can have moved its numbers, what was bounded, and the price.
 
     `margins` and `noise` name the noisy columns only. A margin holds at 95 %, for each number by itself; it is None
-    where none is known.
+    where none is known. `price` is what the numbers have cost; `paid` is what was charged this time, which is less, or
+    nothing, if they were asked for before.
 
     >>> answer = Answer(
     ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
@@ -74,8 +76,12 @@ class Answer:
     receipt: Receipt
     bounded: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    kind: FrameKind = FrameKind.ARROW
+    paid: Loss | None = None
 
     def __post_init__(self) -> None:
+        if self.paid is None:
+            object.__setattr__(self, "paid", self.price.loss)
         names, rows = self.table.column_names, self.table.num_rows
         if len(set(names)) != len(names):
             raise ValueError("table: two columns have the same name; give each its own alias")
@@ -127,27 +133,22 @@ class Answer:
         """Return the table; its columns are those of the SELECT list."""
         return self.table
 
+    @property
+    def frame(self) -> Any:
+        """The table as the curator got its own: of pandas or polars if it was opened with those, else of Arrow."""
+        return as_kind(self.table, self.kind)
+
+    def of_kind(self, kind: FrameKind) -> Self:
+        """Return the same answer with a frame of another kind."""
+        return replace(self, kind=kind)
+
     def to_pandas(self) -> "pd.DataFrame":
         """Return a pandas frame; whole numbers and booleans have pandas' nullable types, so that NULL stays NULL."""
-        try:
-            import pandas as pd  # noqa: PLC0415 - optional
-        except ImportError:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from None
-
-        def nullable(kind: pa.DataType) -> Any:
-            if pa.types.is_integer(kind):
-                return pd.Int64Dtype()
-            return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
-
-        return self.table.to_pandas(types_mapper=nullable)
+        return as_pandas(self.table)
 
     def to_polars(self) -> "pl.DataFrame":
         """Return a polars frame."""
-        try:
-            import polars as pl  # noqa: PLC0415 - optional
-        except ImportError:
-            raise ImportError("to_polars needs polars: pip install polars") from None
-        return pl.DataFrame(self.table)
+        return as_polars(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Let every library that reads Arrow read the answer."""
@@ -215,6 +216,11 @@ class Explanation:
     bounded: tuple[str, ...] = ()
     sql: str = ""
     notes: tuple[str, ...] = ()
+    paid: Loss | None = None
+
+    def __post_init__(self) -> None:
+        if self.paid is None:
+            object.__setattr__(self, "paid", self.price.loss)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; exact numbers are texts such as 1/10."""
@@ -228,6 +234,7 @@ class Explanation:
                 "at_delta": str(price.delta) if loss.epsilon is None else "0",
                 "share": _text(price.share),
             },
+            "paid": _plain_loss(self.paid),
             "columns": [
                 {"name": column.name, "noise": column.noise, "margin": column.margin, "depends": column.depends}
                 for column in self.columns
@@ -243,6 +250,10 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return explanation_html(self)
+
+
+def _plain_loss(loss: Loss | None) -> dict[str, str | None]:
+    return {} if loss is None else {"epsilon": _text(loss.epsilon), "rho": str(loss.rho), "delta": str(loss.delta)}
 
 
 def _plain(column: Any) -> list[float | None]:

@@ -5,10 +5,12 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from discreet.kernel.loss import NOTHING, Loss
 
 if TYPE_CHECKING:
     from discreet.answer import Answer, Explanation
@@ -127,9 +129,22 @@ def more_rows(answer: "Answer") -> str:
     return f"… {hidden:,} more row{'s' if hidden > 1 else ''}" if hidden > 0 else ""
 
 
-def paid(answer: "Answer") -> str:
-    """Say what the answer cost."""
-    return f"Price: {answer.price}; ledger {printable(answer.receipt.id)}."
+def paid(answer: "Answer") -> list[str]:
+    """Say what the answer cost, and what an earlier one has saved of it."""
+    return [f"Price: {answer.price}; ledger {printable(answer.receipt.id)}.", *_saved(answer)]
+
+
+def _saved(answer: "Answer") -> list[str]:
+    if answer.paid is None or answer.paid == answer.price.loss:
+        return []
+    if answer.paid == NOTHING:
+        return ["Asked before: nothing was charged."]
+    return [f"Asked before, in part or less exactly: {_charged(answer.paid)} was charged."]
+
+
+def _charged(loss: Loss) -> str:
+    amount = f"rho {short(loss.rho)}" if loss.epsilon is None else f"epsilon {short(loss.epsilon)}"
+    return amount + (f" and delta {short(loss.delta)}" if loss.delta else "")
 
 
 def answer_text(answer: "Answer") -> str:
@@ -137,22 +152,27 @@ def answer_text(answer: "Answer") -> str:
     columns = columns_shown(answer)
     lines = _table(columns)
     lines += [line for line in (more_rows(answer), "" if len(answer) else "(no rows)") if line]
-    below = [legend(columns), paid(answer), *answer.bounded, *answer.notes]
+    below = [legend(columns), *paid(answer), *answer.bounded, *answer.notes]
     return "\n".join([*lines, "", *_wrapped(below)])
 
 
 def explanation_text(explanation: "Explanation") -> str:
     """Return an explanation as text."""
-    parts = [[would_cost(explanation)], expected(explanation), [explanation.groups, *explanation.bounded]]
+    parts = [would_cost(explanation), expected(explanation), [explanation.groups, *explanation.bounded]]
     lines = [_wrapped(part) for part in [*parts, explanation.notes]]
     if explanation.sql:
         lines.append(["The engine runs:", *(_GAP + printable(line) for line in explanation.sql.splitlines())])
     return "\n\n".join("\n".join(part) for part in lines if part)
 
 
-def would_cost(explanation: "Explanation") -> str:
+def would_cost(explanation: "Explanation") -> list[str]:
     """Say what a question would cost."""
-    return f"Would cost {explanation.price}. No data was read."
+    charged, price = explanation.paid, explanation.price
+    if charged is None or charged == price.loss:
+        return [f"Would cost {price}. No data was read."]
+    if charged == NOTHING:
+        return [f"This question was answered before: free. It has cost {price}. No data was read."]
+    return [f"Would cost {_charged(charged)}, and with what was paid before {price}. No data was read."]
 
 
 def expected(explanation: "Explanation") -> list[str]:
@@ -176,8 +196,10 @@ def is_number(value: Any) -> bool:
 
 
 def _noisy(value: Any, margin: float | None) -> Cell:
+    if isinstance(value, date) and margin is not None:
+        return Cell(key_texts([value])[0], f"{math.ceil(margin):,} days")
     if not is_number(value):
-        return Cell(key_texts([value])[0])
+        return Cell(key_texts([value])[0], "" if value is None or margin is None else f"{math.ceil(margin):,} each")
     number = value if isinstance(value, int) else float(value)
     return Cell(*rounded(number, margin), rough=is_reliable(number, margin) is False)
 

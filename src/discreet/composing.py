@@ -1,8 +1,10 @@
 """From released totals to what a user gets: columns with margins, what follows from them, and the price in words."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
@@ -10,148 +12,221 @@ import pyarrow as pa
 
 from discreet.answer import Answer, Column, Explanation, Price
 from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.event import Receipt
+from discreet.kernel.gather import selects
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import Discover
-from discreet.kernel.release import Ask, Noisy, Released
-from discreet.kernel.render import render
 from discreet.policy import Policy
+from discreet.pricing import Due, Piece, Table, by_size, kind_for, price_of_all
 from discreet.sql import after
-from discreet.sql.after.values import Origin, reads
-from discreet.sql.estimates import described
-from discreet.sql.plan import Averaged, Counted, Measure, Part, Plan, Spread, assemble, parts_of, total_of
+from discreet.sql.choices import blurred, choices, rank_margin, sentences
+from discreet.sql.columns import noisy_names, origins, sources
+from discreet.sql.estimates import Statistic, described
+from discreet.sql.intervals import Noise
+from discreet.sql.plan import (
+    Averaged,
+    Counted,
+    Part,
+    Plan,
+    Quantile,
+    Spread,
+    Tabled,
+    assemble,
+    parts_of,
+    total_of,
+)
+from discreet.sql.reports import touched
 
 _CHOSEN = "Rows were chosen by noisy numbers, and those that are shown tend to look too large or too small for it."
 _TRUNCATED = "A margin of 0 is that of a rounded number: integer / integer truncates; write 1.0 * a / b for a ratio."
 _NEGATIVE = "A negative count is noise around a small one; it is shown as it is, because cutting it would bias sums."
+_RANKED = "as far as values lie whose ranks differ by about {0:,.2g} rows from the one that is asked for"
+_TABLED = "values whose counts differ by no more than the noise may change places"
+_PIECES = "Groups that were shown in one of several draws only have the wider margins of that draw."
 _DEPENDS = {
-    Averaged: "about {0:,.3g} divided by the number of values in a group, where that is large",
-    Spread: "falls with the number of values in a group",
+    "mean": "{0:,.3g} to {1:,.3g} divided by the number of values in a group, where that is large",
+    "variance": "{0:,.3g} to {1:,.3g} divided by the number of values in a group, where that is large",
+    "deviation": "{0:,.3g} to {1:,.3g} divided by the number of values in a group and by twice the deviation",
 }
 
 
-def answer(plan: Plan, asks: tuple[Ask, ...], released: Released, price: Loss, policy: Policy) -> Answer:
+def answer(plan: Plan, tables: Sequence[Table], owed: Due, policy: Policy) -> Answer:
     """Return the answer that released totals make."""
-    each = list(zip(plan.parts, asks, released.parts, strict=True))
-    tables: dict[str, pa.Table] = {}
+    each = [(part, table, _placed(table)) for part, table in zip(plan.parts, tables, strict=True)]
+    released: dict[str, pa.Table] = {}
     margins: dict[tuple[str, str], np.ndarray] = {}
-    for part, asked, noisy in each:
-        tables[part.name], found = assemble(part, noisy.keys, noisy.values, asked.noises)
+    for part, table, rows in each:
+        released[part.name], found = _assembled(part, table, rows)
         margins |= {(part.name, name): widths for name, widths in found.items()}
 
     def redraw(times: int) -> Mapping[str, pa.Table]:
-        return {part.name: _redrawn(part, asked, noisy, times) for part, asked, noisy in each}
+        return {
+            part.name: pa.concat_tables(map(partial(_redrawn, part, times), table.pieces, rows))
+            for part, table, rows in each
+        }
 
-    shown = after.margins(plan.after, tables, margins, redraw)
+    found_table, shown = after.run_with_margins(plan.after, released, margins, redraw)
+    noises = [[piece.noises for piece in table.pieces] for table in tables]
     return Answer(
-        table=after.run(plan.after, tables),
+        table=found_table,
         margins=shown,
-        noise={name: _noise_of(plan, asks, name) for name in shown},
-        price=_price(price, policy.budget),
-        receipt=released.receipt,
-        bounded=_bounded(plan, asks),
-        notes=_notes(plan, tables, shown),
+        noise={name: _noise_of(plan, noises, name) for name in shown},
+        price=price_shown(price_of_all(tables, kind_for(policy)), policy.budget),
+        receipt=Receipt(max((table.newest for table in tables), key=lambda draw: draw.order).receipt),
+        bounded=(*_bounded(plan, tables), *_reports(plan, tables, policy.data.protects)),
+        notes=(
+            *_notes(plan, released, shown),
+            *owed.notes,
+            *([_PIECES] if any(len(each) > 1 for each in noises) else []),
+        ),
+        paid=owed.loss,
     )
+
+
+def _placed(table: Table) -> list[np.ndarray]:
+    """Return the place of each piece's rows in the whole table: as they are, or in the order of their keys."""
+    sizes = [len(piece.noisy.keys) for piece in table.pieces]
+    places = np.arange(sum(sizes))
+    if len(sizes) > 1:
+        keys = [key for piece in table.pieces for key in piece.noisy.keys]
+        order = sorted(places.tolist(), key=lambda place: [(part is None, part) for part in keys[place]])
+        places[order] = np.arange(len(order))
+    return np.split(places, np.cumsum(sizes)[:-1])
+
+
+def _assembled(part: Part, table: Table, rows: Sequence[np.ndarray]) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """Return the released table, and the margins of its measures in every row."""
+    parts, widths = [], []
+    for piece in table.pieces:
+        noisy = piece.noisy
+        chosen = choices(part, piece.noises, noisy.trees, len(noisy.keys))
+        found, margins = assemble(part, noisy.keys, noisy.values, piece.noises, chosen)
+        parts.append(found)
+        widths.append(margins)
+    if len(parts) == 1:
+        return parts[0], widths[0]
+    order = np.argsort(np.concatenate(rows))
+    joined = {name: np.concatenate([each[name] for each in widths])[order] for name in widths[0]}
+    return pa.concat_tables(parts).take(pa.array(order)), joined
+
+
+def _reports(plan: Plan, tables: Sequence[Table], who: str) -> list[str]:
+    """Say how many units the limits touched, once for each release that tells it."""
+    largest = [max(table.pieces, key=lambda piece: len(piece.noisy.keys)) for table in tables]
+    said = [
+        touched(part, piece.noises, piece.noisy.values, who)
+        for part, piece, table in zip(plan.parts, largest, tables, strict=True)
+        if not table.untold
+    ]
+    return list(dict.fromkeys(words for words in said if words))
 
 
 def _notes(plan: Plan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]) -> tuple[str, ...]:
     """Return what a reader of the numbers should know."""
     chosen = re.search(r"\b(LIMIT|WHERE|QUALIFY)\b", plan.above) is not None and bool(margins)
-    computed = [name for name, origin in _origins(plan).items() if isinstance(origin, after.RowWise)]
+    computed = [
+        name
+        for name, origin in origins(plan).items()
+        if isinstance(origin, after.RowWise)
+        and not any(isinstance(measure.recipe, Quantile) for _, measure in sources(plan, origin))
+    ]
     truncated = any(margin == 0 for name in computed for margin in margins.get(name, ()))
     negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.parts) and not chosen
     said = ((_CHOSEN, chosen), (_TRUNCATED, truncated), (_NEGATIVE, negative))
     return tuple(words for words, holds in said if holds)
 
 
-def explanation(plan: Plan, asks: tuple[Ask, ...], price: Loss, policy: Policy) -> Explanation:
+def explanation(plan: Plan, owed: Due, policy: Policy) -> Explanation:
     """Return what a question would cost and how exact it would be."""
     return Explanation(
-        price=_price(price, policy.budget),
-        columns=tuple(_column(plan, asks, name) for name in _noisy_names(plan)),
-        groups=" ".join(_groups(part, asked) for part, asked in zip(plan.parts, asks, strict=True)),
+        price=price_shown(owed.price, policy.budget),
+        columns=tuple(_column(plan, owed, name) for name in noisy_names(plan)),
+        groups=" ".join(_groups(part, cuts) for part, cuts in zip(plan.parts, owed.cuts, strict=True)),
         bounded=tuple(dict.fromkeys(sentence for part in plan.parts for sentence in part.sentences)),
-        sql=";\n".join(render(part.question, DUCKDB) for part in plan.parts),
+        sql=";\n".join(text for part in plan.parts for text in selects(part.question, DUCKDB).values()),
+        notes=owed.notes,
+        paid=owed.loss,
     )
 
 
-def _redrawn(part: Part, asked: Ask, noisy: Noisy, times: int) -> pa.Table:
-    """Return a released table with fresh noise, so many times over: only to see how far results move."""
+def _redrawn(part: Part, times: int, piece: Piece, rows: np.ndarray) -> pa.Table:
+    """Return rows of a released table with fresh noise, so many times over: only to see how far results move."""
+    noisy, groups = piece.noisy, len(rows)
     # The same answer has the same margins, whenever it is shown.
     rng = np.random.default_rng(int.from_bytes(sha256(noisy.values.tobytes()).digest()[:8]))
-    groups = len(noisy.keys)
     values = np.tile(noisy.values, (times, 1))
-    for place, noise in enumerate(asked.noises):
+    for place, noise in enumerate(piece.noises):
         scale, size = float(noise.scale), len(values)
         drawn = rng.laplace(0, scale, size) if isinstance(noise, Laplace) else rng.normal(0, scale, size)
         values[:, place] += np.rint(drawn).astype(np.int64)
-    table, _ = assemble(part, noisy.keys * times, values, asked.noises)
+    chosen = choices(part, piece.noises, noisy.trees, groups)
+    moved = {name: blurred(estimate, times, rng) for name, estimate in chosen.items()}
+    table, _ = assemble(part, noisy.keys * times, values, piece.noises, moved)
     table = table.append_column(after.DRAW, pa.array(np.repeat(np.arange(times), groups)))
-    return table.append_column(after.ROW, pa.array(np.tile(np.arange(groups), times)))
+    return table.append_column(after.ROW, pa.array(np.tile(rows, times)))
 
 
-def _price(price: Loss, budget: Budget) -> Price:
+def price_shown(price: Loss, budget: Budget) -> Price:
+    """Return a price with its epsilon and its share of a budget."""
     if budget.rho is None:
         return Price(price, share=None if price.epsilon is None else price.epsilon / budget.epsilon)
     epsilon = Loss(None, price.rho).to_epsilon(budget.conversion)
     return Price(price, epsilon, budget.conversion, price.rho / budget.rho)
 
 
-def _origins(plan: Plan) -> dict[str, Origin]:
-    """Return what each column of the answer is made of."""
-    return dict(zip(plan.after.names, plan.after.row_wise, strict=True))
-
-
-def _noisy_names(plan: Plan) -> list[str]:
-    return [name for name, origin in _origins(plan).items() if _reads(plan, origin)]
-
-
-def _reads(plan: Plan, origin: Origin) -> list[tuple[Part, Measure]]:
-    """Return the noisy columns that a column of the answer is made of."""
-    wanted = reads([origin])
-    return [(part, measure) for part in plan.parts for measure in part.measures if (part.name, measure.name) in wanted]
-
-
-def _noise_of(plan: Plan, asks: tuple[Ask, ...], name: str) -> str:
-    """Say which noise a column of the answer has."""
-    found = _reads(plan, _origins(plan)[name])
-    noises = dict(zip((part.name for part in plan.parts), (asked.noises for asked in asks), strict=True))
+def _noise_of(plan: Plan, noises: Sequence[Sequence[tuple[Noise, ...]]], name: str) -> str:
+    """Say which noise a column of the answer has; `noises` are those of each part, and of each piece of it."""
     said = [
-        described(total_of(part, place, np.zeros((1, len(part.question.totals)), np.int64), noises[part.name]))
-        for part, measure in found
+        described(total_of(part, place, np.zeros((1, len(part.question.totals)), np.int64), each))
+        for part, measure in sources(plan, origins(plan)[name])
+        for each in noises[plan.parts.index(part)]
         for place in parts_of(measure.recipe)
     ]
     return "; ".join(dict.fromkeys(said)) or "computed from noisy numbers"
 
 
-def _column(plan: Plan, asks: tuple[Ask, ...], name: str) -> Column:
-    origin = _origins(plan)[name]
-    noise = _noise_of(plan, asks, name)
+def _column(plan: Plan, owed: Due, name: str) -> Column:
+    origin = origins(plan)[name]
+    noise = _noise_of(plan, [[each] for each in owed.noises], name)
     if not isinstance(origin, after.Carried):
         return Column(name, noise, depends="follows from the numbers that it is computed from")
-    ((part, measure),) = _reads(plan, origin)
-    asked = asks[plan.parts.index(part)]
+    ((part, measure),) = sources(plan, origin)
+    noises = owed.noises[plan.parts.index(part)]
     zeros = np.zeros((1, len(part.question.totals)), np.int64)
-    if type(measure.recipe) in _DEPENDS:
-        steps = total_of(part, measure.recipe.total, zeros, asked.noises)
-        reach = float(steps.noise.margin("0.95") * steps.step)
-        return Column(name, noise, depends=_DEPENDS[type(measure.recipe)].format(reach))
-    _, margins = assemble(part, [tuple(None for _ in part.keys)], zeros, asked.noises)
+    if isinstance(measure.recipe, Quantile):
+        rank = rank_margin(part, measure.recipe, noises[measure.recipe.total])
+        return Column(name, noise, depends=_RANKED.format(rank))
+    if isinstance(measure.recipe, Tabled):
+        return Column(name, noise, depends=_TABLED)
+    if isinstance(measure.recipe, Averaged | Spread):
+        least, most = by_size(part, measure, noises)
+        return Column(name, noise, depends=_DEPENDS[_statistic(measure.recipe)].format(least, most))
+    alone = replace(part, measures=(measure,))  # beside it there may be values that only data can choose
+    _, margins = assemble(alone, [tuple(None for _ in part.keys)], zeros, noises)
     return Column(name, noise, margin=float(margins[measure.name][0]))
 
 
-def _groups(part: Part, asked: Ask) -> str:
+def _statistic(recipe: Averaged | Spread) -> str:
+    if isinstance(recipe, Averaged):
+        return "mean"
+    return "variance" if recipe.statistic in (Statistic.VAR_POP, Statistic.VAR_SAMP) else "deviation"
+
+
+def _groups(part: Part, cuts: Sequence[int]) -> str:
     groups = part.question.groups
     if not isinstance(groups, Discover):
         return f"{groups.size:,} declared groups, all of them shown." if part.question.by else ""
-    assert asked.cut is not None
-    cut = Fraction(asked.cut, 1 << part.question.bits(part.question.totals[0]))
-    return f"Groups are discovered: shown where the noisy number of units is at least {float(cut):,.4g}."
+    worth = [Fraction(cut, 1 << part.question.bits(part.question.totals[0])) for cut in cuts]
+    least = ", or in another draw ".join(f"{float(cut):,.4g}" for cut in worth)
+    return f"Groups are discovered: shown where the noisy number of units is at least {least}."
 
 
-def _bounded(plan: Plan, asks: tuple[Ask, ...]) -> tuple[str, ...]:
+def _bounded(plan: Plan, tables: Sequence[Table]) -> tuple[str, ...]:
+    each = list(zip(plan.parts, tables, strict=True))
     said = [sentence for part in plan.parts for sentence in part.sentences]
-    found = [_groups(part, asked) for part, asked in zip(plan.parts, asks, strict=True) if asked.cut is not None]
+    said += [words for part, table in each for words in sentences(part, table.pieces[0].noises)]
+    found = [_groups(part, table.cuts) for part, table in each if table.cuts]
     return tuple(dict.fromkeys([*said, *found]))
 
 

@@ -1,19 +1,21 @@
 """The curator: a policy, the engine that holds the data, and the ledger. It pays, reads and releases."""
 
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Self
 
-from discreet import composing
+from discreet import composing, pricing
 from discreet.answer import Answer, Explanation
 from discreet.engines.duckdb import DuckDB
+from discreet.failures import Failures
+from discreet.fitting import E, fitted
 from discreet.kernel import release
 from discreet.kernel.errors import Failed, Refused
-from discreet.kernel.event import OWNER, bounded_text, canonical
+from discreet.kernel.event import OWNER, bounded_text
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, left
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
-from discreet.sql import Plan, largest_epsilon, price_of, read, scan_of, split
+from discreet.pricing import Due, Known, Margins, Offer, Wanted
+from discreet.sql import Part, Plan, read, scan_of
 
 
 class Spending(NamedTuple):
@@ -51,12 +53,12 @@ class Curator:
     """
 
     def __init__(self, policy: Policy, engine: DuckDB, ledger: Ledger) -> None:
-        self.policy, self.ledger, self._engine = policy, ledger, engine
+        self.policy, self.ledger, self._engine, self.kind = policy, ledger, engine, Answer.kind
         self._catalog = release.Catalog(
             {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public},
             {name: engine.columns(name) for name, table in policy.tables.items() if table.public},
         )
-        self._failed: set[str] = set()
+        self._failures = Failures(policy, ledger, engine.tuning.seconds)
 
     def ask(  # noqa: PLR0913 - each has a name, and most a default
         self,
@@ -65,21 +67,31 @@ class Curator:
         by: str = OWNER,
         epsilon: Number | None = None,
         rho: Number | None = None,
+        margin: Margins | None = None,
         key: str | None = None,
         groups: int | None = None,
         rows: int | None = None,
     ) -> Answer:
-        """Answer a question, for a price. The same `key` returns the same answer and is charged once."""
+        """Answer a question, for a price or within a margin; what was answered before is not paid for again.
+
+        The same `key` returns the same answer and is charged once.
+        """
         plan = self._plan(sql, by, groups, rows)
         if plan.explain:
             raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
-        price = self._price(plan, by, epsilon, rho)
-        asks = split(plan.parts, price)
+        offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
+        said = pricing.said_of(plan, self.policy.data.version, pricing.in_words(offer))
         if key is not None:
             _check_words(key=key)
-        self._check_failures()
-        released = self._release(asks, price, self._text(plan, price, asks), by, key)
-        return composing.answer(plan, asks, released, price, self.policy)
+            if (receipt := pricing.with_key(self.ledger, by, key, said)) is not None:
+                return self._answer(plan, Due(), self._recall(plan.parts, until=receipt))
+        want = pricing.wanted(plan, offer, self.policy, self._recall)
+        owed = pricing.due(want.known, want.amounts, want.delta)
+        if not owed.asks:
+            return self._answer(plan, owed, want.known)
+        self._failures.check()
+        self._release(want, owed, pricing.text_of(said, owed), by, key)
+        return self._answer(plan, owed, self._recall(plan.parts))
 
     def explain(  # noqa: PLR0913 - as ask
         self,
@@ -88,13 +100,20 @@ class Curator:
         by: str = OWNER,
         epsilon: Number | None = None,
         rho: Number | None = None,
+        margin: Margins | None = None,
         groups: int | None = None,
         rows: int | None = None,
     ) -> Explanation:
         """Tell what a question would cost and how exact its answer would be. It is free and reads no private data."""
         plan = self._plan(sql, by, groups, rows)
-        price = self._price(plan, by, epsilon, rho)
-        return composing.explanation(plan, split(plan.parts, price), price, self.policy)
+        offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
+        want = pricing.wanted(plan, offer, self.policy, self._recall)
+        return composing.explanation(plan, pricing.due(want.known, want.amounts, want.delta), self.policy)
+
+    def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
+        """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
+        self._check_asker(sql, by)
+        return fitted(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
 
     def budget(self, by: str | None = None) -> Spending:
         """Return how much there is, is spent and is left: of all, or of one analyst's own limit."""
@@ -116,79 +135,54 @@ class Curator:
         self.close()
 
     def _plan(self, sql: str, by: str, groups: int | None, rows: int | None) -> Plan:
-        _check_words(sql=sql, by=by)
+        self._check_asker(sql, by)
         for name, limit in (("groups", groups), ("rows", rows)):
             if limit is not None and (type(limit) is not int or not 1 <= limit <= 1 << 42):
                 raise Refused(f"{name}: a whole number from 1 to 2^42 says how many a unit may weigh.")
+        return read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+
+    def _check_asker(self, sql: str, by: str) -> None:
+        _check_words(sql=sql, by=by)
         if by != OWNER:
             self._check_listed(by)
-        plan = read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
-        if plan.within is not None:
-            raise Refused("WITHIN: a price by accuracy is not there yet. Give epsilon; explain() tells the margins.")
-        return plan
 
     def _check_listed(self, by: str) -> None:
         if by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
 
-    def _price(self, plan: Plan, by: str, epsilon: Number | None, rho: Number | None) -> Loss:
-        written, analyst = plan.options.epsilon, self.policy.spending.analysts.get(by)
-        if written is not None and (epsilon is not None or rho is not None):
-            raise Refused("OPTIONS: the price is given twice, in the query and beside it. Leave out one of them.")
-        if epsilon is None and rho is None:
-            epsilon = written or (analyst.each if analyst else None)
-        return price_of(self.policy.budget, plan.parts, epsilon=epsilon, rho=rho, delta=plan.options.delta)
+    def _recall(self, parts: tuple[Part, ...], until: str | None = None) -> tuple[Known, ...]:
+        return pricing.recall(parts, self.ledger, pricing.state_of(self.policy), pricing.kind_for(self.policy), until)
 
-    def _text(self, plan: Plan, price: Loss, asks: tuple[release.Ask, ...]) -> str:
-        """Write the question as the ledger keeps it: what was asked, of which state of the data, in which limits."""
-        limits = [[ask.question.limit.groups, ask.question.limit.rows] for ask in asks]
-        paid = str(price.rho) if price.epsilon is None else str(price.epsilon)
-        return canonical({"sql": plan.text, "version": self.policy.data.version, "limits": limits, "price": paid})
+    def _answer(self, plan: Plan, owed: Due, known: tuple[Known, ...]) -> Answer:
+        """Return the answer that is in the ledger, whether it was paid for now or before."""
+        return composing.answer(plan, list(map(pricing.table_of, known)), owed, self.policy).of_kind(self.kind)
 
-    def _release(
-        self, asks: tuple[release.Ask, ...], price: Loss, question: str, by: str, key: str | None
-    ) -> release.Released:
+    def _release(self, want: Wanted, owed: Due, question: str, by: str, key: str | None) -> None:
         try:
-            return release.ask(
-                asks,
-                price=price,
+            release.ask(
+                owed.asks,
+                price=owed.loss,
                 catalog=self._catalog,
                 engine=self._engine,
                 ledger=self.ledger,
                 question=question,
+                version=pricing.state_of(self.policy),
                 by=by,
                 key=key,
             )
         except Refused as refusal:
-            raise Refused(f"{refusal}{self._room(price, by)}") from None
+            raise Refused(f"{refusal}{self._room(want, owed.loss, by)}") from None
         except Failed:
-            self._failed |= {event.id for event in self.ledger.unsettled()}
+            self._failures.remember()
             raise
 
-    def _room(self, price: Loss, by: str) -> str:
-        """Say in epsilon what still fits, where the ledger counts in rho; nothing if the price is not the reason."""
+    def _room(self, want: Wanted, price: Loss, by: str) -> str:
+        """Say what still fits; nothing if the price is not the reason."""
         limits = [self.budget()] if by == OWNER else [self.budget(), self.budget(by)]
-        if self.policy.budget.rho is None or all(limit.total.covers(limit.spent + price) for limit in limits):
+        if all(limit.total.covers(limit.spent + price) for limit in limits):
             return ""
-        most = min(largest_epsilon(self.policy.budget, limit.left) for limit in limits)
-        return f" The largest epsilon that fits is {float(most):g}."
-
-    def _check_failures(self) -> None:
-        """Refuse once so many questions failed that failing itself might tell something.
-
-        What has no answer yet may still be under way in another process, but not for longer than the time limit.
-        """
-        late = datetime.now(UTC) - timedelta(seconds=self._engine.tuning.seconds + 60)
-        failed = [
-            event
-            for event in self.ledger.unsettled()
-            if event.id in self._failed or datetime.fromisoformat(event.time) < late
-        ]
-        if len(failed) >= self.policy.spending.failures:
-            raise Refused(
-                f"the data set {self.policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
-                "can read the log, mend the cause, and acknowledge it."
-            )
+        room = min((limit.left for limit in limits), key=lambda left: left.rho)
+        return pricing.what_fits(want, price, room, self.policy)
 
 
 def _check_words(**words: str) -> None:

@@ -426,7 +426,6 @@ def test_only_so_many_queries_run_at_once(monkeypatch):
     [
         ("_MOST_ROWS", 30, "SELECT a.n FROM r0 a, r0 b"),
         ("_MOST_BYTES", 10, "SELECT city FROM r0"),
-        ("_SECONDS", 0.01, f"SELECT count(*) FROM {', '.join(f'r0 a{place}' for place in range(14))}"),
     ],
 )
 def test_what_takes_too_much_fails_with_one_text(monkeypatch, name, limit, sql):
@@ -437,6 +436,14 @@ def test_what_takes_too_much_fails_with_one_text(monkeypatch, name, limit, sql):
     assert str(caught.value) == (
         "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
     )
+
+
+def test_time_is_limited(monkeypatch):
+    found = planned(f"SELECT count(*) FROM {', '.join(f'r0 a{place}' for place in range(14))}")
+    monkeypatch.setattr(after_sandbox, "_POOL", after_sandbox._Pool())
+    monkeypatch.setattr(after_sandbox, "_SETTINGS", {**after_sandbox._SETTINGS, "max_execution_time": "10"})
+    with pytest.raises(Failed, match="within the limits of time"):
+        after.run(found, TABLES)
 
 
 def test_memory_is_limited(monkeypatch):

@@ -1,12 +1,14 @@
 """discreet ask, explain, budget: questions from the command line."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,12 +18,18 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.answer import Answer
+from discreet.answer_text import paid
 from discreet.cli.stops import stopping
 from discreet.curator import Curator
+from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER
+from discreet.kernel.exact import positive
 from discreet.kernel.loss import Budget, Loss
 from discreet.opening import open_curator
 from discreet.sql import largest_epsilon
+from discreet.sql.text import parse
+
+_OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
 
 
 class Format(StrEnum):
@@ -38,8 +46,12 @@ Sql = Annotated[str, typer.Argument(help="The question, in SQL; - reads it from 
 By = Annotated[str, typer.Option(help="Who asks: a label, not a login.")]
 Epsilon = Annotated[str | None, typer.Option(help="What the answer may cost, such as 1/10.")]
 Rho = Annotated[str | None, typer.Option(help="The same in rho, for a budget with a delta.")]
-Groups = Annotated[int | None, typer.Option(help="How many groups a unit may weigh.")]
-Rows = Annotated[int | None, typer.Option(help="How many rows a unit may weigh in each.")]
+Margin = Annotated[
+    list[str] | None,
+    typer.Option(help="How exact the answer must be, which decides its price: 50, or n=50 for a column; repeatable."),
+]
+Groups = Annotated[int | None, typer.Option(help="How many groups a unit may weigh.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="How many rows a unit may weigh in each.", min=1)]
 
 
 def ask(  # noqa: PLR0913, PLR0917 - options of a command
@@ -47,6 +59,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     sql: Sql,
     epsilon: Epsilon = None,
     rho: Rho = None,
+    margin: Margin = None,
     by: By = OWNER,
     key: Annotated[str | None, typer.Option(help="The same key gives the same answer and is charged once.")] = None,
     groups: Groups = None,
@@ -54,9 +67,12 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     format: Annotated[Format, typer.Option(help="How to write the answer.")] = Format.TABLE,  # noqa: A002
 ) -> None:
     """Ask a question, pay for it, and print the private answer with its margins."""
-    with _opened(policy) as curator:
-        answer = curator.ask(_text(sql), by=by, epsilon=epsilon, rho=rho, key=key, groups=groups, rows=rows)
-        _write(answer, format)
+    text, offer = _text(sql), _offer(epsilon, rho, margin)
+    with _opened(policy, offer) as curator:
+        if _is_to_be_explained(text):
+            typer.echo(repr(curator.explain(text, by=by, groups=groups, rows=rows, **offer)))
+        else:
+            _write(curator.ask(text, by=by, key=key, groups=groups, rows=rows, **offer), format)
 
 
 def explain(  # noqa: PLR0913, PLR0917 - options of a command
@@ -64,19 +80,56 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     sql: Sql,
     epsilon: Epsilon = None,
     rho: Rho = None,
+    margin: Margin = None,
     by: By = OWNER,
     groups: Groups = None,
     rows: Rows = None,
 ) -> None:
     """Say what a question would cost and how exact its answer would be: free, and without a look at private data."""
-    with _opened(policy) as curator:
-        said = curator.explain(_text(sql), by=by, epsilon=epsilon, rho=rho, groups=groups, rows=rows)
-        typer.echo(repr(said))
+    offer = _offer(epsilon, rho, margin)
+    with _opened(policy, offer) as curator:
+        typer.echo(repr(curator.explain(_text(sql), by=by, groups=groups, rows=rows, **offer)))
+
+
+def _is_to_be_explained(text: str) -> bool:
+    try:
+        return parse(text).explain
+    except Refused:
+        return False  # asking tells why
+
+
+def _offer(epsilon: str | None, rho: str | None, margin: list[str] | None) -> dict[str, Any]:
+    """Read what the answer may cost or how exact it must be; whatever is wrong with that is wrong usage."""
+    given = {"epsilon": epsilon, "rho": rho, "margin": margin or None}
+    offer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if len(offer) > 1:
+        _wrong(f"--{', --'.join(offer)}: give one of them.")
+    try:
+        for name in set(offer) - {"margin"}:
+            positive(offer[name], f"--{name}")
+        if margin:
+            offer["margin"] = _margins(margin)
+    except ValueError as error:
+        _wrong(f"{error}.")
+    return offer
+
+
+def _margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
+    pairs = [text.rpartition("=") for text in texts]
+    found = {name: positive(number, "--margin") for name, _, number in pairs}
+    if len(found) != len(pairs) or ("" in found and len(found) > 1):
+        raise ValueError("--margin: give one number, or one for each of some columns, such as n=50")
+    return found.get("", found)
+
+
+def _wrong(problem: str) -> NoReturn:
+    typer.echo(f"discreet: {problem}", err=True)
+    raise typer.Exit(2)
 
 
 def budget(policy: Policy) -> None:
     """Show what may be learned in all, what was, and what is left: for the data set and each analyst."""
-    with _opened(policy) as curator:
+    with _opened(policy, {}) as curator:
         table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):
             total, spent, left = curator.budget(who)
@@ -86,9 +139,20 @@ def budget(policy: Policy) -> None:
 
 
 @contextmanager
-def _opened(policy: Path) -> Iterator[Curator]:
+def _opened(policy: Path, offer: dict[str, Any]) -> Iterator[Curator]:
     with stopping(), open_curator(policy) as curator:
-        yield curator
+        try:
+            yield curator
+        except Refused as refusal:
+            text = _spelled(str(refusal))
+            if not offer and text.startswith("--epsilon:"):  # nobody named a price: that is wrong usage
+                _wrong(text)
+            raise Refused(text) from None
+
+
+def _spelled(refusal: str) -> str:
+    """Write a refusal that names an argument as the command line does."""
+    return re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal).replace('epsilon="1/10"', "--epsilon 1/10")
 
 
 def _text(sql: str) -> str:
@@ -97,6 +161,8 @@ def _text(sql: str) -> str:
 
 def _write(answer: Answer, form: Format) -> None:
     table = answer.with_margins()
+    if form is not Format.TABLE:
+        typer.echo("\n".join(paid(answer)), err=True)
     match form:
         case Format.TABLE:
             typer.echo(repr(answer))

@@ -65,6 +65,8 @@ def _mechanism(event: dc.Event) -> str:
 
 
 def _words(data: dict[str, Any]) -> str:
+    if data.get("name") == "refined":
+        return f"laplace {_brief(data['before'])} → {_brief(data['scale'])}"
     if data.get("name") == "threshold":
         return f"threshold on {_words(json.loads(data['noise']))}"
     return " ".join([str(data.pop("name", "")), *map(_brief, data.values())]).strip()

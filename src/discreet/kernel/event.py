@@ -8,6 +8,7 @@ from typing import Any
 from discreet.kernel.loss import Loss
 
 OWNER = "owner"
+_LONGEST = 100  # characters of a topic or a receipt
 
 
 class State(StrEnum):
@@ -21,6 +22,9 @@ class State(StrEnum):
 class Event:
     """One charged question. The caller says what is done and by whom; the ledger fills in the other fields.
 
+    `topics` name what is asked, for each part of the answer and each total in it, so that it is found again; a total
+    that was not asked this time has "". `follows` names, for a topic, the receipt that must still be its newest.
+
     >>> Event(mechanism=canonical({"name": "laplace", "scale": "10"}), sensitivity="{}", question="count").by
     'owner'
     """
@@ -29,6 +33,8 @@ class Event:
     sensitivity: str
     question: str
     by: str = OWNER
+    topics: tuple[tuple[str, ...], ...] = ()
+    follows: tuple[tuple[str, str], ...] = ()
     id: str = ""
     time: str = ""
     state: State | None = None
@@ -41,6 +47,11 @@ class Event:
             text = bounded_text(getattr(self, name), name, longest=1_000_000)
             if not _is_canonical(text):
                 raise ValueError(f"{name} must be canonical JSON, such as canonical({{...}}), not {text[:40]!r}")
+        for name in ("topics", "follows"):
+            parts = getattr(self, name)
+            texts = [text for part in parts for text in part]
+            if not all(type(part) is tuple for part in (parts, *parts)) or not all(map(_is_short, texts)):
+                raise TypeError(f"{name} must be tuples of short texts")
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,10 @@ def bounded_text(value: Any, name: str, longest: int) -> str:
     except UnicodeEncodeError:
         raise ValueError(f"{name} must be Unicode text without lone surrogates") from None
     return value
+
+
+def _is_short(text: Any) -> bool:
+    return type(text) is str and len(text) <= _LONGEST
 
 
 def _is_canonical(text: str) -> bool:

@@ -59,6 +59,17 @@ class Loss:
         object.__setattr__(self, "rho", min(bounds))
         object.__setattr__(self, "delta", slack)
 
+    @classmethod
+    def exactly(cls, epsilon: Fraction | None, rho: Fraction, delta: Fraction = _ZERO) -> "Loss":
+        """Return a loss with these bounds as they are, also a rho above epsilon²/2: what is added to another has such.
+
+        >>> Loss.exactly(Fraction(1, 10), Fraction(1, 2)).rho
+        Fraction(1, 2)
+        """
+        loss = cls(epsilon, rho, delta)
+        object.__setattr__(loss, "rho", not_negative(rho, "rho"))
+        return loss
+
     def __add__(self, other: Self) -> "Loss":
         """Add two losses, also when the second release was chosen after seeing the first.
 
@@ -68,13 +79,13 @@ class Loss:
             (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 says nothing and is kept at 1.
         Needs: nothing.
         Checked by: test_losses_add_as_exact_fractions
-        Seal: d03204e26e79
+        Seal: 0d69fb4a9176
         """
         if not isinstance(other, Loss):
             return NotImplemented
         known = self.epsilon is not None and other.epsilon is not None
         epsilon = self.epsilon + other.epsilon if known else None  # type: ignore[operator]
-        return Loss(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
+        return Loss.exactly(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
 
     def __radd__(self, other: int) -> "Loss":
         """Let sum() begin with its 0."""

@@ -19,7 +19,7 @@ from discreet.kernel.event import Event
 from discreet.kernel.exact import Number, not_negative, positive
 from discreet.kernel.loss import NOTHING, Loss, zcdp_epsilon
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.privacy.release import Known, Mechanism, Moves, Release, of_event, of_mechanism, read
+from discreet.privacy.release import Known, Mechanism, Moves, Release, latest, of_event, of_mechanism, read
 
 _INTERVAL, _COARSE = 1e-4, 1e-3  # of the losses' grid: a coarser one gives a larger epsilon, never a smaller
 _LARGE = 5  # an epsilon from which on the coarser grid does
@@ -53,7 +53,7 @@ def composed_dp_event(releases: Iterable[Release]) -> Any:
     3
     """
     library = _library()
-    counted = Counter(read(release) for release in releases)
+    counted = Counter(map(read, latest(releases)))
     return library.ComposedDpEvent(
         [
             _dp_event(known) if times == 1 else library.SelfComposedDpEvent(_dp_event(known), times)
@@ -70,7 +70,7 @@ def declared_epsilon(releases: Iterable[Release], delta: Number) -> float:
     >>> round(declared_epsilon([(Laplace(100), 1)] * 336, delta=1e-9), 2)
     1.0
     """
-    found = _epsilon(Counter(read(release) for release in releases), not_negative(delta, "delta"))
+    found = _epsilon(Counter(map(read, latest(releases))), not_negative(delta, "delta"))
     shown = float(found)
     return shown if shown >= found else math.nextafter(shown, math.inf)
 

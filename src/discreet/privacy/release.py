@@ -1,6 +1,7 @@
 """What is known of a release, read from a mechanism or from an event of the ledger."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from discreet.kernel.choice import Exponential, PermuteAndFlip
 from discreet.kernel.event import Event
 from discreet.kernel.exact import Number, whole
-from discreet.kernel.loss import Loss
+from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.response import RandomizedResponse
 from discreet.kernel.threshold import Threshold
@@ -55,13 +56,40 @@ def of_mechanism(mechanism: Mechanism, sensitivity: Moves = None) -> Known:
 
 
 def of_event(event: Event) -> Known:
-    """Return what is known of an event: its mechanism if that explains the recorded loss, else the loss alone."""
+    """Return what is known of an event: its mechanism if that explains the recorded loss, else the loss alone.
+
+    A draw that made an earlier one finer counts as a whole, although only the difference was charged: by itself it
+    loses no less. Together with the earlier one it loses no more, so `latest` leaves that one out.
+    """
     known = _described(json.loads(event.mechanism), json.loads(event.sensitivity))
     if event.loss is None:
         if known is None:
             raise ValueError("event: neither its mechanism nor its loss is known")
         return known
+    if event.follows:
+        return known or _whole(event)
     return known if known and _explains(known.loss, event.loss) else Known(event.loss)
+
+
+def latest(releases: Iterable[Release]) -> list[Release]:
+    """Leave out events that later ones among them made finer in every total: the later ones tell all of it."""
+    listed = list(releases)
+    finer = {pair for each in listed if isinstance(each, Event) for pair in each.follows}
+    return [each for each in listed if not (isinstance(each, Event) and _totals(each) and _totals(each) <= finer)]
+
+
+def _totals(event: Event) -> set[tuple[str, str]]:
+    return {(topic, event.id) for part in event.topics for topic in part if topic}
+
+
+def _whole(event: Event) -> Known:
+    """Return the loss of several draws, some of them finer than earlier ones, each counted as a whole."""
+    pairs = zip(json.loads(event.mechanism)["parts"], json.loads(event.sensitivity), strict=True)
+    found = [_described(*pair) for pair in pairs]
+    if None in found:
+        raise ValueError("event: a part of its mechanism is not known")
+    loss = sum((known.loss for known in found if known), NOTHING)
+    return Known(loss + Loss(0, 0, event.loss.delta if event.loss else 0))
 
 
 def _described(mechanism: Any, sensitivity: Any) -> Known | None:
@@ -77,6 +105,8 @@ def _described(mechanism: Any, sensitivity: Any) -> Known | None:
         if mechanism["name"] in ("exponential", "permute-and-flip"):
             choice = Exponential if mechanism["name"] == "exponential" else PermuteAndFlip
             return of_mechanism(choice(mechanism["scale"]), sensitivity["l1"])
+        if mechanism["name"] == "refined":
+            mechanism = {"name": "laplace", "scale": mechanism["scale"]}
         moved = Sensitivity.of_norms(int(sensitivity["l1"]), int(sensitivity["l2_squared"]))
         return of_mechanism(_noise(mechanism), moved)
     except (KeyError, TypeError, ValueError):

@@ -1,6 +1,7 @@
 """Where in the question something stands, and how a refusal says so."""
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from discreet.kernel.errors import Refused
 from discreet.policy.problems import brief
@@ -20,6 +21,22 @@ def place(node: exp.Expr) -> str:
             return f"line {min(lines)}"
         around = around.parent
     return "line 1"
+
+
+def written(node: exp.Expr) -> str:
+    """Return a part of the question as PostgreSQL writes it; of what it cannot write, the kind.
+
+    What stands for a part of the question, as a released column for its aggregate, is written as that part was.
+
+    >>> from sqlglot import parse_one
+    >>> written(parse_one("a+1"))
+    'a + 1'
+    """
+    try:
+        said = node.transform(lambda each: exp.var(each.meta["said"]()) if "said" in each.meta else each)
+        return said.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
+    except Exception:  # noqa: BLE001 - not every tree can be written down, and this is for messages only
+        return node.key.upper()
 
 
 def quoted(name: str) -> str:

@@ -1,16 +1,20 @@
 """What a query was understood to ask: the kernel's questions, how their totals become columns, and what follows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.kernel.expr import Type
-from discreet.kernel.question import Question, Sum
+from discreet.kernel.question import Cells, Question, Sum
 from discreet.kernel.release import Key
 from discreet.sql import estimates
 from discreet.sql.after import After
+from discreet.sql.descent import Target
 from discreet.sql.estimates import Estimate, Kind, Moments, Range, Statistic, Total
 from discreet.sql.intervals import Noise
 from discreet.sql.text import Options
@@ -63,7 +67,41 @@ class Spread:
     statistic: Statistic
 
 
-Recipe = Counted | Summed | Averaged | Spread
+@dataclass(frozen=True)
+class Quantile:
+    """A value by its rank, found in a tree of cells; of a date, in days since `origin`."""
+
+    total: int
+    target: Target
+    kind: Type
+    origin: date | None = None
+
+
+class Shown(Enum):
+    """What is shown of how often each value of a list occurs."""
+
+    MODE = "the most frequent one"
+    TOP = "a list of the most frequent"
+    COUNTS = "all of them, with their counts"
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """Values by how often they occur; `most` is the length of a list."""
+
+    shown: Shown
+    most: int = 1
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """Values of a list by how often they occur."""
+
+    total: int
+    how: Frequent
+
+
+Recipe = Counted | Summed | Averaged | Spread | Quantile | Tabled
 
 
 @dataclass(frozen=True)
@@ -79,7 +117,8 @@ class Measure:
 class Part:
     """One release: a question, and the table that its noisy totals become.
 
-    `weights` say how to share the price among the totals: the squared margin of each counts that much.
+    `weights` say how to share the price among the totals: the squared margin of each counts that much. With a `report`,
+    a last total tells how many units the limits touched, for this share of the price.
     """
 
     name: str
@@ -88,6 +127,7 @@ class Part:
     measures: tuple[Measure, ...]
     weights: tuple[Fraction, ...]
     sentences: tuple[str, ...]
+    report: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -106,16 +146,28 @@ class Plan:
 def schema(part: Part) -> pa.Schema:
     """Return the columns of a released table: the keys, then the measures."""
     keys = [(name, ARROW[expr.type]) for name, (_, expr) in zip(part.keys, part.question.by, strict=True)]
-    return pa.schema([*keys, *((measure.name, _type(measure.recipe)) for measure in part.measures)])
+    return pa.schema([*keys, *((measure.name, _type(part, measure.recipe)) for measure in part.measures)])
 
 
 def assemble(
-    part: Part, keys: list[Key], noisy: np.ndarray, noises: tuple[Noise, ...]
+    part: Part,
+    keys: list[Key],
+    noisy: np.ndarray,
+    noises: tuple[Noise, ...],
+    chosen: Mapping[str, Estimate] | None = None,
 ) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """Make a released table from noisy totals (groups × totals), with the margin of every measure in every group."""
+    """Make a released table from noisy totals (groups × totals), with the margin of every measure in every group.
+
+    Measures that are found in trees of cells are not made of these totals: `chosen` has them, by their names.
+    """
     columns = [pa.array([key[place] for key in keys], kind) for place, kind in enumerate(_key_types(part))]
-    found = {measure.name: _estimate(part, measure.recipe, noisy, noises) for measure in part.measures}
-    columns += [_column(estimate, _type(m.recipe)) for m, estimate in zip(part.measures, found.values(), strict=True)]
+    found = {
+        measure.name: chosen[measure.name]
+        if chosen and measure.name in chosen
+        else _estimate(part, measure.recipe, noisy, noises)
+        for measure in part.measures
+    }
+    columns += [_column(found[measure.name], _type(part, measure.recipe)) for measure in part.measures]
     return pa.Table.from_arrays(columns, schema=schema(part)), {name: each.margins for name, each in found.items()}
 
 
@@ -130,7 +182,7 @@ def total_of(part: Part, place: int, noisy: np.ndarray, noises: tuple[Noise, ...
 def parts_of(recipe: Recipe) -> tuple[int, ...]:
     """Return the totals that a measure is made of."""
     match recipe:
-        case Counted(total) | Summed(total, _, None):
+        case Counted(total) | Summed(total, _, None) | Quantile(total) | Tabled(total):
             return (total,)
         case Summed(total, _, int(count)) | Averaged(total, count):
             return total, count
@@ -148,13 +200,22 @@ def _key_types(part: Part) -> list[pa.DataType]:
     return [ARROW[expr.type] for _, expr in part.question.by]
 
 
-def _type(recipe: Recipe) -> pa.DataType:
+def _type(part: Part, recipe: Recipe) -> pa.DataType:
+    match recipe:
+        case Quantile(kind=kind):
+            return ARROW[kind] if kind in (Type.DATE, Type.TIMESTAMP) else pa.float64()
+        case Tabled(place, Frequent(Shown.MODE)):
+            asked = part.question.totals[place]
+            assert isinstance(asked, Cells)
+            return ARROW[asked.expr.type]
+        case Tabled():
+            return pa.string()
     whole = isinstance(recipe, Counted) or (isinstance(recipe, Summed) and recipe.kind is Kind.WHOLE)
     return pa.int64() if whole else pa.float64()
 
 
 def _column(estimate: Estimate, kind: pa.DataType) -> pa.Array:
-    missing = np.isnan(estimate.values) if kind == pa.float64() else None
+    missing = np.isnan(estimate.values) if estimate.values.dtype == np.float64 else None
     return pa.array(estimate.values, kind, mask=missing)
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from discreet.sql.rows.prune import pruned
 from discreet.sql.separate import separate
 from discreet.sql.world import Limits, Releases, World
 
+T = TypeVar("T")
 _LOG = logging.getLogger("discreet")
 _LOST = "line 1: the query cannot be understood. Nothing was read or charged. Write it in fewer or simpler steps."
 
@@ -70,7 +72,26 @@ def follow(draft: Draft) -> Draft:
     return replace(draft, follows=after.plan(draft.above, {part.name: schema(part) for part in draft.parts}))
 
 
+def understood(reading: Callable[[], T]) -> T:
+    """Return what was read; whatever stops the reader, the query is Refused, and the log tells the owner."""
+    try:
+        return reading()
+    except (Refused, PolicyError):
+        raise
+    except RecursionError:
+        raise Refused(_LOST) from None
+    except Exception:  # noqa: BLE001 - as the docstring says
+        _LOG.exception("the reader stopped at a query")
+        raise Refused(_LOST) from None
+
+
 PASSES: tuple[Callable[[Draft], Draft], ...] = (parse, divide, narrow, follow)
+
+
+def _passed(draft: Draft) -> Draft:
+    for step in PASSES:
+        draft = step(draft)
+    return draft
 
 
 def read(  # noqa: PLR0913 - who asks what of whom, and two limits
@@ -83,17 +104,7 @@ def read(  # noqa: PLR0913 - who asks what of whom, and two limits
     rows: int | None = None,
 ) -> Plan:
     """Read a query; whatever cannot be answered is Refused, and no private data is read."""
-    draft = Draft(words, World(policy, publics, by, Limits(groups, rows)))
-    try:
-        for step in PASSES:
-            draft = step(draft)
-    except (Refused, PolicyError):
-        raise
-    except RecursionError:
-        raise Refused(_LOST) from None
-    except Exception:  # noqa: BLE001 - whatever a query is, it is answered or refused; the log tells the owner
-        _LOG.exception("the reader stopped at a query")
-        raise Refused(_LOST) from None
+    draft = understood(lambda: _passed(Draft(words, World(policy, publics, by, Limits(groups, rows)))))
     assert draft.parsed is not None
     assert draft.follows is not None
     parsed = draft.parsed

@@ -131,6 +131,8 @@ def _select(select: exp.Select, names: Names, world: World) -> Source:
 
 
 def _check_clauses(select: exp.Select) -> None:
+    if not select.expressions:
+        raise refuse(select, "SELECT", "the SELECT list is empty", "Write what you ask for, such as COUNT(*).")
     surplus = [name for name, given in select.args.items() if given and name not in (*_BELOW, *_RESULT)]
     if surplus:
         words = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()

@@ -62,13 +62,13 @@ def parse(text: str) -> Parsed:
     >>> parsed.query.sql(), parsed.explain, parsed.within
     ('SELECT COUNT(*) FROM visits', True, Fraction(50, 1))
     """
-    _check_letters(text)
+    check_letters(text)
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # some editors begin files with it
-    first = _tokens(text)
+    first = tokenise(text)
     explain = bool(first) and first[0].text.upper() == "EXPLAIN"
     if explain:  # the tokenizer takes all that follows for one string; blanks keep the places of the rest
         text = text[: first[0].start] + " " * len(first[0].text) + text[first[0].end + 1 :]
-    words = Words(text, _tokens(text) if explain else first)
+    words = Words(text, tokenise(text) if explain else first)
     words.take_end()
     words.check_statement()
     words.check_nesting()
@@ -77,7 +77,8 @@ def parse(text: str) -> Parsed:
     return Parsed(tree(text, words.tokens), explain, options, within)
 
 
-def _check_letters(text: str) -> None:
+def check_letters(text: str) -> None:
+    """Refuse a text that is too long, or that cannot be kept."""
     if len(text) > _MOST_LETTERS:
         raise Refused(f"the query has {len(text):,} characters; at most {_MOST_LETTERS:,} are read. Shorten it.")
     if (zero := text.find("\0")) >= 0:
@@ -88,7 +89,8 @@ def _check_letters(text: str) -> None:
         raise Refused(f"{_where(text, error.start)}: half a character (a lone surrogate). Take it out.") from None
 
 
-def _tokens(text: str) -> list[Token]:
+def tokenise(text: str) -> list[Token]:
+    """Return the words and signs of a text, without its comments."""
     try:
         found = Postgres().tokenize(text)
     except TokenError as error:
@@ -212,7 +214,8 @@ class Words:
             if (
                 value.token_type is not TokenType.NUMBER
                 or not value.text.isdecimal()
-                or not 0 < int(value.text[:10]) < 1e9
+                or len(value.text) > 9
+                or not int(value.text)
             ):
                 raise self._refuse(value, f"{key} must be a whole number above 0", f"Write {key} = 5.")
             return int(value.text)

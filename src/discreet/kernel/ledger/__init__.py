@@ -7,7 +7,7 @@ costs nothing and shows nothing; after it the charge stands; once the answer is 
 """
 
 from discreet.kernel.ledger.interface import Ledger
-from discreet.kernel.ledger.sqlite import SQLiteLedger, create_ledger, memory_ledger, open_ledger
+from discreet.kernel.ledger.sqlite import UNKNOWN, SQLiteLedger, create_ledger, memory_ledger, open_ledger
 from discreet.kernel.ledger.terms import left
 
-__all__ = ["Ledger", "SQLiteLedger", "create_ledger", "left", "memory_ledger", "open_ledger"]
+__all__ = ["UNKNOWN", "Ledger", "SQLiteLedger", "create_ledger", "left", "memory_ledger", "open_ledger"]

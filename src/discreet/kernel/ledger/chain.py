@@ -87,13 +87,21 @@ def row_after(last: Row | None, spent_by: Loss, act: Act) -> Row:
 
 def event_text(event: Event) -> str:
     """Write what the caller said about an event."""
-    return canonical({"mechanism": event.mechanism, "question": event.question, "sensitivity": event.sensitivity})
+    said = {"mechanism": event.mechanism, "question": event.question, "sensitivity": event.sensitivity}
+    listed = {"topics": event.topics, "follows": event.follows}
+    return canonical(said | {name: parts for name, parts in listed.items() if parts})
 
 
 def event_of(row: Row, state: State) -> Event:
     """Read the event that a charge recorded."""
     said = json.loads(row.body)
+    said |= {name: tuple(map(tuple, said[name])) for name in ("topics", "follows") if name in said}
     return Event(**said, by=row.by, id=row.receipt or "", time=row.time, state=state, loss=read_loss(row.loss))
+
+
+def topics_in(body: str) -> list[str]:
+    """Return the topics that a charge recorded, each once."""
+    return list(dict.fromkeys(topic for part in json.loads(body).get("topics", ()) for topic in part if topic))
 
 
 @dataclass
@@ -107,20 +115,30 @@ class _Replay:
     charged: dict[str, str] = field(default_factory=dict)
     settled: dict[str, tuple[int, str]] = field(default_factory=dict)
     keys: set[tuple[str, str]] = field(default_factory=set)
+    topics: set[tuple[str, int]] = field(default_factory=set)
+    newest: dict[str, str] = field(default_factory=dict)
 
 
-def check_rows(rows: Iterable[Row]) -> dict[str, tuple[int, str]]:
-    """Recompute a whole chain; return the row and the answer's hash of every receipt that was settled.
+class Checked(NamedTuple):
+    """What a whole chain says: the row and the answer's hash of every settled receipt; topics and their rows."""
+
+    settled: dict[str, tuple[int, str]]
+    topics: set[tuple[str, int]]
+
+
+def check_rows(rows: Iterable[Row]) -> Checked:
+    """Recompute a whole chain; return what the other tables must agree with.
 
     Claim: if nothing is raised, the rows are what row_after wrote, in order, none missing before the last;
         the totals are the sums of the losses, every charge fitted in the terms then in force, no key and no
-        receipt was charged twice, and no answer was stored without a charge or twice.
+        receipt was charged twice, no answer was stored without a charge or twice, and whatever follows an earlier
+        charge was the first to do so, with no acknowledgement in between.
     Proof: row by row, each of these is checked against what the rows before it amount to; a row that was
         changed and hashed anew has another hash than the next row names (SHA-256 has no known collisions).
     Needs: check_price, recorded; that each row's own hash was checked when it was read (Table); the last row
         is vouched for by the head only.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found
-    Seal: 9359a0059ae9
+    Seal: 31851f01403f
     """
     replay = _Replay()
     for row in rows:
@@ -132,7 +150,7 @@ def check_rows(rows: Iterable[Row]) -> dict[str, tuple[int, str]]:
             raise LedgerError(f"row {row.seq} {problem}")
     if replay.last is None:
         raise LedgerError("there is no row 1: the ledger was not completely created")
-    return replay.settled
+    return Checked(replay.settled, replay.topics)
 
 
 def _step(replay: _Replay, row: Row) -> str | None:
@@ -177,6 +195,12 @@ def _step_charge(replay: _Replay, row: Row, loss: Loss) -> str | None:
         return "charges a key twice"
     assert replay.terms is not None  # the first row created the ledger
     check_price(replay.terms, row.by, loss, replay.spent, replay.spent_by.get(row.by, NOTHING))
+    for topic, receipt in json.loads(row.body).get("follows", ()):
+        if replay.newest.get(topic) != receipt:
+            return "follows a charge that is not the newest of its topic"
+    for topic in topics_in(row.body):
+        replay.newest[topic] = row.receipt
+        replay.topics.add((topic, row.seq))
     replay.charged[row.receipt] = row.by
     if row.key is not None:
         replay.keys.add((row.by, row.key))
@@ -192,7 +216,8 @@ def _step_settle(replay: _Replay, row: Row, loss: Loss) -> str | None:
     return None
 
 
-def _step_acknowledge(_replay: _Replay, _row: Row, _loss: Loss) -> str | None:
+def _step_acknowledge(replay: _Replay, _row: Row, _loss: Loss) -> str | None:
+    replay.newest.clear()  # what was lost may have followed any of them
     return None  # it may charge anything: what was lost was spent already
 
 

@@ -1,6 +1,6 @@
 """What every ledger can do, whatever it is kept in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from discreet.kernel.event import Event, Receipt
@@ -42,6 +42,15 @@ class Ledger(Protocol):
 
     def events(self) -> list[Event]:
         """Return everything that was charged, oldest first."""
+
+    def answers(self, topics: Iterable[str]) -> list[tuple[Event, bytes | None]]:
+        """Return the charges that have any of these topics, oldest first, with their stored answers."""
+
+    def newest(self, topic: str) -> str | None:
+        """Return the receipt of the newest charge with a topic, unless the owner acknowledged a loss since."""
+
+    def with_key(self, by: str, key: str) -> Event | None:
+        """Return the charge that an analyst made with a key."""
 
     def verify(self) -> None:
         """Recompute everything; LedgerError names the first bad row."""

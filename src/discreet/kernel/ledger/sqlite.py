@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Self
@@ -29,6 +29,7 @@ from discreet.kernel.ledger.terms import (
 from discreet.kernel.loss import NOTHING, Budget, Loss
 
 LONGEST_KEY = 200
+UNKNOWN = "key: it was charged before and its outcome is unknown. Use another key, which is a new charge."
 _LOST = event_text(Event(mechanism=canonical({"name": "lost"}), sensitivity="{}", question="lost in a rollback"))
 
 
@@ -44,17 +45,21 @@ class SQLiteLedger:
 
         Claim: when it returns a receipt without an answer, the charge is durable, and what was spent, this
             included, is within the budget; when it raises Refused, nothing has changed. One key of one
-            analyst is charged at most once. Nothing gives a charge back.
+            analyst is charged at most once. Of the charges that follow an earlier one there is at most one, whether it
+            was settled or not, also if the ledger was rolled back in between. Nothing gives a charge back.
         Proof: looking up the key, reading the totals, checking and appending are one transaction, alone among
             all threads and processes; COMMIT returns after the row is on the disk (WAL, synchronous=FULL,
             both read back when the file is opened). A refusal is raised before anything is written. No
-            statement of this package updates or deletes, and triggers stop those of others.
+            statement of this package updates or deletes, and triggers stop those of others. Who follows a charge has
+            its topic and is newer, so a second one finds that it is not the newest any more; a rollback must be
+            acknowledged before the next charge, and nothing from before an acknowledgement is the newest.
         Needs: Session.writing, check_price, row_after, check_head; SQLite's atomic commit; a disk that keeps what
             it synced.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
-            test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model
-        Seal: a2d1f3e33b49
+            test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
+            test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback
+        Seal: da2123c83b2f
         """
         price, key = recorded(typed(Loss, loss, "loss")), _checked_key(key)
         by = typed(Event, event, "event").by
@@ -64,6 +69,8 @@ class SQLiteLedger:
             earlier = table.charge_with_key(by, key) if key else None
             if earlier:
                 return _replayed(table, earlier, event)
+            if any(table.newest(topic) != before for topic, before in event.follows):
+                raise Refused("the same was asked by somebody else at this moment. Ask again.")
             check_price(terms, by, price, read_loss(last.spent), table.spent_by(by))
             receipt = Receipt(secrets.token_hex(12))
             body = event_text(event)
@@ -107,20 +114,40 @@ class SQLiteLedger:
         charges = [row for row in rows if row.kind != Kind.SETTLE]
         return [event_of(row, State.RELEASED if row.receipt in settled else State.RESERVED) for row in charges]
 
+    def answers(self, topics: Iterable[str]) -> list[tuple[Event, bytes | None]]:
+        """Return the charges that have any of these topics, oldest first, with their stored answers."""
+        with self._session.reading() as table:
+            found = [(row, _settled(table, row)) for row in table.about_topics(topics)]
+        return [(event_of(row, _state(answer)), answer) for row, answer in found]
+
+    def newest(self, topic: str) -> str | None:
+        """Return the receipt of the newest charge with a topic, unless the owner acknowledged a loss since."""
+        with self._session.reading() as table:
+            return table.newest(topic)
+
+    def with_key(self, by: str, key: str) -> Event | None:
+        """Return the charge that an analyst made with a key."""
+        with self._session.reading() as table:
+            row = table.charge_with_key(by, key)
+            return row and event_of(row, _state(_settled(table, row)))
+
     def verify(self) -> None:
         """Recompute every hash, total, state and answer, and compare the end with the head.
 
         Claim: if nothing is raised, the ledger is whole: everything that was charged and stored is there,
             unchanged, up to the head at least, and never exceeded the terms then in force.
-        Proof: check_rows for the rows, check_head for their end; each answer has the hash that its row names.
+        Proof: check_rows for the rows, check_head for their end; each answer has the hash that its row names, and the
+            topics are those of the rows.
         Needs: check_rows, check_head.
         Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
-            test_a_deleted_tail_is_found, test_dropped_triggers_are_found
-        Seal: c6d84ee944d0
+            test_a_deleted_tail_is_found, test_dropped_triggers_are_found, test_a_changed_topic_is_found
+        Seal: b142e6b84ca5
         """
         with self._session.reading() as table:
             head = self._session.place.head()  # before the first read of the rows, which may only be newer
-            settled = check_rows(table.rows())
+            settled, topics = check_rows(table.rows())
+            if sorted(table.topics()) != sorted(topics):
+                raise LedgerError("the topics are not those of the rows")
             for receipt, answer in table.answers():
                 seq, digest = settled.pop(receipt, (0, ""))
                 if sha256(answer).hexdigest() != digest:
@@ -267,6 +294,11 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
     ledger = SQLiteLedger(File(path))
     try:
         with ledger._session.reading() as table:  # noqa: SLF001 - the constructor's other half
+            older = table.is_older
+        if older:
+            with ledger._session.writing() as table:  # noqa: SLF001 - as above
+                table.upgrade()
+        with ledger._session.reading() as table:  # noqa: SLF001 - as above
             table.check_format()
             found = table.terms().name
     except BaseException:
@@ -294,14 +326,25 @@ def _replayed(table: Table, charge: Row, event: Event) -> Receipt:
     """Return the answer that a key has paid for; what has none is never executed again."""
     if charge.body != event_text(event):
         raise Refused("key: it was used for another question before. Use another key.")
-    receipt = charge.receipt or ""
-    settled = table.about(Kind.SETTLE, receipt)
+    answer = _settled(table, charge)
+    if answer is None:
+        raise Failed(UNKNOWN)
+    return Receipt(charge.receipt or "", answer)
+
+
+def _settled(table: Table, charge: Row) -> bytes | None:
+    """Return the stored answer of a charge, checked against the chain; None if it has none."""
+    settled = table.about(Kind.SETTLE, charge.receipt or "")
     if settled is None:
-        raise Failed("key: it was charged before and its outcome is unknown. Use another key, which is a new charge.")
-    answer = table.answer(receipt)
+        return None
+    answer = table.answer(charge.receipt or "")
     if answer is None or canonical({"sha256": sha256(answer).hexdigest()}) != settled.body:
         raise LedgerError(f"row {settled.seq}: its answer is missing or was changed")
-    return Receipt(receipt, answer)
+    return answer
+
+
+def _state(answer: bytes | None) -> State:
+    return State.RESERVED if answer is None else State.RELEASED
 
 
 def _checked_key(key: str | None) -> str | None:

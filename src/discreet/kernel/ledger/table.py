@@ -5,13 +5,25 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.chain import Act, Kind, Row, row_after
+from discreet.kernel.ledger.chain import Act, Kind, Row, row_after, topics_in
 from discreet.kernel.ledger.terms import Terms, at_least, read_loss, read_terms
 from discreet.kernel.loss import NOTHING, Loss
 
-FORMAT = 2
+FORMAT = 3
+_OLDER = 2  # knew no topics
 _COLUMNS = ", ".join(f'"{column}"' for column in Row._fields)
 _PLACES = ", ".join("?" for _ in Row._fields)
+
+# A topic names what was asked: the rows of charges about the same are found by it.
+_TOPICS = (
+    "CREATE TABLE topics (topic TEXT NOT NULL, seq INTEGER NOT NULL) STRICT",
+    "CREATE INDEX topics_topic ON topics (topic, seq)",
+    *(
+        f"CREATE TRIGGER topics_{verb} BEFORE {verb} ON topics BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+        for verb in ("UPDATE", "DELETE")
+    ),
+    f"PRAGMA user_version = {FORMAT}",
+)
 
 # No UNIQUE constraint: INSERT OR REPLACE would delete the row in its way without firing the DELETE trigger.
 # not_below is a function of this module: no other program can append.
@@ -46,7 +58,7 @@ _SCHEMA = (
     """CREATE TRIGGER answers_once BEFORE INSERT ON answers
         WHEN EXISTS (SELECT 1 FROM answers WHERE receipt = NEW.receipt)
         BEGIN SELECT RAISE(ABORT, 'an answer is stored once'); END""",
-    f"PRAGMA user_version = {FORMAT}",
+    *_TOPICS,
 )
 
 
@@ -108,6 +120,28 @@ class Table:
         )
         return [_row(row) for row in found]
 
+    def about_topics(self, topics: Iterable[str]) -> list[Row]:
+        """Return the charges that have any of these topics, oldest first."""
+        found = {
+            seq
+            for topic in topics
+            for (seq,) in self.connection.execute("SELECT seq FROM topics WHERE topic = ?", (topic,))
+        }
+        return [row for seq in sorted(found) if (row := self.at(seq))]
+
+    def newest(self, topic: str) -> str | None:
+        """Return the receipt of the newest charge with a topic since the last acknowledgement."""
+        row = self._one(
+            "WHERE seq = (SELECT max(seq) FROM topics WHERE topic = ?) "
+            "AND seq > (SELECT coalesce(max(seq), 0) FROM rows WHERE kind = 'acknowledge')",
+            topic,
+        )
+        return row.receipt if row else None
+
+    def topics(self) -> Iterator[tuple[str, int]]:
+        """Return all topics with the numbers of their rows."""
+        return iter(self.connection.execute("SELECT topic, seq FROM topics"))
+
     def answers(self) -> Iterator[tuple[str, bytes]]:
         """Return all answers with their receipts."""
         return iter(self.connection.execute("SELECT receipt, answer FROM answers"))
@@ -121,17 +155,33 @@ class Table:
         """Write the row that records an act after the last one."""
         row = row_after(last, self.spent_by(act.by), act)
         self.connection.execute(f"INSERT INTO rows ({_COLUMNS}) VALUES ({_PLACES})", row)  # noqa: S608
+        if act.kind is Kind.CHARGE:
+            named = [(topic, row.seq) for topic in topics_in(row.body)]
+            self.connection.executemany("INSERT INTO topics (topic, seq) VALUES (?, ?)", named)
         self.appended = row
 
     def add_answer(self, receipt: str, answer: bytes) -> None:
         """Write an answer."""
         self.connection.execute("INSERT INTO answers (receipt, answer) VALUES (?, ?)", (receipt, answer))
 
+    @property
+    def is_older(self) -> bool:
+        """Whether the ledger is of the format before this one."""
+        return self._format() == _OLDER
+
+    def upgrade(self) -> None:
+        """Bring a ledger of the format before this one up to date; its rows stay as they are."""
+        if self.is_older:  # and nobody else was quicker
+            for statement in _TOPICS:
+                self.connection.execute(statement)
+
     def check_format(self) -> None:
         """Stop if this is another kind of database, or of another version."""
-        found = self.connection.execute("PRAGMA user_version").fetchone()[0]
-        if found != FORMAT:
+        if (found := self._format()) != FORMAT:
             raise LedgerError(f"this is not a ledger of format {FORMAT} (found {found}), or was not completely created")
+
+    def _format(self) -> int:
+        return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
 
     def check_file(self) -> None:
         """Stop if the database is damaged, or its tables and triggers are not those of this module."""

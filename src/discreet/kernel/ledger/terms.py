@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text, canonical
-from discreet.kernel.exact import round_down, round_up, sqrt_up
+from discreet.kernel.exact import round_down, round_up
 from discreet.kernel.loss import NOTHING, Budget, Loss
 
 _FINEST = 100  # decimal places of a recorded loss: sums of arbitrary fractions would grow without end
@@ -46,13 +46,13 @@ def recorded(loss: Loss) -> Loss:
     """Return the loss as the ledger writes it: exact, or rounded up if its fractions are too long.
 
     Claim: no bound of the result is below that of the loss.
-    Proof: each part is kept or rounded up; Loss may lower rho to epsilon²/2, which is a bound by itself.
-    Needs: round_up, Loss.
+    Proof: each part is kept or rounded up.
+    Needs: round_up, Loss.exactly.
     Checked by: test_long_fractions_are_rounded_up_and_stay_short
-    Seal: 4d26df04cb57
+    Seal: 007e63d1af62
     """
     epsilon = None if loss.epsilon is None else _coarse(loss.epsilon)
-    return Loss(epsilon, _coarse(loss.rho), _coarse(loss.delta))
+    return Loss.exactly(epsilon, _coarse(loss.rho), _coarse(loss.delta))
 
 
 def check_name(terms: Terms, by: str) -> None:
@@ -142,7 +142,7 @@ def loss_text(loss: Loss) -> str:
 def read_loss(text: str) -> Loss:
     """Read what loss_text wrote."""
     epsilon, rho, delta = text.split(" ")
-    return Loss(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
+    return Loss.exactly(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
 
 
 def at_least(new: Loss, old: Loss) -> bool:
@@ -158,10 +158,7 @@ def shortfall(now: Loss, then: Loss) -> Loss:
         return NOTHING
     known = now.epsilon is not None and then.epsilon is not None
     epsilon = max(_ZERO, then.epsilon - now.epsilon) if known else None  # type: ignore[operator]
-    rho = max(_ZERO, then.rho - now.rho)
-    if epsilon is not None and epsilon * epsilon < 2 * rho:  # `then` does not continue `now`; Loss would lower this rho
-        epsilon = sqrt_up(2 * rho)
-    return Loss(epsilon, rho, max(_ZERO, then.delta - now.delta))
+    return Loss.exactly(epsilon, max(_ZERO, then.rho - now.rho), max(_ZERO, then.delta - now.delta))
 
 
 def _coarse(part: Fraction) -> Fraction:

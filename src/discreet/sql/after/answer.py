@@ -22,7 +22,8 @@ from discreet.sql.after.tables import stored_table
 from discreet.sql.after.values import Carried, Constant, Kind, Mixed, Origin, Read, RowWise, counts, reads
 from discreet.sql.places import refuse
 
-__all__ = ["DRAW", "ROW", "After", "Carried", "Constant", "Mixed", "RowWise", "margins", "plan", "run"]
+__all__ = ["DRAW", "ROW", "After", "Carried", "Constant", "Mixed", "RowWise"]
+__all__ += ["margins", "plan", "run", "run_with_margins"]
 
 _FAILED = (
     "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
@@ -98,6 +99,14 @@ def run(after: After, tables: Mapping[str, pa.Table]) -> pa.Table:
     return _shown(after, _computed(after, tables))
 
 
+def run_with_margins(
+    after: After, tables: Mapping[str, pa.Table], column_margins: Mapping[Read, np.ndarray], redraw: Redraw
+) -> tuple[pa.Table, dict[str, list[float | None]]]:
+    """Compute the answer from released tables, and the margins of its noisy columns (see `margins`)."""
+    found = _computed(after, tables)
+    return _shown(after, found), _margins(after, found, tables, column_margins, redraw)
+
+
 def margins(
     after: After, tables: Mapping[str, pa.Table], column_margins: Mapping[Read, np.ndarray], redraw: Redraw
 ) -> dict[str, list[float | None]]:
@@ -107,7 +116,16 @@ def margins(
     fresh noise, n times each, with columns `draw` (from 0 on) and `row` (the place in the released table).
     A column that noise took no part in is left out; one whose margin is not known has None in every row.
     """
-    found = _computed(after, tables)
+    return run_with_margins(after, tables, column_margins, redraw)[1]
+
+
+def _margins(
+    after: After,
+    found: pa.Table,
+    tables: Mapping[str, pa.Table],
+    column_margins: Mapping[Read, np.ndarray],
+    redraw: Redraw,
+) -> dict[str, list[float | None]]:
     shown = _shown(after, found)
     known = _renoised(after, tables, set(column_margins), redraw)
     answer: dict[str, list[float | None]] = {}

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlglot import exp
 
 from discreet.sql.after.values import NUMBERS, STORED, Kind, Value, constant, made
-from discreet.sql.places import quoted, refuse
+from discreet.sql.places import quoted, refuse, written
 
 _WHOLE = re.compile(r"\s*[+-]?\d{1,18}\s*", re.ASCII)
 _FRACTION = re.compile(r"\s*[+-]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][+-]?\d{1,3})?\s*", re.ASCII)
@@ -152,7 +152,7 @@ def cast(value: Value, to: exp.Expr, node: exp.Expr, clause: str) -> Value:
     target = _TARGETS.get(to.this) if isinstance(to, exp.DataType) else None
     sizes = [size.name for size in to.expressions]
     if target is None or to.args.get("nested") or not all(size.isdecimal() and len(size) < 4 for size in sizes):
-        raise refuse(node, clause, f"CAST to {quoted(to.sql('postgres'))} is not supported", f"Types are {_KNOWN}")
+        raise refuse(node, clause, f"CAST to {quoted(written(to))} is not supported", f"Types are {_KNOWN}")
     kind, stored = target
     if value.kind is Kind.UNKNOWN:
         return _sized(_decided(value, kind, node, clause), stored, sizes)

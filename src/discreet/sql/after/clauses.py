@@ -102,7 +102,7 @@ def ordinal(node: exp.Expr, most: int, clause: str) -> int | None:
     """Return the place in the SELECT list that a number in ORDER BY or GROUP BY means; None if it is no number."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
-    if not node.name.isdecimal() or not 1 <= int(node.name[:9]) <= most:
+    if not node.name.isdecimal() or len(node.name) > 9 or not 1 <= int(node.name) <= most:
         raise refuse(node, clause, f"there is no column {node.name[:20]}", f"Count the columns from 1 to {most}")
     return int(node.name) - 1
 

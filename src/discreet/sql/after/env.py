@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel
 
 from discreet.kernel.errors import Refused
 from discreet.sql.after.casts import as_text, fitted
 from discreet.sql.after.values import NUMBERS, Kind, Value
-from discreet.sql.places import quoted, refuse
+from discreet.sql.places import quoted, refuse, written
 
 _LONGEST = 100_000  # characters of the SQL for one expression
 _WIDEST = 20_000  # characters that a text may be made of
@@ -139,7 +138,4 @@ def called(node: exp.Expr) -> str:
         return "STRING_AGG"
     if isinstance(node, exp.Func):
         return str(node.meta.get("name") or node.sql_name()).upper()
-    try:
-        return quoted(node.sql("postgres", unsupported_level=ErrorLevel.IGNORE))
-    except Exception:  # noqa: BLE001 - not every tree can be written down, and then its kind must do
-        return node.key.upper()
+    return quoted(written(node))

@@ -62,6 +62,8 @@ def _between(node: exp.Between, env: Env) -> Value:
 def _in(node: exp.In, env: Env) -> Value:
     if node.args.get("query") is not None:
         return env.query(node, env)
+    if not node.expressions:
+        raise env.refuse(node, "IN has nothing to compare with", "Write IN (…) with constants")
     parts, _ = unified([env.value(each) for each in (node.this, *node.expressions)], node, env.clause)
     listed = ", ".join(f"{{{place}}}" for place in range(1, len(parts)))
     return made(f"({{0}} IN ({listed}))", Kind.BOOLEAN, *parts)

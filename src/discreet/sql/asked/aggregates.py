@@ -8,6 +8,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.kernel.expr import Call, Constant, Expr, Type
+from discreet.sql.asked.calls import function_name, kept, text_of
+from discreet.sql.asked.chosen import Choice, chosen
 from discreet.sql.asked.grids import Scale
 from discreet.sql.estimates import Statistic
 from discreet.sql.places import refuse
@@ -19,6 +21,7 @@ from discreet.sql.values.bound import Bound
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
+_FARTHEST = Fraction(10) ** 60  # noise on sums of squares is squared once more, and must stay a double
 
 
 class Simple(Enum):
@@ -28,6 +31,7 @@ class Simple(Enum):
     UNITS = "units"
     SUM = "sum"
     AVG = "avg"
+    DISTINCT = "distinct"
 
 
 Function = Simple | Statistic
@@ -53,12 +57,19 @@ _ADDED: dict[type[exp.Expr], Function] = {
 }
 
 
-def aggregate(node: exp.Expr, rows: Rows) -> Aggregate:
+def aggregate(node: exp.Expr, rows: Rows) -> Aggregate | Choice:
     """Read an aggregate call, with its FILTER."""
     call, when = kept_when(node, rows)
-    if not isinstance(call, exp.Count | exp.CountIf) and type(call) not in _ADDED:
-        raise _not_yet(call)
+    if not isinstance(call, exp.Count | exp.CountIf | exp.ApproxDistinct) and type(call) not in _ADDED:
+        for part in _arguments(call):
+            _check_argument(part)
+        choice = chosen(call, rows, when)
+        if choice is None:
+            raise _unknown(call)
+        return choice
     check_arguments(call)
+    if isinstance(call, exp.ApproxDistinct):
+        call = exp.Count(this=exp.Distinct(expressions=[call.this]))
     if isinstance(call, exp.Count):
         return _counted(call, rows, when)
     if isinstance(call, exp.CountIf):
@@ -90,6 +101,13 @@ def check_arguments(call: exp.Expr) -> None:
         _check_argument(part)
 
 
+def _arguments(call: exp.Expr) -> list[exp.Expr]:
+    """Return what an aggregate is applied to, and what it is ordered by."""
+    if isinstance(call, exp.WithinGroup):
+        return [*call.this.iter_expressions(), *call.expression.iter_expressions()]
+    return list(call.iter_expressions())
+
+
 def _check_argument(node: exp.Expr) -> None:
     if (found := first_aggregate(node)) is not None:
         raise refuse(found, "SELECT", "an aggregate cannot contain another", "Aggregate per unit in a subquery first.")
@@ -101,14 +119,9 @@ def _check_argument(node: exp.Expr) -> None:
         raise refuse(found, "SELECT", cause, "Ask the inner query first, then write the number.")
 
 
-def kept(expr: Expr, when: Expr | None) -> Expr:
-    """Return the value where the condition is true, and NULL elsewhere."""
-    return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
-
-
 def _counted(call: exp.Count, rows: Rows, when: Expr | None) -> Aggregate:
     if isinstance(call.this, exp.Distinct):
-        return Aggregate(Simple.UNITS, _distinct(call, rows, when))
+        return _distinct(call, rows, when)
     if call.expressions:
         raise refuse(call, "SELECT", "COUNT takes one expression", "Count one column, or *.")
     if isinstance(call.this, exp.Star):
@@ -127,8 +140,8 @@ def counted(expr: Expr, known: Mapping[str, Known]) -> Expr | None:
     return expr
 
 
-def _distinct(call: exp.Count, rows: Rows, when: Expr | None) -> Expr | None:
-    """Return the expression whose units are counted; only units can be."""
+def _distinct(call: exp.Count, rows: Rows, when: Expr | None) -> Aggregate:
+    """Return the count of units, or of different values."""
     known = rows.by_column()
     nodes = [part for each in call.this.expressions for part in _flat(each)]
     bounds = [value_of(node, stored(rows.views, "COUNT"), "COUNT") for node in nodes]
@@ -136,20 +149,20 @@ def _distinct(call: exp.Count, rows: Rows, when: Expr | None) -> Expr | None:
     wanted = set(range(len(unit or ())))
     if wanted and {part_of(bound.expr, known) for bound in bounds} == wanted:
         missing = [bound.expr for bound in bounds if not never_null(bound.expr, known)]
-        return counted(kept(missing[0] if missing else _ONE, when), known)
+        return Aggregate(Simple.UNITS, counted(kept(missing[0] if missing else _ONE, when), known))
     if wanted == {0} and len(bounds) == 1 and is_person_or_null(bounds[0].expr, known):
-        return counted(kept(bounds[0].expr, when), known)
+        return Aggregate(Simple.UNITS, counted(kept(bounds[0].expr, when), known))
     if len(wanted) > 1 and any(part_of(bound.expr, known) == 0 for bound in bounds):
         way_out = f"Count COUNT(DISTINCT ({', '.join(unit_names(rows))})) instead."
         cause = "what is protected is a person's window of time, so persons as a whole cannot be counted"
         raise refuse(call, "COUNT", cause, way_out)
-    names = unit_names(rows)
-    way_out = (
-        f"Count units, COUNT(DISTINCT {names[0]}), or group by it and count the groups."
-        if names
-        else ("Group by it and count the groups.")
-    )
-    raise refuse(call, "COUNT", "COUNT(DISTINCT …) of anything but the unit is not there yet", way_out)
+    if len(bounds) != 1:
+        way_out = "Count one, or join texts with || first."
+        raise refuse(call, "COUNT", "different combinations of several expressions cannot be counted", way_out)
+    if bounds[0].type in (Type.REAL, Type.TIMESTAMP):
+        cause = "real numbers and times are hardly ever equal, so that different ones are not counted"
+        raise refuse(call, "COUNT", cause, "Count CAST(… AS INTEGER), or CAST(… AS DATE).")
+    return Aggregate(Simple.DISTINCT, kept(without_clip(bounds[0].expr), when))
 
 
 def _flat(node: exp.Expr) -> list[exp.Expr]:
@@ -158,7 +171,7 @@ def _flat(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _scale(call: exp.Expr, bound: Bound, rows: Rows) -> Scale:
-    name, text = function_name(call), _text(call.this)
+    name, text = function_name(call), text_of(call.this)
     if is_person_or_null(bound.expr, rows.by_column()):
         cause = f"{name} of the unit's own column would tell about single people"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
@@ -173,39 +186,20 @@ def _scale(call: exp.Expr, bound: Bound, rows: Rows) -> Scale:
         raise refuse(call, name, cause, way_out)
     assert isinstance(bound.low, Fraction)
     assert isinstance(bound.high, Fraction)
+    if any(size and not 1 / _FARTHEST < size < _FARTHEST for size in _sizes(bound.low, bound.high)):
+        way_out = f"Write {name}(CLIP({text}, low, high)) with ends of an ordinary size."
+        raise refuse(call, name, f"the range of {text} is too wide or too narrow to compute with", way_out)
     return Scale.of(bound.low, bound.high, bound.step, bound.type)
 
 
-def function_name(call: exp.Expr) -> str:
-    """Return the name of a function in capitals."""
-    if isinstance(call, exp.Anonymous) or "name" in call.meta:
-        return str(call.meta.get("name", call.this)).upper()
-    return call.sql(dialect="postgres").partition("(")[0]
+def _sizes(low: Fraction, high: Fraction) -> tuple[Fraction, ...]:
+    return abs(low), abs(high), high - low
 
 
-def _text(node: exp.Expr) -> str:
-    text = node.sql(dialect="postgres")
-    return text if len(text) <= 40 else "…"
-
-
-_LATER = {
-    **dict.fromkeys(
-        ("MEDIAN", "PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE_CONT", "QUANTILE_DISC", "QUANTILE"),
-        "Count rows below chosen values: COUNT(*) FILTER (WHERE x <= …).",
-    ),
-    **dict.fromkeys(
-        ("MIN", "MAX"), "The declared range is public; or count rows near the ends with COUNT(*) FILTER (WHERE …)."
-    ),
-    **dict.fromkeys(("MODE", "HISTOGRAM", "APPROX_TOP_K"), "Group by it, and ORDER BY COUNT(*) DESC."),
-    **dict.fromkeys(("APPROX_DISTINCT", "APPROX_COUNT_DISTINCT"), "Count units with COUNT(DISTINCT …)."),
-}
-
-
-def _not_yet(call: exp.Expr) -> Exception:
-    """Refuse other aggregates: this is where those that choose a value, instead of adding, will come in."""
+def _unknown(call: exp.Expr) -> Exception:
     inner = call.this if isinstance(call, exp.WithinGroup) else call
-    name = function_name(inner)
-    if name in _LATER:
-        return refuse(call, "SELECT", f"{name} is not there yet", _LATER[name])
-    way_out = "There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP."
-    return refuse(call, "SELECT", f"{name} shows or mixes values of single rows", way_out)
+    way_out = (
+        "There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, "
+        "QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM."
+    )
+    return refuse(call, "SELECT", f"{function_name(inner)} shows or mixes values of single rows", way_out)

@@ -9,6 +9,7 @@ from sqlglot import exp
 from discreet.kernel.expr import Call, Constant, Expr, Type, Value, columns_of
 from discreet.kernel.question import Discover, Public
 from discreet.kernel.relation import Named, Where
+from discreet.policy.problems import brief
 from discreet.sql.building import built
 from discreet.sql.places import refuse
 from discreet.sql.rows.conditions import every
@@ -78,10 +79,10 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 def _meant(node: exp.Expr, shown: Sequence[Output], rows: Rows) -> exp.Expr:
     """Return what an ordinal or an alias stands for; a column of FROM comes before an alias of its name."""
     if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.name) if node.name.isdigit() else 0
+        place = int(node.name) if node.name.isdecimal() and len(node.name) < 10 else 0
         if not 1 <= place <= len(shown):
             way_out = f"The SELECT list has {len(shown)} columns."
-            raise refuse(node, "GROUP BY", f"there is no column {node.name} in the SELECT list", way_out)
+            raise refuse(node, "GROUP BY", f"there is no column {node.name[:20]} in the SELECT list", way_out)
         return shown[place - 1].node
     if isinstance(node, exp.Column) and not node.table and not knows(rows.views, node):
         named = [output.node for output in shown if output.given and same_name(node.this, output.name)]
@@ -127,7 +128,7 @@ def grouping(rows: Rows, keys: Sequence[Key], world: World) -> Grouping:
     size = prod(len(domain) for domain in listed)
     if len(listed) == len(keys) and size <= _MOST_KEYS:
         return Grouping(rows, by, Public(tuple(listed)))
-    _check_discovery(keys, domains, size, world)
+    _check_discovery(keys, domains, size, rows, world)
     open_ended = [key.bound.expr for key in keys if not any_null(key.bound.expr, known)]
     held = every([Call("not", (Call("is_null", (expr,)),)) for expr in open_ended if not never_null(expr, known)])
     found = (
@@ -148,7 +149,9 @@ def _check_shown(key: Key, rows: Rows) -> None:
     raise refuse(key.node, "GROUP BY", cause, way_out)
 
 
-def _check_discovery(keys: Sequence[Key], domains: Sequence[tuple[Value, ...] | None], size: int, world: World) -> None:
+def _check_discovery(
+    keys: Sequence[Key], domains: Sequence[tuple[Value, ...] | None], size: int, rows: Rows, world: World
+) -> None:
     if world.policy.budget.discover:
         return
     opened = [key for key, domain in zip(keys, domains, strict=True) if domain is None]
@@ -158,8 +161,9 @@ def _check_discovery(keys: Sequence[Key], domains: Sequence[tuple[Value, ...] | 
             "Group by fewer or coarser keys, or ask the owner for a budget with a delta: groups can then be discovered."
         )
         raise refuse(keys[0].node, "GROUP BY", cause, way_out)
-    names = ", ".join(sorted({name for key in opened for name in columns_of(key.bound.expr)}))
-    cause = f"the groups of {names} are not public, and to discover them the budget needs a delta"
+    known = rows.by_column()
+    names = sorted({brief(known[name].name) for key in opened for name in columns_of(key.bound.expr)})
+    cause = f"the groups of {', '.join(names)} are not public, and to discover them the budget needs a delta"
     way_out = "Declare the column's values in the policy (in, between or references), or give the budget a delta."
     raise refuse(opened[0].node, "GROUP BY", cause, way_out)
 
@@ -169,7 +173,7 @@ def domain_in(expr: Expr, known: Mapping[str, Known]) -> tuple[Value, ...] | Non
     bounds = {name: _listed(known[name]) for name in columns_of(expr) if name in known}
     found = domain_of(expr, bounds)
     unlisted = any(known[name].null and bound.domain is None for name, bound in bounds.items())
-    if found is not None and None not in found and unlisted and not isinstance(expr, Constant):
+    if found is not None and None not in found and unlisted and not never_null(expr, known):
         return (*found, None)
     return found or None
 

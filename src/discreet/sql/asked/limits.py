@@ -6,9 +6,10 @@ from math import prod
 from sqlglot import exp
 
 from discreet.kernel.expr import Column
-from discreet.kernel.question import Limit, Public
+from discreet.kernel.question import Count, Limit, Public, Question, Sum, Touched, Units
 from discreet.kernel.relation import Derive, JoinOwn, JoinPublic, PerUnit, Relation, Scan, SemiOwn, Union, Where
 from discreet.sql.asked.aggregates import Aggregate, Simple
+from discreet.sql.asked.chosen import Choice
 from discreet.sql.asked.groups import Grouping
 from discreet.sql.asked.sentences import protected
 from discreet.sql.places import refuse
@@ -18,7 +19,7 @@ from discreet.sql.world import World
 _HOW = "Give {0}=… with the question, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
 
 
-def limit_for(grouped: Grouping, aggregates: Sequence[Aggregate], world: World, node: exp.Expr) -> Limit:
+def limit_for(grouped: Grouping, aggregates: Sequence[Aggregate | Choice], world: World, node: exp.Expr) -> Limit:
     """Return the limits of a question; refused if one is needed and nobody gave it."""
     relation = grouped.rows.relation
     copies = relation.shape.copies
@@ -35,6 +36,19 @@ def limit_for(grouped: Grouping, aggregates: Sequence[Aggregate], world: World, 
         cause = f"nobody said with how many rows one {protected(world)} may count"
         raise refuse(node, "SELECT", cause, _HOW.format("rows", "max_rows_contributed"))
     return Limit(min(groups, wide or groups), min(rows, deep or rows))
+
+
+def may_touch(question: Question, grouped: Grouping) -> Touched | None:
+    """Return what to count to tell whom the limits touch; None if they can touch nobody, or no sum is asked for.
+
+    A quantile hardly depends on the weight of single people, and to count them would take a look at the rows for that
+    alone.
+    """
+    if not question.bounded or not any(isinstance(total, Count | Units | Sum) for total in question.totals):
+        return None
+    deep = _depth(question.relation, _keys(grouped))
+    rows = any(isinstance(total, Count | Sum) for total in question.totals) and (deep is None or deep > question.rows)
+    return Touched(rows) if rows or question.scaled else None
 
 
 def _declared(relation: Relation, name: str, world: World) -> int | None:

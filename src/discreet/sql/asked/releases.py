@@ -1,13 +1,17 @@
 """A SELECT with an aggregate over private rows: one question to the kernel, and a SELECT over its answer."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import Discover, Public, Question, Total
 from discreet.sql.asked.aggregates import Aggregate, aggregate
+from discreet.sql.asked.chosen import Choice
 from discreet.sql.asked.groups import Grouped, Grouping, grouping
-from discreet.sql.asked.limits import limit_for
+from discreet.sql.asked.limits import limit_for, may_touch
 from discreet.sql.asked.rewriting import Rewriting
 from discreet.sql.asked.sentences import sentences
 from discreet.sql.asked.totals import Totals
@@ -23,11 +27,11 @@ Inner = Callable[[exp.Query], exp.Query]
 
 def release(read: Grouped, world: World, inner: Inner) -> Released:
     """Turn a SELECT into one that reads a released table; HAVING, ORDER BY and all else work on noisy numbers."""
-    asked: dict[Aggregate, str] = {}
+    asked: dict[Aggregate | Choice, str] = {}
 
     def measure(node: exp.Expr) -> str:
         found = aggregate(node, read.rows)
-        asked.setdefault(found, node.sql(dialect="postgres"))
+        asked.setdefault(found, _label(node))
         return f"m{list(asked).index(found)}"
 
     above = _above(read.select, read.listed, Rewriting(read, "k{}".format, measure, inner, _column))
@@ -40,6 +44,13 @@ def release(read: Grouped, world: World, inner: Inner) -> Released:
         if column.meta.pop(_MARK, None):
             column.set("table", exp.to_identifier(part.name))
     return Released(above)
+
+
+def _label(node: exp.Expr) -> str:
+    """Return how a query writes an aggregate; sqlglot would write a median otherwise."""
+    if isinstance(node, exp.Median):
+        return f"MEDIAN({node.this.sql(dialect='postgres')})"
+    return node.sql(dialect="postgres")
 
 
 def _column(name: str) -> exp.Column:
@@ -87,7 +98,7 @@ def _ordered(ordered: exp.Expr, listed: Sequence[Output], rewriting: Rewriting) 
     return copy
 
 
-def _part(select: exp.Select, asked: dict[Aggregate, str], grouped: Grouping, world: World) -> Part:
+def _part(select: exp.Select, asked: dict[Aggregate | Choice, str], grouped: Grouping, world: World) -> Part:
     relation = grouped.rows.relation
     limit = limit_for(grouped, list(asked), world, select)
 
@@ -98,11 +109,16 @@ def _part(select: exp.Select, asked: dict[Aggregate, str], grouped: Grouping, wo
             return False
         return True
 
-    totals = Totals(grouped.rows.by_column(), fits, discovers=isinstance(grouped.groups, Discover))
+    noise = Laplace if world.policy.budget.rho is None else Gaussian
+    totals = Totals(grouped.rows.by_column(), fits, noise, discovers=isinstance(grouped.groups, Discover))
     try:
         recipes = totals.recipes(list(asked))
         every, weights = totals.all()
         question = Question(relation, grouped.by, grouped.groups, limit, every)
+        touched = may_touch(question, grouped)
+        report = world.policy.spending.bounds_report if touched else Fraction(0)
+        if touched and report:
+            question = replace(question, totals=(*every, touched))
     except ValueError as error:
         way_out = "Ask for less at once, or for numbers of a smaller range."
         raise refuse(select, "SELECT", f"the question cannot be computed exactly: {error}", way_out) from None
@@ -111,4 +127,4 @@ def _part(select: exp.Select, asked: dict[Aggregate, str], grouped: Grouping, wo
         for place, (label, recipe) in enumerate(zip(asked.values(), recipes, strict=True))
     )
     keys = tuple(name for name, _ in grouped.by)
-    return Part("", question, keys, measures, weights, sentences(question, asked, grouped.rows, world))
+    return Part("", question, keys, measures, weights, sentences(question, asked, grouped.rows, world), report)

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from discreet.kernel.errors import Refused
 from discreet.sql.asked.groups import Grouped
-from discreet.sql.places import quoted, refuse
+from discreet.sql.places import quoted, refuse, written
 from discreet.sql.rows.scope import knows, same_name, stored, value_of
 from discreet.sql.rows.walking import first_query, is_aggregate, window_parts
 
@@ -77,10 +77,11 @@ class Rewriting:
         return next((place for place, key in enumerate(self.read.keys) if key.bound.expr == found), None)
 
     def _placed(self, name: str, origin: exp.Expr) -> exp.Column:
-        """Return a column that stands where the original stood, for the place in a refusal."""
+        """Return a column that stands where the original stood, with its place and its words for a refusal."""
         column = self.column(name)
         first = next((each.meta for each in origin.walk() if "line" in each.meta), {})
         column.this.meta.update(first)
+        column.meta["said"] = lambda: written(origin)  # only a refusal needs it
         return column
 
     def _stranger(self, node: exp.Column, clause: str) -> exp.Expr:

@@ -4,11 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from discreet.kernel.expr import Expr, Type
-from discreet.kernel.question import Count, Sum, Total, Units
+from discreet.kernel.grid import Grid
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.question import Cells, Count, Sum, Total, Units, Values
 from discreet.sql.asked.aggregates import Aggregate, Simple, counted
+from discreet.sql.asked.chosen import Choice
 from discreet.sql.asked.grids import Sums, sums
+from discreet.sql.descent import Target, shape_for
 from discreet.sql.estimates import Kind, Statistic
-from discreet.sql.plan import Averaged, Counted, Recipe, Spread, Summed, centre
+from discreet.sql.plan import Averaged, Counted, Frequent, Quantile, Recipe, Spread, Summed, Tabled, centre
 from discreet.sql.rows.scope import Known
 
 _SHOWN = Fraction(1)
@@ -20,17 +24,29 @@ _DENOMINATOR = Fraction(1, 4)
 class Totals:
     """The totals of one question, in the order in which they were first needed, with their weights."""
 
-    def __init__(self, known: Mapping[str, Known], fits: Callable[[Total], bool], *, discovers: bool) -> None:
+    def __init__(
+        self,
+        known: Mapping[str, Known],
+        fits: Callable[[Total], bool],
+        noise: type[Laplace | Gaussian],
+        *,
+        discovers: bool,
+    ) -> None:
         self._known = known
+        self._noise = noise
         self._fits = fits
         self._weights: dict[Total, Fraction] = {Units(): _SHOWN} if discovers else {}
 
-    def recipes(self, aggregates: Sequence[Aggregate]) -> list[Recipe]:
+    def recipes(self, aggregates: Sequence[Aggregate | Choice]) -> list[Recipe]:
         """Return what each aggregate is made of."""
-        counting = [each for each in aggregates if each.function not in (Simple.UNITS, Simple.SUM)]
+        added = [each for each in aggregates if isinstance(each, Aggregate)]
+        counting = [each for each in added if each.function not in (Simple.UNITS, Simple.SUM, Simple.DISTINCT)]
         counts = {self._counted(each.expr) for each in counting}
-        squared = {each.expr for each in aggregates if isinstance(each.function, Statistic)}
-        return [self._recipe(each, counts, squared) for each in aggregates]
+        squared = {each.expr for each in added if isinstance(each.function, Statistic)}
+        return [
+            self._recipe(each, counts, squared) if isinstance(each, Aggregate) else self._chosen(each)
+            for each in aggregates
+        ]
 
     def all(self) -> tuple[tuple[Total, ...], tuple[Fraction, ...]]:
         """Return the totals and their weights; if nothing is counted, one count stands in."""
@@ -52,6 +68,8 @@ class Totals:
             return Counted(self._add(Units(asked.expr), _SHOWN))
         expr, scale = asked.expr, asked.scale
         assert expr is not None
+        if asked.function is Simple.DISTINCT:
+            return Counted(self._add(Values(expr), _SHOWN))
         assert scale is not None
         found, count = sums(expr, scale, self._fits, squared=expr in squared), self._counted(expr)
         if asked.function is Simple.SUM:
@@ -61,6 +79,16 @@ class Totals:
         if asked.function is Simple.AVG:
             return Averaged(total, divisor, scale.low, scale.high)
         return Spread(self._add(found.squares, _SHOWN), total, divisor, scale.low, scale.high, asked.function)
+
+    def _chosen(self, asked: Choice) -> Recipe:
+        if isinstance(asked.function, Frequent):
+            total = Cells(asked.expr, asked.places, fan=len(asked.places), depth=1)
+            return Tabled(self._add(total, _SHOWN), asked.function)
+        assert asked.scale is not None
+        grid = Grid(asked.scale.low, asked.scale.high, asked.scale.step)
+        fan, depth = shape_for(grid.last - grid.first + 1, power=2 if self._noise is Laplace else 1)
+        place = self._add(Cells(asked.expr, grid, fan, depth), Fraction(depth))
+        return Quantile(place, Target(asked.function.share), asked.kind, asked.origin)
 
     def _plain(self, found: Sums, kind: Kind) -> Summed:
         return Summed(self._add(found.plain, _SHOWN), kind)

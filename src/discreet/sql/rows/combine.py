@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from discreet.kernel.expr import Call, Column, Expr, Type
+from discreet.kernel.expr import Call, Column, Expr, Type, Value
 from discreet.kernel.relation import Derive, Union
 from discreet.sql.building import built
 from discreet.sql.places import refuse
@@ -84,7 +84,7 @@ def _either(name: str, kind: Type, ours: Known, theirs: Known) -> Known:
     return Known(
         ours.name,
         bound,
-        _listed(ours, theirs),
+        _listed(kind, ours, theirs),
         null=ours.null or theirs.null,
         links=links,
         clock=clock,
@@ -94,9 +94,16 @@ def _either(name: str, kind: Type, ours: Known, theirs: Known) -> Known:
     )
 
 
-def _listed(ours: Known, theirs: Known) -> Values:
-    def values() -> tuple[object, ...] | None:
+def _listed(kind: Type, ours: Known, theirs: Known) -> Values:
+    def values() -> tuple[Value, ...] | None:
         a, b = ours.values(), theirs.values()
-        return None if a is None or b is None else tuple(dict.fromkeys([*a, *b]))
+        if a is None or b is None:
+            return None
+        return tuple(dict.fromkeys(_turned(value, kind) for value in (*a, *b)))
 
-    return values  # type: ignore[return-value]
+    return values
+
+
+def _turned(value: Value, kind: Type) -> Value:
+    """Return a whole number as a real where the other side has reals."""
+    return float(value) if kind is Type.REAL and isinstance(value, int) else value

@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.kernel.fold import Fold, Folded
-from discreet.sql.asked.aggregates import check_arguments, function_name, kept, kept_when
+from discreet.sql.asked.aggregates import check_arguments, kept_when
+from discreet.sql.asked.calls import function_name, kept
 from discreet.sql.asked.grids import Scale, steps_grid
 from discreet.sql.asked.groups import domain_in
 from discreet.sql.places import refuse

@@ -115,6 +115,8 @@ def _conditions(state: _State, item: Item) -> tuple[Item, _State, tuple[exp.Expr
     if join is None:
         return item, state, ()
     using = [each if isinstance(each, exp.Identifier) else each.this for each in join.args.get("using") or ()]
+    if not all(isinstance(name, exp.Identifier) for name in using):
+        raise refuse(item.node, "USING", "USING takes the names of columns", "Write USING (a, b), or ON a.x = b.y.")
     if not using:
         return item, state, tuple(conjuncts(join.args.get("on")))
     before = [*(state.rows.views if state.rows else ()), *(view for each in state.waiting for view in each.views)]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type
+from discreet.policy.problems import brief
 from discreet.policy.units import Window
 from discreet.sql.rows.scope import Known, Rows
 from discreet.sql.values.ranges import PARTS
@@ -49,7 +50,7 @@ def unit_names(rows: Rows) -> list[str]:
     found: dict[int, str] = {}
     for view in rows.views:
         for known in view.columns:
-            name = f"{view.alias}.{known.name}" if view.alias else known.name
+            name = f"{brief(view.alias)}.{brief(known.name)}" if view.alias else brief(known.name)
             if known.bound.unit is not None:
                 found.setdefault(known.bound.unit, name)
             if known.clock is not None:

@@ -33,7 +33,7 @@ _NAMED = frozenset(
         ),
         *("max_by", "median", "min_by", "mode", "percentile_cont", "percentile_disc", "product", "quantile"),
         *("quantile_cont", "quantile_disc", "regr_intercept", "regr_r2", "regr_slope", "reservoir_quantile", "sem"),
-        *("skewness", "string_agg", "sumkahan"),
+        *("skewness", "string_agg", "sumkahan", "top_k"),
     }
 )
 

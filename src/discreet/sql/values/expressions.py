@@ -124,8 +124,9 @@ def _literal(node: exp.Expression, reader: Reader) -> Bound:
     text = node.name
     if isinstance(node, exp.RawString) or node.is_string:
         return known(text, Type.TEXT)
-    if text.isdigit() and int(text) < 1 << 63:
-        return known(int(text), Type.INTEGER)
+    whole_number = text.lstrip("0") if text.isdecimal() else ""  # so many digits as Python would not read
+    if text.isdecimal() and len(whole_number) < 20 and int(whole_number or 0) < 1 << 63:
+        return known(int(whole_number or 0), Type.INTEGER)
     try:
         return known(read(text, Type.REAL), Type.REAL)
     except ValueError:
@@ -166,6 +167,8 @@ def _between(node: exp.Expression, reader: Reader) -> Bound:
 
 
 def _in(node: exp.Expression, reader: Reader) -> Bound:
+    if not node.expressions:
+        raise reader.refuse(node, "IN has nothing to compare with", _HINTS[exp.In])
     value, *others = reader.together(node, [node.this, *node.expressions])
     listed = [other for other in others if _fixed(other) and not is_null(other)]
     found = [call("one_of", value, *listed)] if listed else []
@@ -273,7 +276,7 @@ def _cast(node: exp.Expression, reader: Reader) -> Bound:
     kind = _TYPES.get(to.this.name)
     if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
         names = "INTEGER, BIGINT, DOUBLE PRECISION, NUMERIC, TEXT, DATE, TIMESTAMP and BOOLEAN"
-        raise reader.refuse(node, f"there is no cast to {to.sql('postgres')[:60]}", f"There are {names}.")
+        raise reader.refuse(node, f"there is no cast to {shown(to)}", f"There are {names}.")
     sizes = [reader.whole(each.this, 0) for each in to.expressions]
     found = _turned(node, reader, reader.bind(node.this), kind)
     if kind is Type.TEXT and sizes:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
+from discreet.sql.places import written
 from discreet.sql.values.bound import Bound
 from discreet.sql.values.numbers import clipped, logarithm, rounded, several, simple, truncated
 from discreet.sql.values.ranges import call
@@ -45,11 +46,7 @@ def _anonymous(node: exp.Expression, reader: Reader) -> Bound:
 
 def shown(node: exp.Expression) -> str:
     """Show a part of the query, at most 60 characters of it."""
-    try:
-        text = node.sql("postgres", comments=False)
-    except Exception:  # noqa: BLE001 - only a message
-        text = node.key.upper()
-    text = "".join(letter if letter.isprintable() else " " for letter in text[:61])
+    text = "".join(letter if letter.isprintable() else " " for letter in written(node)[:61])
     return text if len(text) <= 60 else text[:59] + "…"
 
 

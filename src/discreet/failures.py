@@ -1,0 +1,37 @@
+"""Questions that were charged and have no answer: too many of them stop the data set until the owner has looked."""
+
+from datetime import UTC, datetime, timedelta
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.ledger import Ledger
+from discreet.policy import Policy
+
+
+class Failures:
+    """What failed in this process, and what seems to have failed elsewhere."""
+
+    def __init__(self, policy: Policy, ledger: Ledger, seconds: float) -> None:
+        self._policy, self._ledger = policy, ledger
+        self._patience = timedelta(seconds=seconds + 60)
+        self._known: set[str] = set()
+
+    def remember(self) -> None:
+        """Take down that a question has just failed."""
+        self._known |= {event.id for event in self._ledger.unsettled()}
+
+    def check(self) -> None:
+        """Refuse once so many questions failed that failing itself might tell something.
+
+        What has no answer yet may still be under way in another process, but not for longer than the time limit.
+        """
+        late = datetime.now(UTC) - self._patience
+        failed = [
+            event
+            for event in self._ledger.unsettled()
+            if event.id in self._known or datetime.fromisoformat(event.time) < late
+        ]
+        if len(failed) >= self._policy.spending.failures:
+            raise Refused(
+                f"the data set {self._policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
+                "can read the log, mend the cause, and acknowledge it."
+            )

@@ -1,0 +1,168 @@
+"""Where a quantile lies, from noisy counts in a tree: a walk down from the root, and how sure it can be.
+
+Three walkers go for each target: to the value itself, and to the ends of what the noise leaves open. They see noisy
+counts alone; what they do not look at is never drawn. Before each step the counts of a node's children, and what is
+known of the node from above, are weighed by their variances (a Kalman filter of three numbers: the rows below the node,
+in the node, and in all).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.tree import Look, Reveal, replay
+from discreet.sql.intervals import Noise
+
+_WALKERS = 3  # to the value, to the lower end, to the upper end
+_SIDES = np.array([0.0, 1.0, -1.0])
+_FAR = 2.6  # standard deviations, so that an empty end of the range is hardly ever taken for people
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which value is wanted: the one with this share of all rows below it; of an end, as few as the noise allows."""
+
+    share: Fraction
+
+    @property
+    def end(self) -> int:
+        """1 for the least value, -1 for the greatest, else 0."""
+        return (self.share == 0) - (self.share == 1)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A walk to some targets, in a tree whose nodes have this noise (`step` is what a unit of it weighs in rows)."""
+
+    targets: tuple[Target, ...]
+    noise: Noise
+    step: Fraction
+    fan: int
+    depth: int
+
+    def __call__(self, reveal: Reveal, groups: int) -> None:
+        """Look where the targets may be."""
+        self._walk(reveal, groups)
+
+    def ends(self, looks: tuple[Look, ...], groups: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the cells of value, lower and upper end (groups × targets × 3), and the noisy rows of each group."""
+        if not groups:  # what was stored of no groups has no shape to walk along
+            return np.zeros((0, len(self.targets), _WALKERS), np.int64), np.zeros(0)
+        return self._walk(replay(looks), groups)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a node's noise, in rows."""
+        scale = float(self.noise.scale * self.step)
+        return scale * math.sqrt(2) if isinstance(self.noise, Laplace) else scale
+
+    @property
+    def aside(self) -> float:
+        """How many rows are left aside at an end: fewer cannot be told from noise."""
+        return _FAR * self.deviation * math.sqrt(self.fan + self.depth)
+
+    def _walk(self, reveal: Reveal, groups: int) -> tuple[np.ndarray, np.ndarray]:
+        state = _State(self, groups)
+        for _ in range(self.depth):
+            counts = reveal(state.nodes) * float(self.step)
+            state.step_down(counts)
+        size = len(self.targets)
+        return state.nodes.reshape(groups, size, _WALKERS), state.mean[:, 0, 2]
+
+
+class _State:
+    """Where the walkers are, and what is known there: mean and covariance of the rows below, inside, and in all."""
+
+    def __init__(self, descent: Descent, groups: int) -> None:
+        walkers = _WALKERS * len(descent.targets)
+        self._descent = descent
+        self._spread = 2.05 if isinstance(descent.noise, Laplace) else 1.96  # its tails are heavier
+        self._sides = np.tile(_SIDES, len(descent.targets))
+        self._shares = np.repeat([float(target.share) for target in descent.targets], _WALKERS)
+        self._aside = np.repeat([target.end * descent.aside for target in descent.targets], _WALKERS)
+        self.nodes = np.zeros((groups, walkers), np.int64)
+        self.mean = np.zeros((groups, walkers, 3))
+        self._known = np.zeros((groups, walkers, 3, 3))
+        self._first = True
+
+    def step_down(self, counts: np.ndarray) -> None:
+        """Weigh what was seen of the children, and go to the one where the target lies."""
+        fan, variance = counts.shape[2], self._descent.deviation**2
+        seen = counts.sum(axis=2)
+        self._weigh(seen, fan * variance)
+        surplus = self.mean[:, :, 1] - seen
+        right = np.arange(1, fan + 1) / fan
+        below = self.mean[:, :, :1] + np.cumsum(counts, axis=2) + surplus[:, :, None] * right
+        chosen = self._chosen(below, variance, right)
+        self._enter(chosen, counts, below, surplus, variance)
+
+    def _weigh(self, seen: np.ndarray, variance: float) -> None:
+        if self._first:
+            self._first = False
+            self.mean[:, :, 1:] = seen[:, :, None]
+            self._known[:, :, 1:, 1:] = variance
+            return
+        column = self._known[:, :, :, 1].copy()
+        gain = column / (column[:, :, 1:2] + variance)
+        self.mean += gain * (seen - self.mean[:, :, 1])[:, :, None]
+        self._known -= gain[:, :, :, None] * column[:, :, None, :]
+
+    def _chosen(self, below: np.ndarray, variance: float, right: np.ndarray) -> np.ndarray:
+        """Return the child of each walker: beyond as many edges as lie before its target, as far as it can tell."""
+        fan, shares = len(right), self._shares[None, :, None]
+        gap = below - shares * self.mean[:, :, 2:] - self._aside[None, :, None]
+        parts = np.broadcast_arrays(np.ones(1), right[None, None, :], -shares)
+        weights = np.stack([np.broadcast_to(part, gap.shape) for part in parts], axis=3)
+        deviation = np.einsum("gwji,gwik,gwjk->gwj", weights, self._known, weights)
+        deviation += variance * fan * right * (1 - right)
+        gap += (self._spread * self._sides)[None, :, None] * np.sqrt(np.maximum(deviation, 0))
+        before = gap <= 0
+        number = before.sum(axis=2)
+        first = np.where(before.all(axis=2), fan, np.argmin(before, axis=2))
+        last = fan - np.argmax(before[:, :, ::-1], axis=2)
+        last = np.where(before.any(axis=2), last, 0)
+        # The ends are the farthest that noise can explain; the value itself is in the middle of these.
+        side = self._sides[None, :]
+        return np.minimum(np.where(side > 0, first, np.where(side < 0, last, number)), fan - 1)
+
+    def _enter(
+        self, chosen: np.ndarray, counts: np.ndarray, below: np.ndarray, surplus: np.ndarray, variance: float
+    ) -> None:
+        fan = counts.shape[2]
+        groups, walkers = np.indices(chosen.shape)
+        left = chosen / fan
+        self.mean[:, :, 0] = np.where(chosen > 0, below[groups, walkers, chosen - 1], self.mean[:, :, 0])
+        self.mean[:, :, 1] = counts[groups, walkers, chosen] + surplus / fan
+        move = np.zeros((*chosen.shape, 3, 3))
+        move[:, :, 0, 0] = move[:, :, 2, 2] = 1.0
+        move[:, :, 0, 1], move[:, :, 1, 1] = left, 1 / fan
+        self._known = move @ self._known @ move.transpose(0, 1, 3, 2)
+        self._known[:, :, 0, 0] += variance * fan * left * (1 - left)
+        self._known[:, :, 1, 1] += variance * (1 - 1 / fan)
+        self._known[:, :, 0, 1] -= variance * left
+        self._known[:, :, 1, 0] -= variance * left
+        self.nodes = self.nodes * fan + chosen
+
+
+def shape_for(cells: int, power: int) -> tuple[int, int]:
+    """Return fan and depth of the tree in which a quantile of so many cells comes out best.
+
+    The noise of a level grows with their number, as its variance does to the `power` (1 for Gaussian noise, 2 for
+    Laplace), and about a sixth of a node's children stand before the target on each level.
+
+    >>> shape_for(65_536, power=1), shape_for(111, power=2)
+    ((5, 7), (11, 2))
+    """
+    shapes = [(_root(cells, depth), depth) for depth in range(1, 21)]
+    return min((shape for shape in shapes if shape[0] > 1 or shape[1] == 1), key=lambda s: s[0] * s[1] ** (1 + power))
+
+
+def _root(cells: int, depth: int) -> int:
+    """Return the least fan whose tree of this depth has so many leaves."""
+    fan = max(1, int(cells ** (1 / depth)) - 1)
+    while fan**depth < cells:
+        fan += 1
+    return fan

@@ -1,0 +1,219 @@
+"""What was asked is found again by its topic, and of the charges that follow another there is one."""
+
+import shutil
+import sqlite3
+import threading
+
+import pytest
+
+from discreet.kernel.errors import LedgerError, Refused
+from discreet.kernel.event import Event
+from discreet.kernel.ledger import create_ledger, open_ledger
+from discreet.kernel.ledger.chain import Row
+from discreet.kernel.loss import Budget, Loss
+
+CENT = Loss("1/100")
+
+
+def event(*topics, follows=(), by="owner"):
+    parts = (tuple(topics),) if topics else ()
+    return Event(mechanism="{}", sensitivity="{}", question="q", topics=parts, follows=tuple(follows), by=by)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        for number, topics in enumerate((["a", "b"], ["b", ""], ["c"], [])):
+            ledger.settle(ledger.charge(CENT, event(*topics), key=str(number)), b"answer %d" % number)
+        ledger.charge(CENT, event("a"))
+    return path
+
+
+@pytest.fixture
+def ledger(path):
+    with open_ledger(path, name="demo") as ledger:
+        yield ledger
+
+
+def test_answers_are_found_by_any_of_their_topics_oldest_first(ledger):
+    def found(*topics):
+        return [(state.value if (state := each.state) else None, answer) for each, answer in ledger.answers(topics)]
+
+    assert found("a") == [("released", b"answer 0"), ("reserved", None)]
+    assert found("b", "c", "a") == [*((("released", b"answer %d" % n)) for n in range(3)), ("reserved", None)]
+    assert found("d") == found("") == found() == []
+    assert [each.topics for each, _ in ledger.answers(["b"])] == [(("a", "b"),), (("b", ""),)]
+
+
+def test_the_newest_charge_of_a_topic_counts_whether_it_was_settled_or_not(ledger):
+    events = ledger.events()
+    assert ledger.newest("a") == events[-1].id
+    assert ledger.newest("b") == events[1].id
+    assert ledger.newest("d") is None
+
+
+def test_a_key_finds_its_charge(ledger):
+    assert ledger.with_key("owner", "2").id == ledger.events()[2].id
+    assert ledger.with_key("owner", "9") is None
+    assert ledger.with_key("ana", "2") is None
+
+
+def test_topics_are_looked_up_in_an_index(path):
+    connection = sqlite3.connect(path)
+    for statement in ("SELECT seq FROM topics WHERE topic = 'a'", "SELECT max(seq) FROM topics WHERE topic = 'a'"):
+        (plan,) = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+        assert "topics_topic" in plan
+    connection.close()
+
+
+# One follows.
+
+
+def test_only_one_charge_follows_another(ledger):
+    first = ledger.charge(CENT, event("x"))
+    spent = ledger.spent()
+    second = ledger.charge(CENT, event("x", follows=[("x", first.id)]))
+    with pytest.raises(Refused, match="at this moment"):
+        ledger.charge(CENT, event("x", follows=[("x", first.id)]))
+    with pytest.raises(Refused, match="at this moment"):
+        ledger.charge(CENT, event("x", follows=[("x", "unknown")]))
+    with pytest.raises(Refused, match="at this moment"):
+        ledger.charge(CENT, event("y", follows=[("y", second.id)]))
+    assert ledger.spent() == spent + CENT
+    ledger.charge(CENT, event("x", follows=[("x", second.id)]))
+    ledger.verify()
+
+
+def test_of_many_who_follow_at_once_one_is_charged(ledger):
+    first = ledger.charge(CENT, event("x"))
+    outcomes = []
+
+    def follow():
+        try:
+            outcomes.append(ledger.charge(CENT, event("x", follows=[("x", first.id)])))
+        except Refused:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=follow) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(outcome is not None for outcome in outcomes) == 1
+
+
+def test_nothing_follows_what_was_charged_before_a_rollback(path):
+    """What was lost may have followed it, and been seen."""
+    with open_ledger(path, name="demo") as ledger:
+        first = ledger.charge(CENT, event("x"))
+        ledger.settle(first, b"first")
+    shutil.copy(path, path.with_name("backup"))
+    with open_ledger(path, name="demo") as ledger:
+        ledger.settle(ledger.charge(CENT, event("x", follows=[("x", first.id)])), b"seen, then lost")
+    shutil.copy(path.with_name("backup"), path)
+    with open_ledger(path, name="demo") as ledger:
+        with pytest.raises(LedgerError, match="rolled back"):
+            ledger.charge(CENT, event("x", follows=[("x", first.id)]))
+        ledger.acknowledge()
+        assert ledger.newest("x") is None
+        with pytest.raises(Refused, match="at this moment"):
+            ledger.charge(CENT, event("x", follows=[("x", first.id)]))
+        assert ledger.answers(["x"])[0][1] == b"first"
+        again = ledger.charge(CENT, event("x"))
+        ledger.charge(CENT, event("x", follows=[("x", again.id)]))
+        ledger.verify()
+
+
+# Tampering.
+
+
+def disarmed(path):
+    raw = sqlite3.connect(path)
+    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        raw.execute(f"DROP TRIGGER {name}")
+    return raw
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE topics SET topic = 'b' WHERE rowid = 1",
+        "UPDATE topics SET seq = 4 WHERE rowid = 1",
+        "DELETE FROM topics WHERE rowid = 2",
+        "INSERT INTO topics VALUES ('z', 2)",
+        "INSERT INTO topics SELECT * FROM topics WHERE rowid = 1",
+    ],
+)
+def test_a_changed_topic_is_found(path, statement):
+    raw = disarmed(path)
+    raw.execute(statement)
+    raw.commit()
+    raw.close()
+    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="topics are not those of the rows"):
+        ledger.verify()
+
+
+@pytest.mark.parametrize("statement", ["UPDATE topics SET topic = 'b'", "DELETE FROM topics"])
+def test_triggers_keep_topics_as_they_are(path, statement):
+    raw = sqlite3.connect(path)
+    with pytest.raises(sqlite3.DatabaseError, match="only grows"):
+        raw.execute(statement)
+    raw.close()
+
+
+def test_a_history_in_which_two_follow_one_is_found(path):
+    with open_ledger(path, name="demo") as ledger:
+        first = ledger.charge(CENT, event("x"))
+        ledger.charge(CENT, event("x", follows=[("x", first.id)]))
+        ledger.charge(CENT, event("x"))
+        ledger.verify()
+    raw = disarmed(path)
+    *_, one, last = [Row(*found) for found in raw.execute("SELECT * FROM rows ORDER BY seq")]
+    forged = last._replace(body=one.body)
+    forged = forged._replace(hash=forged.digest())
+    raw.execute("UPDATE rows SET body = ?, hash = ? WHERE seq = ?", (forged.body, forged.hash, last.seq))
+    raw.commit()
+    raw.close()
+    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="not the newest of its topic"):
+        ledger.verify()
+
+
+# Ledgers from before there were topics.
+
+
+def test_an_older_ledger_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "old.sqlite"
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        ledger.settle(ledger.charge(CENT, event(), key="k"), b"old")
+    raw = sqlite3.connect(path)
+    for name in ("topics_UPDATE", "topics_DELETE"):
+        raw.execute(f"DROP TRIGGER {name}")
+    raw.execute("DROP TABLE topics")
+    raw.execute("PRAGMA user_version = 2")
+    raw.commit()
+    raw.close()
+    for _ in range(2):
+        with open_ledger(path, name="demo") as ledger:
+            ledger.verify()
+            assert ledger.charge(CENT, event(), key="k").answer == b"old"
+    with open_ledger(path, name="demo") as ledger:
+        ledger.charge(CENT, event("x"))
+        ledger.verify()
+
+
+def test_a_newer_ledger_is_named(path):
+    raw = sqlite3.connect(path)
+    raw.execute("PRAGMA user_version = 4")
+    raw.commit()
+    raw.close()
+    with pytest.raises(LedgerError, match=r"not a ledger of format 3 \(found 4\)"):
+        open_ledger(path, name="demo")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"topics": ("a",)}, {"topics": [["a"]]}, {"topics": (("a" * 101,),)}, {"follows": ((1, 2),)}]
+)
+def test_topics_are_tuples_of_short_texts(wrong):
+    with pytest.raises(TypeError, match="tuples of short texts"):
+        Event(mechanism="{}", sensitivity="{}", question="q", **wrong)

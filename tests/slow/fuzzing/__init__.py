@@ -1,0 +1,1 @@
+"""Queries made at random, and what must hold for each of them."""

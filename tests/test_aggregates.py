@@ -1,0 +1,288 @@
+"""Aggregates that choose values: quantiles, ends, the most frequent, different values; and whom the limits touch."""
+
+import json
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.policy import Policy
+
+POLICY = """
+[data]
+name = "clinic"
+protects = "patient"
+ledger = ":memory:"
+[budget]
+epsilon = 1000000
+{delta}
+{report}
+[tables.visits]
+source = "visits"
+unit = "patient"
+groups = 2
+rows = 3
+rows_max = 1000000
+[tables.visits.columns]
+patient = {{ type = "integer" }}
+ward = {{ type = "text", in = ["A", "B", "C"] }}
+street = {{ type = "text" }}
+age = {{ type = "integer", between = [0, 110] }}
+cost = {{ type = "real", between = [0, 1000] }}
+big = {{ type = "integer", between = [-5_000_000, 5_000_000] }}
+day = {{ type = "date", between = [2026-01-01, 2026-12-31] }}
+time = {{ type = "timestamp", between = [2026-01-01, 2026-12-31] }}
+code = {{ type = "integer" }}
+ok = {{ type = "boolean" }}
+"""
+PEOPLE = 4000
+SURE = 10_000  # an epsilon at which there is hardly any noise
+
+
+def visits(people=PEOPLE):
+    n = np.arange(people)
+    days = (n * 7) % 365
+    first = date(2026, 1, 1)
+    return pa.table(
+        {
+            "patient": n,
+            "ward": np.array(["A", "B", "A", "C"])[n % 4],
+            "street": np.char.add("s", (n % 50).astype(str)),
+            "age": (n * 37) % 101,
+            "cost": pa.array(np.where(n % 10 == 0, np.nan, (n % 1000) * 1.0), from_pandas=True),
+            "big": (n * 1009) % 1_000_003,
+            "day": [first + timedelta(days=int(day)) for day in days],
+            "time": [datetime(2026, 1, 1, 12) + timedelta(days=int(day)) for day in days],
+            "code": n % 123,
+            "ok": n % 3 == 0,
+        }
+    )
+
+
+def opened(delta="", report="", data=None):
+    return dc.open(Policy.parse(POLICY.format(delta=delta, report=report)), data={"visits": data or visits()})
+
+
+@pytest.fixture(scope="module", params=["", "delta = 1e-9"], ids=["pure", "delta"])
+def curator(request):
+    with opened(request.param) as found:
+        yield found
+
+
+def value(curator, sql, epsilon=SURE, **more):
+    return curator.ask(f"SELECT {sql} AS v FROM visits", epsilon=epsilon, **more).value
+
+
+TRUTHS = {
+    "MEDIAN(age)": (50, 1),
+    "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age)": (90, 1),
+    "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age DESC)": (10, 1),
+    "PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY age)": (25, 1),
+    "QUANTILE_CONT(age, 0.25)": (25, 1),
+    "QUANTILE(age, 0.75)": (75, 1),
+    "APPROX_QUANTILE(age, 0.1)": (10, 1),
+    "MIN(age)": (0, 3),
+    "MAX(age)": (100, 3),
+    "MEDIAN(cost)": (500, 5),
+    "MEDIAN(cost) FILTER (WHERE cost < 100)": (50, 3),
+    "MEDIAN(CLIP(cost, 0, 400))": (400, 1),
+    "MEDIAN(age * 2 + 1)": (101, 3),
+    "MEDIAN(big)": (500_000, 5_000),
+    "COUNT(DISTINCT code)": (123, 1),
+    "COUNT(DISTINCT street)": (50, 1),
+    "COUNT(DISTINCT ok)": (2, 1),
+    "COUNT(DISTINCT day)": (365, 1),
+    "COUNT(DISTINCT street) FILTER (WHERE street LIKE 's1%')": (11, 1),
+    "APPROX_COUNT_DISTINCT(code)": (123, 1),
+}
+
+
+@pytest.mark.parametrize("sql", TRUTHS)
+def test_with_hardly_any_noise_the_answer_is_nearly_the_truth(curator, sql):
+    truth, near = TRUTHS[sql]
+    assert abs(value(curator, sql) - truth) <= near
+
+
+def test_dates_and_times_are_told_by_the_day(curator):
+    assert abs(value(curator, "MEDIAN(day)") - date(2026, 7, 2)) <= timedelta(days=2)
+    assert abs(value(curator, "MIN(day)") - date(2026, 1, 1)) <= timedelta(days=3)
+    assert abs(value(curator, "MAX(time)") - datetime(2026, 12, 31)) <= timedelta(days=3)
+    answer = curator.ask("SELECT MEDIAN(time) AS v FROM visits", epsilon=SURE)
+    assert answer.table.schema.field("v").type == pa.timestamp("us")
+    assert answer.margins["v"][0] <= 3  # days
+
+
+def test_frequent_values_come_in_their_order(curator):
+    assert value(curator, "MODE(ward)") == "A"
+    assert value(curator, "MODE() WITHIN GROUP (ORDER BY ward)") == "A"
+    assert json.loads(value(curator, "TOP_K(ward, 1)")) == ["A"]
+    assert set(json.loads(value(curator, "APPROX_TOP_K(ward, 2)"))) in ({"A", "B"}, {"A", "C"})
+    assert value(curator, "MODE(age / 60)") == 0
+    assert value(curator, "MODE(ok)") is False
+    counts = json.loads(value(curator, "HISTOGRAM(ward)"))
+    assert counts.keys() == {"A", "B", "C"}
+    assert all(abs(counts[ward] - truth) <= 2 for ward, truth in {"A": 2000, "B": 1000, "C": 1000}.items())
+    assert list(json.loads(value(curator, "HISTOGRAM(ok)"))) == ["False", "True"]
+
+
+def test_every_group_has_its_own(curator):
+    columns = "MEDIAN(age) AS m, COUNT(DISTINCT street) AS s, MODE(ok) AS o, COUNT(*) AS n"
+    found = curator.ask(f"SELECT ward, {columns} FROM visits GROUP BY ward", epsilon=SURE).table.to_pydict()
+    assert found["ward"] == ["A", "B", "C"]
+    assert all(abs(median - 50) <= 2 for median in found["m"])
+    assert all(abs(count - 25) <= 1 for count in found["s"])
+    assert all(abs(count - truth) <= 20 for count, truth in zip(found["n"], (2000, 1000, 1000), strict=True))
+
+
+def test_discovered_groups_have_quantiles_too():
+    with opened("delta = 1e-6") as curator:
+        sql = "SELECT street, MEDIAN(cost) AS m FROM visits GROUP BY street"
+        found = curator.ask(sql, epsilon=SURE).table
+    assert found.num_rows == 50
+    medians = dict(zip(found["street"].to_pylist(), found["m"].to_pylist(), strict=True))
+    assert {street for street, median in medians.items() if median is None} <= {"s0", "s10", "s20", "s30", "s40"}
+    assert all(abs(medians[f"s{number}"] - 500) <= 60 for number in range(50) if number % 10)
+
+
+def test_what_follows_can_compute_with_them(curator):
+    answer = curator.ask("SELECT 2 * MEDIAN(age) + 1 AS v, MAX(age) - MIN(age) AS w FROM visits", epsilon=100)
+    assert abs(answer.table["v"][0].as_py() - 101) <= 6
+    assert answer.margins["v"][0] is not None
+    assert answer.margins["w"][0] is not None
+
+
+def test_a_group_of_nobody_has_no_median(curator):
+    sql = "SELECT MEDIAN(age) AS m, COUNT(*) AS n FROM visits WHERE age > 200"
+    answers = [curator.ask(f"{sql} AND code <> {number}", epsilon=1).table["m"][0].as_py() for number in range(30)]
+    assert None in answers  # where the noisy number of rows is not above zero
+
+
+def test_several_quantiles_of_one_column_share_one_tree(curator):
+    one = curator.explain("SELECT MEDIAN(age) FROM visits WHERE ok", epsilon=1)
+    three = curator.explain("SELECT MEDIAN(age), MIN(age), QUANTILE_CONT(age, 0.9) FROM visits WHERE ok", epsilon=1)
+    assert [column.depends for column in three.columns] == 3 * [one.columns[0].depends]
+
+
+def test_a_count_beside_a_median_is_explained_as_it_is_alone():
+    with opened() as curator:
+        sql = "SELECT {}COUNT(*) AS n FROM visits"
+        (alone,) = curator.explain(sql.format(""), epsilon=1).columns
+        quantile, beside = curator.explain(sql.format("MEDIAN(age) AS half, "), epsilon=1).columns
+    assert (quantile.name, quantile.margin) == ("half", None)
+    assert beside.margin > alone.margin > 0
+
+
+def test_margins_of_medians_hold_the_truth():
+    """100 draws on copies of the data: with 95 % right, fewer than 75 would come up less than once in 10^9 times."""
+    inside = 0
+    with opened() as curator:
+        for number in range(100):
+            answer = curator.ask(f"SELECT MEDIAN(age) AS m FROM visits WHERE code <> {-number - 1}", epsilon="1/20")
+            inside += abs(answer.value - 50) <= answer.margin
+    assert inside >= 75
+
+
+def test_ends_are_said_to_be_quantiles(curator):
+    answer = curator.ask("SELECT MIN(age) AS low, MAX(age) AS high FROM visits", epsilon=1)
+    told = " ".join(answer.bounded)
+    assert "MIN(age) is a private quantile: about" in told
+    assert "MAX(age) is a private quantile" in told
+
+
+def test_the_price_is_what_was_asked_whatever_is_asked(curator):
+    columns = "MEDIAN(age), MODE(ok), HISTOGRAM(ok), COUNT(DISTINCT code), AVG(cost), COUNT(*)"
+    sql = f"SELECT ward, {columns} FROM visits GROUP BY 1"
+    before = curator.ledger.spent()
+    curator.ask(sql, epsilon="1/3")
+    spent = curator.ledger.spent()
+    if curator.policy.budget.rho is None:
+        assert spent.epsilon - before.epsilon == Fraction(1, 3)
+    else:
+        assert spent.rho - before.rho == curator.policy.budget.price("1/3").rho
+
+
+REFUSED = {
+    "MEDIAN(code)": "needs a public range",
+    "MEDIAN(ward)": "takes a number or a date",
+    "MEDIAN(patient)": "unit's own column",
+    "MODE(patient)": "unit's own column",
+    "MODE(street)": "none are declared",
+    "HISTOGRAM(big / 1000)": "more than 1,000",
+    "TOP_K(ward, 0)": "how many",
+    "TOP_K(ward)": "how many",
+    "TOP_K(ward, 1000)": "how many",
+    "QUANTILE_CONT(age, 2)": "from 0 to 1",
+    "QUANTILE_CONT(age, age)": "from 0 to 1",
+    "QUANTILE_CONT(age)": "an expression and a share",
+    "PERCENTILE_CONT(0.5)": "an expression and a share",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age, cost)": "one expression",
+    "COUNT(DISTINCT cost)": "hardly ever equal",
+    "COUNT(DISTINCT time)": "hardly ever equal",
+    "COUNT(DISTINCT (code, ward))": "several expressions",
+    "MEDIAN(SUM(age))": "cannot contain another",
+    "MEDIAN((SELECT 1))": "cannot be compared",
+    "STRING_AGG(ward, ',')": "shows or mixes values",
+    "ARRAY_AGG(age)": "shows or mixes values",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_cannot_be_told_is_refused_with_its_reason(curator, sql):
+    before = curator.ledger.spent()
+    with pytest.raises(dc.Refused, match=REFUSED[sql]):
+        curator.ask(f"SELECT {sql} FROM visits", epsilon=1)
+    assert curator.ledger.spent() == before
+
+
+def heavy(people, rows):
+    """Return visits of people of whom the first hundred have so many rows in each of three wards."""
+    table = visits(people)
+    more = [{**row, "ward": ward} for row in table.slice(0, 100).to_pylist() for ward in "ABC" for _ in range(rows)]
+    return pa.concat_tables([table, pa.Table.from_pylist(more, schema=table.schema)])
+
+
+def test_the_answer_tells_how_many_people_the_limits_touched():
+    with opened(data=heavy(1000, 5)) as curator:
+        touched = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=SURE).bounded[-1]
+        assert touched.startswith(("100 ±", "99 ±", "101 ±"))
+        assert "patients have more groups or rows than that" in touched
+        nobody = curator.ask("SELECT COUNT(DISTINCT patient) AS n FROM visits", epsilon=SURE)
+        assert not any("more groups or rows" in words for words in nobody.bounded)
+    with opened(data=heavy(1000, 1)) as curator:
+        touched = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=SURE, rows=100).bounded[-1]
+        assert touched.startswith("At most about")
+
+
+def test_the_report_on_limits_can_be_switched_off_and_has_its_share_of_the_price():
+    sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+    with (
+        opened() as curator,
+        opened(report="bounds_report = 0") as silent,
+        opened(report="bounds_report = 0.5") as half,
+    ):
+        assert not any("more groups or rows" in words for words in silent.ask(sql, epsilon=1).bounded)
+        margins = [each.explain(sql, epsilon=1).columns[0].margin for each in (silent, curator, half)]
+    assert margins[1] == pytest.approx(margins[0] / 0.98, rel=0.02)
+    assert margins[2] == pytest.approx(margins[0] * 2, rel=0.02)
+
+
+def test_units_with_many_values_count_for_as_many_as_the_limit_allows():
+    rows = {"patient": [1] * 100 + [2], "code": [*range(100), 7]}
+    empty = visits(1).slice(0, 0)
+    data = pa.Table.from_pylist(
+        [{"patient": p, "code": c, "ward": "A"} for p, c in zip(*rows.values(), strict=True)], schema=empty.schema
+    )
+    with opened(data=data) as curator:
+        found = [value(curator, "COUNT(DISTINCT code)", rows=limit) for limit in (1, 3, 10, 200)]
+    assert [round(count) for count in found] == pytest.approx([2, 4, 10, 100], abs=1.1)
+
+
+def test_an_end_is_not_told_of_a_group_with_too_few_rows():
+    """Noise feigns enough rows in less than one of a hundred cases."""
+    sql = "SELECT MIN(age) AS low, MAX(age) AS high FROM visits WHERE code <> {}"
+    with opened(data=visits(40)) as curator:
+        found = [curator.ask(sql.format(-n), epsilon="1/10").table.to_pylist() for n in range(1, 21)]
+    assert sum(each == [{"low": None, "high": None}] for each in found) >= 10

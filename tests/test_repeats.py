@@ -1,0 +1,235 @@
+"""Asking again costs nothing: the ledger has the answer, whoever asked, however it was written."""
+
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import discreet as dc
+from discreet.kernel.loss import NOTHING
+from discreet.policy import Policy
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_curator import DELTA, POLICY, opened, tables
+
+COUNT = "SELECT COUNT(*) AS n FROM sales"
+BY_CITY = "SELECT city, COUNT(*) AS n, SUM(pieces) AS s FROM sales GROUP BY city"
+
+
+@pytest.fixture(params=["", DELTA], ids=["pure", "delta"])
+def curator(request):
+    with opened(request.param) as found:
+        yield found
+
+
+def bytes_of(answer):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, answer.table.schema) as writer:
+        writer.write_table(answer.table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_three_hundred_repeats_cost_nothing_and_return_the_same_bytes(curator):
+    first = curator.ask(BY_CITY, epsilon="1/2")
+    spent, events = curator.budget().spent, curator.ledger.events()
+    for _ in range(300):
+        again = curator.ask(BY_CITY, epsilon="1/2")
+        assert bytes_of(again) == bytes_of(first)
+        assert (again.margins, again.receipt, again.loss) == (first.margins, first.receipt, first.loss)
+        assert again.paid == NOTHING
+    assert (curator.budget().spent, curator.ledger.events()) == (spent, events)
+    assert first.paid == first.loss
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "select\n  count( * )  from SALES",
+        "SELECT COUNT(*) FROM sales AS x",
+        "WITH a AS (SELECT * FROM sales) SELECT COUNT(*) AS people FROM a",
+        "SELECT COUNT(*) AS n FROM sales ORDER BY n LIMIT 1",
+    ],
+)
+def test_spelling_does_not_matter(curator, other):
+    first = curator.ask(COUNT, epsilon="1/2")
+    again = curator.ask(other, epsilon="1/2")
+    assert (again.value, again.paid) == (first.value, NOTHING)
+
+
+def test_what_is_computed_above_the_release_does_not_matter(curator):
+    first = curator.ask(COUNT, epsilon="1/2")
+    half = curator.ask("SELECT COUNT(*) / 2.0 FROM sales", epsilon="1/2")
+    assert half.value == first.value / 2
+    assert half.margin == pytest.approx(first.margin / 2, rel=0.2)
+    assert curator.budget().spent == first.loss
+
+
+def test_the_order_of_aggregates_does_not_matter_and_a_part_is_free_too(curator):
+    first = curator.ask(BY_CITY, epsilon="1/2")
+    turned = curator.ask("SELECT SUM(pieces) AS s, city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2")
+    alone = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/10")
+    assert turned.table.select(["city", "n", "s"]) == first.table
+    assert alone.table == first.table.select(["city", "n"])
+    assert alone.margins["n"] == first.margins["n"]
+    assert curator.budget().spent == first.loss
+
+
+def test_what_is_new_in_a_question_is_all_that_is_paid_for(curator):
+    first = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2")
+    both = curator.ask(BY_CITY, epsilon="1/2")
+    assert both.table["n"] == first.table["n"]
+    assert NOTHING.rho < both.paid.rho < curator.policy.budget.price("1/2").rho
+    assert curator.budget().spent.rho == first.paid.rho + both.paid.rho
+    assert repr(both).count("Asked before, in part or less exactly") == 1
+
+
+def test_a_lower_price_is_served_by_the_better_answer(curator):
+    first = curator.ask(COUNT, epsilon="1/2")
+    again = curator.ask(COUNT, epsilon="1/100")
+    assert (again.value, again.margin, again.loss) == (first.value, first.margin, first.loss)
+
+
+def test_whoever_asked_first_but_rights_are_checked(curator):
+    first = curator.ask(COUNT, by="ana", epsilon="1/4")
+    assert curator.ask(COUNT, by="bob", epsilon="1/4").value == first.value
+    assert curator.budget("bob").spent == NOTHING
+    curator.ask("SELECT COUNT(*) FROM staff", epsilon="1/4")
+    with pytest.raises(dc.Refused, match="staff"):
+        curator.ask("SELECT COUNT(*) FROM staff", by="ana", epsilon="1/4")
+    with pytest.raises(dc.Refused, match="may not ask"):
+        curator.ask(COUNT, by="eve", epsilon="1/4")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": 4},
+        {"groups": 1, "sql": BY_CITY},
+        {"sql": f"{COUNT} WHERE pieces > 1"},
+        {"sql": "SELECT COUNT(city) FROM sales"},
+    ],
+    ids=str,
+)
+def test_other_limits_rows_or_values_are_another_question(curator, change):
+    curator.ask(COUNT, epsilon="1/4")
+    curator.ask(BY_CITY, epsilon="1/4")
+    other = curator.ask(**{"sql": COUNT, "epsilon": "1/4", **change})
+    assert other.paid != NOTHING
+
+
+def test_another_version_of_the_data_is_another_question(tmp_path):
+    text = POLICY.format(delta="").replace(":memory:", str(tmp_path / "ledger.sqlite"))
+    with dc.open(Policy.parse(text), data=tables()) as curator:
+        first = curator.ask(COUNT, epsilon="1/2")
+    # The same version with other rows: what is stored is keyed by the owner's word, never by content.
+    with dc.open(Policy.parse(text), data=tables(rows=60)) as curator:
+        assert curator.ask(COUNT, epsilon="1/2").value == first.value
+    with dc.open(Policy.parse(text.replace("2026-11", "2026-12")), data=tables(rows=60)) as curator:
+        other = curator.ask(COUNT, epsilon="1/2")
+        assert other.paid == other.loss
+        assert curator.budget().spent.epsilon == 1
+        curator.ledger.verify()
+
+
+def test_a_repeat_reads_no_data_and_is_served_after_failures_stopped_the_data_set(curator, monkeypatch):
+    first = curator.ask(COUNT, epsilon="1/10")
+    monkeypatch.setattr(type(curator._engine), "totals", lambda *_: 1 / 0)
+    for number in range(3):
+        with pytest.raises(dc.Failed):
+            curator.ask(f"{COUNT} WHERE pieces > {number}", epsilon="1/10")
+    with pytest.raises(dc.Refused, match="failed questions"):
+        curator.ask("SELECT COUNT(city) FROM sales", epsilon="1/10")
+    assert curator.ask(COUNT, epsilon="1/10").value == first.value
+
+
+def test_explain_says_that_it_is_free_and_reads_only_the_ledger(curator, monkeypatch):
+    assert repr(curator.explain(COUNT, epsilon="1/2")).startswith("Would cost")
+    answer = curator.ask(COUNT, epsilon="1/2")
+    monkeypatch.setattr(type(curator._engine), "totals", lambda *_: pytest.fail("read"))
+    said = curator.explain(COUNT, epsilon="1/4")
+    assert repr(said).startswith("This question was answered before: free.")
+    assert said.columns[0].margin == answer.margin
+    assert (said.paid, said.price.loss) == (NOTHING, answer.loss)
+    assert said.to_dict()["paid"]["epsilon"] == "0"
+
+
+def test_the_answer_says_that_nothing_was_charged(curator):
+    first, again = (curator.ask(COUNT, epsilon="1/2") for _ in range(2))
+    assert "Asked before" not in repr(first)
+    assert "\nAsked before: nothing was charged.\n" in repr(again)
+    assert "Asked before: nothing was charged." in again._repr_html_()
+
+
+def test_a_key_keeps_its_answer_also_when_there_is_a_better_one(curator):
+    first = curator.ask(COUNT, epsilon="1/2", key="k")
+    better = curator.ask(COUNT, epsilon=1)
+    again = curator.ask(COUNT, epsilon="1/2", key="k")
+    assert bytes_of(again) == bytes_of(first)
+    assert (again.margin, again.receipt.id, again.paid) == (first.margin, first.receipt.id, NOTHING)
+    assert curator.ask(COUNT, epsilon="1/2").value == better.value
+    with pytest.raises(dc.Refused, match="another question"):
+        curator.ask(BY_CITY, epsilon="1/2", key="k")
+    with pytest.raises(dc.Refused, match="another question"):
+        curator.ask(COUNT, epsilon="3/4", key="k")
+    assert curator.ask(COUNT, epsilon="1/2", key="k", by="bob").value == better.value  # a key is its analyst's own
+
+
+def test_a_total_that_two_parts_of_a_query_need_is_drawn_once(curator):
+    sql = """
+        SELECT a.n, b.n AS again, b.s FROM (SELECT COUNT(*) AS n FROM sales) AS a,
+            (SELECT COUNT(*) AS n, SUM(pieces) AS s FROM sales) AS b
+    """
+    answer = curator.ask(sql, epsilon=1)
+    assert answer.table["n"] == answer.table["again"]
+    assert curator.budget().spent.rho <= curator.policy.budget.price(1).rho
+    assert curator.ask(sql, epsilon=1).table == answer.table
+
+
+def test_discovered_groups_and_quantiles_are_repeated_too():
+    with opened(DELTA) as curator:
+        for sql in ("SELECT street, COUNT(*) AS n FROM sales GROUP BY street", "SELECT MEDIAN(amount) AS m FROM sales"):
+            first = curator.ask(sql, epsilon=1)
+            again = curator.ask(sql, epsilon="1/2")
+            assert (again.table, again.margins, again.paid) == (first.table, first.margins, NOTHING)
+        other = curator.ask("SELECT QUANTILE_CONT(amount, 0.9) AS m FROM sales", epsilon="1/2")
+        assert other.paid == other.loss  # another walk in the tree saw other counts
+
+
+def test_an_answer_outlives_its_process(tmp_path):
+    text = POLICY.format(delta=DELTA).replace(":memory:", str(tmp_path / "ledger.sqlite"))
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import discreet as dc; from test_curator import tables; from discreet.policy import Policy
+with dc.open(Policy.parse({text!r}), data=tables()) as curator:
+    answer = curator.ask({BY_CITY!r}, epsilon=1)
+    print(answer.table.to_pylist(), answer.margins, answer.receipt.id)
+"""
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
+
+
+def test_limits_of_a_question_are_the_same_from_python_the_command_line_and_in_the_query(tmp_path):
+    text = POLICY.format(delta="").replace(":memory:", str(tmp_path / "ledger.sqlite"))
+    for name, table in tables().items():
+        pa.parquet.write_table(table, tmp_path / f"{name}.parquet")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(text)
+    with dc.open(policy) as curator:
+        first = curator.ask(BY_CITY, epsilon="1/2", groups=1, rows=3)
+        options = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.5, max_groups_contributed=1, max_rows_contributed=3)"
+        )
+        again = curator.ask(BY_CITY.replace("SELECT", options))
+        assert (again.table, again.paid, again.bounded) == (first.table, NOTHING, first.bounded)
+        assert curator.ask(BY_CITY, epsilon="1/2").bounded != first.bounded
+        spent = curator.budget().spent.epsilon
+    command = [sys.executable, "-c", "from discreet.cli import app; app()", "ask", str(policy), BY_CITY]
+    more = ["--epsilon", "1/2", "--groups", "1", "--rows", "3"]
+    run = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+    assert "Asked before: nothing was charged." in run.stdout
+    with dc.open(policy) as curator:
+        assert curator.budget().spent.epsilon == spent == Fraction(1)
