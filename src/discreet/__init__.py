@@ -39,7 +39,9 @@ __all__ = [
     "Refused",
     "Sensitivity",
     "Threshold",
+    "connect",
     "create_ledger",
+    "dbapi",
     "gaussian_for",
     "laplace_for",
     "memory_ledger",
@@ -51,18 +53,20 @@ __all__ = [
 ]
 
 # Loaded when they are first used: modules by their own name, and what `open` needs from the module that has it.
-_MODULES = frozenset({"policy", "privacy"})
+_MODULES = frozenset({"dbapi", "policy", "privacy"})
 _ELSEWHERE = {
     "Answer": ("answer", "Answer"),
     "Curator": ("curator", "Curator"),
     "Explanation": ("answer", "Explanation"),
+    "connect": ("dbapi", "connect"),
     "open": ("opening", "open_curator"),
 }
 
 if TYPE_CHECKING:
-    from discreet import policy, privacy
+    from discreet import dbapi, policy, privacy
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
+    from discreet.dbapi import connect
     from discreet.opening import open_curator as open  # noqa: A004 - the name that users expect
 else:
 

@@ -1,40 +1,126 @@
 """Opening a data set: the engine with the policy's tables, and its ledger, which remembers what was promised."""
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from discreet.curator import Curator
+from discreet.declaring import Said, declare
 from discreet.engines.duckdb import DuckDB, Tuning
 from discreet.engines.sources import Source
 from discreet.kernel.errors import PolicyError
+from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
 from discreet.kernel.loss import Budget
 from discreet.policy import Policy, check_same_promise
 from discreet.sql import kernel_type
 
+_TABLE = "data"
+_FORGETS = (
+    "ledger: what is spent is kept in memory only, and forgotten when this process ends: then it can be spent again. "
+    'Keep it with ledger="visits.sqlite", or say that it is meant with ledger=":memory:".'
+)
 
+
+@overload
 def open_curator(
     policy: str | PathLike[str] | Policy, *, data: Mapping[str, Any] | None = None, tuning: Tuning | None = None
+) -> Curator: ...
+
+
+@overload
+def open_curator(
+    policy: Any,
+    *,
+    table: str = "data",
+    unit: str | Mapping[str, Any],
+    budget: Number | tuple[Number, Number] | Budget,
+    columns: Mapping[str, Any],
+    groups: int | Mapping[str, int] | None = None,
+    rows: int | Mapping[str, int] | None = None,
+    public: Mapping[str, Any] | None = None,
+    ledger: str | PathLike[str] | None = None,
+    name: str | None = None,
+    version: str | None = None,
+    tuning: Tuning | None = None,
+) -> Curator: ...
+
+
+def open_curator(  # noqa: PLR0913 - what a policy says, or what is said instead of one
+    policy: Any,
+    *,
+    data: Mapping[str, Any] | None = None,
+    tuning: Tuning | None = None,
+    table: str = _TABLE,
+    unit: str | Mapping[str, Any] | None = None,
+    budget: Number | tuple[Number, Number] | Budget | None = None,
+    columns: Mapping[str, Any] | None = None,
+    groups: int | Mapping[str, int] | None = None,
+    rows: int | Mapping[str, int] | None = None,
+    public: Mapping[str, Any] | None = None,
+    ledger: str | PathLike[str] | None = None,
+    name: str | None = None,
+    version: str | None = None,
 ) -> Curator:
-    """Open the data of a policy: a file, or a Policy. `data` gives tables as frames instead of their sources.
+    """Open the data of a policy (a file, or a Policy), or a table of pandas, polars or Arrow, or a dict of tables.
 
-    Tables may be pandas, polars or Arrow. The ledger is made if it is not there yet; `ledger = ":memory:"` ends
-    with the process.
+    With a policy, `data` gives tables as frames instead of their sources. With a frame, the other arguments say what a
+    policy would: docs/python.md has them all. A ledger is made if it is not there yet; without one, or with ":memory:",
+    the account ends with the process.
 
-    >>> open_curator("nowhere.toml")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    discreet.kernel.errors.PolicyError: nowhere.toml: ...
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"patient": [1, 1, 2], "ward": ["A", "B", "A"], "cost": [10.0, 25.5, 300.0]})
+    >>> columns = {"ward": ["A", "B"], "cost": (0, 500)}
+    >>> with open_curator(
+    ...     visits, unit="patient", budget=1, columns=columns, groups=2, rows=2, ledger=":memory:"
+    ... ) as curator:
+    ...     curator.ask("SELECT ward, SUM(cost) AS s FROM data GROUP BY ward", epsilon="1/2").frame.column_names
+    ['ward', 's']
     """
-    declared = policy if isinstance(policy, Policy) else Policy.load(policy)
+    said = Said(
+        unit=unit,
+        budget=budget,
+        columns=columns,
+        groups=groups,
+        rows=rows,
+        public=public,
+        ledger=ledger,
+        name=name,
+        version=version,
+    )
+    if isinstance(policy, str | PathLike | Policy):
+        _check_nothing_said(said, table)
+        return _open(policy if isinstance(policy, Policy) else Policy.load(policy), data or {}, tuning)
+    if data is not None:
+        raise PolicyError("data: it goes with a policy. Give all frames first, as a dict by the names of their tables.")
+    if isinstance(policy, Mapping) and table != _TABLE:
+        raise PolicyError("table: a dict of frames has the names of its tables. Leave it out.")
+    declared = declare(policy, table, said)
+    if ledger is None:
+        warnings.warn(_FORGETS, stacklevel=2)
+    curator = _open(declared.policy, declared.rows, tuning)
+    curator.kind = declared.kind
+    return curator
+
+
+def _check_nothing_said(said: Said, table: str) -> None:
+    words = [field.name for field in fields(said) if getattr(said, field.name) is not None]
+    if words or table != _TABLE:
+        raise PolicyError(
+            f"{words[0] if words else 'table'}: the policy says it. Change it there, or open a frame instead."
+        )
+
+
+def _open(declared: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> Curator:
     if declared.data.engine != "duckdb":
         raise PolicyError(f"engine: {declared.data.engine!r} is not available yet. Use duckdb.")
-    unknown = set(data or {}) - set(declared.tables)
+    unknown = set(data) - set(declared.tables)
     if unknown:
         raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(declared.tables)}.")
-    places: dict[str, Any] = {**declared.sources(), **(data or {})}
+    places: dict[str, Any] = {**declared.sources(), **data}
     sources = {
         name: Source(places[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
         for name, table in declared.tables.items()

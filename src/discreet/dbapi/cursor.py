@@ -1,0 +1,117 @@
+"""A cursor: asks one question after the other, and hands out the rows of the answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from discreet.answer import Answer
+from discreet.dbapi.errors import InterfaceError, NotSupportedError
+from discreet.dbapi.types import code_of
+
+if TYPE_CHECKING:
+    from discreet.dbapi.connection import Connection
+
+Description = tuple[str, str, None, None, None, None, None]
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A table to be fetched, and the answer that it is of, if it is of one."""
+
+    table: pa.Table
+    answer: Answer | None = None
+
+
+class Cursor:
+    """Made by `Connection.cursor`; `answer` is the last one, with margins, noise, price and receipt."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._closed = False
+        self._result: Result | None = None
+        self._rows: Iterator[Row] = iter(())
+
+    @property
+    def description(self) -> tuple[Description, ...] | None:
+        """The name and type of each column; None if there is nothing to fetch."""
+        if self._result is None:
+            return None
+        schema = self._result.table.schema
+        return tuple((field.name, code_of(field.type), None, None, None, None, None) for field in schema)
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the answer has; -1 if there is none."""
+        return -1 if self._result is None else int(self._result.table.num_rows)
+
+    @property
+    def answer(self) -> Answer | None:
+        """The whole answer; None if nothing private was asked."""
+        return None if self._result is None else self._result.answer
+
+    def execute(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Self:
+        """Ask, and pay; or SET, RESET or SHOW the price; or EXPLAIN, which is free."""
+        self._check_open()
+        self._result, self._rows = None, iter(())
+        self._result = self.connection.perform(operation, parameters)
+        if self._result is not None:
+            columns = [column.to_pylist() for column in self._result.table.columns]
+            self._rows = zip(*columns, strict=True)
+        return self
+
+    def executemany(self, operation: str, parameters: Sequence[Any]) -> None:
+        """Refuse: each question has its own price and its own answer."""
+        del operation, parameters
+        raise NotSupportedError("executemany: each question has its price and its answer. Call execute for each.")
+
+    def fetchone(self) -> Row | None:
+        """Return the next row; None after the last."""
+        return next(self, None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Return the next rows, `arraysize` of them unless another number is given."""
+        self._check_result()
+        wanted = self.arraysize if size is None else size
+        return list(islice(self._rows, max(0, wanted)))
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows that are left."""
+        self._check_result()
+        return list(self._rows)
+
+    def close(self) -> None:
+        """Let go of the answer."""
+        self._closed, self._result, self._rows = True, None, iter(())
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Do nothing, as PEP 249 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Do nothing, as PEP 249 allows."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        self._check_result()
+        return next(self._rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed or self.connection.closed:
+            raise InterfaceError("the cursor or its connection is closed. Open another one.")
+
+    def _check_result(self) -> None:
+        self._check_open()
+        if self._result is None:
+            raise InterfaceError("there is nothing to fetch. Ask a question with execute first.")

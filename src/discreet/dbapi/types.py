@@ -1,0 +1,64 @@
+"""The types of PEP 249: what a column of an answer holds, and how dates and times are made."""
+
+import datetime as dt
+from collections.abc import Callable
+
+import pyarrow as pa
+
+
+class TypeGroup(frozenset[str]):
+    """Types that PEP 249 takes for one: it equals the code of each.
+
+    >>> NUMBER == "integer", NUMBER == "text", "real" == NUMBER
+    (True, False, True)
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return other in self if isinstance(other, str) else super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = frozenset.__hash__
+
+
+STRING = TypeGroup({"text"})
+BINARY = TypeGroup()
+NUMBER = TypeGroup({"integer", "real", "decimal", "boolean"})
+DATETIME = TypeGroup({"date", "timestamp"})
+ROWID = TypeGroup()
+
+Date = dt.date
+Time = dt.time
+Timestamp = dt.datetime
+Binary = bytes
+DateFromTicks = dt.date.fromtimestamp
+
+
+def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802 - PEP 249's name
+    """Return the time of day, local, so many seconds after 1970 began."""
+    return TimestampFromTicks(ticks).time()
+
+
+def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - the same
+    """Return the local time so many seconds after 1970 began."""
+    return dt.datetime.fromtimestamp(ticks)  # noqa: DTZ006 - local is what PEP 249 says
+
+
+_CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "integer"),
+    (pa.types.is_floating, "real"),
+    (pa.types.is_decimal, "decimal"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+
+
+def code_of(kind: pa.DataType) -> str:
+    """Return the code of an answer's column: the type's word in a policy.
+
+    >>> code_of(pa.int64()), code_of(pa.string())
+    ('integer', 'text')
+    """
+    return next((code for check, code in _CODES if check(kind)), "text")

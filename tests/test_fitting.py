@@ -1,0 +1,130 @@
+"""Estimators get private rows through the curator: numbers with public ranges, unit by unit; others get nothing."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.engines.sources import EngineError
+from discreet.fitting import PrivateRows
+from discreet.policy import Policy
+
+POLICY = """
+[data]
+name = "places"
+ledger = ":memory:"
+[budget]
+epsilon = 1
+[budget.analysts]
+ana = { epsilon = 1, tables = ["visits"] }
+[tables.visits]
+source = "visits"
+unit = "UNIT"
+groups = 1
+rows = 2
+[tables.visits.columns]
+person = { type = "text" }
+lat = { type = "real", between = [-90, 90] }
+n = { type = "integer", between = [0, 9] }
+code = { type = "integer" }
+word = { type = "text" }
+[tables.other]
+source = "other"
+unit = "person"
+[tables.other.columns]
+person = { type = "text" }
+"""
+VISITS = pa.table(
+    {
+        "person": ["b", "a", "b", None, "c", "a"],
+        "lat": [1.5, float("nan"), 2.5, 7.0, None, 3.5],
+        "n": [1, 2, 3, 4, 5, 6],
+        "code": [1, 2, 3, 4, 5, 6],
+        "word": list("uvwxyz"),
+    }
+)
+
+
+class Recorder:
+    """An estimator that only keeps what it was given."""
+
+    def fit_rows(self, rows):
+        self.rows = rows
+        self.batches = list(rows.batches(2))
+
+
+Recorder.__module__ = "discreet.learn"
+
+
+class Stranger(Recorder):
+    """The same, but not one of ours."""
+
+
+def opened(unit="person"):
+    text = POLICY.replace("UNIT", unit)
+    text = text if unit == "person" else text[: text.index("[tables.other]")]
+    data = {"visits": VISITS, "other": pa.table({"person": ["a"]})}
+    return dc.open(Policy.parse(text), data={name: data[name] for name in data if f"[tables.{name}]" in text})
+
+
+def test_an_estimator_gets_numbers_with_their_public_ranges_unit_by_unit():
+    with opened() as curator:
+        found = curator.fit(Recorder(), "SELECT lat AS y, n * 2 AS twice FROM visits", by="ana")
+        assert isinstance(found.rows, PrivateRows)
+        assert (found.rows.names, found.rows.by) == (("y", "twice"), "ana")
+        assert found.rows.bounds == ((-90.0, 90.0), (0.0, 18.0))
+        assert found.rows.ledger is curator.ledger
+    numbers, units = (np.concatenate(column) for column in zip(*found.batches, strict=True))
+    # Rows with a missing number or without a person are left out, and nothing tells who it is.
+    assert sorted(numbers.tolist()) == [[1.5, 2.0], [2.5, 6.0], [3.5, 12.0]]
+    assert units.tolist() == [1, 2, 2]
+    assert numbers.dtype == np.float64
+
+
+def test_where_every_row_is_a_unit_each_has_its_own_number():
+    with opened("row") as curator:
+        found = curator.fit(Recorder(), "SELECT n FROM visits")
+    units = np.concatenate([units for _, units in found.batches])
+    assert sorted(units.tolist()) == list(range(1, 7))
+
+
+def test_only_our_own_estimators_see_rows():
+    with opened() as curator:
+        stranger = Stranger()
+        with pytest.raises(dc.Refused, match="not one of Discreet's own"):
+            curator.fit(stranger, "SELECT n FROM visits")
+        assert not hasattr(stranger, "rows")
+        with pytest.raises(dc.Refused, match="not one of Discreet's own"):
+            curator.fit(object(), "SELECT n FROM visits")
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT word FROM visits", "not a number"),
+        ("SELECT code FROM visits", "no public range"),
+        ("SELECT COUNT(*) FROM visits", "learns from rows"),
+        ("SELECT n FROM visits ORDER BY n", "order of private rows"),
+        ("SELECT n FROM visits LIMIT 3", "choice of some private rows"),
+        ("SELECT nothing FROM visits", "nothing"),
+        ("SELECT", "line 1"),
+    ],
+)
+def test_what_gives_no_rows_of_numbers_is_refused(sql, words):
+    with opened() as curator, pytest.raises(dc.Refused, match=words):
+        curator.fit(Recorder(), sql)
+
+
+def test_who_may_not_ask_may_not_fit():
+    with opened() as curator:
+        with pytest.raises(dc.Refused, match="may not ask"):
+            curator.fit(Recorder(), "SELECT n FROM visits", by="eve")
+        with pytest.raises(dc.Refused):
+            curator.fit(Recorder(), "SELECT 1 AS n FROM other", by="ana")
+
+
+def test_after_the_engine_was_closed_there_are_no_rows():
+    with opened() as curator:
+        found = curator.fit(Recorder(), "SELECT n FROM visits")
+    with pytest.raises(EngineError, match="closed"):
+        list(found.rows.batches())
