@@ -4,9 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 
-from discreet.policy import RULES, Policy, hazards
+import discreet.policy
+from discreet.cli import app
+from discreet.policy import RULES, Policy, draft, hazards
 from discreet.policy.columns import ColumnEntry
+from discreet.policy.drafting.csvw import _COLUMN_NOTES, _COLUMN_READ, _TABLE_NOTES, _TABLE_READ
+from discreet.policy.drafting.smartnoise import _COLUMN_OPTIONS, _OPTIONS, _READ
 from discreet.policy.entries import Analyst, Data, Spending, TableEntry, ThroughEntry
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
@@ -14,7 +19,7 @@ EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
@@ -54,3 +59,37 @@ def test_the_errors_on_the_page_are_the_real_ones():
     with pytest.raises(ValueError) as caught:
         Policy.parse(broken)
     assert str(caught.value).replace("policy, line", "clinic.toml, line").splitlines() == errors.splitlines()
+
+
+@pytest.mark.parametrize("name", ["init", "check", "dummy"])
+def test_every_option_of_the_commands_is_on_the_page(name):
+    command = typer.main.get_command(app).commands[name]
+    options = [word for param in command.params for word in param.opts if word.startswith("--")]
+    assert [option for option in options if option not in PAGE] == []
+
+
+def test_every_name_that_the_package_offers_is_documented():
+    named = ("draft", "dummy", "write_dummy", "write_policy", "place_hazards", "DummyFiles", "hazards", "explain")
+    assert [name for name in named if f"`{name}" not in PAGE] == []
+    assert set(named) <= set(discreet.policy.__all__)
+
+
+def test_the_unfilled_values_on_the_page_are_told_as_the_page_says(tmp_path):
+    (told,) = re.findall(r"```\n(policy.toml, line.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "visits.csv").write_text("patient,ward,cost\n")
+    text = draft([tmp_path / "visits.csv"], unit="patient", types={"cost": "real"}, base=tmp_path)
+    with pytest.raises(ValueError) as caught:
+        Policy.parse(text)
+    real = [line.replace("policy, ", "policy.toml, ") for line in str(caught.value).splitlines()]
+    assert [line for line in told.splitlines() if line not in real] == []
+
+
+def test_the_terms_of_metadata_on_the_page_are_those_that_are_read():
+    rows = PAGE.split("| SmartNoise |")[1].split("\n\n")[0]
+    ours, theirs = set(), set()
+    for row in rows.splitlines()[2:]:
+        smartnoise, csvw, _ = (re.findall(r"`(\w+)`", cell) for cell in row.strip("|").split("|")[:3])
+        ours |= set(smartnoise)
+        theirs |= set(csvw)
+    assert ours <= {*_OPTIONS, *_COLUMN_OPTIONS, *_READ}
+    assert theirs <= {*_TABLE_NOTES, *_COLUMN_NOTES, *_TABLE_READ, *_COLUMN_READ, "foreignKeys"}

@@ -1,5 +1,6 @@
-"""discreet check: what a policy promises, and what to think about again."""
+"""discreet init, check, dummy: writing a policy, reading it critically, and trying it on fake data."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -7,25 +8,116 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from discreet.cli.sources import source_problems
+from discreet.cli.stops import stopping
 from discreet.kernel.errors import PolicyError
-from discreet.policy import Policy, explain, hazards
+from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
+from discreet.policy.dummies.files import is_dummy
+from discreet.policy.marks import MARK, commented_marks, find_marks
+from discreet.policy.toml import read_text, read_values
+
+File = Annotated[Path, typer.Argument(help="The policy file.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
-def check(policy: Annotated[Path, typer.Argument(help="The policy file.")]) -> None:
-    """Read a policy, say in plain sentences what it promises, and point out hazards."""
+def check(
+    policy: File,
+    strict: Annotated[bool, typer.Option("--strict", help="Count hazards as errors: end with 2.")] = False,
+) -> None:
+    """Read a policy, say in plain sentences what it promises, and point out hazards; of data, only schemas are read."""
     try:
         found = Policy.load(policy)
+        problems = source_problems(found)
     except PolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     console = Console(highlight=False)
     for sentence in explain(found):
         console.print(f"• {sentence}", markup=False)
-    listed = hazards(found)
+    listed = [*hazards(found), *place_hazards(found, read_text(policy))]
     if not listed:
         console.print("\nNo hazards seen.")
     for hazard in listed:
-        where = ", ".join(part for part in (hazard.table, hazard.column) if part) or "the policy"
-        said = f" {where}: {hazard.message} {hazard.fix}"
-        console.print()
-        console.print(Text.assemble((hazard.id, "yellow"), said))
+        _show(console, hazard)
+    for problem in problems:
+        typer.echo(f"{policy}: {problem}", err=True)
+    if problems or (strict and listed):
+        raise typer.Exit(2)
+
+
+def _show(console: Console, hazard: Hazard) -> None:
+    where = ", ".join(part for part in (hazard.table, hazard.column) if part) or hazard.section
+    console.print()
+    console.print(Text.assemble((hazard.id, "yellow"), f" {where}: {hazard.message} {hazard.fix}"))
+
+
+def init(  # noqa: PLR0913, PLR0917 - options of a command
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Parquet, CSV or DuckDB files, patterns of them, or file.duckdb/table.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The policy to write.")] = Path("policy.toml"),
+    unit: Annotated[str | None, typer.Option(help="The column of those who are protected.")] = None,
+    types: Annotated[
+        list[str] | None, typer.Option(help="Types that a CSV file does not tell: column=type,column=type.")
+    ] = None,
+    metadata: Annotated[
+        Path | None, typer.Option("--from", help="Metadata of SmartNoise (YAML) or CSV on the Web (JSON).")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Draft a policy from schemas alone, without reading a row; what a human must decide says FILL IN."""
+    with stopping():
+        _keep(out, force)
+        text = draft(data or [], unit=unit, types=_types(types or []), metadata=metadata, base=out.parent)
+        _write(out, text)
+    values, guesses = read_values(text, str(out)), len(commented_marks(text))
+    told = f"{_count(len(values['tables']), 'table')}, {_count(len(list(find_marks(values))), 'value')} to fill in"
+    told += f", {_count(guesses, 'type')} to look at" if guesses else ""
+    typer.echo(f"{out}: {told}. Search for {MARK}; then: discreet check {out}")
+
+
+def dummy(
+    policy: File,
+    out: Annotated[Path, typer.Option(help="The folder for the fake data and their policy.")],
+    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Another seed makes up other data.", min=0)] = 0,
+    force: Force = False,
+) -> None:
+    """Make up data that fit a policy, with a copy of it to try questions on; the real data are never read."""
+    with stopping():
+        found = Policy.load(policy)
+        if is_dummy(out):
+            _keep(out / "policy.toml", force)
+        try:
+            made = write_dummy(found, out, rows=rows, random_state=seed)
+        except OSError as error:
+            raise PolicyError(f"--out: {out} cannot be written ({error.strerror}). Name another folder.") from None
+    for name, source in made.sources.items():
+        typer.echo(f"{out / source}: made up for {name}")
+    typer.echo(f'Then: discreet ask {made.policy} "SELECT …" --epsilon …')
+
+
+def _keep(file: Path, force: bool) -> None:
+    if os.path.lexists(file) and not force:
+        raise PolicyError(f"{file} is there already. Name another place, or overwrite it with --force.")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise PolicyError(f"{file}: cannot be written ({error.strerror}). Name another place with --out.") from None
+
+
+def _types(words: list[str]) -> dict[str, str]:
+    found = {}
+    for word in filter(None, (part.strip() for each in words for part in each.split(","))):
+        column, equals, kind = word.rpartition("=")
+        if not equals or not column.strip():
+            raise PolicyError("--types: write column=type,column=type, such as patient=integer,cost=decimal.")
+        found[column.strip()] = kind.strip()
+    return found
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

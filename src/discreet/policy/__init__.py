@@ -12,20 +12,28 @@
 ...     columns = { patient = { type = "integer" } }
 ... ''')
 >>> [hazard.id for hazard in hazards(policy)]
-['D005']
+['D005', 'D015']
 
 toml        the text: numbers as they were written, and the line of every key
 problems    everything that is wrong, in one error
 values      single values;  columns, entries: the keys of each section;  units: who owns a row
 read        the parts of a file, each read apart;  check: what must hold between them
-policy      Policy;  explain: the promise in sentences;  hazards: what to think about
+policy      Policy;  write: its text;  explain: the promise in sentences
+rules       what a lint can find;  hazards: in the policy (names: what those of columns suggest);  places: around it
+marks       values that are still to be filled in
+drafting    a first policy, from schemas or metadata;  dummies: fake data that fit a policy
 """
 
 from discreet.policy.columns import Between, Declared, Domain, Keys, Open, References
+from discreet.policy.drafting.draft import draft
+from discreet.policy.dummies.dummy import dummy
+from discreet.policy.dummies.files import DummyFiles, write_dummy
 from discreet.policy.entries import Analyst, Data, Spending
 from discreet.policy.explain import explain
-from discreet.policy.hazards import RULES, Hazard, hazards
+from discreet.policy.hazards import hazards
+from discreet.policy.places import place_hazards
 from discreet.policy.policy import Policy, check_same_promise, read_policy
+from discreet.policy.rules import RULES, Hazard
 from discreet.policy.tables import Table
 from discreet.policy.units import (
     Column,
@@ -39,6 +47,7 @@ from discreet.policy.units import (
     Unit,
     Window,
 )
+from discreet.policy.write import write_policy
 
 __all__ = [
     "RULES",
@@ -49,6 +58,7 @@ __all__ = [
     "Data",
     "Declared",
     "Domain",
+    "DummyFiles",
     "Hazard",
     "Keys",
     "Open",
@@ -65,7 +75,12 @@ __all__ = [
     "Unit",
     "Window",
     "check_same_promise",
+    "draft",
+    "dummy",
     "explain",
     "hazards",
+    "place_hazards",
     "read_policy",
+    "write_dummy",
+    "write_policy",
 ]

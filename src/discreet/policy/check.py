@@ -142,8 +142,8 @@ def _check_key(name: str, draft: Draft, unit: Through, parent: Draft, problems: 
     elif key and on and key.type != on.type:
         words = f"{path[-1]} leads from {on.type} to {key.type}: such values are never equal. Declare the same type."
         problems.add(path, words)
-    elif on and on.type == "real":
-        words = "real cannot lead to an owner: equal floats are an accident. Declare an integer, decimal or text."
+    elif on and on.type in ("real", "decimal"):
+        words = f"{on.type} cannot lead to an owner: equal floats are an accident. Declare an integer or text."
         problems.add(path, words)
 
 

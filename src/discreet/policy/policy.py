@@ -61,9 +61,12 @@ class Policy:
         return cls._parse(text, Path(base), "policy")
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], base: str | PathLike[str] = ".") -> Self:
-        """Read a policy from the same sections and keys as Python values; a float means its shortest decimal."""
-        return cls._read(values, Path(base), Problems("policy"))
+    def of(cls, values: Mapping[str, Any], base: str | PathLike[str] = ".", *, name: str = "policy") -> Self:
+        """Read a policy from the same sections and keys as Python values; a float means its shortest decimal.
+
+        Errors begin with `name`.
+        """
+        return cls._read(values, Path(base), Problems(name))
 
     @classmethod
     def _parse(cls, text: str, base: Path, name: str) -> Self:
@@ -71,6 +74,7 @@ class Policy:
 
     @classmethod
     def _read(cls, values: Mapping[str, Any], base: Path, problems: Problems) -> Self:
+        problems.note_marks(values)
         parts = read_parts(values, problems)
         check_parts(parts, problems)
         problems.stop_if_any()

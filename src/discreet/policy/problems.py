@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from discreet.kernel.errors import PolicyError
+from discreet.policy.marks import find_marks, mark_words
 from discreet.policy.toml import KeyPath, key_lines
 
 _MOST = 100  # lines in one error
@@ -37,10 +38,18 @@ class Problems:
         self._name = name
         self._text = text
         self._found: list[tuple[KeyPath, str]] = []
+        self._marked: set[KeyPath] = set()
+
+    def note_marks(self, values: Any) -> None:
+        """Note every value that a draft left to a human; nothing else is told about those."""
+        for path in find_marks(values):
+            self.add(path, mark_words(path))
+            self._marked.add(path)
 
     def add(self, path: KeyPath, words: str) -> None:
         """Note one problem: a sentence for the cause, one for the fix."""
-        self._found.append((path, words))
+        if path not in self._marked:
+            self._found.append((path, words))
 
     def read(self, model: type[Model], value: Any, path: KeyPath) -> Model | None:
         """Read one part of the file; None if something is wrong with it."""

@@ -185,8 +185,8 @@ def _read_people(
 ) -> Column | ColumnInWindow | None:
     unit = _declared(name, columns, (*path, "unit"), problems)
     declared = columns[unit] if unit else None
-    if unit and declared and declared.type == "real":
-        words = "real does not fit the unit: equal floats are an accident. Declare an integer, decimal or text."
+    if unit and declared and declared.type in ("real", "decimal"):  # decimals are kept as reals
+        words = f"{declared.type} does not fit the unit: equal floats are an accident. Declare an integer or text."
         problems.add((*path, "columns", unit, "type"), words)
     if unit and declared and declared.null:
         words = "null does not fit the unit: rows that belong to nobody are never counted. Leave it out."

@@ -1,0 +1,183 @@
+"""CSV on the Web: a metadata document in JSON, with the terms that CSVW-EO adds for differential privacy.
+
+The terms may carry a prefix (csvw-eo:maxContributions, csvw-eo:bounds.maxContributions, dp:maxContributions): the last
+word counts. Of CSV on the Web itself, tables, names, types, ranges and foreign keys are read.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
+from discreet.policy.drafting.told import bound_text, key_texts, option_notes, unknown_notes, whole
+from discreet.policy.problems import brief
+
+_TYPES = {
+    **dict.fromkeys(("integer", "long", "int", "short", "byte"), "integer"),
+    **dict.fromkeys(("nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"), "integer"),
+    **dict.fromkeys(("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte", "gYear"), "integer"),
+    **dict.fromkeys(("double", "float", "number"), "real"),
+    "decimal": "decimal",
+    "boolean": "boolean",
+    "date": "date",
+    **dict.fromkeys(("dateTime", "datetime", "dateTimeStamp"), "timestamp"),
+    **dict.fromkeys(("string", "normalizedString", "token", "anyURI", "anyAtomicType", "any"), "text"),
+    **dict.fromkeys(("language", "Name", "NMTOKEN", "gMonth", "gDay", "gMonthDay", "gYearMonth"), "text"),
+}
+_KEYS = ("keyValues", "publicKeys", "publicKeyValues")
+_TABLE_NOTES = {
+    "publicLength": "a count of the data itself, which a policy does not tell",
+    "tableLength": "a count of the data itself, which a policy does not tell",
+    "length": "a count of the data itself, which a policy does not tell",
+    "privacyModel": "all private tables of a policy protect the same unit",
+    "additionalInformation": "groups of columns: an answer by two declared columns shows every pair",
+}
+_COLUMN_NOTES = {
+    "nullableProportion": "a share of the data itself, which a policy does not tell",
+    "maxNumPartitions": "follows from the listed values",
+    "maxGroupsPerUnit": "may serve as groups of the table",
+    "maxContributions": "may serve as rows of the table",
+    "maxLength": "rows of one group; rows_max is for the whole table",
+    "rowDependencies": "how columns depend on each other is not told here",
+}
+_TABLE_READ = (
+    "@context", "@type", "@id", "type", "id", "url", "name", "title", "titles", "description", "tableSchema", "dialect",
+    "privacyUnit", "maxContributions", "maxLength", "maxGroupsPerUnit",
+)  # fmt: skip
+_COLUMN_READ = (
+    "@type", "type", "name", "titles", "datatype", "required", "minimum", "maximum", "privacyId", "nullable", "null",
+    "partitions", "exhaustiveKeys", "exhaustivePartitions", "invariantPublicKeys", "description", "propertyUrl",
+    *_KEYS,
+)  # fmt: skip
+_LAST_WORD = re.compile(r"[^:.#/]+$")
+
+
+def is_csvw(values: Any) -> bool:
+    """Whether a document has the form of CSV on the Web: a table with a schema, or several."""
+    return isinstance(values, dict) and ("tableSchema" in values or isinstance(values.get("tables"), list))
+
+
+def read_csvw(values: dict[str, Any], folder: Path) -> tuple[str | None, list[TableSketch]]:
+    """Read tables with what is told about them; ValueError if there are none."""
+    entries = [entry for entry in values.get("tables", [values]) if isinstance(entry, dict)]
+    found = [entry.get("tableSchema", values.get("tableSchema")) for entry in entries]
+    schemas = [schema for schema in found if isinstance(schema, dict)]
+    if not entries or len(schemas) < len(entries):
+        raise ValueError("a table without a schema")
+    places = {str(entry.get("url")): _name(entry, index) for index, entry in enumerate(entries)}
+    tables = [
+        _table(_plain(entry), schema, _name(entry, index), folder, places)
+        for index, (entry, schema) in enumerate(zip(entries, schemas, strict=True))
+    ]
+    name = values.get("name")
+    return (brief(name) if isinstance(name, str) else None), tables
+
+
+def _plain(entry: dict[str, Any]) -> dict[str, Any]:
+    """Take prefixes off keys, and lift what is kept under public, bounds and the like."""
+    plain: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in ("public", "bounds", "contrib", "synth") and isinstance(value, dict):
+            plain.update(_plain(value))
+        else:
+            word = _LAST_WORD.search(key)
+            plain[key if key.startswith("@") or not word else word[0]] = value
+    return plain
+
+
+def _name(entry: dict[str, Any], index: int) -> str:
+    named = entry.get("name") or Path(str(entry.get("url") or f"table{index + 1}")).name.partition(".")[0]
+    return str(named).replace(".", "_") or f"table{index + 1}"
+
+
+def _table(
+    entry: dict[str, Any], schema: dict[str, Any], name: str, folder: Path, places: dict[str, str]
+) -> TableSketch:
+    raw = [_plain(column) for column in schema.get("columns", []) if isinstance(column, dict)]
+    units = [str(column.get("name")) for column in raw if column.get("privacyId") is True]
+    told = entry.get("privacyUnit")
+    unit = str(told) if isinstance(told, str) else units[0] if len(units) == 1 else None
+    links = _foreign_keys(schema, places)
+    columns = tuple(_column(column, unit, links) for column in raw if not column.get("virtual"))
+    notes = option_notes(entry, _TABLE_NOTES)
+    if unit is not None and not any(column.name == unit for column in columns):
+        notes.append(f"privacyUnit names {brief(unit)}, which is not among the columns")
+        unit = None
+    counted = entry.get("maxLength") in [
+        entry[key] for key in ("publicLength", "tableLength", "length") if key in entry
+    ]
+    if counted:
+        notes.append("maxLength: the same count; rows_max would be an upper bound that always holds")
+    url = entry.get("url")
+    most = whole(entry.get("maxContributions"))
+    return TableSketch(
+        name,
+        str(url) if isinstance(url, str) and "://" in url else str(folder / url) if isinstance(url, str) else None,
+        columns,
+        unit=unit,
+        groups=whole(entry.get("maxGroupsPerUnit")) or (1 if most == 1 else None),
+        rows=most,
+        rows_max=None if counted else whole(entry.get("maxLength")),
+        notes=(*notes, *unknown_notes(entry, (*_TABLE_NOTES, *_TABLE_READ))),
+    )
+
+
+def _column(entry: dict[str, Any], unit: str | None, links: dict[str, tuple[str, str]]) -> ColumnSketch:
+    name, datatype = str(entry.get("name") or _title(entry.get("titles"))), entry.get("datatype", "string")
+    details = datatype if isinstance(datatype, dict) else {}
+    word = str(details.get("base", "string") if details else datatype)
+    kind = _TYPES.get(word.rpartition(":")[2])
+    ends = {**{key: details[key] for key in ("minimum", "maximum") if key in details}, **entry}
+    low, high = (None if name == unit else bound_text(kind, ends.get(end)) for end in ("minimum", "maximum"))
+    keys = None if name == unit else key_texts(kind, _listed(entry))
+    notes = option_notes(entry, _COLUMN_NOTES)
+    if keys and entry.get("exhaustiveKeys") is False:
+        notes.append("the listed keys are not all: other values are left out where one groups by it")
+    elif not keys and name != unit and _listed(entry):
+        notes.append(f"its keys do not fit {kind or word}, and are left out")
+    return ColumnSketch(
+        name,
+        kind,
+        f"the type {brief(word)}",
+        low=low,
+        high=high,
+        keys=() if kind == "boolean" else keys or (),
+        references=links.get(name),
+        notes=(*notes, *unknown_notes(entry, (*_COLUMN_NOTES, *_COLUMN_READ))),
+    )
+
+
+def _title(titles: Any) -> str:
+    if isinstance(titles, list) and titles:
+        return str(titles[0])
+    return titles if isinstance(titles, str) else "unnamed"
+
+
+def _listed(entry: dict[str, Any]) -> list[Any]:
+    """Return the public keys of a column: its own list, or those of its partitions if each is one value."""
+    for word in _KEYS:
+        if isinstance(entry.get(word), list):
+            return list(entry[word])
+    parts = [_plain(part) for part in entry.get("partitions") or () if isinstance(part, dict)]
+    tests = [part["predicate"] for part in parts if isinstance(part.get("predicate"), dict)]
+    values = [_plain(test).get("partitionValue") for test in tests]
+    return values if values and all(value is not None for value in values) and len(values) == len(parts) else []
+
+
+def _foreign_keys(schema: dict[str, Any], places: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the columns that lead to a column of another table."""
+    found = {}
+    for key in schema.get("foreignKeys") or ():
+        target = key.get("reference") if isinstance(key, dict) else None
+        if isinstance(target, dict):
+            ends = [_single(key.get("columnReference")), _single(target.get("columnReference"))]
+            table = places.get(str(target.get("resource")))
+            if table and ends[0] and ends[1]:
+                found[ends[0]] = (table, ends[1])
+    return found
+
+
+def _single(reference: Any) -> str | None:
+    if isinstance(reference, list):
+        return str(reference[0]) if len(reference) == 1 else None
+    return reference if isinstance(reference, str) else None

@@ -1,0 +1,181 @@
+"""discreet init, check and dummy, as an owner runs them."""
+
+import os
+import subprocess
+import sys
+import tomllib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+
+def run(*words, cwd):
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    visits = {"patient": pa.int64(), "ward": pa.string(), "cost": pa.float64()}
+    pq.write_table(pa.table({name: pa.array([], kind) for name, kind in visits.items()}), tmp_path / "visits.parquet")
+    (tmp_path / "staff.csv").write_text("patient,role\n")
+    return tmp_path
+
+
+def test_a_policy_is_drafted_and_never_overwritten_unasked(clinic):
+    made = run("init", "visits.parquet", "staff.csv", "--unit", "patient", "--types", "patient=integer", cwd=clinic)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == (
+        "policy.toml: 2 tables, 6 values to fill in, 1 type to look at. Search for FILL IN; then: discreet check "
+        "policy.toml\n"
+    )
+    before = (clinic / "policy.toml").read_text()
+    assert tomllib.loads(before)["tables"]["staff"]["columns"]["patient"]["type"] == "integer"
+    again = run("init", "visits.parquet", cwd=clinic)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.startswith("discreet: policy.toml is there already.")
+    assert (clinic / "policy.toml").read_text() == before
+    assert run("init", "visits.parquet", "--force", cwd=clinic).returncode == 0
+    assert "staff" not in (clinic / "policy.toml").read_text()
+    assert run("init", "visits.parquet", "--out", "other.toml", cwd=clinic).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["none.parquet"], "there is no such file"),
+        (["visits.parquet", "--unit", "nurse"], 'no table has a column "nurse"'),
+        (["visits.parquet", "--types", "patient"], "--types: write column=type"),
+        (["visits.parquet", "--types", "patient=int"], '"int" is not a type'),
+        (["visits.parquet", "--out", "none/policy.toml"], "none/policy.toml: cannot be written"),
+        (["--from", "none.yaml"], "none.yaml: cannot be read"),
+        ([], "nothing to draft from"),
+    ],
+)
+def test_what_cannot_be_drafted_ends_with_2(clinic, words, told):
+    made = run("init", *words, cwd=clinic)
+    assert (made.returncode, made.stdout) == (2, "")
+    assert told in made.stderr
+    assert not (clinic / "policy.toml").exists()
+
+
+def test_metadata_are_drafted_from(clinic):
+    (clinic / "meta.yaml").write_text("c:\n  s:\n    visits:\n      patient: {type: int, private_id: true}\n")
+    made = run("init", "visits.parquet", "--from", "meta.yaml", cwd=clinic)
+    assert made.returncode == 0, made.stderr
+    values = tomllib.loads((clinic / "policy.toml").read_text())["tables"]["visits"]
+    assert (values["source"], values["unit"]) == ("visits.parquet", "patient")
+
+
+POLICY = """
+[data]
+name = "visits"
+[budget]
+epsilon = 1.0
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+groups = 1
+rows = 2
+[tables.visits.columns]
+patient = { type = "integer" }
+ward = { type = "text", in = ["A", "B"] }
+cost = { type = "real", between = [0, 500], step = 0.01 }
+"""
+
+
+def checked(folder, text, *words):
+    (folder / "policy.toml").write_text(text)
+    return run("check", "policy.toml", *words, cwd=folder)
+
+
+def test_a_draft_is_refused_until_it_is_filled_in(clinic):
+    run("init", "visits.parquet", cwd=clinic)
+    told = run("check", "policy.toml", cwd=clinic)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.count("is still to be filled in") == 5
+    assert told.stderr.startswith("policy.toml, line 12: [budget]: epsilon is still to be filled in. Decide how much")
+
+
+def test_the_promise_says_what_may_be_believed_and_what_is_not_protected(clinic):
+    shown = checked(clinic, POLICY)
+    assert shown.returncode == 0, shown.stderr
+    text = " ".join(shown.stdout.split())
+    assert "can raise their belief that a certain person is in the data from 1 % to at most 2.68 %" in text
+    assert "belief in a rare trait of a certain person, which one in a thousand has, can grow from 0.1 % to at" in text
+    assert "Not protected as one: groups. 4 people together" in text
+    assert "copies of the data that are kept or published elsewhere" in text
+    assert "No hazards seen." in text
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_a_policy_that_does_not_fit_its_source_is_an_error(clinic):
+    wrong = POLICY.replace("cost = ", "price = ").replace("patient = { type", "# p\npatient = { type")
+    shown = checked(clinic, wrong.replace('ward = { type = "text", in = ["A", "B"] }', 'ward = { type = "boolean" }'))
+    assert shown.returncode == 2
+    assert shown.stderr == (
+        "policy.toml: table visits, column price: the source has no such column. Correct its name, or take it out of "
+        "the policy.\n"
+    )  # a text may be a boolean
+    shown = checked(clinic, POLICY.replace("cost = {", "cost = { type = 'date' } # "))
+    assert shown.returncode == 2
+    assert "column cost: it is stored as DOUBLE, which is never of type date." in shown.stderr
+    assert "Protected: each person" in shown.stdout
+
+
+def test_every_file_of_a_pattern_must_fit(clinic):
+    (clinic / "more").mkdir()
+    for name, column in (("a", "patient"), ("b", "nurse")):
+        (clinic / "more" / f"{name}.csv").write_text(f"{column},ward,cost\n")
+    shown = checked(clinic, POLICY.replace("visits.parquet", "more/*.csv"))
+    assert shown.returncode == 2
+    assert shown.stderr.count("column patient: the source has no such column") == 1
+
+
+def test_a_missing_source_is_a_hazard_and_strict_makes_hazards_errors(clinic):
+    away = POLICY.replace("visits.parquet", "away.parquet")
+    shown = checked(clinic, away)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "D022 visits: there is no file at its source" in shown.stdout
+    assert checked(clinic, away, "--strict").returncode == 2
+    assert checked(clinic, POLICY, "--strict").returncode == 0
+
+
+def test_no_row_is_read_to_check_a_policy(clinic):
+    file = clinic / "visits.parquet"
+    pq.write_table(pa.table({"patient": [1] * 999, "ward": ["A"] * 999, "cost": [0.5] * 999}), file)
+    content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    file.write_bytes(content[:4] + b"\xff" * (len(content) - footer - 4) + content[-footer:])
+    assert checked(clinic, POLICY).returncode == 0
+
+
+def test_fake_data_are_made_and_asked(clinic):
+    (clinic / "policy.toml").write_text(POLICY)
+    made = run("dummy", "policy.toml", "--out", "fake", "--rows", "200", "--seed", "5", cwd=clinic)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "fake/visits.parquet: made up for visits" in made.stdout
+    assert pq.read_metadata(clinic / "fake" / "visits.parquet").num_rows == 200
+    assert pq.read_metadata(clinic / "visits.parquet").num_rows == 0
+    sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+    asked = run("ask", "fake/policy.toml", sql, "--epsilon", "1/2", "--format", "csv", cwd=clinic)
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.startswith('"ward","n","n_margin"\n"A",')
+    again = run("dummy", "policy.toml", "--out", "fake", cwd=clinic)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "fake/policy.toml is there already" in again.stderr
+    assert run("dummy", "policy.toml", "--out", "fake", "--force", cwd=clinic).returncode == 0
+
+
+def test_fake_data_never_replace_real_ones(clinic):
+    (clinic / "policy.toml").write_text(POLICY)
+    before = (clinic / "visits.parquet").read_bytes()
+    made = run("dummy", "policy.toml", "--out", ".", "--force", cwd=clinic)
+    assert made.returncode == 2
+    assert "not an empty folder, nor one of fake data" in made.stderr
+    assert (clinic / "visits.parquet").read_bytes() == before
+    few = run("dummy", "policy.toml", "--out", "fake", "--rows", "3", cwd=clinic)
+    assert (few.returncode, few.stdout) == (2, "")
+    assert not (clinic / "fake").exists()

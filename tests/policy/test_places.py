@@ -1,0 +1,98 @@
+"""What lies around a policy: ledgers and sources that others can reach, or that are not there."""
+
+from pathlib import Path
+
+import pytest
+from policy_examples import SMALL
+
+from discreet.policy import Policy, place_hazards, places
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A folder that nobody else may enter, with everything that the small policy needs."""
+    tmp_path.chmod(0o700)
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    for name in ("visits.parquet", "regions.csv"):
+        (folder / name).write_text("x")
+        (folder / name).chmod(0o644)
+    return folder
+
+
+def found(folder, text=SMALL):
+    return [(hazard.id, hazard.place) for hazard in place_hazards(Policy.parse(text, base=folder), text)]
+
+
+@pytest.fixture
+def entered(monkeypatch):
+    """Others may come as far as the folder; whether they can really depends on the machine that tests run on."""
+    monkeypatch.setattr(places, "_reachable", lambda path: True)
+
+
+def test_a_place_is_reached_only_through_folders_that_others_may_enter(home):
+    assert places._reachable(Path("/"))
+    assert not places._reachable(home / "visits.parquet")
+
+
+def test_a_closed_folder_has_no_hazards(home):
+    assert found(home) == []
+
+
+def test_what_other_accounts_can_read_is_told(home, entered):
+    assert found(home) == [("D020", "[data]"), ("D021", "table visits")]  # a public table may be read
+    (home / "visits.parquet").chmod(0o600)
+    assert found(home) == [("D020", "[data]")]
+    home.chmod(0o711)
+    assert found(home) == []
+
+
+def test_a_folder_that_others_can_write_to_is_worse(home, entered):
+    home.chmod(0o733)
+    (home / "visits.parquet").chmod(0o600)
+    (hazard,) = place_hazards(Policy.parse(SMALL, base=home))
+    assert "can change and remove files in the ledger's folder" in hazard.message
+
+
+def test_another_data_set_in_the_same_ledger_is_told(home):
+    (home / "own.toml").write_text(SMALL)
+    (home / "broken.toml").write_text("[data")
+    (home / "pyproject.toml").write_text('[data]\nname = "no policy"')
+    assert found(home) == []
+    (home / "other.toml").write_text(SMALL.replace('name = "visits"', 'name = "others"'))
+    (hazard,) = place_hazards(Policy.parse(SMALL, base=home))
+    assert str(hazard) == (
+        'D019 [data]: the policy other.toml has the same ledger for another data set, "others". '
+        "Give each data set a `ledger` of its own."
+    )
+    apart = SMALL.replace('name = "visits"', 'name = "visits"\nledger = "visits.sqlite"')
+    assert found(home, apart) == []
+
+
+def test_a_missing_source_is_told(home):
+    (home / "visits.parquet").unlink()
+    assert found(home) == [("D022", "table visits")]
+
+
+@pytest.mark.parametrize("source", ["visits", "s3://bucket/visits.parquet"])
+def test_a_source_elsewhere_is_left_alone(home, source):
+    assert found(home, SMALL.replace("visits.parquet", source)) == []
+
+
+def test_patterns_and_databases_are_looked_up(home):
+    (home / "clinic.duckdb").write_text("x")
+    assert found(home, SMALL.replace("visits.parquet", "clinic.duckdb/visits")) == []
+    assert found(home, SMALL.replace("visits.parquet", "v*.parquet")) == []
+    assert found(home, SMALL.replace("visits.parquet", "none/*.parquet")) == [("D022", "table visits")]
+
+
+@pytest.mark.parametrize("ledger", [":memory:", "postgresql://db/ledgers"])
+def test_a_ledger_elsewhere_is_left_alone(home, entered, ledger):
+    (home / "visits.parquet").chmod(0o600)
+    assert found(home, SMALL.replace('name = "visits"', f'name = "visits"\nledger = "{ledger}"')) == []
+
+
+def test_comments_that_still_ask_are_told_with_their_lines(home):
+    text = SMALL.replace("rows = 10", "rows = 10  # FILL IN: how many?")
+    (hazard,) = place_hazards(Policy.parse(text, base=home), text)
+    assert (hazard.id, hazard.message) == ("D024", "a comment still asks for a decision (line 15).")
