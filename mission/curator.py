@@ -7,7 +7,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.cli.town import build
+from discreet.cli.tour.town import build
 from mission.rows import row
 
 ILL = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"

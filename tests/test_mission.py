@@ -10,13 +10,21 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import mission.curator  # noqa: E402
-import mission.kernel  # noqa: E402, F401
+import mission.habit  # noqa: E402
+import mission.kernel  # noqa: E402
+import mission.tradeoff  # noqa: E402, F401
 from mission.rows import ORDER, ROWS  # noqa: E402
 
 # What each row must show; numbers that noise decides are matched by their shape.
 MUST_SHOW = {
-    "A5": r"^exact: 60 of 60 people found out; private at epsilon 1/100 \(± 983\): ([7-9]|[1-4][0-9]|5[0-3]) of 60",
+    "A5": r"^exact: 60 of 60 people found out; private at epsilon 1/100 \(± 993\): ([7-9]|[1-4][0-9]|5[0-3]) of 60",
     "B6": r"^ask: 8 wards, n ± \d+ as explained beforehand, 0\.\d+% of the budget .*refused \(line 1, SELECT\)",
+    "B8": r"^epsilon 1/10: count ± 30, attack right in [3-6]\d\.\d% \(ceiling 52\.5%\); epsilon 1: count ± 3, attack "
+    r"right in [4-7]\d\.\d% \(ceiling 73\.1%\); epsilon 3: count ± 1, attack right in [5-8]\d\.\d% \(ceiling 95\.3%\)",
+    "C10": r"row: seen on day 1 \((8\d|9\d|100)\.\d% right\); person-day: [4-7]\d\.\d% on day 1, seen after 10 days "
+    r"\((8\d|9\d|100)\.\d%\); person: hidden, [4-7]\d\.\d% after 60 days \(ceiling 62\.2%\)$",
+    "D7": r"1: n ≥ 10, 1/10: n ≥ 938, 1/100: n ≥ 93,711 \(in 40,000 surveys of 938: sampling ± 3\.\d%, noise ± 3\.\d%, "
+    r"at 95 %\).*: [7-9]\d%, [5-7]\d%, [45]\d% right: \[picture\]",
     "A9": r"max divergence inf$",
     "A10": r"worst log-ratio 1/10$",
     "A11": r"^removal 1/10, replacement 1/5$",

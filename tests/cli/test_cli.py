@@ -18,30 +18,6 @@ def run(*words, cwd, text=True, **more):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=text, check=False, **more)
 
 
-def test_the_tour_shows_everything_and_saves_its_pictures(tmp_path):
-    shown = run("demo", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    assert "worst log-ratio 1/10, exactly epsilon" in shown.stdout
-    assert "worst log-ratio inf" in shown.stdout
-    assert "simultaneous 95 % margin: ± 12" in shown.stdout
-    assert "0.311" in shown.stdout
-    assert "answered: 100;  spent: 1, exactly" in shown.stdout
-    assert shown.stdout.count("valid") == 4
-    assert max(map(len, shown.stdout.splitlines())) <= 80
-    for name in ("neighbours.svg", "names.svg"):
-        assert (tmp_path / "tour" / name).read_text().lstrip().startswith("<?xml")
-
-
-def test_the_town_is_asked_real_questions(tmp_path):
-    shown = run("demo", "ask", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count("yes") >= 3
-    assert "line 1, AVG: AVG(income / age) needs a public range" in shown.stdout
-    assert "answered: 8 wards" in shown.stdout
-    assert "9 questions" in shown.stdout
-    assert max(map(len, shown.stdout.splitlines())) <= 80
-
-
 ASKED = """
 [data]
 name = "visits"
@@ -78,11 +54,13 @@ def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file):
     asked = run("ask", policy_file, COUNT, "--epsilon", "1/4", "--by", "ana", cwd=tmp_path)
     assert asked.returncode == 0, asked.stderr
     assert "±" in asked.stdout
-    csv = run("ask", policy_file, COUNT, "--epsilon", "1/4", "--format", "csv", cwd=tmp_path)
+    csv = run("ask", policy_file, COUNT, "--epsilon", "1/2", "--format", "csv", cwd=tmp_path)
     header, *rows = csv.stdout.splitlines()
     assert header == '"ward","n","n_margin"'
     assert [row.split(",")[0] for row in rows] == ['"A"', '"B"']
-    plain = run("ask", policy_file, "-", "--epsilon", "1/8", "--format", "json", cwd=tmp_path, input=COUNT)
+    assert "epsilon 0.25 was charged" in csv.stderr
+    once = ("--epsilon", "1/8", "--rows", "1")
+    plain = run("ask", policy_file, "-", *once, "--format", "json", cwd=tmp_path, input=COUNT)
     assert [sorted(row) for row in json.loads(plain.stdout)] == [["n", "n_margin", "ward"]] * 2
     shown = run("budget", policy_file, cwd=tmp_path)
     assert "epsilon 5/8" in shown.stdout
@@ -108,6 +86,58 @@ def test_exit_codes_tell_refusals_from_mistakes(tmp_path, policy_file):
     gone = run("ask", policy_file, COUNT, "--epsilon", "1/2", cwd=tmp_path)
     assert (gone.returncode, gone.stdout) == (2, "")
     assert "visits" in gone.stderr
+
+
+def test_a_margin_decides_the_price_and_asking_again_is_free(tmp_path, policy_file):
+    asked = run("ask", policy_file, COUNT, "--margin", "60", "--format", "csv", cwd=tmp_path)
+    assert (asked.returncode, len(asked.stdout.splitlines())) == (0, 3), asked.stderr
+    assert "Price: epsilon 0.1" in asked.stderr
+    again = run("ask", policy_file, f"{COUNT} WITHIN 60", "--format", "csv", cwd=tmp_path)
+    assert again.stdout == asked.stdout
+    assert "Asked before: nothing was charged." in again.stderr
+    finer = run("ask", policy_file, COUNT, "--margin", "n=40", cwd=tmp_path)
+    assert (finer.returncode, "± 40" in finer.stdout) == (0, True), finer.stderr
+    dear = run("ask", policy_file, COUNT, "--margin", "1", cwd=tmp_path)
+    assert dear.returncode == 3
+    assert "The smallest margin that fits is n ±" in dear.stderr
+
+
+def test_explain_may_stand_in_the_query(tmp_path, policy_file):
+    said = run("ask", policy_file, f"EXPLAIN {COUNT}", "--margin", "60", cwd=tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.startswith("Would cost epsilon 0.1")
+    assert "0 charges" in run("ledger", "verify", policy_file, cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--epsilon", "1/2", "--rho", "1"],
+        ["--epsilon", "1/2", "--margin", "50"],
+        ["--epsilon", "much"],
+        ["--margin", "n=0"],
+        ["--margin", "5", "--margin", "n=5"],
+        ["--epsilon", "1", "--rows", "0"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_told_from_a_refusal(tmp_path, policy_file, words):
+    wrong = run("ask", policy_file, COUNT, *words, cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert (words[0] if words else "--epsilon") in wrong.stderr or "--rows" in wrong.stderr
+    assert (
+        not (tmp_path / "ledger.sqlite").exists()
+        or "0 charges" in run("ledger", "verify", policy_file, cwd=tmp_path).stdout
+    )
+
+
+def test_a_refusal_names_options_as_they_are_written(tmp_path, policy_file):
+    refused = run("ask", policy_file, COUNT, "--margin", "a=5", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr) == (
+        3,
+        "discreet: --margin: 'a' is no noisy column. The answer has n.\n",
+    )
 
 
 def test_version_and_help(tmp_path):

@@ -2,7 +2,6 @@
 
 import io
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +9,9 @@ import typer
 
 import discreet
 from discreet.cli.ask import ask, budget, explain
-from discreet.cli.demo import tour
 from discreet.cli.ledger import app as ledger_app
-from discreet.cli.policy import check
-from discreet.cli.questions import ask_the_town
+from discreet.cli.policy import check, dummy, init
+from discreet.cli.tour.tour import Chapter, take
 
 app = typer.Typer(
     help="Differential privacy with exact noise and a ledger that nothing can overspend.",
@@ -21,16 +19,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
-for command in (check, ask, explain, budget):
+for command in (init, check, dummy, ask, explain, budget):
     app.command()(command)
-
-
-class Chapter(StrEnum):
-    """The chapters of the tour."""
-
-    ALL = "all"
-    ASK = "ask"
-    KERNEL = "kernel"
 
 
 def _version(asked: bool) -> None:
@@ -51,17 +41,14 @@ def main(
 @app.command()
 def demo(
     chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.ALL,
-    pictures: Annotated[Path, typer.Option(help="Where to save the pictures.")] = Path("tour"),
+    out: Annotated[Path, typer.Option(help="Where to save the page and its pictures.")] = Path("tour"),
 ) -> None:
-    """Take a short tour on data that is made up on the spot."""
+    """Take a tour of a minute on data that is made up on the spot; it is saved as a page, too."""
     try:
-        pictures.mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        typer.echo(f"--pictures: no folder can be made at {pictures} ({error.strerror}). Name another.", err=True)
+        typer.echo(f"--out: no folder can be made at {out} ({error.strerror}). Name another.", err=True)
         raise typer.Exit(2) from None
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
-    if chapter in (Chapter.ALL, Chapter.ASK):
-        ask_the_town()
-    if chapter in (Chapter.ALL, Chapter.KERNEL):
-        tour(pictures)
+    take(chapter, out)

@@ -1,15 +1,23 @@
 """A town of 60,000 people, made up: who lives there, whom they visited, and what an owner would promise them."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+import discreet as dc
+from discreet.curator import Curator
 
 PEOPLE = 60_000
 WARDS = ("Castle", "Docks", "Fields", "Hill", "Market", "Mill", "Park", "Station")
 ILLS = ("asthma", "diabetes", "fracture", "influenza", "none")
 KINDS = ("dentist", "doctor", "hospital", "pharmacy")
+SECRET = "diabetes"  # what an attacker would like to know of the Governor  # noqa: S105 - an illness, no password
 _CLINICS = 120
 
 POLICY = """\
@@ -52,6 +60,59 @@ street = { type = "text" }
 source = "clinics.parquet"
 public = true
 """
+
+
+@dataclass(frozen=True)
+class Governor:
+    """What everybody knows of the Governor: nobody else in this ward is as old."""
+
+    ward: str
+    age: int
+
+    @property
+    def condition(self) -> str:
+        """The same in SQL."""
+        return f"ward = '{self.ward}' AND age = {self.age}"
+
+
+@dataclass(frozen=True)
+class Town:
+    """The town in a folder."""
+
+    folder: Path
+
+    @property
+    def policy(self) -> Path:
+        """The owner's policy."""
+        return self.folder / "town.toml"
+
+    def truth(self, sql: str, people: pa.Table | None = None) -> list[tuple[Any, ...]]:
+        """Answer a question exactly, as only the owner can; perhaps with other people."""
+        with duckdb.connect() as connection:
+            for name in ("people", "visits", "clinics"):
+                connection.from_parquet(str(self.folder / f"{name}.parquet")).create_view(name)
+            if people is not None:
+                connection.register("people", people)
+            return connection.execute(sql).fetchall()
+
+    def governor(self) -> Governor:
+        """Return who governs: the youngest in the Castle whose age nobody else there has. Illness plays no part."""
+        alone = "SELECT ward, age FROM people WHERE ward = 'Castle' GROUP BY ALL HAVING COUNT(*) = 1 ORDER BY age"
+        return Governor(*self.truth(alone)[0])
+
+    def people(self, *, ill: str) -> pa.Table:
+        """Return the table of people as it would be if the Governor's diagnosis were this one."""
+        people, governor = pq.read_table(self.folder / "people.parquet"), self.governor()
+        him = pc.and_(pc.equal(people["ward"], governor.ward), pc.equal(people["age"], governor.age))
+        place = people.column_names.index("ill")
+        return people.set_column(place, "ill", pc.if_else(him, ill, people["ill"]))
+
+    def under(self, epsilon: str, *, ill: str | None = None) -> Curator:
+        """Open the town under a pure budget in memory, perhaps with another diagnosis of the Governor's."""
+        text = POLICY.replace('"town"', '"town"\nledger = ":memory:"', 1)
+        text = text.replace("epsilon = 8.0\ndelta   = 1e-9", f'epsilon = "{epsilon}"\nbounds_report = 0')
+        policy = dc.policy.Policy.parse(text, base=self.folder)
+        return dc.open(policy, data=None if ill is None else {"people": self.people(ill=ill)})
 
 
 def build(folder: Path) -> Path:

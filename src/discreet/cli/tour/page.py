@@ -1,0 +1,119 @@
+"""The tour as one HTML file: nothing in it is fetched from anywhere."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+from itertools import count
+from pathlib import Path
+
+import discreet
+from discreet.cli.tour.recorder import Block, Cell, Grid, Listing, Paragraph, Picture, Section, Tone, Words
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #f3f4f6; --line: #d4d7dc;
+  --good: #1a7f37; --warn: #9a5b00; --quiet: #667; --link: #3b6ea8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e6ea; --paper: #15171a; --soft: #202429; --line: #3a4048;
+  --good: #57c777; --warn: #e0a24a; --quiet: #99a; --link: #86b3e6; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 50rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, sans-serif; }
+h1 { margin: 0; font-size: 1.8rem; }
+h2 { margin: 2.4rem 0 .6rem; font-size: 1.2rem; line-height: 1.3; }
+a { color: var(--link); }
+nav ol { padding-left: 1.4rem; }
+p, figcaption { max-width: 40rem; }
+pre, .wide { overflow-x: auto; }
+pre { padding: .6rem .8rem; background: var(--soft); border-radius: .3rem; font: .82rem/1.45 ui-monospace, monospace; }
+pre.sql { white-space: pre-wrap; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right; }
+th { vertical-align: bottom; font-size: .9rem; }
+th:first-child, td:first-child { text-align: left; }
+figure { margin: 1rem 0; overflow-x: auto; }
+figure svg { display: block; width: 100%; min-width: 34rem; height: auto; }
+figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
+.good { color: var(--good); font-weight: 600; }
+.warn { color: var(--warn); font-weight: 600; }
+@media print { :root { --ink: #000; --paper: #fff; --soft: #f6f6f6; --good: #000; --warn: #000; --quiet: #444; }
+  body { max-width: none; padding: 0; font-size: 10pt; } nav { display: none; }
+  figure svg { min-width: 0; } h2 { break-after: avoid; }
+  table, figure, pre { break-inside: avoid; } pre { white-space: pre-wrap; } }
+"""
+
+
+def write_page(path: Path, sections: Sequence[Section], seconds: float) -> Path:
+    """Write what was told as a page, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_page(sections, seconds), encoding="utf-8")
+    return path
+
+
+def _page(sections: Sequence[Section], seconds: float) -> str:
+    pictures = count(1)
+    contents = "".join(f'<li><a href="#s{n}">{escape(part.title)}</a></li>\n' for n, part in enumerate(sections, 1))
+    body = "".join(
+        f'<section>\n<h2 id="s{n}">{n}. {escape(part.title)}</h2>\n'
+        + "".join(_block(block, pictures) for block in part.blocks)
+        + "</section>\n"
+        for n, part in enumerate(sections, 1)
+    )
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<title>Discreet: the tour</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<header>
+<h1>Discreet: the tour</h1>
+<p>Everything below was done in one run, on people who are made up. No number was written beforehand.</p>
+</header>
+<nav>
+<ol>
+{contents}</ol>
+</nav>
+<main>
+{body}</main>
+<footer><p>Discreet {escape(discreet.__version__)}, {when}, {seconds:.1f} seconds.</p></footer>
+</body>
+</html>
+"""
+
+
+def _block(block: Block, pictures: "count[int]") -> str:
+    match block:
+        case Paragraph(pieces):
+            return f"<p>{''.join(map(_words, pieces))}</p>\n" if pieces else ""
+        case Listing(text):
+            kind = "sql" if text.startswith("SELECT") else "output"
+            return f'<pre class="{kind}">{escape(text)}</pre>\n'
+        case Grid(headers, rows):
+            head = "".join(f"<th>{escape(header)}</th>" for header in headers)
+            lines = "".join(f"<tr>{''.join(f'<td>{_words(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
+            return (
+                f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>\n'
+            )
+        case Picture(path, caption):
+            drawn = inline(path.read_text(encoding="utf-8"), f"i{next(pictures)}")
+            return f"<figure>\n{drawn}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
+    raise TypeError(f"block must be one of the list, not {type(block).__name__}")
+
+
+def _words(piece: Cell) -> str:
+    if isinstance(piece, Words) and piece.tone is not Tone.PLAIN:
+        return f'<span class="{piece.tone}">{escape(piece.text)}</span>'
+    return escape(str(piece))
+
+
+def inline(svg: str, prefix: str) -> str:
+    """Make an SVG file part of a page: ids of its own, the page's ink and paper, and nothing that is not drawn."""
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"|(<svg[^>]*?) height="[^"]*"', r"\1\2", svg, count=1)
+    return svg.replace("#333333", "currentColor").replace("fill: #ffffff", "fill: none")

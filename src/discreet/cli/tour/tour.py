@@ -1,0 +1,48 @@
+"""The chapters in their order; a new one is a file with a function `tell`, and two lines here."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from discreet.cli.tour import asking, attack, budget, kernel
+from discreet.cli.tour.page import write_page
+from discreet.cli.tour.recorder import Recorder
+from discreet.cli.tour.stage import FULL, Sizes, Stage, hands
+from discreet.cli.tour.town import Town, build
+
+
+class Chapter(StrEnum):
+    """The chapters of the tour, in their order."""
+
+    ALL = "all"
+    ASK = "ask"
+    ATTACK = "attack"
+    BUDGET = "budget"
+    KERNEL = "kernel"
+
+
+CHAPTERS: dict[Chapter, Callable[[Stage], None]] = {
+    Chapter.ASK: asking.tell,
+    Chapter.ATTACK: attack.tell,
+    Chapter.BUDGET: budget.tell,
+    Chapter.KERNEL: kernel.tell,
+}
+
+
+def take(chapter: Chapter, folder: Path, sizes: Sizes = FULL) -> Path:
+    """Tell a chapter, or all of them, and save page and pictures in the folder; the page's path is the last line."""
+    began = time.perf_counter()
+    recorder = Recorder(folder)
+    with tempfile.TemporaryDirectory() as place, hands() as lent:
+        build(Path(place))
+        stage = Stage(recorder, Town(Path(place)), lent, sizes)
+        for each, tell in CHAPTERS.items():
+            if chapter in (Chapter.ALL, each):
+                tell(stage)
+    seconds = time.perf_counter() - began
+    path = write_page(folder / "tour.html", recorder.sections, seconds)
+    recorder.last(f"\n{seconds:.1f} seconds. The same as a page:")
+    recorder.last(str(path))
+    return path

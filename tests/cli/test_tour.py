@@ -1,0 +1,297 @@
+"""The tour: every chapter is told, its numbers come from the run, and its page stands by itself."""
+
+import math
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from concurrent.futures import Future
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+from discreet.cli.tour import asking, pictures, tour
+from discreet.cli.tour.copies import Copies
+from discreet.cli.tour.page import inline, write_page
+from discreet.cli.tour.recorder import Recorder, warn
+from discreet.cli.tour.town import SECRET, Town, build
+from discreet.cli.tour.tradeoff import counts, play, play_exact, point
+
+SMALL = """
+import sys
+from pathlib import Path
+from discreet.cli.tour.stage import Sizes
+from discreet.cli.tour.tour import Chapter, take
+take(Chapter.ALL, Path(sys.argv[1]), Sizes(copies=16, plays=40, times=110))
+"""
+COMMAND = "from discreet.cli import app; app()"
+
+
+def run(code, *words, cwd):
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        environment.pop(name, None)
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tour")
+    done = run(SMALL, folder, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done, folder
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("town")
+    build(folder)
+    return Town(folder)
+
+
+def test_every_chapter_is_told(told):
+    shown = " ".join(told[0].stdout.split())
+    for words in (
+        "Questions to a town of 60,000 people",
+        "The same on 16 copies of the town",
+        "Two exact counts give a secret away",
+        "Two private counts are a coin toss",
+        "The trade-off",
+        "The same question 110 times: one answer",
+        "In 110 other words: paid for each time",
+        "A question that is refused, and costs nothing",
+        "The account",
+        "kill -9 in the middle of a charge",
+        "A private count, with its margin",
+        "Exact noise, a million at a time",
+    ):
+        assert words in shown
+    assert len(tour.CHAPTERS) == len(tour.Chapter) - 1
+
+
+def test_it_is_readable_at_80_columns_without_colour_and_says_nothing_on_stderr(told):
+    done, _ = told
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_last_line_is_the_path_of_the_page(told):
+    done, folder = told
+    assert Path(done.stdout.splitlines()[-1]) == folder / "tour.html"
+    assert (folder / "tour.html").stat().st_size > 10_000
+
+
+def test_answers_stand_beside_the_truth_with_margin_and_price(told):
+    line = r"^ +(\D.*?) +([\d,.]+) +([\d,.-]+) ± ([\d,.]+) +(yes|no)(?: +1/10)?$"
+    answers = re.findall(line, told[0].stdout, re.MULTILINE)
+    assert len(answers) == len(asking.QUESTIONS) - 1 + 8  # one of them for every ward
+    for _, *numbers, inside in answers:
+        truth, value, margin = (float(number.replace(",", "")) for number in numbers)
+        if abs(abs(value - truth) - margin) > 0.02:  # else rounding decides
+            assert (inside == "yes") == (abs(value - truth) <= margin)
+
+
+def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
+    truths = {each: asking._by_key(town.truth(each.sql)) for each in asking.QUESTIONS}
+    inside = [one for each in asking.ask_copies(town, truths, 30).values() for one in each]
+    slack = 8 * math.sqrt(0.95 * 0.05 / len(inside))
+    assert sum(inside) / len(inside) > 0.95 - slack - 0.01
+
+
+def test_exact_counts_give_the_governor_away_in_every_town(town, told):
+    assert play_exact(town, 200).share == 1
+    assert re.search(r"So the Governor has: diabetes, for certain\. That is right\.", told[0].stdout)
+    assert re.search(r"^ +exact +± 0 +100\.0%", told[0].stdout, re.MULTILINE)
+
+
+def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
+    condition = town.governor().condition
+    assert town.truth(f"SELECT COUNT(*) FROM people WHERE {condition}") == [(1,)]
+    for illness in ("none", SECRET):
+        people = town.people(ill=illness)
+        assert town.truth(f"SELECT ill FROM people WHERE {condition}", people=people) == [(illness,)]
+        assert town.truth("SELECT COUNT(*) FROM people", people=people) == town.truth("SELECT COUNT(*) FROM people")
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
+def test_private_counts_let_an_attacker_guess_as_the_law_says_and_no_better_than_the_ceiling(town, epsilon):
+    played, law = play(town, epsilon, 400), point(float(epsilon))
+    band = 6.2 * 0.5 / math.sqrt(played.plays)
+    assert abs(played.share - law.differencing) <= band
+    assert law.differencing <= law.ceiling
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_law_of_differencing_is_that_of_all_pairs_of_noises(epsilon):
+    noise = dc.laplace_for(dc.Sensitivity(groups=1, size=1), epsilon / 2)
+    chances = {k: noise.pmf(k) for k in range(-300, 301)}
+    right = sum(p * q * ((1 + a - b >= 1) + (a - b < 1)) / 2 for a, p in chances.items() for b, q in chances.items())
+    assert point(epsilon).differencing == pytest.approx(right, abs=1e-5)
+    assert point(epsilon).ceiling == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
+
+
+def test_asking_again_gives_the_stored_answer_and_other_words_end_with_the_budget(told):
+    shown = " ".join(told[0].stdout.split())
+    assert "Asked 110 times at epsilon 1/100. Different answers: 1; charges: 1; spent: epsilon 1/100." in shown
+    assert "Answered: 100; refused: 10; spent: epsilon 1, exactly." in shown
+    assert re.search(r"The mean of the 50 differences is [+-][\d.]+ ± [\d.]+, to tell a 1 from a 0", shown)
+
+
+def test_a_refusal_names_its_cause_costs_nothing_and_is_mended(told):
+    shown = " ".join(told[0].stdout.split())
+    assert "Refused: line 1, AVG: AVG(income / age) needs a public range" in shown
+    assert "Spent by it: rho 0." in shown
+    assert "Answered: 8 wards." in shown
+    assert told[0].stdout.count("valid") == 4
+
+
+def test_the_same_again_is_free_a_finer_answer_pays_the_difference_and_a_margin_finds_its_price(told):
+    line = r"^ +(?:epsilon 1/10|the same again|epsilon 1/4|a margin of 5) +([\d,]+) ± (\d+) +([\d.]+) +([\d.]+)$"
+    first, again, finer, within = re.findall(line, told[0].stdout, re.MULTILINE)
+    assert first[1:] == ("30", "0.1", "0.1")
+    assert again == (*first[:2], "0", "0.1")
+    assert finer[1:] == ("12", "0.15", "0.25")
+    assert within[1] == "5"
+    assert float(within[2]) == pytest.approx(float(within[3]) - 0.25, abs=1e-3)
+
+
+def test_the_kernel_keeps_its_promises(told):
+    shown = " ".join(told[0].stdout.split())
+    assert "worst log-ratio 1/10, exactly epsilon" in shown
+    assert "worst log-ratio inf" in shown
+    assert "Simultaneous 95 % margin: ± 12" in shown
+    assert "0.311" in shown
+    assert "Answered: 100; spent: 1, exactly." in shown
+
+
+def test_the_page_is_well_formed_and_says_what_was_said(told):
+    done, folder = told
+    page = (folder / "tour.html").read_text(encoding="utf-8")
+    root = ET.fromstring(page[page.index("<html") :])
+    titles = [heading.text for heading in root.iter("h2")]
+    assert titles == re.findall(r"^(\d+\. .*)$", done.stdout, re.MULTILINE)
+    said = "".join(root.itertext())
+    for share in re.findall(r"\d+\.\d+%", done.stdout):
+        assert share in said
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 3
+
+
+def test_the_page_fetches_nothing(told):
+    page = (told[1] / "tour.html").read_text(encoding="utf-8")
+    names = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names of vocabularies, not places
+    assert set(re.findall(r"https?://[^\"' <)]+", page)) == names
+    assert all(link.startswith(("#", "data:image/png")) for link in re.findall(r'(?:href|src)="([^"]*)"', page))
+    assert not re.search(r"<script|<link|@import|url\((?!#)", page)
+    assert max(Counter(re.findall(r'\bid="([^"]+)"', page)).values()) == 1
+    assert 'name="viewport"' in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+
+
+def test_a_chapter_by_itself_is_told_by_the_command(tmp_path):
+    done = run(COMMAND, "demo", "budget", "--out", tmp_path / "a" / "b", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1. A question that is refused" in done.stdout
+    assert done.stdout.endswith("tour.html\n")
+    assert "Two exact counts" not in done.stdout
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run(COMMAND, "demo", "budget", "--out", tmp_path / "file" / "b", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("--out: no folder can be made at")
+
+
+def test_another_run_differs_wherever_noise_decides(told, tmp_path):
+    done = run(COMMAND, "demo", "kernel", "--out", tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+    def decided(shown):
+        found = re.findall(r"^ +1[/\d]* +737 +([\d,]+) ± \d+ +\w+ +([\d.]+)%$", shown, re.MULTILINE)
+        return found + re.findall(r"^ +\d\.0\d +\d\.\d\d +0\.\d+ +(0\.\d+)$", shown, re.MULTILINE)
+
+    assert len(decided(done.stdout)) == len(decided(told[0].stdout)) == 7
+    assert decided(done.stdout) != decided(told[0].stdout)
+
+
+def test_no_share_that_is_shown_stands_in_the_source(told):
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(tour.__file__).parent.glob("*.py"))
+    share = re.compile(r"\d\.\d+ ?%")
+    assert len(share.findall(told[0].stdout)) > 10
+    assert share.findall(source) == []
+
+
+def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(town):
+    sql = counts(town.governor())[0]
+    with town.under("1") as curator:
+        copies = Copies(curator)
+        answers = []
+        for _ in range(12):
+            with copies.fresh() as copy:
+                answers.append(copy.ask(sql, epsilon="1/100"))
+                assert copy.budget().spent.epsilon == Fraction(1, 100)
+        own = curator.ask(sql, epsilon="1/100")
+        assert {(each.margin, each.price) for each in answers} == {(own.margin, own.price)}
+        assert len({each.value for each in answers}) > 1
+        assert curator.budget().spent.epsilon == Fraction(1, 100)
+
+
+def test_counts_of_a_copy_are_around_the_truth_and_take_its_whole_budget(town):
+    questions = counts(town.governor())
+    with town.under("1") as curator:
+        asked = Copies(curator).counts(questions, Fraction(20))
+        exact = [town.truth(sql)[0][0] for sql in questions]
+        assert all(abs(value - truth) <= 4 for value, truth in zip(asked.ask(), exact, strict=True))
+
+
+def test_without_matplotlib_the_tour_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    recorder = Recorder(tmp_path)
+    recorder.title("A picture")
+    pictures.add(recorder, lambda: pictures.draw_counts(tmp_path), "A count.")
+    assert "the extra `pictures`" in " ".join(capsys.readouterr().out.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_said_is_escaped_on_the_page_and_no_markup_in_the_terminal(tmp_path, capsys):
+    recorder = Recorder(tmp_path)
+    recorder.title("a < b [red]")
+    recorder.say("x & y ", warn("<b>"))
+    recorder.table(("h<",), [("[bold]c>",)])
+    page = write_page(tmp_path / "page.html", recorder.sections, 1.0).read_text(encoding="utf-8")
+    assert "a &lt; b [red]" in page
+    assert 'x &amp; y <span class="warn">&lt;b&gt;</span>' in page
+    assert "<td>[bold]c&gt;</td>" in page
+    assert "[bold]c>" in capsys.readouterr().out
+
+
+def test_a_picture_on_the_page_has_ids_of_its_own_and_the_ink_of_the_page():
+    svg = (
+        '<?xml version="1.0"?><!DOCTYPE svg><svg width="9pt" height="8pt" viewBox="0 0 9 8">\n<metadata>m</metadata>'
+        '<path id="p" style="fill: #ffffff; stroke: #333333"/><g clip-path="url(#p)"><use xlink:href="#p"/></g></svg>'
+    )
+    assert inline(svg, "i1") == (
+        '<svg viewBox="0 0 9 8"><path id="i1-p" style="fill: none; stroke: currentColor"/>'
+        '<g clip-path="url(#i1-p)"><use xlink:href="#i1-p"/></g></svg>'
+    )
+
+
+def test_what_other_processes_bring_comes_in_the_order_of_the_jobs(tmp_path):
+    jobs = [Future() for _ in range(3)]
+    for place in (2, 0, 1):
+        jobs[place].set_result(place)
+    assert Recorder(tmp_path).wait(jobs, "waiting") == [0, 1, 2]
+
+
+@pytest.mark.slow
+def test_the_whole_tour_takes_less_than_a_minute(tmp_path):
+    done = run(COMMAND, "demo", "--out", tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"^([\d.]+) seconds\.", done.stdout, re.MULTILINE)[1]) < 60
