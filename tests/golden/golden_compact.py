@@ -3,8 +3,9 @@
 from fractions import Fraction
 from itertools import chain
 
-from discreet.kernel.expr import Call, Column, Constant
-from discreet.kernel.question import Count, Public, Sum, Units
+from discreet.kernel.expr import Call, Column, Constant, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import Public
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -19,6 +20,9 @@ from discreet.kernel.relation import (
     Union,
     Where,
 )
+from discreet.kernel.totals import Cells, Count, Sum, Touched, Units, Values
+from discreet.sql.descent import Target
+from discreet.sql.plan import Frequent
 
 
 def compact(plan):
@@ -39,8 +43,9 @@ def _part(part):
     limit = question.limit
     told = "bounded" if question.bounded else "unbounded"
     yield f"  {told}, groups {limit.groups}, rows {limit.rows}" + (", scaled" if question.scaled else "")
-    for place, (total, weight) in enumerate(zip(question.totals, part.weights, strict=True)):
-        yield f"  t{place} = {_total(total)}, size {question.sensitivity_of(total).size}, weight {weight}"
+    shares = [*(f"weight {weight}" for weight in part.weights), *([f"{part.report} of the price"] * bool(part.report))]
+    for place, (total, share) in enumerate(zip(question.totals, shares, strict=True)):
+        yield f"  t{place} = {_total(total)}, size {question.sensitivity_of(total).size}, {share}"
     for measure in part.measures:
         yield f"  {measure.name} = {_recipe(measure.recipe)}: {measure.label}"
     yield from (f"  {sentence}" for sentence in part.sentences)
@@ -128,8 +133,18 @@ def _total(total):
         case Sum(expr, grid, power, shift):
             centre = f" around {_number(grid.offset * grid.step)}" if grid.offset else ""
             squared = f" squared less {shift}" if power == 2 else ""
-            ends = f"{_number(grid.low)} to {_number(grid.high)} by {_number(grid.step)}"
-            return f"sum({_expr(expr)}{squared}, {ends}{centre})"
+            return f"sum({_expr(expr)}{squared}, {_ends(grid)}{centre})"
+        case Values(expr):
+            return f"values({_expr(expr)})"
+        case Cells(expr, places, fan, depth):
+            listed = _ends(places) if isinstance(places, Grid) else _values(places)
+            return f"cells({_expr(expr)}, {listed}, {fan} to the {depth})"
+        case Touched(rows):
+            return f"touched({'groups or rows' if rows else 'groups'})"
+
+
+def _ends(grid):
+    return f"{_number(grid.low)} to {_number(grid.high)} by {_number(grid.step)}"
 
 
 def _number(value):
@@ -137,8 +152,18 @@ def _number(value):
 
 
 def _recipe(recipe):
-    fields = [
-        f"{name}={_number(value) if isinstance(value, Fraction) else getattr(value, 'value', value)}"
-        for name, value in vars(recipe).items()
-    ]
+    fields = [f"{name}={_field(value)}" for name, value in vars(recipe).items()]
     return f"{type(recipe).__name__.lower()}({', '.join(fields)})"
+
+
+def _field(value):
+    match value:
+        case Fraction():
+            return _number(value)
+        case Target(share):
+            return _number(share)
+        case Frequent(shown, most):
+            return f"{shown.name.lower()} {most}"
+        case Type():
+            return value.name.lower()
+    return getattr(value, "value", value)

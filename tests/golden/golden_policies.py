@@ -2,6 +2,8 @@
 
 from datetime import date
 
+from golden_everyday import CHECKINS, TRADE  # noqa: F401 - gathered below, with those that are written here
+
 from discreet.kernel.expr import Type
 from discreet.policy import Policy
 
@@ -12,6 +14,7 @@ protects = "customer"
 [budget]
 epsilon = 4
 delta   = 1e-9
+bounds_report = 0  # of which the other policies have one
 [budget.analysts]
 ana = { epsilon = 1, each = 0.05, tables = ["orders"] }
 
@@ -68,6 +71,7 @@ timezone = "Europe/Berlin"
 [budget]
 epsilon  = 3
 delta    = 1e-9
+bounds_report = 0  # of which the other policies have one
 
 [tables.encounters]
 source   = "encounters.parquet"
@@ -120,6 +124,7 @@ name     = "weblog"
 protects = "user"
 [budget]
 epsilon  = 1.5
+bounds_report = 0  # of which the other policies have one
 
 [tables.hits]
 source = "hits.parquet"
@@ -152,6 +157,7 @@ METER = """\
 name     = "meter"
 [budget]
 epsilon  = 1
+bounds_report = 0  # of which the other policies have one
 
 [tables.readings]
 source   = "readings.parquet"
@@ -207,5 +213,12 @@ PUBLIC = Tables(
         },
         "icd10": {"code": ["A00", "B01", "C02"], "chapter": [1, 1, 2]},
         "stations": {"code": ["s1", "s2"], "area": ["hill", "coast"]},
+        "nations": {"name": ["FRANCE", "GERMANY", "JAPAN", "PERU"], "region": ["EUROPE", "EUROPE", "ASIA", "AMERICA"]},
+        "parts": {"code": ["p1", "p2", "p3"], "brand": ["Brand#12", "Brand#23", "Brand#12"], "size": [1, 15, 40]},
+        "venues": {
+            "id": ["v1", "v2", "v3", "v4"],
+            "kind": ["cafe", "museum", "cafe", "park"],
+            "borough": ["Queens", "Queens", "Bronx", "Bronx"],
+        },
     }
 )

@@ -82,7 +82,12 @@ refused: line 1, UNION: every row is protected on its own, so private tables can
 -- there are no units to count
 SELECT COUNT(DISTINCT station) FROM readings;
 /*
-refused: line 1, COUNT: COUNT(DISTINCT …) of anything but the unit is not there yet. Group by it and count the groups.
+r0 from
+  readings of each row
+  unbounded, groups 1, rows 1
+  t0 = values(station), size 1, weight 1
+  m0 = counted(total=0): COUNT(DISTINCT station)
+then SELECT r0.m0 AS "count" FROM r0
 */
 
 -- a per-station subquery is a release

@@ -316,49 +316,90 @@ refused: line 1, SUM: SUM of the unit's own column would tell about single peopl
 -- other distinct values are not counted yet
 SELECT COUNT(DISTINCT city) FROM orders;
 /*
-refused: line 1, COUNT: COUNT(DISTINCT …) of anything but the unit is not there yet. Count units, COUNT(DISTINCT orders.user), or group by it and count the groups.
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = values(city), size 20, weight 1
+  m0 = counted(total=0): COUNT(DISTINCT city)
+  In a group, one customer counts for at most 20 different values; of more, some are chosen by a hash.
+then SELECT r0.m0 AS "count" FROM r0
 */
 
 -- the median is not there yet
 SELECT MEDIAN(amount) FROM orders;
 /*
-refused: line 1, SELECT: MEDIAN is not there yet. Count rows below chosen values: COUNT(*) FILTER (WHERE x <= …).
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
+  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(amount)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In MEDIAN(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+then SELECT r0.m0 AS "median" FROM r0
 */
 
 -- nor are percentiles
 SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount) FROM orders;
 /*
-refused: line 1, SELECT: PERCENTILE_CONT is not there yet. Count rows below chosen values: COUNT(*) FILTER (WHERE x <= …).
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
+  m0 = quantile(total=0, target=9/10, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+then SELECT r0.m0 AS "percentile_cont" FROM r0
 */
 
 -- nor QUANTILE_CONT
 SELECT QUANTILE_CONT(amount, 0.5) FROM orders;
 /*
-refused: line 1, SELECT: QUANTILE_CONT is not there yet. Count rows below chosen values: COUNT(*) FILTER (WHERE x <= …).
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
+  m0 = quantile(total=0, target=1/2, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In QUANTILE_CONT(amount, 0.5), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+then SELECT r0.m0 AS "quantile_cont" FROM r0
 */
 
 -- nor ends
 SELECT MIN(amount), MAX(amount) FROM orders;
 /*
-refused: line 1, SELECT: MIN is not there yet. The declared range is public; or count rows near the ends with COUNT(*) FILTER (WHERE …).
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 10
+  m0 = quantile(total=0, target=0, kind=real, origin=None): MIN(amount)
+  m1 = quantile(total=0, target=1, kind=real, origin=None): MAX(amount)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  In MIN(amount) and MAX(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
 
 -- nor the most frequent
 SELECT MODE() WITHIN GROUP (ORDER BY category) FROM orders;
 /*
-refused: line 1, SELECT: MODE is not there yet. Group by it, and ORDER BY COUNT(*) DESC.
+r0 from
+  orders of user
+  bounded, groups 1, rows 20
+  t0 = cells(category, food, books, toys, 3 to the 1), size 20971520, weight 1
+  m0 = tabled(total=0, how=mode 1): MODE() WITHIN GROUP (ORDER BY category)
+  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+then SELECT r0.m0 AS "mode" FROM r0
 */
 
 -- nor histograms
 SELECT HISTOGRAM(amount) FROM orders;
 /*
-refused: line 1, SELECT: HISTOGRAM is not there yet. Group by it, and ORDER BY COUNT(*) DESC.
+refused: line 1, HISTOGRAM: HISTOGRAM(amount) chooses among public values, and none are declared. GROUP BY it and ORDER BY COUNT(*) DESC LIMIT …, or make fewer values of it with CASE or FLOOR.
 */
 
 -- values of single rows are never gathered
 SELECT STRING_AGG(city, ',') FROM orders;
 /*
-refused: line 1, SELECT: STRING_AGG shows or mixes values of single rows. There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP.
+refused: line 1, SELECT: STRING_AGG shows or mixes values of single rows. There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
 */
 
 -- SUM(DISTINCT x) would need to see who shares a value

@@ -14,7 +14,7 @@ from golden_policies import POLICIES, PUBLIC
 
 from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.errors import Refused
-from discreet.kernel.render import render
+from discreet.kernel.gather import selects
 from discreet.sql import read
 
 HERE = Path(__file__).parent
@@ -52,7 +52,11 @@ def outcome(case, policy):
         plan = read(case.sql, policy, PUBLIC, by=case.said.get("by", "owner"), **limits)
     except Refused as refusal:
         return f"refused: {refusal}", ""
-    engine = "\n".join(f"{part.name}: {render(part.question, DUCKDB)}" for part in plan.parts)
+    engine = "\n".join(
+        f"{part.name}{'' if place is None else f'.{place}'}: {text}"
+        for part in plan.parts
+        for place, text in selects(part.question, DUCKDB).items()
+    )
     return compact(plan), engine
 
 

@@ -1,0 +1,194 @@
+-- policy: WEBLOG
+
+-- hits and megabytes by day
+SELECT at::date AS day, COUNT(*) AS hits, SUM(bytes) / 1000000.0 AS megabytes FROM hits GROUP BY day ORDER BY day;
+/*
+r0 from
+  hits of user_id, trunc_day(at)
+  by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
+  bounded, groups 1, rows 100, scaled
+  t0 = count(*), size 104857600, weight 1
+  t1 = sum(bytes, 0 to 100000000 by 64), size 5000000000, weight 1
+  m0 = counted(total=0): COUNT(*)
+  m1 = summed(total=1, kind=whole, count=None): SUM(bytes)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  In all, one user's day weighs at most as much as one group; more are scaled down.
+  In SUM(bytes), values are clipped to the range from 0 to 1e+8 and rounded to steps of 64.
+then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY "day"
+*/
+
+-- the share of errors by hour
+SELECT EXTRACT(HOUR FROM at) AS hour, AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END) AS errors FROM hits GROUP BY hour ORDER BY hour;
+/*
+r0 from
+  hits of user_id, trunc_day(at)
+  by k0 = hour(at): 0, 1, 2, … 23 (24)
+  bounded, groups 10, rows 100, scaled
+  t0 = sum(case(at_most(400, clip(status, 200, 500)), 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 3355443200, weight 1
+  t1 = count(*), size 104857600, weight 1/4
+  m0 = averaged(total=0, count=1, low=0, high=1): AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  In all, one user's day weighs at most as much as 10 groups; more are scaled down.
+  In AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END), values are clipped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
+then SELECT r0.k0 AS "hour", r0.m0 AS "errors" FROM r0 ORDER BY "hour"
+*/
+
+-- errors by code
+SELECT status, COUNT(*) AS n FROM hits WHERE status <> 200 GROUP BY status ORDER BY n DESC;
+/*
+r0 from
+  where not(equal(status, 200))
+    hits of user_id, trunc_day(at)
+  by k0 = status: 404, 500
+  bounded, groups 2, rows 100
+  t0 = count(*), size 100, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
+*/
+
+-- mobile by day
+SELECT at::date AS day, 100.0 * COUNT(*) FILTER (WHERE mobile) / COUNT(*) AS percent FROM hits GROUP BY 1 ORDER BY 1;
+/*
+r0 from
+  hits of user_id, trunc_day(at)
+  by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
+  bounded, groups 1, rows 100, scaled
+  t0 = count(case(mobile, 1, NULL)), size 104857600, weight 1
+  t1 = count(*), size 104857600, weight 1
+  m0 = counted(total=0): COUNT(*) FILTER(WHERE mobile)
+  m1 = counted(total=1): COUNT(*)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  In all, one user's day weighs at most as much as one group; more are scaled down.
+then SELECT r0.k0 AS "day", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 ORDER BY 1
+*/
+
+-- pages of a kind
+SELECT CASE WHEN path LIKE '/api/%' THEN 'api' WHEN path LIKE '%.png' OR path LIKE '%.jpg' THEN 'picture' ELSE 'page' END AS kind,
+  COUNT(*) AS n, AVG(bytes) AS size FROM hits GROUP BY kind ORDER BY n DESC;
+/*
+r0 from
+  hits of user_id, trunc_day(at)
+  by k0 = case(like(path, '/api/%'), 'api', or(like(path, '%.png'), like(path, '%.jpg')), 'picture', 'page'): api, picture, page
+  bounded, groups 3, rows 100
+  t0 = count(*), size 100, weight 1
+  t1 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 1
+  t2 = count(bytes), size 100, weight 1/4
+  m0 = counted(total=0): COUNT(*)
+  m1 = averaged(total=1, count=2, low=0, high=100000000): AVG(bytes)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  In AVG(bytes), values are clipped to the range from 0 to 1e+8 and rounded to steps of 64.
+then SELECT r0.k0 AS "kind", r0.m0 AS "n", r0.m1 AS "size" FROM r0 ORDER BY "n" DESC
+*/
+
+-- paths by a regular expression
+SELECT COUNT(*) FROM hits WHERE path ~ '^/products/[0-9]+$';
+/*
+r0 from
+  where matches(path, '^/products/[0-9]+$')
+    hits of user_id, trunc_day(at)
+  bounded, groups 1, rows 100
+  t0 = count(*), size 100, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+then SELECT r0.m0 AS "count" FROM r0
+*/
+
+-- active people by day
+SELECT at::date AS day, COUNT(DISTINCT (user_id, at::date)) AS people FROM hits GROUP BY day ORDER BY day;
+/*
+r0 from
+  hits of user_id, trunc_day(at)
+  by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
+  bounded, groups 1, rows 1, scaled
+  t0 = units(*), size 1048576, weight 1
+  m0 = counted(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
+  In all, one user's day weighs at most as much as one group; more are scaled down.
+then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY "day"
+*/
+
+-- hits of a person in a day
+SELECT LEAST(n, 20) AS hits, COUNT(*) AS days FROM (
+  SELECT user_id, at::date AS day, COUNT(*) AS n FROM hits GROUP BY user_id, at::date) AS t GROUP BY 1 ORDER BY 1;
+/*
+refused: line 1, GROUP BY: the groups of n are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta.
+*/
+
+-- bounces: days with one page
+SELECT COUNT(*) FILTER (WHERE n = 1) * 1.0 / COUNT(*) AS bounced FROM (
+  SELECT user_id, at::date AS day, COUNT(*) AS n FROM hits WHERE status = 200 GROUP BY user_id, at::date) AS t;
+/*
+r0 from
+  per unit: f0 = rows()
+    where equal(status, 200)
+      hits of user_id, trunc_day(at)
+  unbounded, groups 1, rows 1
+  t0 = count(case(equal(f0, 1), 1, NULL)), size 1, weight 1
+  t1 = count(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(*) FILTER(WHERE n = 1)
+  m1 = counted(total=1): COUNT(*)
+then SELECT r0.m0 * 1.0 / r0.m1 AS "bounced" FROM r0
+*/
+
+-- a funnel within a day
+SELECT COUNT(*) FILTER (WHERE saw) AS saw, COUNT(*) FILTER (WHERE saw AND bought) AS bought FROM (
+  SELECT user_id, at::date AS day, MAX(CASE WHEN path LIKE '/products/%' THEN 1 ELSE 0 END) = 1 AS saw,
+    MAX(CASE WHEN path = '/thanks' THEN 1 ELSE 0 END) = 1 AS bought FROM hits GROUP BY user_id, at::date) AS t;
+/*
+r0 from
+  derive saw = equal(f0, 1), bought = equal(f1, 1)
+    per unit: f0 = greatest(case(like(path, '/products/%'), 1, 0)), f1 = greatest(case(equal(path, '/thanks'), 1, 0))
+      hits of user_id, trunc_day(at)
+  unbounded, groups 1, rows 1
+  t0 = count(case(saw, 1, NULL)), size 1, weight 1
+  t1 = count(case(and(saw, bought), 1, NULL)), size 1, weight 1
+  m0 = counted(total=0): COUNT(*) FILTER(WHERE saw)
+  m1 = counted(total=1): COUNT(*) FILTER(WHERE saw AND bought)
+then SELECT r0.m0 AS "saw", r0.m1 AS "bought" FROM r0
+*/
+
+-- hits of people who logged in that day
+SELECT COUNT(*) FROM hits WHERE (user_id, at::date) IN (SELECT account, day FROM logins);
+/*
+r0 from
+  units with a row in the second
+    hits of user_id, trunc_day(at)
+    logins of account, trunc_day(to_timestamp(day))
+  bounded, groups 1, rows 100
+  t0 = count(*), size 100, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+then SELECT r0.m0 AS "count" FROM r0
+*/
+
+-- the peak minute of the day is fine too
+SELECT EXTRACT(HOUR FROM at) * 60 + EXTRACT(MINUTE FROM at) AS minute, COUNT(*) AS n FROM hits GROUP BY minute ORDER BY n DESC LIMIT 3;
+/*
+r0 from
+  hits of user_id, trunc_day(at)
+  by k0 = add(multiply(hour(at), 60), minute(at)): 0, 1, 2, … 1439 (1440)
+  bounded, groups 10, rows 100, scaled
+  t0 = count(*), size 104857600, weight 1
+  m0 = counted(total=0): COUNT(*)
+  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  In all, one user's day weighs at most as much as 10 groups; more are scaled down.
+then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
+*/
+
+-- top pages cannot be discovered with a pure budget
+SELECT path, COUNT(*) AS n FROM hits GROUP BY path ORDER BY n DESC LIMIT 10;
+/*
+refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta.
+*/
+
+-- sessions need windows
+SELECT COUNT(*) FROM (SELECT at - LAG(at) OVER (PARTITION BY user_id ORDER BY at) AS gap FROM hits) AS t WHERE gap > INTERVAL '30 minutes';
+/*
+refused: line 1, SELECT: a window function mixes rows of different people. Aggregate first; window functions work on the result.
+*/
+
+-- the last hit of each user
+SELECT user_id, MAX(at) FROM hits GROUP BY user_id;
+/*
+refused: line 1, GROUP BY: this gathers a person's rows over many windows of time, of which each is protected on its own. Group by hits.user_id, date_trunc('day', hits.at).
+*/
