@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check slow bench mission clean
+.PHONY: setup demo test check slow bench mission pictures clean
 
 setup: $(READY)
 
@@ -36,6 +36,9 @@ bench: setup
 
 mission: setup
 	$(BIN)/python -m mission
+
+pictures: setup
+	$(BIN)/python tools/pictures.py
 
 clean:
 	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tour

@@ -22,7 +22,7 @@ def answer_html(answer: "Answer") -> str:
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    below = [more_rows(answer), legend(columns), paid(answer), *answer.bounded, *answer.notes]
+    below = [more_rows(answer), legend(columns), *paid(answer), *answer.bounded, *answer.notes]
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_paragraphs(below)}"
 
 
@@ -31,7 +31,7 @@ def explanation_html(explanation: "Explanation") -> str:
     sentences = [explanation.groups, *explanation.bounded, *explanation.notes]
     sql = f"<pre>{escape(explanation.sql)}</pre>" if explanation.sql else ""
     items = "".join(f"<li>{escape(printable(line))}</li>" for line in expected(explanation))
-    return f"{_paragraphs([would_cost(explanation)])}<ul>{items}</ul>{_paragraphs(sentences)}{sql}"
+    return f"{_paragraphs(would_cost(explanation))}<ul>{items}</ul>{_paragraphs(sentences)}{sql}"
 
 
 def _paragraphs(sentences: Iterable[str]) -> str:

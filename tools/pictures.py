@@ -1,0 +1,141 @@
+"""Draw the picture of what a limit on rows takes away and what noise it saves: `make pictures`.
+
+Everything is measured by asking a curator about made-up patients, of whom a few come nearly every day. The truth is
+known because they are made up; of real data it never is.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import discreet as dc
+from discreet.cli.tour.pictures import INK, WITH, WITHOUT, panels, saved
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+SQL = "SELECT clinic, COUNT(*) AS n FROM visits GROUP BY clinic ORDER BY clinic"
+CLINICS = 20
+PATIENTS = 100_000
+MOST_VISITS = 366  # one on each day of a year
+LIMITS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 366)
+EPSILONS = ("1/10", "1")
+ROUNDS = 40  # answers for each limit and price; each has a number for every clinic
+_DEAR = 1000  # a price at which noise is below a row or two, so that what is missing was taken by the limit
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a limit does: the rows that it takes away in a clinic, the margin that it brings, and the error of both."""
+
+    rows: int
+    taken: float
+    margin: float
+    error: float
+
+
+def visits_of(patients: int) -> np.ndarray:
+    """Return how often each patient comes: most of them once or twice, a few nearly every day."""
+    chance = (np.arange(patients) + 0.5) / patients
+    return np.minimum(MOST_VISITS, chance**-0.5).astype(np.int64)
+
+
+def made_up(patients: int = PATIENTS) -> pa.Table:
+    """Return a table of visits; each patient goes to one clinic."""
+    patient = np.repeat(np.arange(patients), visits_of(patients))
+    return pa.table({"patient": patient, "clinic": patient % CLINICS})
+
+
+def measured(
+    visits: pa.Table, limits: Sequence[int] = LIMITS, epsilons: Sequence[str] = EPSILONS, rounds: int = ROUNDS
+) -> dict[str, list[Point]]:
+    """Ask with every limit at every price, and compare with the truth."""
+    truth = np.bincount(visits["clinic"].to_numpy(), minlength=CLINICS)
+    asked = [(epsilon, rows) for epsilon in epsilons for rows in limits]
+    with _curator(visits) as curator:
+        margins = {each: _margin(curator, *each) for each in asked}  # first: what was asked is known, and more exact
+        taken = {rows: truth - _asked(curator, _DEAR, rows) for rows in limits}
+    errors = {each: list[np.ndarray]() for each in asked}
+    for _ in range(rounds):
+        with _curator(visits) as curator:  # a ledger of its own: asked again, it would tell the same again
+            for (epsilon, rows), found in errors.items():
+                found.append(np.abs(_asked(curator, epsilon, rows) - truth))
+    return {
+        epsilon: [
+            Point(rows, _most(taken[rows]), margins[epsilon, rows], _most(errors[epsilon, rows])) for rows in limits
+        ]
+        for epsilon in epsilons
+    }
+
+
+def _most(numbers: object) -> float:
+    """Return what 95 % of the numbers do not exceed."""
+    return float(np.quantile(np.array(numbers), 0.95))
+
+
+def _curator(visits: pa.Table) -> dc.Curator:
+    return dc.open(
+        visits,
+        table="visits",
+        unit="patient",
+        budget=1_000_000,
+        columns={"clinic": (0, CLINICS - 1)},
+        groups=1,
+        ledger=":memory:",
+    )
+
+
+def _margin(curator: dc.Curator, epsilon: str, rows: int) -> float:
+    (column,) = curator.explain(SQL, epsilon=epsilon, rows=rows).columns
+    assert column.margin is not None
+    return column.margin
+
+
+def _asked(curator: dc.Curator, epsilon: str | int, rows: int) -> np.ndarray:
+    return curator.ask(SQL, epsilon=epsilon, rows=rows).to_arrow()["n"].to_numpy()
+
+
+def best(points: Sequence[Point]) -> Point:
+    """Return the point with the smallest error."""
+    return min(points, key=lambda point: point.error)
+
+
+def draw_bounds(folder: Path, found: Mapping[str, Sequence[Point]]) -> Path:
+    """Draw a panel for each price: what is taken away falls with the limit, noise rises, the error has a least."""
+    figure, every = panels(len(found))
+    top = max(max(point.error, point.margin, point.taken) for points in found.values() for point in points)
+    for axes, (epsilon, points) in zip(np.atleast_1d(every), found.items(), strict=True):
+        rows = [point.rows for point in points]
+        least = best(points)
+        axes.plot(
+            rows, [point.taken for point in points], color=WITHOUT, ls="--", label="bias: what the limit takes away"
+        )
+        axes.plot(rows, [point.margin for point in points], color=WITH, ls="--", label="noise: the margin")
+        axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="error: both together")
+        axes.plot([least.rows], [least.error], "o", color=INK, ms=6)
+        axes.annotate(
+            f"rows = {least.rows}", (least.rows, least.error), (0, 14), textcoords="offset points", ha="center"
+        )
+        axes.set(xscale="log", yscale="log", xlabel="rows that a patient may count for", ylim=(10, 2 * top))
+        axes.set_title(f"epsilon {epsilon}", fontsize=10)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter("{x:g}")
+    np.atleast_1d(every)[0].set_ylabel("visits to a clinic, at 95 %")
+    np.atleast_1d(every)[-1].legend(frameon=False, fontsize=8, loc="upper right")
+    return saved(figure, folder / "bounds.svg")
+
+
+def main() -> int:
+    """Measure, draw, and say what was seen."""
+    found = measured(made_up())
+    for epsilon, points in found.items():
+        least = best(points)
+        print(f"epsilon {epsilon}: the error is least, {least.error:.0f} visits, at rows = {least.rows}")
+    print(f"drew docs/pictures/{draw_bounds(FOLDER, found).name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
