@@ -70,7 +70,7 @@ def rounded(value: float, margin: float | None) -> tuple[str, str]:
     place = math.floor(math.log10(margin)) - 1
     if isinstance(value, int) and float(margin).is_integer():
         place = max(place, 0)
-    if place < -_DIGITS or (abs(value) >= 10**15 and not isinstance(value, int)):
+    if place < -_DIGITS or margin >= 10**15 or (abs(value) >= 10**15 and not isinstance(value, int)):
         return _number(value), short(margin, digits=2)
     # A margin such as 0.13 is a little more than 13 hundredths only because it is a float.
     up = math.ceil(round(margin / 10.0**place, 6))

@@ -101,9 +101,9 @@ def _assembled(part: Part, table: Table, rows: Sequence[np.ndarray]) -> tuple[pa
     for piece in table.pieces:
         noisy = piece.noisy
         chosen = choices(part, piece.noises, noisy.trees, len(noisy.keys))
-        found, margins = assemble(part, noisy.keys, noisy.values, piece.noises, chosen)
+        found, estimates = assemble(part, noisy.keys, noisy.values, piece.noises, chosen)
         parts.append(found)
-        widths.append(margins)
+        widths.append({name: each.margins for name, each in estimates.items()})
     if len(parts) == 1:
         return parts[0], widths[0]
     order = np.argsort(np.concatenate(rows))
@@ -203,8 +203,8 @@ def _column(plan: Plan, owed: Due, name: str) -> Column:
         least, most = by_size(part, measure, noises)
         return Column(name, noise, depends=_DEPENDS[_statistic(measure.recipe)].format(least, most))
     alone = replace(part, measures=(measure,))  # beside it there may be values that only data can choose
-    _, margins = assemble(alone, [tuple(None for _ in part.keys)], zeros, noises)
-    return Column(name, noise, margin=float(margins[measure.name][0]))
+    _, found = assemble(alone, [tuple(None for _ in part.keys)], zeros, noises)
+    return Column(name, noise, margin=float(found[measure.name].margins[0]))
 
 
 def _statistic(recipe: Averaged | Spread) -> str:

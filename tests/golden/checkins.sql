@@ -152,13 +152,13 @@ r0 from
   per unit: f0 = rows()
     checkins of visitor
   unbounded, groups 1, rows 1
-  t0 = sum(f0, 0 to 200 by 1 around 100), size 100, weight 1
+  t0 = sum(f0, 1 to 200 by 1/2 around 201/2), size 199, weight 1
   t1 = count(*), size 1, weight 5/4
   t2 = count(case(equal(f0, 1), 1, NULL)), size 1, weight 1
-  m0 = averaged(total=0, count=1, low=0, high=200): AVG(CLIP(n, 0, 200))
+  m0 = averaged(total=0, count=1, low=1, high=200): AVG(CLIP(n, 0, 200))
   m1 = counted(total=2): COUNT(*) FILTER(WHERE n = 1)
   m2 = counted(total=1): COUNT(*)
-  In AVG(CLIP(n, 0, 200)), values are clipped to the range from 0 to 200.
+  In AVG(CLIP(n, 0, 200)), values are clipped to the range from 1 to 200.
 then SELECT r0.m0 AS "mean", r0.m1 AS "once", r0.m2 AS "people" FROM r0
 */
 
@@ -339,15 +339,13 @@ SELECT friends, COUNT(*) AS people FROM (SELECT visitor, LEAST(COUNT(*), 10) AS 
 GROUP BY friends ORDER BY friends;
 /*
 r0 from
-  where not(is_null(friends))
-    derive friends = least(f0, 10)
-      per unit: f0 = rows()
-        friends of visitor
-  by k0 = friends: to be discovered
+  derive friends = least(f0, 10)
+    per unit: f0 = rows()
+      friends of visitor
+  by k0 = friends: 1, 2, 3, … 10 (10)
   unbounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  t1 = count(*), size 1, weight 1
-  m0 = counted(total=1): COUNT(*)
+  t0 = count(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(*)
 then SELECT r0.k0 AS "friends", r0.m0 AS "people" FROM r0 ORDER BY "friends"
 */
 

@@ -99,11 +99,11 @@ r0 from
   per unit and k0 = encounter: f0 = rows()
     labs of encounter → encounters.id, of patient_id
   bounded, groups 1, rows 50
-  t0 = sum(f0, 0 to 30 by 1 around 15), size 750, weight 1
+  t0 = sum(f0, 1 to 30 by 1/2 around 31/2), size 1450, weight 1
   t1 = count(*), size 50, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=30): AVG(CLIP(n, 0, 30))
+  m0 = averaged(total=0, count=1, low=1, high=30): AVG(CLIP(n, 0, 30))
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
-  In AVG(CLIP(n, 0, 30)), values are clipped to the range from 0 to 30.
+  In AVG(CLIP(n, 0, 30)), values are clipped to the range from 1 to 30.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 

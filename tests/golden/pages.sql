@@ -111,7 +111,14 @@ then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY "day"
 SELECT LEAST(n, 20) AS hits, COUNT(*) AS days FROM (
   SELECT user_id, at::date AS day, COUNT(*) AS n FROM hits GROUP BY user_id, at::date) AS t GROUP BY 1 ORDER BY 1;
 /*
-refused: line 1, GROUP BY: the groups of n are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta.
+r0 from
+  per unit: f0 = rows()
+    hits of user_id, trunc_day(at)
+  by k0 = least(f0, 20): 1, 2, 3, … 20 (20)
+  unbounded, groups 1, rows 1
+  t0 = count(*), size 1, weight 1
+  m0 = counted(total=0): COUNT(*)
+then SELECT r0.k0 AS "hits", r0.m0 AS "days" FROM r0 ORDER BY 1
 */
 
 -- bounces: days with one page

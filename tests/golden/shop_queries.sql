@@ -39,10 +39,10 @@ r0 from
   per unit: f0 = rows()
     orders of user
   unbounded, groups 1, rows 1
-  t0 = sum(f0, 0 to 50 by 1 around 25), size 25, weight 1
+  t0 = sum(f0, 1 to 50 by 1/2 around 51/2), size 49, weight 1
   t1 = count(*), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=50): AVG(CLIP(n, 0, 50))
-  In AVG(CLIP(n, 0, 50)), values are clipped to the range from 0 to 50.
+  m0 = averaged(total=0, count=1, low=1, high=50): AVG(CLIP(n, 0, 50))
+  In AVG(CLIP(n, 0, 50)), values are clipped to the range from 1 to 50.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 

@@ -288,7 +288,7 @@ refused: line 1, MEDIAN: MEDIAN takes a number or a date. Group by it and count,
 -- a percentile above 1
 SELECT PERCENTILE_CONT(95) WITHIN GROUP (ORDER BY price) FROM items;
 /*
-refused: line 1, PERCENTILE_CONT: the share must be a number from 0 to 1. Write it out, such as PERCENTILE_CONT(…, 0.9).
+refused: line 1, PERCENTILE_CONT: the share must be a number from 0 to 1. Write it out, such as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x).
 */
 
 -- a percentile of the unit's own column

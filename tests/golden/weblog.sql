@@ -72,12 +72,12 @@ r0 from
   per unit: f0 = rows()
     hits of user_id, trunc_day(at)
   unbounded, groups 1, rows 1
-  t0 = sum(f0, 0 to 100 by 1 around 50), size 50, weight 2
+  t0 = sum(f0, 1 to 100 by 1/2 around 101/2), size 99, weight 2
   t1 = count(*), size 1, weight 1/2
-  t2 = sum(f0 squared less 5120000, 0 to 100 by 1/64 around 50), size 5120000, weight 1
-  m0 = averaged(total=0, count=1, low=0, high=100): AVG(CLIP(n, 0, 100))
-  m1 = spread(squares=2, total=0, count=1, low=0, high=100, statistic=stddev_samp): STDDEV(CLIP(n, 0, 100))
-  In AVG(CLIP(n, 0, 100)) and STDDEV(CLIP(n, 0, 100)), values are clipped to the range from 0 to 100.
+  t2 = sum(f0 squared less 5018112, 1 to 100 by 1/64 around 101/2), size 5018112, weight 1
+  m0 = averaged(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
+  m1 = spread(squares=2, total=0, count=1, low=1, high=100, statistic=stddev_samp): STDDEV(CLIP(n, 0, 100))
+  In AVG(CLIP(n, 0, 100)) and STDDEV(CLIP(n, 0, 100)), values are clipped to the range from 1 to 100.
 then SELECT r0.m0 AS "avg", r0.m1 AS "stddev" FROM r0
 */
 
@@ -89,10 +89,10 @@ r0 from
     hits of user_id, trunc_day(at)
   by k0 = k1: 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
   unbounded, groups 1, rows 1
-  t0 = sum(f0, 0 to 100 by 1 around 50), size 50, weight 1
+  t0 = sum(f0, 1 to 100 by 1/2 around 101/2), size 99, weight 1
   t1 = count(*), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=100): AVG(CLIP(n, 0, 100))
-  In AVG(CLIP(n, 0, 100)), values are clipped to the range from 0 to 100.
+  m0 = averaged(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
+  In AVG(CLIP(n, 0, 100)), values are clipped to the range from 1 to 100.
 then SELECT r0.k0 AS "day", r0.m0 AS "avg" FROM r0
 */
 

@@ -472,8 +472,8 @@ def test_margins_are_given_for_every_measure_and_group():
     assert table.column("k0").to_pylist() == ["food", "books", "toys"]
     assert table.column("m0").to_pylist() == [100, 5, 0]
     assert table.column("m1").to_pylist()[2] is None
-    assert {name: len(each) for name, each in margins.items()} == {"m0": 3, "m1": 3, "m2": 3}
-    assert (margins["m0"] > 0).all()
+    assert {name: len(each.margins) for name, each in margins.items()} == {"m0": 3, "m1": 3, "m2": 3}
+    assert (margins["m0"].margins > 0).all()
 
 
 def test_names_of_the_result_are_those_of_the_select_list():

@@ -63,7 +63,7 @@ class Foreseen:
         alone = replace(self.part, measures=(self.measure,))
         keys: list[Key] = [tuple(None for _ in self.part.keys)] * len(self.rows)
         _, found = assemble(alone, keys, self.rows, every)
-        widest = float(np.max(found[self.measure.name], initial=0.0))
+        widest = float(np.max(found[self.measure.name].margins, initial=0.0))
         return math.inf if math.isnan(widest) else widest
 
     def reaches(self, noises: Mapping[int, Noise], wanted: Fraction) -> bool:

@@ -5,10 +5,11 @@ values to their grid have done to the truth before the noise.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -70,6 +71,11 @@ class Range:
         if not self.low <= self.high:
             raise ValueError("low must not be above high")
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Low and high, from the centre."""
+        return float(self.low - self.centre), float(self.high - self.centre)
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -81,15 +87,20 @@ class Moments:
     shift: Fraction
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Estimate:
-    """A number per group, and how far the noise can have moved it; nan where there is none.
+    """A number per group, and how far the noise can have moved it, found when asked for; nan where there is none.
 
     The values are int64 for counts and whole sums, else float64; the margins are float64.
     """
 
     values: np.ndarray
-    margins: np.ndarray
+    reach: np.ndarray | Callable[[], np.ndarray]
+
+    @cached_property
+    def margins(self) -> np.ndarray:
+        """The margins of all groups."""
+        return self.reach() if callable(self.reach) else self.reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +111,10 @@ class _Between:
     value: np.ndarray
     high: np.ndarray
 
-    def estimate(self) -> Estimate:
-        return Estimate(self.value, np.maximum(self.value - self.low, self.high - self.value))
+    @property
+    def margins(self) -> np.ndarray:
+        found: np.ndarray = np.maximum(self.value - self.low, self.high - self.value)
+        return found
 
     def root(self) -> "_Between":
         return _Between(np.sqrt(self.low), np.sqrt(self.value), np.sqrt(self.high))
@@ -172,10 +185,10 @@ def mean(total: Total, count: Total, *, within: Range) -> Estimate:
     >>> ages.values, ages.margins.round(2)
     (array([44., nan]), array([0.17,  nan]))
     """
-    offset = _ratio(total, count, within, _TAIL).estimate()
+    offset = np.clip(_raw_ratio(total, count), *within.ends)
     # Of two numbers near each other and far from 0 the last digit may be wrong: not outside the range.
-    values = np.clip(float(within.centre) + offset.values, float(within.low), float(within.high))
-    return Estimate(values, offset.margins)
+    values = np.clip(float(within.centre) + offset, float(within.low), float(within.high))
+    return Estimate(values, lambda: _ratio(total, count, within, _TAIL).margins)
 
 
 def spread(moments: Moments, *, within: Range, statistic: Statistic) -> Estimate:
@@ -195,15 +208,26 @@ def spread(moments: Moments, *, within: Range, statistic: Statistic) -> Estimate
     >>> found.values, found.margins.round(3)
     (array([20.]), array([0.047]))
     """
-    match statistic:
-        case Statistic.VAR_POP:
-            return _variance(moments, within, ddof=0).estimate()
-        case Statistic.VAR_SAMP:
-            return _variance(moments, within, ddof=1).estimate()
-        case Statistic.STDDEV_POP:
-            return _variance(moments, within, ddof=0).root().estimate()
-        case Statistic.STDDEV_SAMP:
-            return _variance(moments, within, ddof=1).root().estimate()
+    ddof = 1 if statistic in (Statistic.VAR_SAMP, Statistic.STDDEV_SAMP) else 0
+    value = np.clip(_raw_variance(moments, within, ddof), 0.0, _most(within, ddof))
+    if statistic in (Statistic.VAR_POP, Statistic.VAR_SAMP):
+        return Estimate(value, lambda: _variance(moments, within, ddof).margins)
+    return Estimate(np.sqrt(value), lambda: _variance(moments, within, ddof).root().margins)
+
+
+def _most(within: Range, ddof: int) -> float:
+    """Return the largest variance that a range allows: of two values, or of many, half at each end."""
+    return float((within.high - within.low) ** 2) / (2 if ddof else 4)
+
+
+def _raw_variance(moments: Moments, within: Range, ddof: int) -> np.ndarray:
+    """Return a variance before it is held within its possible range."""
+    size, raw = _positive(moments.count.worth), _raw_ratio(moments.total, moments.count)
+    middle = np.clip(raw, *within.ends)
+    # Around another mean the sum of squares is larger by n times its squared distance.
+    around = moments.squares.worth + size * (float(moments.shift) + middle * (middle - 2 * raw))
+    found: np.ndarray = around / _positive(size - ddof)
+    return found
 
 
 def _variance(moments: Moments, within: Range, ddof: int) -> _Between:
@@ -211,10 +235,8 @@ def _variance(moments: Moments, within: Range, ddof: int) -> _Between:
     noises = _noises(moments.squares, moments.total, moments.count)
     size = _positive(moments.count.worth)
     degrees = _positive(size - ddof)
-    middle, raw = _ratio(moments.total, moments.count, within, _ASIDE), moments.total.worth / size
+    middle, raw = _ratio(moments.total, moments.count, within, _ASIDE), _raw_ratio(moments.total, moments.count)
     near, far = np.clip(0.0, middle.low, middle.high), np.maximum(np.abs(middle.low), np.abs(middle.high))
-    # Around another mean the sum of squares is larger by n times its squared distance.
-    around = moments.squares.worth + size * (shift + middle.value * (middle.value - 2 * raw))
     farthest = np.maximum((middle.low - raw) ** 2, (middle.high - raw) ** 2)
     larger = size * (farthest - (middle.value - raw) ** 2)
 
@@ -222,19 +244,22 @@ def _variance(moments: Moments, within: Range, ddof: int) -> _Between:
         gap = np.maximum(np.abs(shift + far * far - variance), np.abs(shift + near * near - variance))
         return noises.quantile(tail, 1.0, 2 * far, gap)
 
-    found = around / degrees
+    found, most = _raw_variance(moments, within, ddof), _most(within, ddof)
     slope = noises.quantile(tail, 0.0, 0.0, 1.0).item()
-    most = float((within.high - within.low) ** 2) / (2 if ddof else 4)  # of two values; of many, half at each end
     up = reach(degrees, lambda d: larger + push(found + d), slope, most - found)
     down = reach(degrees, lambda d: push(found - d), slope, found)
     return _held(found, down, up, (0.0, most))
 
 
+def _raw_ratio(total: Total, count: Total) -> np.ndarray:
+    found: np.ndarray = total.worth / _positive(count.worth)
+    return found
+
+
 def _ratio(total: Total, count: Total, within: Range, tail: float) -> _Between:
     """Return sum/count and what is open at this level: every t with |sum - t·count| at most its noise's quantile."""
-    least, most = float(within.low - within.centre), float(within.high - within.centre)
-    noises, size = _noises(total, count), _positive(count.worth)
-    found = total.worth / size
+    least, most = within.ends
+    noises, size, found = _noises(total, count), _positive(count.worth), _raw_ratio(total, count)
     slope = noises.quantile(tail, 0.0, 1.0).item()
     up = reach(size, lambda d: noises.quantile(tail, 1.0, found + d), slope, most - found)
     down = reach(size, lambda d: noises.quantile(tail, 1.0, found - d), slope, found - least)

@@ -155,8 +155,8 @@ def assemble(
     noisy: np.ndarray,
     noises: tuple[Noise, ...],
     chosen: Mapping[str, Estimate] | None = None,
-) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """Make a released table from noisy totals (groups × totals), with the margin of every measure in every group.
+) -> tuple[pa.Table, dict[str, Estimate]]:
+    """Make a released table from noisy totals (groups × totals), with the estimate behind every measure.
 
     Measures that are found in trees of cells are not made of these totals: `chosen` has them, by their names.
     """
@@ -168,7 +168,7 @@ def assemble(
         for measure in part.measures
     }
     columns += [_column(found[measure.name], _type(part, measure.recipe)) for measure in part.measures]
-    return pa.Table.from_arrays(columns, schema=schema(part)), {name: each.margins for name, each in found.items()}
+    return pa.Table.from_arrays(columns, schema=schema(part)), found
 
 
 def total_of(part: Part, place: int, noisy: np.ndarray, noises: tuple[Noise, ...]) -> Total:

@@ -99,7 +99,8 @@ def _share(node: exp.Expr, name: str) -> Fraction:
     except (TypeError, ValueError):
         found = Fraction(-1)
     if not 0 <= found <= 1:
-        raise refuse(node, name, "the share must be a number from 0 to 1", f"Write it out, such as {name}(…, 0.9).")
+        written = f"{name}(0.9) WITHIN GROUP (ORDER BY x)" if name.startswith("PERC") else f"{name}(x, 0.9)"
+        raise refuse(node, name, "the share must be a number from 0 to 1", f"Write it out, such as {written}.")
     return found
 
 

@@ -72,9 +72,10 @@ class _Gathering:
         expr = found.made(tuple(Column(names[folded], folded.type) for folded in found.parts))
         if expr not in self._made:
             name = expr.name if isinstance(expr, Column) else f"a{len(self._made)}"
+            low = found.least if found.fact.low is None else found.fact.low
             self._made[expr] = Known(
                 name,
-                replace(found.fact, expr=Column(name, expr.type)),
+                replace(found.fact, expr=Column(name, expr.type), low=low),
                 found.values,
                 null=found.null,
                 sure=found.sure,

@@ -13,7 +13,7 @@ End = Fraction | date | datetime
 class Bound:
     """A kernel expression and public facts about it; they help accuracy, and privacy never depends on them.
 
-    `low` and `high` enclose the values of a number, date or timestamp (both or neither); `step` is how finely the
+    `low` and `high` enclose the values of a number, date or timestamp (one may be unknown); `step` is how finely the
     owner wants a number rounded; `domain` lists every value that a group may have, in the order to show them, with None
     if missing values are a group; `unit` is the place of this column in the unit's key.
     """
