@@ -90,8 +90,8 @@ class Curator:
         if not owed.asks:
             return self._answer(plan, owed, want.known)
         self._failures.check()
-        self._release(want, owed, pricing.text_of(said, owed), by, key)
-        return self._answer(plan, owed, self._recall(plan.parts))
+        released = self._release(want, owed, pricing.text_of(said, owed), by, key)
+        return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
 
     def explain(  # noqa: PLR0913 - as ask
         self,
@@ -150,16 +150,19 @@ class Curator:
         if by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
 
-    def _recall(self, parts: tuple[Part, ...], until: str | None = None) -> tuple[Known, ...]:
-        return pricing.recall(parts, self.ledger, pricing.state_of(self.policy), pricing.kind_for(self.policy), until)
+    def _recall(
+        self, parts: tuple[Part, ...], until: str | None = None, fresh: release.Released | None = None
+    ) -> tuple[Known, ...]:
+        state, kind = pricing.state_of(self.policy), pricing.kind_for(self.policy)
+        return pricing.recall(parts, self.ledger, state, kind, until=until, fresh=fresh)
 
     def _answer(self, plan: Plan, owed: Due, known: tuple[Known, ...]) -> Answer:
         """Return the answer that is in the ledger, whether it was paid for now or before."""
         return composing.answer(plan, list(map(pricing.table_of, known)), owed, self.policy).of_kind(self.kind)
 
-    def _release(self, want: Wanted, owed: Due, question: str, by: str, key: str | None) -> None:
+    def _release(self, want: Wanted, owed: Due, question: str, by: str, key: str | None) -> release.Released:
         try:
-            release.ask(
+            return release.ask(
                 owed.asks,
                 price=owed.loss,
                 catalog=self._catalog,

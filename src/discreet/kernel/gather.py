@@ -78,8 +78,9 @@ def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
 
     Claim: of a unit's different values at most rows count in a group, and groups·rows in all.
     Proof: a unit that may have more is numbered twice: its values within each group by a hash, then what is left over
-        all groups by those numbers; both numbers are cut off. The others have at most rows in all.
-    Needs: that numbering, hashing and comparing are the engine's own, and read this unit's rows alone.
+        all groups by those numbers; both numbers are cut off. The others have at most rows in all. No two have the same
+        place, even where hashes meet: which ones count depends on this unit's rows alone.
+    Needs: that numbering, hashing and comparing are the engine's own.
     Checked by: test_the_engine_equals_the_reference
     Seal: 37af6a086473
     """
@@ -93,7 +94,8 @@ def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
     names = listed(units, keys, ["v", "x"])
     same = every(same_unit(question.relation, "d", "m"))
     hashed = f"MD5({_who(question, dialect)} || '/' || x)"
-    in_group = f'ROW_NUMBER() OVER (PARTITION BY {listed(units, keys)} ORDER BY {hashed}) AS ".n"'
+    # Hashes can be made to meet: without the value, other units' rows would decide which one an engine puts first.
+    in_group = f'ROW_NUMBER() OVER (PARTITION BY {listed(units, keys)} ORDER BY {hashed}, v) AS ".n"'
     in_turn = ", ".join(['".n"', hashed, *(f"{key} ASC NULLS LAST" for key in keys)])  # one of each group, then on
     in_all = f'ROW_NUMBER() OVER (PARTITION BY {listed(units)} ORDER BY {in_turn}) AS ".a"'
     chosen = f'SELECT *, {in_group} FROM ".pairs" AS d WHERE EXISTS (SELECT 1 FROM ".many" AS m WHERE {same})'

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Protocol
@@ -13,7 +13,7 @@ from discreet.kernel.earlier import Earlier, recall
 from discreet.kernel.errors import Failed
 from discreet.kernel.event import OWNER, Event, Receipt, canonical
 from discreet.kernel.exact import typed
-from discreet.kernel.expr import Type
+from discreet.kernel.expr import Type, Value
 from discreet.kernel.ledger.interface import LONGEST_ANSWER, Ledger
 from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
@@ -211,7 +211,7 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
         test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
-    Seal: d9a83b162ae2
+    Seal: f51461a73978
     """
     for each in typed(tuple, asks, "asks"):
         catalog.check(typed(Ask, each, "asks").question)
@@ -314,10 +314,15 @@ def _noisy(asked: Ask, found: Totals, before: Before | None = None) -> Noisy:
     threshold = asked.threshold
     if threshold is not None:
         shown = np.flatnonzero(threshold.passes(noisy[:, 0])).tolist()
+        listed = {place: keys[place] for place in shown}
         # The engine's order may tell something.
-        shown.sort(key=lambda place: [(part is None, part) for part in keys[place]])
-        keys, noisy, places = [keys[place] for place in shown], noisy[shown], places[shown]
+        shown.sort(key=listed.__getitem__ if not any(None in key for key in listed.values()) else _null_last(listed))
+        keys, noisy, places = [listed[place] for place in shown], noisy[shown], places[shown]
     return Noisy(keys, noisy, _trees(asked, found, places))
+
+
+def _null_last(keys: Mapping[int, Key]) -> Callable[[int], list[tuple[bool, Value]]]:
+    return lambda place: [(part is None, part) for part in keys[place]]
 
 
 def _trees(asked: Ask, found: Totals, groups: np.ndarray) -> tuple[tuple[Look, ...], ...]:

@@ -122,6 +122,9 @@ def _weights(noises: Sequence[Noise]) -> list[int]:
 
 def _by_key(known: Known) -> list[Piece]:
     """Return a piece for each set of draws that showed the same keys: a key has what the draws say that showed it."""
+    if len(known.draws) == 1:
+        (draw,) = known.draws
+        return [_together([draw], draw.noisy.keys)]
     rows = [{key: row for row, key in enumerate(draw.noisy.keys)} for draw in known.draws]
     shown = {key: tuple(number for number, keys in enumerate(rows) if key in keys) for keys in rows for key in keys}
     pieces = []

@@ -13,7 +13,7 @@ from discreet.kernel.event import Event
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import Discover, Touched
-from discreet.kernel.release import REFINABLE, Noisy
+from discreet.kernel.release import REFINABLE, Noisy, Released
 from discreet.kernel.stored import parse_parts, read_part, read_table
 from discreet.kernel.topic import digest, topics_of
 from discreet.sql.intervals import Noise
@@ -60,7 +60,8 @@ class Known:
     @property
     def report(self) -> int | None:
         """The place of the total that tells how many units the limits touched: it is not worth a charge by itself."""
-        return next((place for place, total in enumerate(self.part.question.totals) if total == Touched()), None)
+        totals = enumerate(self.part.question.totals)
+        return next((place for place, total in totals if isinstance(total, Touched)), None)
 
     @property
     def discovers(self) -> bool:
@@ -91,13 +92,23 @@ class Known:
         return max(found, default=_ZERO) if self.kind is Laplace else sum(found, _ZERO)
 
 
-def recall(
-    parts: Sequence[Part], ledger: Ledger, version: str, kind: Kind, until: str | None = None
+def recall(  # noqa: PLR0913 - the last two are for what is special
+    parts: Sequence[Part],
+    ledger: Ledger,
+    version: str,
+    kind: Kind,
+    *,
+    until: str | None = None,
+    fresh: Released | None = None,
 ) -> tuple[Known, ...]:
-    """Return what the ledger has of the parts of a question; `until` is the last receipt that counts."""
+    """Return what the ledger has of the parts of a question; `until` is the last receipt that counts.
+
+    What was just released, `fresh`, need not be read again.
+    """
     named = [topics_of(part.question, version) for part in parts]
     found = ledger.answers({topic for topics in named for topic in topics})
-    stored = [(event, parse_parts(answer)) for event, answer in found if answer is not None]
+    at_hand = {} if fresh is None else {fresh.receipt.id: list(fresh.parts)}
+    stored = [(event, at_hand.get(event.id) or parse_parts(answer)) for event, answer in found if answer is not None]
     if until is not None:
         receipts = [event.id for event, _ in stored]
         stored = stored[: receipts.index(until) + 1] if until in receipts else []
@@ -120,7 +131,11 @@ def _draws(
     """Return the draws that can be used: of groups that are discovered, those that have all totals but the report."""
     mixes = all(isinstance(total, REFINABLE) for total in part.question.totals)
     whole = not mixes or isinstance(part.question.groups, Discover)
-    needed = {place for place, total in enumerate(part.question.totals) if total != Touched()} if whole else set()
+    needed = (
+        {place for place, total in enumerate(part.question.totals) if not isinstance(total, Touched)}
+        if whole
+        else set()
+    )
     draws = []
     for order, (event, written) in enumerate(stored):
         for number, each in enumerate(written):
@@ -131,18 +146,23 @@ def _draws(
             }
             same = event.topics[number] == topics and _said(event, "recipes", number) == recipes_of(part)
             if here and (mixes or same) and needed <= set(here):
-                noisy = _picked(each, part, here) if mixes else read_part(each, part.question)
+                noisy = _picked(each, part, here) if mixes else _whole(each, part)
                 draws.append(_draw(order, event, part, noisy, here))
     return tuple(draws)
 
 
 def _picked(written: Any, part: Part, here: Mapping[int, Drawn]) -> Noisy:
     """Read the totals of one stored part that are asked for now."""
-    keys, values = read_table(written, part.question)
+    at_hand = isinstance(written, Noisy)
+    keys, values = (written.keys, written.values) if at_hand else read_table(written, part.question)
     columns = np.zeros((len(keys), len(part.question.totals)), np.int64)
     for place, draw in here.items() if keys else ():
         columns[:, place] = values[:, draw.place]
     return Noisy(keys, columns)
+
+
+def _whole(written: Any, part: Part) -> Noisy:
+    return written if isinstance(written, Noisy) else read_part(written, part.question)
 
 
 def _draw(order: int, event: Event, part: Part, noisy: Noisy, here: Mapping[int, Drawn]) -> Draw:
