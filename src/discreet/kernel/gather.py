@@ -81,8 +81,8 @@ def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
         all groups by those numbers; both numbers are cut off. The others have at most rows in all. No two have the same
         place, even where hashes meet: which ones count depends on this unit's rows alone.
     Needs: that numbering, hashing and comparing are the engine's own.
-    Checked by: test_the_engine_equals_the_reference
-    Seal: 37af6a086473
+    Checked by: test_the_engine_equals_the_reference, test_where_hashes_meet_the_value_decides_what_counts
+    Seal: 007b8b796ce6
     """
     keys = [f"k{place}" for place in range(len(question.by))]
     made = [f"{key_of(total.expr, dialect)} AS v", f"{_text(total.expr, dialect)} AS x"]

@@ -12,11 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.kernel.mechanism import Laplace
+from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.tree import Look, Reveal, replay
 from discreet.sql.intervals import Noise
 
 _WALKERS = 3  # to the value, to the lower end, to the upper end
+# Standard deviations from the value to an end. A margin is as wide as its wider side, and so holds at 95 %.
+_REACH = {Laplace: 1.92, Gaussian: 1.85}
 _SIDES = np.array([0.0, 1.0, -1.0])
 _FAR = 2.6  # standard deviations, so that an empty end of the range is hardly ever taken for people
 
@@ -79,7 +81,7 @@ class _State:
     def __init__(self, descent: Descent, groups: int) -> None:
         walkers = _WALKERS * len(descent.targets)
         self._descent = descent
-        self._spread = 2.05 if isinstance(descent.noise, Laplace) else 1.96  # its tails are heavier
+        self._spread = _REACH[type(descent.noise)]
         self._sides = np.tile(_SIDES, len(descent.targets))
         self._shares = np.repeat([float(target.share) for target in descent.targets], _WALKERS)
         self._aside = np.repeat([target.end * descent.aside for target in descent.targets], _WALKERS)
