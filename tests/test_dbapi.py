@@ -5,6 +5,7 @@ import threading
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -295,6 +296,13 @@ def test_marks_in_texts_names_and_comments_are_no_marks(connection, place):
         ("time = ?", [dt.datetime(2026, 1, 3, 12, 30, 0, 1)], lambda row: row["day"].day == 3),
         ("time >= ?", [dt.datetime(2026, 1, 27)], lambda row: row["day"].day >= 27),
         ("time >= ?", [pd.Timestamp("2026-01-27")], lambda row: row["day"].day >= 27),
+        ("age = ?", [np.int64(4)], lambda row: row["age"] == 4),
+        ("cost = ?", [np.float32(0.25)], lambda row: row["cost"] == 0.25),
+        ("new = ?", [np.True_], lambda row: row["new"]),
+        ("ward = ?", [np.str_("plain")], lambda row: row["ward"] == "plain"),
+        ("day = ?", [np.datetime64("2026-01-03")], lambda row: row["day"].day == 3),
+        ("time >= ?", [np.datetime64("2026-01-27", "ns")], lambda row: row["day"].day >= 27),
+        ("ward <> '%s'", {"a": 4}, lambda row: True),
         ("ward <> ?::text", [-5], lambda row: True),
         ("ward = ?", [None], lambda row: False),
         ("(ward = ?) IS NULL", [None], lambda row: True),
@@ -314,6 +322,12 @@ def test_every_kind_of_value_means_itself(connection, condition, parameters, fou
         ("age = ?", [], r"1 marks \(\?\) stand in the question, and 0 values were given"),
         ("age = ?", [1, 2], r"and 2 values were given"),
         ("age = 1", [1], r"0 marks"),
+        ("age = %s", [1], r"%s is no mark here\. Use \? for values in their order, or :name"),
+        ("age = %(a)s", {"a": 1}, r"%s is no mark here"),
+        ("age = ?", [np.datetime64("NaT")], r"of type datetime64"),
+        ("age = ?", [np.datetime64("200000-01-01", "s")], r"of type datetime64"),
+        ("age = ?", [np.timedelta64(3, "ns")], r"of type timedelta64"),
+        ("age = ?", [np.float32("nan")], r"not finite"),
         ("age = ?", "1", r"give a list for marks like \?, or a dict"),
         ("age = ?", b"1", r"give a list"),
         ("age = ?", 1, r"give a list"),

@@ -255,6 +255,19 @@ def test_a_ledger_in_memory_is_warned_of_where_it_is_opened():
     assert seen[0].filename.endswith("test_doors.py")
 
 
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+def test_a_text_that_is_declared_otherwise_is_warned_of_and_objects_are_not(library):
+    frame = library({"patient": [1, 2], "age": ["30", "old"]})
+    columns = {"age": {"type": "integer", "between": (0, 120)}}
+    with pytest.warns(UserWarning, match="column age: it is stored as text and read as an integer:") as seen:
+        opened(frame, columns=columns).close()
+    assert seen[0].filename.endswith("test_doors.py")
+    objects = pd.DataFrame({"patient": [1, 2], "age": pd.Series([30, None], dtype="object")})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened(objects, columns=columns).close()
+
+
 def test_a_ledger_that_was_named_is_not_warned_of(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

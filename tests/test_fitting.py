@@ -67,6 +67,18 @@ def opened(unit="person"):
     return dc.open(Policy.parse(text), data={name: data[name] for name in data if f"[tables.{name}]" in text})
 
 
+def test_an_estimator_gets_no_number_outside_its_bounds():
+    """Its noise is made for the bounds: the owner's ranges say what is allowed, not what is stored."""
+    stored = pa.table({"person": ["a", "b", "c"], "lat": [1e300, float("-inf"), -91.0], "n": [10**12, 5, -(10**12)]})
+    stored = stored.append_column("code", stored["n"]).append_column("word", stored["person"])
+    with dc.open(Policy.parse(POLICY.replace("UNIT", "person")), data={"visits": stored, "other": stored}) as curator:
+        found = curator.fit(Recorder(), "SELECT lat, n FROM visits WHERE n > 5 OR n < 0")
+        assert np.concatenate([numbers for numbers, _ in found.batches]).tolist() == [[90.0, 9.0], [-90.0, 0.0]]
+        found = curator.fit(Recorder(), "SELECT n + 1 AS more FROM visits WHERE n > 0")
+        assert found.rows.bounds == ((2.0, 10.0),)
+        assert np.concatenate([numbers for numbers, _ in found.batches]).tolist() == [[10.0], [6.0]]
+
+
 def test_an_estimator_gets_numbers_with_their_public_ranges_unit_by_unit():
     with opened() as curator:
         found = curator.fit(Recorder(), "SELECT lat AS y, n * 2 AS twice FROM visits", by="ana")

@@ -57,6 +57,20 @@ def test_in_all_exactly_the_price_of_asking_once_is_charged(curator, sql):
     assert len(curator.ledger.events()) == len(prices)
 
 
+def test_a_total_that_two_parts_of_a_question_drew_apart_is_asked_anew(curator):
+    """COUNT(*) beside different values is drawn with them, and once more for the other part: neither is refined."""
+    mixed = "(SELECT COUNT(*) AS n, COUNT(DISTINCT pieces) AS d FROM sales) AS a"
+    sql = f"SELECT * FROM {mixed} CROSS JOIN (SELECT COUNT(*) AS k FROM sales) AS b"
+    before = curator.budget().spent
+    for price in ("1/2", 1, 2):
+        answer = curator.ask(sql, epsilon=price)
+        assert amount(curator.budget().spent) == amount(before) + amount(answer.paid)
+        assert curator.ask(sql, epsilon=price).paid == NOTHING
+        before = curator.budget().spent
+    assert not [event for event in curator.ledger.events() if event.follows]
+    curator.ledger.verify()
+
+
 def test_a_finer_answer_has_the_margin_of_asking_once(curator):
     for price in ("1/2", 2):
         finer = curator.ask(BY_CITY, epsilon=price)

@@ -178,6 +178,19 @@ def test_a_key_keeps_its_answer_also_when_there_is_a_better_one(curator):
     assert curator.ask(COUNT, epsilon="1/2", key="k", by="bob").value == better.value  # a key is its analyst's own
 
 
+def test_a_key_of_a_question_that_has_another_meaning_now_is_refused(tmp_path):
+    """The text, the limits and the version are the same; the owner has listed one more value."""
+    rows, asked = pa.table({"who": [1, 2], "ward": ["A", "B"]}), "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward"
+    words = {"unit": "who", "budget": 4, "groups": 1, "rows": 1, "ledger": tmp_path / "ledger.sqlite", "name": "wards"}
+    with dc.open(rows, columns={"ward": ["A", "B"]}, **words) as curator:
+        curator.ask(asked, epsilon=1, key="k")
+    with dc.open(rows, columns={"ward": ["A", "B", "C"]}, **words) as curator:
+        with pytest.raises(dc.Refused, match="another meaning"):
+            curator.ask(asked, epsilon=1, key="k")
+        assert curator.budget().spent.epsilon == 1
+        assert curator.ask(asked, epsilon=1, key="other").paid.epsilon == 1
+
+
 def test_a_total_that_two_parts_of_a_query_need_is_drawn_once(curator):
     sql = """
         SELECT a.n, b.n AS again, b.s FROM (SELECT COUNT(*) AS n FROM sales) AS a,

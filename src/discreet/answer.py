@@ -51,7 +51,7 @@ class Answer:
 
     `margins` and `noise` name the noisy columns only. A margin holds at 95 %, for each number by itself; it is None
     where none is known. `price` is what the numbers have cost; `paid` is what was charged this time, which is less, or
-    nothing, if they were asked for before.
+    nothing, if they were asked for before. `bounded` says what was bounded, `touched` how many units that concerns.
 
     >>> answer = Answer(
     ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
@@ -75,6 +75,7 @@ class Answer:
     price: Price
     receipt: Receipt
     bounded: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     kind: FrameKind = FrameKind.ARROW
     paid: Loss | None = None

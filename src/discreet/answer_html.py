@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
-from discreet.answer_text import columns_shown, expected, legend, more_rows, paid, printable, would_cost
+from discreet.answer_text import columns_shown, expected, legend, more_rows, paid, printable, spelled, would_cost
 
 if TYPE_CHECKING:
     from discreet.answer import Answer, Explanation
@@ -22,7 +22,8 @@ def answer_html(answer: "Answer") -> str:
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    below = [more_rows(answer), legend(columns), *paid(answer), *answer.bounded, *answer.notes]
+    below = [more_rows(answer), *spelled(answer), legend(columns), *answer.touched, *paid(answer)]
+    below += [*answer.bounded, *answer.notes]
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_paragraphs(below)}"
 
 

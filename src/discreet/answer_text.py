@@ -1,5 +1,6 @@
 """Answers and explanations as text of 80 columns: value ± margin, with the digits that matter."""
 
+import json
 import math
 import textwrap
 import unicodedata
@@ -152,8 +153,31 @@ def answer_text(answer: "Answer") -> str:
     columns = columns_shown(answer)
     lines = _table(columns)
     lines += [line for line in (more_rows(answer), "" if len(answer) else "(no rows)") if line]
-    below = [legend(columns), *paid(answer), *answer.bounded, *answer.notes]
+    below = [*spelled(answer), legend(columns), *answer.touched, *paid(answer), *answer.bounded, *answer.notes]
     return "\n".join([*lines, "", *_wrapped(below)])
+
+
+def spelled(answer: "Answer") -> list[str]:
+    """Write out lists and counts that are too long for a cell."""
+    told = []
+    for name, margins in answer.margins.items():
+        values = answer.table.column(name).to_pylist()[:ROWS]
+        for place, (value, margin) in enumerate(zip(values, margins[:ROWS], strict=True)):
+            if isinstance(value, str) and len(value) > _LONGEST:
+                row = f" in row {place + 1}" if len(answer) > 1 else ""
+                told.append(f"{clipped(name)}{row}: {_items(value)}" + (f", each ± {margin:,.0f}." if margin else "."))
+    return told
+
+
+def _items(text: str) -> str:
+    """Write a list, or values with their counts, without the signs of JSON."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return printable(text)
+    if isinstance(found, dict):
+        return ", ".join(f"{printable(key)} {number:,}" for key, number in found.items())
+    return ", ".join(printable(str(item)) for item in found) if isinstance(found, list) else printable(text)
 
 
 def explanation_text(explanation: "Explanation") -> str:

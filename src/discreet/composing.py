@@ -38,9 +38,11 @@ from discreet.sql.plan import (
 )
 from discreet.sql.reports import touched
 
+_FARTHEST = 2.0**61  # that a redraw moves a number
 _CHOSEN = "Rows were chosen by noisy numbers, and those that are shown tend to look too large or too small for it."
 _TRUNCATED = "A margin of 0 is that of a rounded number: integer / integer truncates; write 1.0 * a / b for a ratio."
 _NEGATIVE = "A negative count is noise around a small one; it is shown as it is, because cutting it would bias sums."
+_MISSING = "NULL stands where a group has too few values, as far as the noise lets tell, for this price."
 _RANKED = "as far as values lie whose ranks differ by about {0:,.2g} rows from the one that is asked for"
 _TABLED = "values whose counts differ by no more than the noise may change places"
 _PIECES = "Groups that were shown in one of several draws only have the wider margins of that draw."
@@ -74,7 +76,8 @@ def answer(plan: Plan, tables: Sequence[Table], owed: Due, policy: Policy) -> An
         noise={name: _noise_of(plan, noises, name) for name in shown},
         price=price_shown(price_of_all(tables, kind_for(policy)), policy.budget),
         receipt=Receipt(max((table.newest for table in tables), key=lambda draw: draw.order).receipt),
-        bounded=(*_bounded(plan, tables), *_reports(plan, tables, policy.data.protects)),
+        bounded=_bounded(plan, tables),
+        touched=tuple(_reports(plan, tables, policy.data.protects)),
         notes=(
             *_notes(plan, released, shown),
             *owed.notes,
@@ -133,11 +136,12 @@ def _notes(plan: Plan, tables: Mapping[str, pa.Table], margins: Mapping[str, lis
     ]
     truncated = any(margin == 0 for name in computed for margin in margins.get(name, ()))
     negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.parts) and not chosen
-    said = ((_CHOSEN, chosen), (_TRUNCATED, truncated), (_NEGATIVE, negative))
+    missing = any(_has_nulls(part, tables[part.name]) for part in plan.parts)
+    said = ((_CHOSEN, chosen), (_TRUNCATED, truncated), (_NEGATIVE, negative), (_MISSING, missing))
     return tuple(words for words, holds in said if holds)
 
 
-def explanation(plan: Plan, owed: Due, policy: Policy) -> Explanation:
+def explanation(plan: Plan, owed: Due, policy: Policy, too_dear: str = "") -> Explanation:
     """Return what a question would cost and how exact it would be."""
     return Explanation(
         price=price_shown(owed.price, policy.budget),
@@ -145,7 +149,7 @@ def explanation(plan: Plan, owed: Due, policy: Policy) -> Explanation:
         groups=" ".join(_groups(part, cuts) for part, cuts in zip(plan.parts, owed.cuts, strict=True)),
         bounded=tuple(dict.fromkeys(sentence for part in plan.parts for sentence in part.sentences)),
         sql=";\n".join(text for part in plan.parts for text in selects(part.question, DUCKDB).values()),
-        notes=owed.notes,
+        notes=(*owed.notes, *([too_dear] if too_dear else [])),
         paid=owed.loss,
     )
 
@@ -159,7 +163,7 @@ def _redrawn(part: Part, times: int, piece: Piece, rows: np.ndarray) -> pa.Table
     for place, noise in enumerate(piece.noises):
         scale, size = float(noise.scale), len(values)
         drawn = rng.laplace(0, scale, size) if isinstance(noise, Laplace) else rng.normal(0, scale, size)
-        values[:, place] += np.rint(drawn).astype(np.int64)
+        values[:, place] += np.rint(np.clip(drawn, -_FARTHEST, _FARTHEST)).astype(np.int64)
     chosen = choices(part, piece.noises, noisy.trees, groups)
     moved = {name: blurred(estimate, times, rng) for name, estimate in chosen.items()}
     table, _ = assemble(part, noisy.keys * times, values, piece.noises, moved)
@@ -228,6 +232,12 @@ def _bounded(plan: Plan, tables: Sequence[Table]) -> tuple[str, ...]:
     said += [words for part, table in each for words in sentences(part, table.pieces[0].noises)]
     found = [_groups(part, table.cuts) for part, table in each if table.cuts]
     return tuple(dict.fromkeys([*said, *found]))
+
+
+def _has_nulls(part: Part, table: pa.Table) -> bool:
+    """Tell whether a mean, a spread or a quantile could not be told of some group."""
+    names = [measure.name for measure in part.measures if isinstance(measure.recipe, Averaged | Spread | Quantile)]
+    return any(table.column(name).null_count for name in names)
 
 
 def _has_negative_counts(part: Part, table: pa.Table) -> bool:

@@ -77,9 +77,9 @@ class Curator:
         The same `key` returns the same answer and is charged once.
         """
         plan = self._plan(sql, by, groups, rows)
+        offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
-        offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
         said = pricing.said_of(plan, self.policy.data.version, pricing.in_words(offer))
         if key is not None:
             _check_words(key=key)
@@ -108,7 +108,10 @@ class Curator:
         plan = self._plan(sql, by, groups, rows)
         offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
         want = pricing.wanted(plan, offer, self.policy, self._recall)
-        return composing.explanation(plan, pricing.due(want.known, want.amounts, want.delta), self.policy)
+        owed = pricing.due(want.known, want.amounts, want.delta)
+        return composing.explanation(
+            plan, owed, self.policy, pricing.too_dear(want, self._room(owed.loss, by), self.policy)
+        )
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
@@ -174,18 +177,18 @@ class Curator:
                 key=key,
             )
         except Refused as refusal:
-            raise Refused(f"{refusal}{self._room(want, owed.loss, by)}") from None
+            room = self._room(owed.loss, by)
+            raise Refused(f"{refusal}{pricing.what_fits(want, owed.loss, room, self.policy) if room else ''}") from None
         except Failed:
             self._failures.remember()
             raise
 
-    def _room(self, want: Wanted, price: Loss, by: str) -> str:
-        """Say what still fits; nothing if the price is not the reason."""
+    def _room(self, price: Loss, by: str) -> Loss | None:
+        """Return what still fits, if a price does not."""
         limits = [self.budget()] if by == OWNER else [self.budget(), self.budget(by)]
         if all(limit.total.covers(limit.spent + price) for limit in limits):
-            return ""
-        room = min((limit.left for limit in limits), key=lambda left: left.rho)
-        return pricing.what_fits(want, price, room, self.policy)
+            return None
+        return min((limit.left for limit in limits), key=lambda left: left.rho)
 
 
 def _check_words(**words: str) -> None:

@@ -4,7 +4,7 @@ Only names and types are taken from a table, and only from its schema. Who is pr
 found in the rows, they would tell of the rows. The policy is then read and checked like one from a file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +19,7 @@ from discreet.kernel.errors import PolicyError
 from discreet.kernel.loss import Budget
 from discreet.policy import Policy
 from discreet.policy.problems import article, brief, nearest
+from discreet.policy.stored import stored_hazard
 from discreet.policy.tables import find, spelled
 
 _WHO = 'say who is protected: unit="patient" for a column that names them, unit="row" for single rows.'
@@ -47,11 +48,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Declared:
-    """The policy that was made, the rows of its tables, and the kind of the first of them."""
+    """The policy that was made, the rows of its tables, the kind of the first of them, and what to look at again."""
 
     policy: Policy
     rows: Mapping[str, object]
     kind: FrameKind
+    doubts: tuple[str, ...] = ()
 
 
 def declare(given: Any, table: str, said: Said) -> Declared:
@@ -79,7 +81,20 @@ def declare(given: Any, table: str, said: Said) -> Declared:
     tables |= {name: _public(name, frame, words["columns"]) for name, frame in public.items()}
     values = {"data": _data(said, private), "budget": _budget(said.budget), "tables": tables}
     rows = {name: frame.rows for name, frame in frames.items()}
-    return Declared(Policy.of(values, name="open"), rows, next(iter(private.values())).kind)
+    policy = Policy.of(values, name="open")
+    return Declared(policy, rows, next(iter(private.values())).kind, tuple(_doubts(policy, frames)))
+
+
+def _doubts(policy: Policy, frames: Mapping[str, Frame]) -> Iterator[str]:
+    """Tell of columns that are declared as another type than they have, and may lose values by that."""
+    for table, frame in frames.items():
+        for column in policy.tables[table].columns.values():
+            stored = find(frame.columns, column.name)
+            reals = frame.kind is FrameKind.PANDAS and stored == "real"  # whole numbers, too, where some are missing
+            if stored is None or reals or column.name.lower() in map(str.lower, frame.objects):
+                continue
+            if found := stored_hazard(table, column.name, stored, column.type):
+                yield f"{found.place}: {found.message} {found.fix}"
 
 
 def _frames(given: Any, argument: str) -> dict[str, Frame]:

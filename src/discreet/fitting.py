@@ -40,8 +40,13 @@ class PrivateRows:
     _engine: DuckDB = field(repr=False)
 
     def batches(self, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give batches of numbers (rows × columns) with the place of each row's unit; equal places, equal units."""
-        return self._engine.batches(self._relation, self._columns, size)
+        """Give batches of numbers (rows × columns) with the place of each row's unit; equal places, equal units.
+
+        Every number lies within its bounds: what is stored outside of them is moved to the nearer end.
+        """
+        low, high = np.array(self.bounds, np.float64).reshape(-1, 2).T
+        for numbers, places in self._engine.batches(self._relation, self._columns, size):
+            yield np.clip(numbers, low, high), places
 
 
 @runtime_checkable

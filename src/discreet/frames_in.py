@@ -26,11 +26,15 @@ _TEXTS = ("object", "str", "string")  # objects are read as the texts that Pytho
 
 @dataclass(frozen=True)
 class Frame:
-    """A table to be opened: its rows, in whatever library, and each column's type as a policy names it, if it can."""
+    """A table to be opened: its rows, in whatever library, and each column's type as a policy names it, if it can.
+
+    `objects` are columns of Python's objects, which are read as texts and may well be dates or numbers.
+    """
 
     rows: object
     kind: FrameKind
     columns: Mapping[str, str | None]
+    objects: frozenset[str] = frozenset()
 
 
 def frame_of(table: str, rows: Any) -> Frame:
@@ -42,8 +46,9 @@ def frame_of(table: str, rows: Any) -> Frame:
     libraries = {base.__module__.partition(".")[0] for base in type(rows).__mro__}
     try:
         if "pandas" in libraries and hasattr(rows, "columns"):
-            names = map(str, rows.columns)
-            return Frame(rows, FrameKind.PANDAS, dict(zip(names, map(_of_pandas, rows.dtypes), strict=True)))
+            kinds = dict(zip(map(str, rows.columns), rows.dtypes, strict=True))
+            objects = frozenset(name for name, kind in kinds.items() if kind.name == "object")
+            return Frame(rows, FrameKind.PANDAS, {name: _of_pandas(kind) for name, kind in kinds.items()}, objects)
         if "polars" in libraries and hasattr(rows, "collect_schema"):
             return Frame(rows, FrameKind.POLARS, _of_polars(rows.collect_schema()))
         if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):

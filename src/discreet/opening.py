@@ -101,6 +101,8 @@ def open_curator(  # noqa: PLR0913 - what a policy says, or what is said instead
     declared = declare(policy, table, said)
     if ledger is None:
         warnings.warn(_FORGETS, stacklevel=2)
+    for doubt in declared.doubts:
+        warnings.warn(doubt, stacklevel=2)
     curator = _open(declared.policy, declared.rows, tuning)
     curator.kind = declared.kind
     return curator

@@ -3,13 +3,16 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from fractions import Fraction
 
 import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+from discreet.cli.numbers import number, number_below
 
 
 def run(*words, cwd, text=True, **more):
@@ -67,7 +70,11 @@ def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file):
     assert "ana" in shown.stdout
     ledger = run("ledger", "show", policy_file, cwd=tmp_path)
     assert ledger.stdout.count("released") == 3
-    assert "SELECT" in ledger.stdout
+    assert ledger.stdout.count(f"\n    {COUNT}") == 3  # readable as a whole
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d  ana    released  epsilon 1/4$", ledger.stdout, re.MULTILINE)
+    assert "laplace" not in ledger.stdout
+    assert max(map(len, ledger.stdout.splitlines())) <= 80
+    assert "laplace" in run("ledger", "show", policy_file, "--long", cwd=tmp_path).stdout
     assert "3 charges" in run("ledger", "verify", policy_file, cwd=tmp_path).stdout
 
 
@@ -142,7 +149,31 @@ def test_a_refusal_names_options_as_they_are_written(tmp_path, policy_file):
 
 def test_version_and_help(tmp_path):
     assert run("--version", cwd=tmp_path).stdout == f"discreet {dc.__version__}\n"
-    assert "demo" in run("--help", cwd=tmp_path).stdout
+    shown = run("--help", cwd=tmp_path).stdout
+    assert "demo" in shown
+    assert re.search(r"--version +Show the version", shown)  # a flag: no type beside it
+
+
+def test_an_unknown_format_is_told_in_plain_words(tmp_path, policy_file):
+    asked = run("ask", policy_file, COUNT, "--epsilon", "1/2", "--format", "xlsx", cwd=tmp_path)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert asked.stderr == "discreet: --format: 'xlsx' is none of them. Write table, csv, json, parquet.\n"
+    assert "0 charges" in run("ledger", "verify", policy_file, cwd=tmp_path).stdout or not list(
+        tmp_path.glob("*.sqlite")
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("1/10", "1/10"), ("2", "2"), ("1/3", "1/3"), ("123457/1000000", "0.1235"), ("1/100000", "1e-05")],
+)
+def test_short_fractions_are_shown_as_they_are_and_others_with_four_digits(value, text):
+    assert number(Fraction(value)) == text
+
+
+def test_what_is_left_is_never_shown_as_more_than_it_is():
+    for value in (Fraction(87659, 100000), Fraction(1, 3000), Fraction(99999999, 10**8), Fraction(0)):
+        assert 0 <= value - Fraction(number_below(value)) <= value / 1000
 
 
 @pytest.fixture

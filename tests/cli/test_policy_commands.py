@@ -28,8 +28,8 @@ def test_a_policy_is_drafted_and_never_overwritten_unasked(clinic):
     made = run("init", "visits.parquet", "staff.csv", "--unit", "patient", "--types", "patient=integer", cwd=clinic)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == (
-        "policy.toml: 2 tables, 6 values to fill in, 1 type to look at. Search for FILL IN; then: discreet check "
-        "policy.toml\n"
+        "policy.toml: 2 tables, 6 values to fill in, types of 1 table to look at (or: --types column=type,…). "
+        "Search for FILL IN; then: discreet check policy.toml\n"
     )
     before = (clinic / "policy.toml").read_text()
     assert tomllib.loads(before)["tables"]["staff"]["columns"]["patient"]["type"] == "integer"
@@ -125,6 +125,44 @@ def test_a_policy_that_does_not_fit_its_source_is_an_error(clinic):
     assert "Protected: each person" in shown.stdout
 
 
+@pytest.mark.parametrize(
+    ("stored", "declared", "words"),
+    [
+        (pa.string(), "integer", "it is stored as text and read as an integer: what cannot be read so counts as NULL."),
+        (pa.string(), "timestamp", "it is stored as text and read as a timestamp: what cannot be read so"),
+        (pa.int64(), "boolean", "it is stored as integer and read as a boolean: any number but 0 and 1 counts"),
+        (pa.float64(), "integer", "it is stored as real and read as an integer: any number with a fraction counts"),
+    ],
+)
+def test_a_type_that_may_lose_values_is_a_hazard(clinic, stored, declared, words):
+    columns = {"patient": pa.int64(), "ward": pa.string(), "cost": stored}
+    pq.write_table(pa.table({name: pa.array([], kind) for name, kind in columns.items()}), clinic / "visits.parquet")
+    text = POLICY.replace("cost = {", f"cost = {{ type = '{declared}' }} # ")
+    shown = checked(clinic, text)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert f"D025 visits, cost: {words}" in " ".join(shown.stdout.split())
+    assert checked(clinic, text, "--strict").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("stored", "declared"),
+    [(pa.bool_(), "real"), (pa.bool_(), "date"), (pa.int64(), "date"), (pa.date32(), "integer")],
+)
+def test_a_type_that_never_fits_is_an_error(clinic, stored, declared):
+    columns = {"patient": pa.int64(), "ward": pa.string(), "cost": stored}
+    pq.write_table(pa.table({name: pa.array([], kind) for name, kind in columns.items()}), clinic / "visits.parquet")
+    shown = checked(clinic, POLICY.replace("cost = {", f"cost = {{ type = '{declared}' }} # "))
+    assert shown.returncode == 2
+    assert f"which is never of type {declared}" in shown.stderr
+    assert "D025" not in shown.stdout
+
+
+def test_texts_of_a_csv_file_are_no_hazard(clinic):
+    (clinic / "visits.csv").write_text("patient,ward,cost\n")
+    shown = checked(clinic, POLICY.replace("visits.parquet", "visits.csv"))
+    assert (shown.returncode, "D025" in shown.stdout) == (0, False)
+
+
 def test_every_file_of_a_pattern_must_fit(clinic):
     (clinic / "more").mkdir()
     for name, column in (("a", "patient"), ("b", "nurse")):
@@ -138,7 +176,8 @@ def test_a_missing_source_is_a_hazard_and_strict_makes_hazards_errors(clinic):
     away = POLICY.replace("visits.parquet", "away.parquet")
     shown = checked(clinic, away)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "D022 visits: there is no file at its source" in shown.stdout
+    assert "D022 visits: there is no file at its source, " in " ".join(shown.stdout.split())
+    assert str(clinic / "away.parquet") in "".join(shown.stdout.splitlines()).replace(" ", "")  # long paths are folded
     assert checked(clinic, away, "--strict").returncode == 2
     assert checked(clinic, POLICY, "--strict").returncode == 0
 

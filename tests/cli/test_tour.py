@@ -85,6 +85,7 @@ def test_the_last_line_is_the_path_of_the_page(told):
     done, folder = told
     assert Path(done.stdout.splitlines()[-1]) == folder / "tour.html"
     assert (folder / "tour.html").stat().st_size > 10_000
+    assert "begin with: discreet init DATA\n" in done.stdout
 
 
 def test_answers_stand_beside_the_truth_with_margin_and_price(told):
@@ -198,8 +199,10 @@ def test_a_chapter_by_itself_is_told_by_the_command(tmp_path):
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "a" / "b", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "1. A question that is refused" in done.stdout
-    assert done.stdout.endswith("tour.html\n")
+    assert done.stdout.endswith("tour-budget.html\n")
+    assert not (tmp_path / "a" / "b" / "tour.html").exists()  # that of the whole tour stays as it is
     assert "Two exact counts" not in done.stdout
+    assert "discreet init" not in done.stdout
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

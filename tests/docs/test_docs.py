@@ -40,6 +40,19 @@ def test_the_session_in_the_readme_runs(tmp_path):
     assert run.stdout.endswith("1/2 left\n")
 
 
+def test_the_session_in_the_readme_runs_on_made_up_data_as_it_says(tmp_path):
+    readme = (ROOT / "README.md").read_text()
+    (policy,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    (session,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    ((command, fake),) = re.findall(r"`discreet (dummy .*?)`.*? open `(.*?)`", readme)
+    (tmp_path / "visits.toml").write_text(policy)
+    words = [sys.executable, "-c", "from discreet.cli import app; app()", *command.split()]
+    subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
+    words = [sys.executable, "-c", session.replace("visits.toml", fake)]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("1/2 left\n")
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):

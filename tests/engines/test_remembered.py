@@ -107,6 +107,21 @@ def test_what_was_not_used_for_longest_is_forgotten():
     assert len(engine.asked) == 13
 
 
+@pytest.mark.parametrize("most", [0, 1000, 5000, 20_000, 60_000, 1 << 20])
+def test_nobody_decides_by_being_there_what_is_remembered(most):
+    """A place of her own is shown to nobody; that a later answer takes longer must not tell of it either."""
+    hers = [{"user": 9, "place": "hers", "x": 7}, {"user": 9, "place": "b", "x": 7}]
+    found = Question(replace(VISITS, most=100), BY, Discover(5), Limit(1, 1), (Units(), Count(), Values(X)))
+    tree = replace(LISTED, totals=(Count(), Cells(X, Grid(0, 50, 1), 51, 1)))
+    asked = []
+    for rows in (ROWS, ROWS + hers, ROWS[:1], []):
+        engine, known = Counting({"visits": rows}), Remembered(most)
+        for question in (LISTED, found, tree, found, LISTED, tree, replace(found, limit=Limit(2, 2)), LISTED, found):
+            known.totals(question, engine.totals)
+        asked.append(engine.asked)
+    assert asked[1:] == asked[:1] * 3
+
+
 def test_an_engine_whose_file_was_changed_does_not_answer_from_memory(tmp_path):
     path = tmp_path / "visits.parquet"
     pa.parquet.write_table(pa.Table.from_pylist(ROWS), path)

@@ -185,7 +185,7 @@ then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
 -- top pages cannot be discovered with a pure budget
 SELECT path, COUNT(*) AS n FROM hits GROUP BY path ORDER BY n DESC LIMIT 10;
 /*
-refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta.
+refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta, before anything is charged.
 */
 
 -- sessions need windows

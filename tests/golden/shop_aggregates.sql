@@ -399,7 +399,7 @@ refused: line 1, HISTOGRAM: HISTOGRAM(amount) chooses among public values, and n
 -- values of single rows are never gathered
 SELECT STRING_AGG(city, ',') FROM orders;
 /*
-refused: line 1, SELECT: STRING_AGG shows or mixes values of single rows. There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
+refused: line 1, SELECT: STRING_AGG shows or mixes values of single rows. There are COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
 */
 
 -- SUM(DISTINCT x) would need to see who shares a value

@@ -196,7 +196,7 @@ refused: line 1, WHERE: private rows can be compared with other private rows on 
 -- a pure budget discovers no groups
 SELECT path, COUNT(*) FROM hits GROUP BY path;
 /*
-refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta.
+refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta, before anything is charged.
 */
 
 -- another window is not the unit's

@@ -184,10 +184,23 @@ def test_the_split_of_delta_is_fixed_by_the_first_charge(path):
         ledger.set_budget(Budget(1, "1e-9", discover="1/4"), analysts=None)
         ledger.charge(CENT, event())
         for moved in (Budget(1, "1e-9", discover="1/2"), Budget(1, "1e-8", discover="1/4"), Budget(1)):
-            with pytest.raises(PolicyError, match="delta and its part for discovery are fixed"):
+            with pytest.raises(PolicyError, match="delta, and its part for discovery, are fixed"):
                 ledger.set_budget(moved, analysts=None)
         ledger.set_budget(Budget(2, "1e-9", discover="1/4"), analysts=None)
         assert ledger.budget.epsilon == 2
+        ledger.verify()
+
+
+def test_a_pure_budget_gets_a_delta_only_if_what_was_spent_fits(path):
+    """What was spent in epsilons weighs far more in rho, and there is no way back."""
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(Loss("1/2"), event())
+        with pytest.raises(PolicyError, match="does not fit in one with this delta"):
+            ledger.set_budget(Budget(1, "1e-9"), analysts=None)
+        assert ledger.budget == Budget(1)
+        ledger.set_budget(Budget(8, "1e-9"), analysts=None)
+        with pytest.raises(PolicyError, match="are fixed once something is charged"):
+            ledger.set_budget(Budget(8), analysts=None)
         ledger.verify()
 
 

@@ -92,7 +92,7 @@ def test_a_history_that_adds_up_but_was_never_allowed_is_found(path, raw):
         table.append(last, Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT)))
         table.connection.execute("COMMIT")
         table.connection.execute("BEGIN")
-    assert_found(path, "row 11 .*does not fit in the budget")
+    assert_found(path, "row 11 .*the price does not fit")
 
 
 def test_a_removed_row_is_found(path, raw):

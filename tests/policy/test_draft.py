@@ -82,7 +82,10 @@ def test_names_alone_suggest_units_parents_and_lookups(hospital):
     assert lines(text, '# unit = "patient_id"  # suggestion, by its name alone')
     assert lines(text, '# unit = { through = "encounters", on = "encounter_id" }')
     assert lines(text, 'public = "FILL IN"  # true, if codes could be printed')
-    assert lines(text, '# code = { type = "text", references = "codes.code" }')
+    assert lines(
+        text,
+        '# code = { type = "text", references = "codes.code" }  # suggestion: replace the line above by this if codes',
+    )
     assert lines(text, '# email = { type = "text" }  # left out: it seems to hold people')
     assert "email" not in tomllib.loads(text)["tables"]["encounters"]["columns"]
     codes = tomllib.loads(text)["tables"]["codes"]
@@ -115,6 +118,8 @@ def test_a_named_unit_is_filled_in_where_it_is(hospital):
     assert values["data"]["protects"] == "patient"
     with pytest.raises(PolicyError, match='unit: no table has a column "nobody"'):
         drafted(hospital, "encounters.parquet", unit="nobody")
+    with pytest.raises(PolicyError, match='a column "patient"; did you mean "patient_id"'):
+        drafted(hospital, "encounters.parquet", unit="patient")
 
 
 def test_a_device_is_suggested_only_where_there_is_no_person(tmp_path):
@@ -220,7 +225,8 @@ def test_a_csv_file_tells_no_types_and_none_are_guessed(tmp_path):
     text = drafted(tmp_path, "visits.csv", unit="patient")
     columns = tomllib.loads(text)["tables"]["visits"]["columns"]
     assert {column["type"] for column in columns.values()} == {"text"}
-    assert len(commented_marks(text)) == 3
+    assert len(commented_marks(text)) == 1  # once for the table
+    assert "add in = [..]" in text
     given = drafted(tmp_path, "visits.csv", types={"patient": "integer", "visits.cost": "decimal", "DAY": "date"})
     columns = tomllib.loads(given)["tables"]["visits"]["columns"]
     assert [column["type"] for column in columns.values()] == ["integer", "decimal", "date"]
@@ -243,6 +249,34 @@ def test_a_csv_file_without_a_header_is_refused_and_not_quoted(tmp_path, first):
         drafted(tmp_path, "visits.csv")
     assert "Ana" not in str(caught.value)
     assert "ana@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "header", "words"),
+    [
+        ("visits.csv", "patient;ward;cost", ["the separator is a semicolon, not a comma", "sep=';'"]),
+        ("visits.csv", "patient\tward", ["the separator is a tab, not a comma", "end in .tsv", r"sep='\t'"]),
+        ("visits.csv", "patient|ward", ["the separator is a bar, not a comma", "sep='|'"]),
+        ("visits.tsv", "patient,ward", ["the separator is a comma, not a tab", "end in .csv"]),
+    ],
+)
+def test_another_separator_is_told_with_a_way_out_and_the_line_is_not_quoted(tmp_path, file, header, words):
+    (tmp_path / file).write_text(header + "\n")
+    with pytest.raises(PolicyError) as caught:
+        drafted(tmp_path, file)
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert "patient" not in str(caught.value)
+
+
+def test_a_comma_file_may_have_other_separators_in_its_names(tmp_path):
+    (tmp_path / "visits.csv").write_text("patient,a;b\n")
+    assert list(tomllib.loads(drafted(tmp_path, "visits.csv"))["tables"]["visits"]["columns"]) == ["patient", "a;b"]
+
+
+def test_the_index_of_pandas_is_known_by_its_missing_name(tmp_path):
+    (tmp_path / "visits.csv").write_text(",patient,ward\n0,1,A\n")
+    with pytest.raises(PolicyError, match=r"column 1 has no name\. pandas writes its index there.*index=False"):
+        drafted(tmp_path, "visits.csv")
 
 
 def test_other_forms_of_csv_are_read_by_their_endings(tmp_path):

@@ -192,7 +192,7 @@ def test_what_csv_on_the_web_says_besides_is_told_in_comments(csvw):
         "# lucky: the listed keys are not all",
         "# lucky: not understood, and left out: odd",
         "# trip is left out: it is stored as the type duration",
-        '# island = { type = "text", references = "islands.name" }  # suggestion: if islands is public',
+        '# island = { type = "text", references = "islands.name" }  # suggestion: replace the line above by this',
         "# Bounds and lists are those of the metadata.",
     ):
         assert words in csvw

@@ -72,6 +72,8 @@ def test_another_data_set_in_the_same_ledger_is_told(home):
 def test_a_missing_source_is_told(home):
     (home / "visits.parquet").unlink()
     assert found(home) == [("D022", "table visits")]
+    (hazard,) = place_hazards(Policy.parse(SMALL, base=home))
+    assert str(home / "visits.parquet") in hazard.message
 
 
 @pytest.mark.parametrize("source", ["visits", "s3://bucket/visits.parquet"])

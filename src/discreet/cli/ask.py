@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from fractions import Fraction
@@ -19,6 +19,7 @@ from rich.table import Table
 
 from discreet.answer import Answer
 from discreet.answer_text import paid
+from discreet.cli.numbers import number, number_below
 from discreet.cli.stops import stopping
 from discreet.curator import Curator
 from discreet.kernel.errors import Refused
@@ -50,6 +51,10 @@ Margin = Annotated[
     list[str] | None,
     typer.Option(help="How exact the answer must be, which decides its price: 50, or n=50 for a column; repeatable."),
 ]
+Form = Annotated[
+    str,
+    typer.Option(help="How to write the answer.", metavar="|".join(Format), autocompletion=lambda: list(Format)),
+]
 Groups = Annotated[int | None, typer.Option(help="How many groups a unit may weigh.", min=1)]
 Rows = Annotated[int | None, typer.Option(help="How many rows a unit may weigh in each.", min=1)]
 
@@ -64,15 +69,15 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     key: Annotated[str | None, typer.Option(help="The same key gives the same answer and is charged once.")] = None,
     groups: Groups = None,
     rows: Rows = None,
-    format: Annotated[Format, typer.Option(help="How to write the answer.")] = Format.TABLE,  # noqa: A002
+    format: Form = Format.TABLE,  # noqa: A002
 ) -> None:
     """Ask a question, pay for it, and print the private answer with its margins."""
-    text, offer = _text(sql), _offer(epsilon, rho, margin)
+    form, text, offer = _form(format), _text(sql), _offer(epsilon, rho, margin)
     with _opened(policy, offer) as curator:
         if _is_to_be_explained(text):
             typer.echo(repr(curator.explain(text, by=by, groups=groups, rows=rows, **offer)))
         else:
-            _write(curator.ask(text, by=by, key=key, groups=groups, rows=rows, **offer), format)
+            _write(curator.ask(text, by=by, key=key, groups=groups, rows=rows, **offer), form)
 
 
 def explain(  # noqa: PLR0913, PLR0917 - options of a command
@@ -89,6 +94,12 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     offer = _offer(epsilon, rho, margin)
     with _opened(policy, offer) as curator:
         typer.echo(repr(curator.explain(_text(sql), by=by, groups=groups, rows=rows, **offer)))
+
+
+def _form(word: str) -> Format:
+    if word not in set(Format):
+        _wrong(f"--format: {word!r} is none of them. Write {', '.join(Format)}.")
+    return Format(word)
 
 
 def _is_to_be_explained(text: str) -> bool:
@@ -133,8 +144,10 @@ def budget(policy: Policy) -> None:
         table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):
             total, spent, left = curator.budget(who)
-            fits = f"epsilon {float(largest_epsilon(curator.policy.budget, left)):g}"
-            table.add_row(who or "in all", _total(total), _loss(spent, total), _loss(left, total), fits)
+            fits = f"epsilon {number_below(largest_epsilon(curator.policy.budget, left))}"
+            table.add_row(
+                who or "in all", _total(total), _loss(spent, total, number), _loss(left, total, number_below), fits
+            )
         Console().print(table)
 
 
@@ -175,11 +188,11 @@ def _write(answer: Answer, form: Format) -> None:
 
 
 def _total(budget: Budget) -> str:
-    return f"epsilon {float(budget.epsilon):g}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
+    return f"epsilon {number(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
 
 
-def _loss(loss: Loss, budget: Budget) -> str:
+def _loss(loss: Loss, budget: Budget, written: Callable[[Fraction], str]) -> str:
     if budget.rho is None:
-        return "-" if loss.epsilon is None else f"epsilon {loss.epsilon}"
+        return "-" if loss.epsilon is None else f"epsilon {written(loss.epsilon)}"
     share = loss.rho / budget.rho
     return f"{float(share):.2%} of rho" + (f", delta {float(loss.delta):.3g}" if loss.delta else "")

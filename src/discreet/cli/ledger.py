@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -10,14 +10,16 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 import discreet as dc
+from discreet.cli.numbers import number
 from discreet.cli.stops import stopping
 from discreet.policy import Policy
 
 app = typer.Typer(help="Look at a ledger, and check it.", no_args_is_help=True)
 
+_INDENT = 4
 File = Annotated[Path, typer.Argument(help="The policy; or, with --name, a ledger's own file.")]
 Name = Annotated[str | None, typer.Option(help="The data set that the ledger belongs to.")]
 
@@ -39,21 +41,40 @@ def acknowledge(file: File, name: Name = None) -> None:
 
 
 @app.command()
-def show(file: File, name: Name = None) -> None:
-    """List what was charged, and what is spent."""
+def show(
+    file: File,
+    name: Name = None,
+    long: Annotated[bool, typer.Option("--long", metavar="", help="Show the mechanism of each charge, too.")] = False,
+) -> None:
+    """List what was charged: when, by whom, at which price, for which question; and what is spent."""
     with _opened(file, name) as ledger:
-        table = Table("time", "by", "state", "cost", "mechanism", "question")
-        for event in ledger.events():
-            when = event.time[:16].replace("T", " ")
-            table.add_row(when, event.by, str(event.state), _cost(event.loss), _mechanism(event), _question(event))
-        Console().print(table)
+        console = Console(highlight=False)
+        events = ledger.events()
+        for event, line in zip(events, _aligned(events), strict=True):
+            console.print(Text(line, "bold"))
+            _below(console, _question(event))
+            if long:
+                _below(console, _mechanism(event))
         typer.echo(f"spent {_cost(ledger.spent())} of {ledger.budget}")
+
+
+def _aligned(events: Sequence[dc.Event]) -> list[str]:
+    """Write time, who, state and price of each charge, one under the other."""
+    rows = [(event.time[:16].replace("T", " "), event.by, str(event.state), _cost(event.loss)) for event in events]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _below(console: Console, text: str) -> None:
+    """Print a text indented, on as many lines as it needs."""
+    for line in Text(text).wrap(console, max(console.width - _INDENT, 20)):
+        console.print(" " * _INDENT + line.plain.rstrip(), markup=False, soft_wrap=True)
 
 
 def _cost(loss: dc.Loss | None) -> str:
     if loss is None:
         return ""
-    cost = f"rho {float(loss.rho):.6g}" if loss.epsilon is None else f"epsilon {loss.epsilon}"
+    cost = f"rho {number(loss.rho)}" if loss.epsilon is None else f"epsilon {number(loss.epsilon)}"
     return cost + (f", delta {float(loss.delta):.3g}" if loss.delta else "")
 
 

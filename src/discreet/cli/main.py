@@ -32,7 +32,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
     """Differential privacy with exact noise and a ledger that nothing can overspend."""

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discreet.cli.sources import source_problems
+from discreet.cli.sources import look_at_sources
 from discreet.cli.stops import stopping
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
@@ -17,31 +17,31 @@ from discreet.policy.marks import MARK, commented_marks, find_marks
 from discreet.policy.toml import read_text, read_values
 
 File = Annotated[Path, typer.Argument(help="The policy file.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+Force = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")]
 
 
 def check(
     policy: File,
-    strict: Annotated[bool, typer.Option("--strict", help="Count hazards as errors: end with 2.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", metavar="", help="Count hazards as errors: end with 2.")] = False,
 ) -> None:
     """Read a policy, say in plain sentences what it promises, and point out hazards; of data, only schemas are read."""
     try:
         found = Policy.load(policy)
-        problems = source_problems(found)
+        sources = look_at_sources(found)
     except PolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     console = Console(highlight=False)
     for sentence in explain(found):
         console.print(f"• {sentence}", markup=False)
-    listed = [*hazards(found), *place_hazards(found, read_text(policy))]
+    listed = [*hazards(found), *place_hazards(found, read_text(policy)), *sources.hazards]
     if not listed:
         console.print("\nNo hazards seen.")
     for hazard in listed:
         _show(console, hazard)
-    for problem in problems:
+    for problem in sources.problems:
         typer.echo(f"{policy}: {problem}", err=True)
-    if problems or (strict and listed):
+    if sources.problems or (strict and listed):
         raise typer.Exit(2)
 
 
@@ -72,7 +72,7 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
         _write(out, text)
     values, guesses = read_values(text, str(out)), len(commented_marks(text))
     told = f"{_count(len(values['tables']), 'table')}, {_count(len(list(find_marks(values))), 'value')} to fill in"
-    told += f", {_count(guesses, 'type')} to look at" if guesses else ""
+    told += f", types of {_count(guesses, 'table')} to look at (or: --types column=type,…)" if guesses else ""
     typer.echo(f"{out}: {told}. Search for {MARK}; then: discreet check {out}")
 
 

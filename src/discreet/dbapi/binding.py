@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from sqlglot import TokenType, exp
 
 from discreet.dbapi.errors import QuestionRefused
@@ -70,7 +71,7 @@ def literal(value: Any) -> str:
     ('NULL', '(-5)', "'it''s'", "CAST('2026-01-31' AS DATE)")
     """
     text: str | None = None
-    match value:
+    match value := _plain(value):
         case None:
             text = "NULL"
         case bool():
@@ -90,6 +91,21 @@ def literal(value: Any) -> str:
     if text is None:
         raise QuestionRefused(f"parameters: {_wrong(value)}")
     return text
+
+
+def _plain(value: Any) -> Any:
+    """Return one of numpy's scalars as Python's own, if it means the same there."""
+    match value:
+        case np.datetime64() if not np.isnat(value):
+            day = value.astype("datetime64[D]")
+            whole = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+            found = (day if whole else value.astype("datetime64[us]")).item()
+            return value if isinstance(found, int) else found  # Python has no name for times so far away
+        case np.timedelta64():  # a kind of whole number to numpy
+            return value
+        case np.bool_() | np.integer() | np.floating():
+            return value.item()
+    return value
 
 
 def _wrong(value: Any) -> str:
@@ -118,6 +134,8 @@ def _number(text: str) -> str:
 
 def _in_order(text: str, parameters: Sequence[Any]) -> list[Mark]:
     starts = list(_question_marks(text))
+    if not starts and parameters:
+        _refuse_foreign(text)
     if len(starts) != len(parameters):
         raise QuestionRefused(
             f"parameters: {len(starts)} marks (?) stand in the question, and {len(parameters)} values were given. "
@@ -144,12 +162,21 @@ def _named(text: str, parameters: Mapping[str, Any]) -> list[Mark]:
         and colon.end + 1 == name.start
         and _NAME.fullmatch(text[name.start : name.end + 1])
     ]
+    if not marks and parameters:
+        _refuse_foreign(text)
     for mark in marks:
         if mark.key not in parameters:
             raise QuestionRefused(
                 f"parameters: there is no value for :{mark.key}. Give one, or write the value itself."
             )
     return marks
+
+
+def _refuse_foreign(text: str) -> None:
+    """Refuse %s and %(name)s, the marks of other drivers; a % in a text, or with a blank behind it, is none."""
+    signs = [(one.text, other.text.lower()) for one, other in pairwise(tokenise(text)) if one.end + 1 == other.start]
+    if {("%", "s"), ("%", "(")} & set(signs):
+        raise QuestionRefused("parameters: %s is no mark here. Use ? for values in their order, or :name for a dict.")
 
 
 def _filled(text: str, marks: Sequence[Mark], words: Sequence[str]) -> str:

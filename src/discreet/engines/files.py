@@ -123,7 +123,7 @@ def _csv(table: str, paths: Sequence[str]) -> Iterator[Part]:
         packed = "gzip" if end.endswith(".gz") else "none"
         options = f"columns={{{columns}}}, delim={in_quotes(_DELIMITERS[end])}, compression='{packed}', {_CSV}"
         found = tuple(Found(name, f"c{place}", "VARCHAR") for place, name in enumerate(names))
-        yield Part(f"read_csv({_pattern(group)}, {options})", found)
+        yield Part(f"read_csv({_pattern(group)}, {options})", found, typed=False)
 
 
 def _header(table: str, path: str, delimiter: str) -> tuple[str, ...]:

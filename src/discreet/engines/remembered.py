@@ -1,7 +1,8 @@
 """Exact totals that were computed before: another question about the same bounded pairs costs the engine nothing.
 
 They stay in the process, as the data do, and are let go when there are too many. What is remembered depends on earlier
-questions alone, so that the time of an answer tells nothing about the data.
+questions alone, and not on what they found: else a group that one person owns, shown to nobody, would decide how long a
+later answer takes.
 """
 
 from collections import OrderedDict
@@ -10,9 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.kernel.question import Cells, Discover, Question
+from discreet.kernel.question import Cells, Discover, Public, Question, Total
 from discreet.kernel.release import Key, Totals
 from discreet.kernel.tree import Tally
+
+_DISCOVERED = 400_000  # groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +25,7 @@ class _Known:
     keys: list[Key]
     values: np.ndarray
     tally: Tally | None
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        cells = 0 if self.tally is None else self.tally.cells.nbytes * 3
-        return 200 + self.values.nbytes + cells + 100 * len(self.keys)
+    size: int
 
 
 class Remembered:
@@ -49,7 +47,7 @@ class Remembered:
         if missing:
             asked = list(dict.fromkeys([names[0], *missing] if discovers else missing))
             found = compute(replace(question, totals=tuple(total for _, total, _ in asked)))
-            fresh = {name: _part(found, place) for place, name in enumerate(asked)}
+            fresh = {name: _part(found, place, _size(question, name[1])) for place, name in enumerate(asked)}
         parts = [fresh.get(name) or self._known[name] for name in names]
         for name in names:
             self._keep(name, fresh.get(name))
@@ -65,8 +63,19 @@ class Remembered:
             self._size -= self._known.popitem(last=False)[1].size
 
 
-def _part(found: Totals, place: int) -> _Known:
-    return _Known(found.keys, np.ascontiguousarray(found.values[:, place]), found.tallies.get(place))
+def _size(question: Question, total: Total) -> int:
+    """Return about how many bytes a total is taken to have, from what is public.
+
+    How many groups there are to be discovered is not: with more than are supposed here, more memory is used.
+    """
+    rows = question.relation.shape.rows
+    groups = min(question.groups.size if isinstance(question.groups, Public) else _DISCOVERED, rows)
+    cells = min(groups * total.size, rows) if isinstance(total, Cells) else 0
+    return 200 + 108 * groups + 24 * cells
+
+
+def _part(found: Totals, place: int, size: int) -> _Known:
+    return _Known(found.keys, np.ascontiguousarray(found.values[:, place]), found.tallies.get(place), size)
 
 
 def _together(question: Question, parts: list[_Known]) -> Totals:

@@ -42,13 +42,15 @@ class Found:
 class Part:
     """Some of a table's rows, all with the same columns; `rows` is what stands after FROM.
 
-    `paths` are the files, if of Parquet; `frame` is the name of what was registered and must be copied.
+    `paths` are the files, if of Parquet; `frame` is the name of what was registered and must be copied; what is not
+    `typed`, a CSV file, has texts only.
     """
 
     rows: str
     columns: tuple[Found, ...]
     paths: tuple[str, ...] = ()
     frame: str = ""
+    typed: bool = True
 
 
 @dataclass(frozen=True)

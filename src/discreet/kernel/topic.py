@@ -12,6 +12,7 @@ from typing import Any
 from discreet.kernel.event import bounded_text
 from discreet.kernel.question import Count, Discover, Question, Sum, Touched, Units
 
+MEANING = 1  # of a question: another number whenever the same question becomes other integers (weights, hashes, steps)
 _ALONE = (Count, Units, Sum, Touched)  # each is computed from the rows by itself, whatever else is asked with it
 
 
@@ -25,12 +26,12 @@ def topics_of(question: Question, version: str) -> tuple[str, ...]:
         total of groups that are discovered counts who has a say in them, which no other count of units does. It is
         written so that different ones differ: each record with its name and number of fields, each value with its
         type (SHA-256 has no known collisions).
-    Needs: that `version`, the owner's word, changes whenever the data do.
+    Needs: that `version`, the owner's word, changes whenever the data do, and MEANING whenever the kernel's terms do.
     Checked by: test_topics_differ_wherever_questions_do, test_the_same_question_has_the_same_topic_in_every_process
-    Seal: 8f967c856c93
+    Seal: 662144caeadf
     """
     bounded_text(version, "version", longest=1_000)
-    about = digest((version, question.relation, question.by, question.groups, question.limit))
+    about = digest((MEANING, version, question.relation, question.by, question.groups, question.limit))
     every = tuple(sorted(map(digest, question.totals)))
     decides = isinstance(question.groups, Discover)
     return tuple(

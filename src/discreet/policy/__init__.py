@@ -19,7 +19,8 @@ problems    everything that is wrong, in one error
 values      single values;  columns, entries: the keys of each section;  units: who owns a row
 read        the parts of a file, each read apart;  check: what must hold between them
 policy      Policy;  write: its text;  explain: the promise in sentences
-rules       what a lint can find;  hazards: in the policy (names: what those of columns suggest);  places: around it
+rules       what a lint can find;  hazards: in the policy (names: what those of columns suggest);  places: around it;
+            stored: between it and the schemas of its sources
 marks       values that are still to be filled in
 drafting    a first policy, from schemas or metadata;  dummies: fake data that fit a policy
 """

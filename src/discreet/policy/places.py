@@ -76,7 +76,7 @@ def _of_sources(policy: Policy) -> Iterator[Hazard]:
         if files is None:
             continue
         if not files:
-            yield hazard("D022", name)
+            yield hazard("D022", name, source=source)
         elif not policy.tables[name].public and any(map(_readable, files[:_MOST_FILES])):
             yield hazard("D021", name)
 

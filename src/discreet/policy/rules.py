@@ -88,7 +88,7 @@ RULES = {
         "Keep it where only you may enter (chmod 700), or take their permission away (chmod 600).",
     ),
     "D022": (
-        "there is no file at its source, so whether the columns are there and fit is not known.",
+        "there is no file at its source, {source}: whether the columns are there and fit is not known.",
         "Correct `source`, or bring the file there.",
     ),
     "D023": (
@@ -98,6 +98,10 @@ RULES = {
     "D024": (
         "a comment still asks for a decision ({lines}).",
         "Decide, and take the mark out of the comment.",
+    ),
+    "D025": (
+        "it is stored as {stored} and read as {read}: {lost} counts as NULL.",
+        "Look whether all of it can be read, or store it as {read}.",
     ),
 }
 

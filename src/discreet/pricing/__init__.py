@@ -9,7 +9,7 @@ asked      what was asked for, in whatever way it was said;  record: how the led
 """
 
 from discreet.pricing.accuracy import Margins
-from discreet.pricing.asked import Offer, Wanted, in_words, kind_for, offered, state_of, wanted, what_fits
+from discreet.pricing.asked import Offer, Wanted, in_words, kind_for, offered, state_of, too_dear, wanted, what_fits
 from discreet.pricing.combining import Piece, Table, price_of_all, table_of
 from discreet.pricing.draws import Known, recall
 from discreet.pricing.foresight import by_size
@@ -35,6 +35,7 @@ __all__ = [
     "state_of",
     "table_of",
     "text_of",
+    "too_dear",
     "wanted",
     "what_fits",
     "with_key",

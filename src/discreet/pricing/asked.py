@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from discreet.kernel.errors import Refused
 from discreet.kernel.exact import Number
-from discreet.kernel.loss import Loss
+from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.policy import Policy
 from discreet.pricing.accuracy import Margins, amounts_within, margins_for, read_margins, rounded_up
@@ -83,6 +83,17 @@ def wanted(plan: Plan, offer: Loss | dict[str, Fraction], policy: Policy, recall
         return Wanted(amounts_of(parts, offer), delta, known)
     columns = tuple(foresee(plan, known, name, recall) for name in offer)
     return Wanted(amounts_within(plan, known, columns, offer), delta, known, columns)
+
+
+def too_dear(want: Wanted, room: Loss | None, policy: Policy) -> str:
+    """Say that a price does not fit, and what would; nothing if there is no such room."""
+    if room is None:
+        return ""
+    pure = room.epsilon if policy.budget.rho is None else None
+    fits = what_fits(want, NOTHING, room, policy) if pure is None and not want.columns else ""
+    return "It does not fit in what is left." + (
+        f" The largest epsilon that fits is {float(pure):g}." if pure else fits
+    )
 
 
 def what_fits(want: Wanted, price: Loss, room: Loss, policy: Policy) -> str:

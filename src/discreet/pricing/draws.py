@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.kernel.earlier import Drawn, drawn_in
+from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
@@ -21,6 +22,7 @@ from discreet.sql.plan import Part
 from discreet.sql.price import Kind
 
 _ZERO = Fraction(0)
+_OTHER = "key: it was used before, under a policy that gave this question another meaning. Use another key."
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,11 @@ class Known:
         best = self.best(place)
         return [best] if best is not None and self.kind is Laplace else self.having(place)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every total has a draw, but for the report."""
+        return bool(self.draws) and all(self.having(at) for at in range(len(self.topics)) if at != self.report)
+
     def paid(self, place: int) -> Fraction:
         """Return what was paid for a total: the largest epsilon, or all rho together."""
         found = [draw.paid[place] for draw in self.having(place)]
@@ -117,6 +124,8 @@ def recall(  # noqa: PLR0913 - the last two are for what is special
         draws = _draws(part, topics, stored, kind)
         pure = {place for draw in draws for place in draw.noises} if kind is Laplace else set()
         known.append(Known(part, kind, topics, draws, {place: ledger.newest(topics[place]) for place in pure}))
+    if until is not None and not all(each.complete for each in known):
+        raise Refused(_OTHER)
     return tuple(known)
 
 

@@ -131,9 +131,14 @@ def _fresh(known: Known, wanted: tuple[Fraction, ...]) -> Fresh:
 
 
 def _finer(known: Known, place: int) -> Earlier | None:
-    """Return the draw of a total that can be made finer: the most exact one, if it is the newest, and not cut off."""
+    """Return the draw of a total that can be made finer: the most exact one, if it is the newest, and not cut off.
+
+    Two draws of one receipt cannot be told apart: the other part of a question may be one that shares nothing.
+    """
     best = known.best(place)
     if best is None or known.discovers or best.receipt != known.newest.get(place):
+        return None
+    if sum(draw.receipt == best.receipt for draw in known.having(place)) > 1:
         return None
     noise = best.noises[place]
     cut_off = np.isin(best.noisy.values[:, place], _ENDS).any()

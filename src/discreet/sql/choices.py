@@ -142,7 +142,7 @@ def _tabled(part: Part, recipe: Tabled, noise: Noise, looks: tuple[Look, ...], g
         named = [[_plain(total.places[place]) for place in row[: recipe.how.most]] for row in order]
         return Estimate(_objects([json.dumps(row, ensure_ascii=False) for row in named]), np.full(groups, np.nan))
     shown = [
-        {str(_plain(value)): round(Fraction(int(count)) * step) for value, count in zip(total.places, row, strict=True)}
+        {_key(value): round(Fraction(int(count)) * step) for value, count in zip(total.places, row, strict=True)}
         for row in counts
     ]
     margin = float(noise.margin(CONFIDENCE) * step)
@@ -157,3 +157,10 @@ def _objects(values: list[Value]) -> np.ndarray:
 
 def _plain(value: Value) -> Value:
     return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _key(value: Value) -> str:
+    """Write a value as a key of JSON: as JSON writes it by itself, and whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from discreet.kernel.question import Touched
+from discreet.kernel.question import Question, Touched
 from discreet.sql.estimates import CONFIDENCE
 from discreet.sql.intervals import Noise
 from discreet.sql.plan import Part
@@ -14,7 +14,17 @@ def touched(part: Part, noises: tuple[Noise, ...], noisy: np.ndarray, who: str) 
     if not places or not len(noisy):
         return None
     (place,) = places
-    number, margin = int(noisy[0, place]), noises[place].margin(CONFIDENCE)
+    number, margin, more = int(noisy[0, place]), noises[place].margin(CONFIDENCE), _more(part.question, place)
     if number <= margin:
-        return f"At most about {max(0, number) + margin:,} {who}s have more groups or rows than that."
-    return f"{number:,} ± {margin:,} {who}s have more groups or rows than that, and weigh less for it."
+        most = max(0, number) + margin
+        return f"How many {who}s have {more} cannot be told at this price: at most about {most:,}."
+    return f"{number:,} ± {margin:,} {who}s have {more}: they weigh less, and counts and sums come out too low."
+
+
+def _more(question: Question, place: int) -> str:
+    """Say what there is more of than the limits allow."""
+    total = question.totals[place]
+    rows = f"more than {question.rows:,} row{'s' if question.rows > 1 else ''} in a group"
+    groups = f"more than {question.limit.groups:,} group{'s' if question.limit.groups > 1 else ''}"
+    ways = [rows] if isinstance(total, Touched) and total.rows else []
+    return " or ".join([*ways, *([groups] if question.scaled else [])])

@@ -42,7 +42,10 @@ def take(chapter: Chapter, folder: Path, sizes: Sizes = FULL) -> Path:
             if chapter in (Chapter.ALL, each):
                 tell(stage)
     seconds = time.perf_counter() - began
-    path = write_page(folder / "tour.html", recorder.sections, seconds)
+    whole = chapter is Chapter.ALL
+    path = write_page(folder / ("tour.html" if whole else f"tour-{chapter}.html"), recorder.sections, seconds)
+    if whole:
+        recorder.last("\nOn your own data, Parquet, CSV or DuckDB files, begin with: discreet init DATA")
     recorder.last(f"\n{seconds:.1f} seconds. The same as a page:")
     recorder.last(str(path))
     return path

@@ -68,7 +68,7 @@ def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss)
     Proof: covers() is asked for the recorded sum, which is not below the sum.
     Needs: Budget.covers, recorded; that `spent` is the whole of what was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
-    Seal: dcf24b6186a8
+    Seal: ab1a5bf020a5
     """
     check_name(terms, by)
     limits = [("in all", terms.budget, spent)]
@@ -82,15 +82,25 @@ def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss)
                 "give the budget a delta."
             )
         room = "; ".join(f"{whose} {_room(budget, before)}" for whose, budget, before in limits)
-        raise Refused(f"loss: the price does not fit in the budget. What still fits: {room}.")
+        raise Refused(f"budget: the price does not fit. What still fits: {room}.")
 
 
 def check_split(old: Budget, new: Budget, spent: Loss) -> None:
-    """Stop an owner who moves delta, or the part set apart for discovery, after the first charge."""
-    if old.delta and spent != NOTHING and (old.delta, old.discover) != (new.delta, new.discover):
+    """Stop an owner who moves delta, or the part set apart for discovery, after the first charge.
+
+    A pure budget may get a delta if what was spent fits in it: there is no way back.
+    """
+    if spent == NOTHING:
+        return
+    if old.delta and (old.delta, old.discover) != (new.delta, new.discover):
         raise PolicyError(
-            "budget: delta and its part for discovery are fixed once something is charged, because a split chosen "
+            "budget: delta, and its part for discovery, are fixed once something is charged, because a split chosen "
             "after answers were seen would add up the failures of both. Keep them, and change epsilon only."
+        )
+    if new.rho is not None and old.rho is None and spent.rho > new.rho:
+        raise PolicyError(
+            "budget: what was spent of the pure budget does not fit in one with this delta, and there would be no way "
+            "back. Leave out the delta, raise epsilon, or begin a data set of another name."
         )
 
 

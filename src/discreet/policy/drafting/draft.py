@@ -14,7 +14,7 @@ from discreet.policy.drafting.metadata import read_metadata
 from discreet.policy.drafting.schemas import read_schemas
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
 from discreet.policy.drafting.writing import word_for, write_head, write_table
-from discreet.policy.problems import brief
+from discreet.policy.problems import brief, nearest
 from discreet.policy.values import URL
 
 Place = str | PathLike[str]
@@ -53,12 +53,20 @@ def draft(
     if unit is not None:
         tables = [_with_unit(table, unit) for table in tables]
         if not any(table.unit for table in tables):
-            raise PolicyError(f'unit: no table has a column "{brief(unit)}". Name one that is there.')
+            near = _nearest_column(unit, tables)
+            raise PolicyError(f'unit: no table has a column "{brief(unit)}"{near} Name one that is there.')
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
     origin = "metadata" if told else "schemas"
     head = write_head(name or first, word_for(tables), origin)
     return "\n".join([head, *(write_table(table, roles) for table in tables)])
+
+
+def _nearest_column(name: str, tables: Sequence[TableSketch]) -> str:
+    """Name the column that may be meant: one that is spelled alike, or that begins with the name."""
+    known = [column.name for table in tables for column in table.columns]
+    longer = sorted((each for each in known if each.lower().startswith(f"{name.lower()}_")), key=len)
+    return nearest(longer[0] if longer else name, known)
 
 
 def _with_sources(told: Sequence[TableSketch], found: Sequence[TableSketch]) -> list[TableSketch]:
@@ -82,7 +90,9 @@ def _typed(tables: Sequence[TableSketch], types: Mapping[str, str]) -> list[Tabl
     known |= {f"{table.name}.{column.name}".lower() for table in tables for column in table.columns}
     for name, kind in types.items():
         if name.lower() not in known:
-            raise PolicyError(f'types: no table has a column "{brief(name)}". Correct its name.')
+            raise PolicyError(
+                f'types: no table has a column "{brief(name)}"{_nearest_column(name, tables)} Correct it.'
+            )
         if kind not in _TYPES:
             raise PolicyError(f'types: "{brief(kind)}" is not a type. Use {", ".join(_TYPES)}.')
     given = {name.lower(): kind for name, kind in types.items()}

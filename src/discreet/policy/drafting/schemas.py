@@ -21,6 +21,7 @@ from discreet.kernel.errors import PolicyError
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+_SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
 _PARQUET = (".parquet", ".pq")
 _DATABASES = (".duckdb", ".ddb", ".db")
 _LONGEST_HEADER = 1_000_000  # bytes
@@ -98,12 +99,36 @@ def _header(file: Path, delimiter: str) -> list[str]:
     with GzipFile(file) if packed else file.open("rb", buffering=0) as stream:
         text = _first_line(stream).decode("utf-8-sig")
     names = next(csv.reader([text], delimiter=delimiter), [])
-    if not names or any(not name.strip() or _looks_like_data(name) for name in names):
+    _check_separator(file, names, delimiter)
+    if len(names) > 1 and not names[0].strip() and all(map(_is_name, names[1:])):
+        raise PolicyError(
+            f"{file}: column 1 has no name. pandas writes its index there: write the file anew with "
+            "to_csv(…, index=False), or name the column."
+        )
+    if not names or not all(map(_is_name, names)):
         raise PolicyError(
             f"{file}: the first line does not look like names of columns, and data must not get into a policy. "
             "Add a header line to the file, or write the policy by hand."
         )
     return names
+
+
+def _check_separator(file: Path, names: list[str], delimiter: str) -> None:
+    """Refuse a header that is one name with other separators in it; it is not quoted, for it may be somebody's row."""
+    other = next((sign for sign in _SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    if other is None:
+        return
+    ending = next((end for end, sign in _DELIMITERS.items() if sign == other), None)
+    way = f"Let its name end in {ending}, or convert it" if ending else "Convert it"
+    raise PolicyError(
+        f"{file}: the separator is {_SEPARATORS[other]}, not {_SEPARATORS[delimiter]}. Only files in UTF-8 with commas "
+        f"(.csv) or tabs (.tsv) are read. {way}, such as with pandas: "
+        f'read_csv("{file.name}", sep={other!r}).to_csv("{file.name.partition(".")[0]}_commas.csv", index=False).'
+    )
+
+
+def _is_name(name: str) -> bool:
+    return bool(name.strip()) and not _looks_like_data(name)
 
 
 def _first_line(stream: RawIOBase | GzipFile) -> bytes:

@@ -31,6 +31,7 @@ epsilon = "{mark}"  # how much may be learned in all, by everybody, for ever: 1 
 _MEASURED = """
 # Bounds and lists are those of the metadata. If a program took them from the data, they tell about single people:
 # replace them by what the columns mean."""
+_KINDS = "integer, real, decimal, boolean, date, timestamp or text"
 _UNIT = 'who is protected: a column of people; "row" for single rows; or public = true instead of unit, groups, rows'
 _TEXT = "add in = [..] if its values are few and known; otherwise groups must be discovered"
 
@@ -54,7 +55,7 @@ def write_table(table: TableSketch, roles: Roles) -> str:
     lookup = table.name in roles.lookups and not table.unit and not table.row
     lines += _lookup_lines(table) if lookup else [*_unit_lines(table, roles), *_limit_lines(table)]
     lines += [f"rows_max = {table.rows_max}"] if table.rows_max else []
-    lines += ["", f"[tables.{key_text(table.name)}.columns]"]
+    lines += ["", f"[tables.{key_text(table.name)}.columns]", *_guess_lines(table)]
     lines += [line for column in table.columns for line in _column_lines(column, table, roles)]
     return "\n".join(lines) + "\n"
 
@@ -106,7 +107,7 @@ def _column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Ite
     if column.type is None:
         yield f"# {name} is left out: it is stored as {brief(column.stored)}, which questions cannot use"
     elif column.name == table.unit:
-        yield f"{name} = {_entry(column)}  # the unit: counted and joined on, never shown{_guess(column)}"
+        yield f"{name} = {_entry(column)}  # the unit: counted and joined on, never shown"
     elif _is_other_person(column, table):
         yield f"# {name} = {_entry(column)}  # left out: it seems to hold people, who would not be protected by it"
     else:
@@ -121,16 +122,17 @@ def _plain_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Iter
     known = bool(column.keys or column.low or column.high)
     if bounded and not known:
         example = "2024-01-01, 2024-12-31" if column.type in ("date", "timestamp") else "0, 100"
-        yield f"{name} = {_entry(column, between=_ENDS)}{_comment(column, f'from what it means, such as [{example}]')}"
+        yield f"{name} = {_entry(column, between=_ENDS)}  # from what it means, such as [{example}]"
     else:
-        words = _TEXT if column.type == "text" and not known and not open_ended else ""
-        yield f"{name} = {_entry(column)}{_comment(column, words)}"
+        told = known or open_ended or column.guessed  # what is guessed is asked about once for the table
+        words = _TEXT if column.type == "text" and not told else ""
+        yield f"{name} = {_entry(column)}" + (f"  # {words}" if words else "")
     if degrees and not known:
         entry = _entry(column, between=f"[-{degrees}, {degrees}]", step="0.0001", outside='"null"')
-        yield f"# {name} = {entry}  # suggestion, by its name: degrees"
+        yield f"# {name} = {entry}  # suggestion, by its name: replace the line above by this if it is degrees"
     if link and not known:
-        target = value_text(f"{link.parent}.{link.key}")
-        yield f"# {name} = {_entry(column, references=target)}  # suggestion: if {brief(link.parent)} is public"
+        entry = _entry(column, references=value_text(f"{link.parent}.{link.key}"))
+        yield f"# {name} = {entry}  # suggestion: replace the line above by this if {brief(link.parent)} is public"
 
 
 def _entry(column: ColumnSketch, **more: str) -> str:
@@ -143,13 +145,11 @@ def _entry(column: ColumnSketch, **more: str) -> str:
     return inline_text({**entries, **more})
 
 
-def _comment(column: ColumnSketch, words: str) -> str:
-    told = _guess(column) or (f", {words}" if words else "")
-    return f"  # {told[2:]}" if told else ""
-
-
-def _guess(column: ColumnSketch) -> str:
-    return f", {MARK}: the type, if it is no text; a CSV file does not tell" if column.guessed else ""
+def _guess_lines(table: TableSketch) -> Iterator[str]:
+    """Ask once for all types that the source does not tell."""
+    if any(column.guessed for column in table.columns):
+        yield f"# {MARK}: the types, which a CSV file does not tell: {_KINDS};"
+        yield f"# to a text {_TEXT}"
 
 
 def _is_other_person(column: ColumnSketch, table: TableSketch) -> bool:

@@ -196,10 +196,14 @@ def _sizes(low: Fraction, high: Fraction) -> tuple[Fraction, ...]:
     return abs(low), abs(high), high - low
 
 
+_SHOWN = frozenset({"ANY_VALUE", "ARG_MAX", "ARG_MIN", "ARRAY_AGG", "FIRST", "LAST", "LIST", "LISTAGG", "STRING_AGG"})
+
+
 def _unknown(call: exp.Expr) -> Exception:
-    inner = call.this if isinstance(call, exp.WithinGroup) else call
+    name = function_name(call.this if isinstance(call, exp.WithinGroup) else call)
+    cause = f"{name} shows or mixes values of single rows" if name in _SHOWN else f"{name} is not offered"
     way_out = (
-        "There are COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, "
-        "QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM."
+        "There are COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, "
+        "PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM."
     )
-    return refuse(call, "SELECT", f"{function_name(inner)} shows or mixes values of single rows", way_out)
+    return refuse(call, "SELECT", cause, way_out)

@@ -164,7 +164,10 @@ def _check_discovery(
     known = rows.by_column()
     names = sorted({brief(known[name].name) for key in opened for name in columns_of(key.bound.expr)})
     cause = f"the groups of {', '.join(names)} are not public, and to discover them the budget needs a delta"
-    way_out = "Declare the column's values in the policy (in, between or references), or give the budget a delta."
+    way_out = (
+        "Declare the column's values in the policy (in, between or references), or give the budget a delta, before "
+        "anything is charged."
+    )
     raise refuse(opened[0].node, "GROUP BY", cause, way_out)
 
 
