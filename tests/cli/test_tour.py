@@ -217,7 +217,7 @@ def test_another_run_differs_wherever_noise_decides(told, tmp_path):
     assert done.returncode == 0, done.stderr
 
     def decided(shown):
-        found = re.findall(r"^ +1[/\d]* +737 +([\d,]+) ± \d+ +\w+ +([\d.]+)%$", shown, re.MULTILINE)
+        found = re.findall(r"^ +1[/\d]* +737 +([-\d,]+) ± [\d,]+ +\w+ +([\d.]+)%$", shown, re.MULTILINE)
         return found + re.findall(r"^ +\d\.0\d +\d\.\d\d +0\.\d+ +(0\.\d+)$", shown, re.MULTILINE)
 
     assert len(decided(done.stdout)) == len(decided(told[0].stdout)) == 7
