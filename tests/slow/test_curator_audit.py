@@ -42,7 +42,7 @@ MISSED = 1e-9  # the chance that a sound curator looks unsound
 def rows(people, *, heavy=None):
     found = [(person, "A", "Main", 5.0) for person in range(people)]
     if heavy is not None:  # somebody in every group, with more rows than anybody may weigh
-        found += [(heavy, ward, "Main", 10.0) for ward in "ABC" for _ in range(5)]
+        found += [(heavy, ward, f"{ward} Street {number}", 10.0) for ward in "ABC" for number in range(5)]
     return pa.table(dict(zip(("person", "ward", "street", "x"), map(list, zip(*found, strict=True)), strict=True)))
 
 
@@ -79,8 +79,9 @@ def test_a_count_leaks_no_more_than_epsilon_and_nearly_as_much():
             "SELECT SUM(CLIP(n, 0, 3)) AS s FROM (SELECT person, COUNT(*) AS n FROM t GROUP BY person) AS u",
             lambda answer: answer.value >= 32,
         ),
+        ("SELECT COUNT(DISTINCT street) AS n FROM t", lambda answer: answer.value >= 4),
     ],
-    ids=["groups", "sum", "mean", "per person"],
+    ids=["groups", "sum", "mean", "per person", "different values"],
 )
 def test_somebody_with_many_rows_in_every_group_leaks_no_more(sql, event):
     with_them, without = (hits_of(SOME, table, sql, event) for table in (rows(30, heavy=99), rows(30)))
