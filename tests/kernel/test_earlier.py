@@ -188,6 +188,8 @@ def test_only_the_newest_stored_draw_with_its_own_noise_is_refined():
     second = told(ledger, finer(COUNT, first, [9], [4])).receipt
     with pytest.raises(Refused, match="Ask again"):
         told(ledger, finer(COUNT, first, [9], [3]))  # refined already
+    with pytest.raises(Refused, match="Ask again"):
+        recall(topics_of(COUNT, "1")[0], Earlier(first.id, Laplace(9)), ledger)  # the ledger would not take it either
     told(ledger, Ask(COUNT, (Laplace(50),)))
     with pytest.raises(Refused, match="Ask again"):
         told(ledger, finer(COUNT, second, [4], [2]))  # not the newest any more
