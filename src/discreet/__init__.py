@@ -44,6 +44,7 @@ __all__ = [
     "dbapi",
     "gaussian_for",
     "laplace_for",
+    "learn",
     "memory_ledger",
     "open",
     "open_ledger",
@@ -53,7 +54,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used: modules by their own name, and what `open` needs from the module that has it.
-_MODULES = frozenset({"dbapi", "policy", "privacy"})
+_MODULES = frozenset({"dbapi", "learn", "policy", "privacy"})
 _ELSEWHERE = {
     "Answer": ("answer", "Answer"),
     "Curator": ("curator", "Curator"),
@@ -63,7 +64,7 @@ _ELSEWHERE = {
 }
 
 if TYPE_CHECKING:
-    from discreet import dbapi, policy, privacy
+    from discreet import dbapi, learn, policy, privacy
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
     from discreet.dbapi import connect

@@ -35,6 +35,7 @@ class PrivateRows:
     ledger: Ledger
     by: str
     question: str
+    protects: str
     _relation: Relation = field(repr=False)
     _columns: tuple[str, ...] = field(repr=False)
     _engine: DuckDB = field(repr=False)
@@ -81,6 +82,8 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
         names.append(known.name)
         columns.append(known.column.name)
         bounds.append((float(low), float(high)))
-    given = PrivateRows(tuple(names), tuple(bounds), ledger, by, sql, rows.relation, tuple(columns), engine)
+    given = PrivateRows(
+        tuple(names), tuple(bounds), ledger, by, sql, policy.data.protects, rows.relation, tuple(columns), engine
+    )
     estimator.fit_rows(given)
     return estimator

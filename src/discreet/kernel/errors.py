@@ -9,6 +9,8 @@ Exception
     └── LedgerError           the ledger cannot be trusted or written: stop serving
 """
 
+FAILED = "the question was charged and could not be answered; the owner's log has the reason. Asking again costs again."
+
 
 class DiscreetError(Exception):
     """The root of every error that Discreet defines."""

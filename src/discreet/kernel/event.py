@@ -1,6 +1,7 @@
 """What was done, as data: an event can be read, and its cost computed anew, for ever."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -73,6 +74,14 @@ def canonical(data: Any) -> str:
     '{"name":"laplace","scale":"10"}'
     """
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def several(parts: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return mechanisms with their sensitivities, all in canonical JSON, as one mechanism with one sensitivity."""
+    if len(parts) == 1:
+        return parts[0]
+    mechanisms, sensitivities = ([json.loads(text) for text in texts] for texts in zip(*parts, strict=True))
+    return canonical({"name": "several", "parts": mechanisms}), canonical(sensitivities)
 
 
 def bounded_text(value: Any, name: str, longest: int) -> str:

@@ -143,6 +143,15 @@ class Loss:
             raise ValueError("delta must be above the loss's own: a rho alone gives no epsilon without one")
         return min(found)
 
+    def includes(self, loss: Self) -> bool:
+        """Tell whether no bound of this loss is below one of another.
+
+        >>> Loss("1/10").includes(Loss("1/20")), Loss("1/10").includes(Loss(None, "1/1000"))
+        (True, False)
+        """
+        dear = self.epsilon is not None and (loss.epsilon is None or loss.epsilon > self.epsilon)
+        return not dear and loss.rho <= self.rho and loss.delta <= self.delta
+
     def __repr__(self) -> str:
         parts = [] if self.epsilon is None else [f"epsilon={self.epsilon}"]
         parts.append(f"rho={self.rho}")

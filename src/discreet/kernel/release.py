@@ -1,6 +1,5 @@
 """The door: pay, read, add noise, store, show. Nothing that was read leaves in another way."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from discreet.kernel.earlier import Earlier, recall
-from discreet.kernel.errors import Failed
-from discreet.kernel.event import OWNER, Event, Receipt, canonical
+from discreet.kernel.errors import FAILED, Failed
+from discreet.kernel.event import OWNER, Event, Receipt, several
 from discreet.kernel.exact import typed
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.ledger.interface import LONGEST_ANSWER, Ledger
@@ -28,7 +27,6 @@ from discreet.kernel.tree import Look, Tally, Walk, reveal
 __all__ = ["FAILED", "Ask", "Catalog", "Engine", "Key", "Noisy", "Released", "Totals", "ask", "read_parts"]
 __all__ += ["REFINABLE", "threshold_of", "write_parts"]
 
-FAILED = "the question was charged and could not be answered; the owner's log has the reason. Asking again costs again."
 _LOG = logging.getLogger("discreet")
 _LOG.addHandler(logging.NullHandler())  # else Python prints on stderr what is for the owner's eyes only
 Noise = Laplace | Gaussian
@@ -211,11 +209,12 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
         test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
-    Seal: f51461a73978
+    Seal: 3d70a5a02bef
     """
     for each in typed(tuple, asks, "asks"):
         catalog.check(typed(Ask, each, "asks").question)
-    _check_price(sum((each.loss() for each in asks), NOTHING), price)
+    if not price.includes(sum((each.loss() for each in asks), NOTHING)):
+        raise ValueError("price: the noise costs more than that")
     topics = tuple(_topics(each, version) for each in asks)
     before = [_earlier(each, names, ledger) for each, names in zip(asks, topics, strict=True)]
     receipt = ledger.charge(price, _event(asks, topics, question, by), key)
@@ -256,12 +255,6 @@ def _read(
         return None
 
 
-def _check_price(loss: Loss, price: Loss) -> None:
-    dear = price.epsilon is not None and (loss.epsilon is None or loss.epsilon > price.epsilon)
-    if dear or loss.rho > price.rho or loss.delta > price.delta:
-        raise ValueError("price: the noise costs more than that")
-
-
 def _event(asks: tuple[Ask, ...], topics: tuple[tuple[str, ...], ...], question: str, by: str) -> Event:
     parts = [
         (_mechanism(each, place), str(each.question.sensitivity_of(total)))
@@ -276,10 +269,7 @@ def _event(asks: tuple[Ask, ...], topics: tuple[tuple[str, ...], ...], question:
     ]
     if len(set(follows)) != len(follows):
         raise ValueError("earlier: one draw can be made finer once")
-    mechanism, sensitivity = parts[0]
-    if len(parts) > 1:
-        mechanism = canonical({"name": "several", "parts": [json.loads(text) for text, _ in parts]})
-        sensitivity = canonical([json.loads(text) for _, text in parts])
+    mechanism, sensitivity = several(parts)
     return Event(
         mechanism=mechanism,
         sensitivity=sensitivity,

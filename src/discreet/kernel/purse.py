@@ -1,0 +1,97 @@
+"""Noise that was paid for ahead: a model draws what it bought, in turn, each once, and nothing more."""
+
+from collections.abc import Sequence
+
+from discreet.kernel.event import OWNER, Event, Receipt, several
+from discreet.kernel.exact import typed
+from discreet.kernel.ledger.interface import Ledger
+from discreet.kernel.loss import NOTHING, Loss
+from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
+
+STEPS = 1 << 20  # the radius of the ball that every unit's vector is kept in, in steps of the grid
+Noise = Laplace | Gaussian
+
+
+def ball(noise: Noise, *, replacing: bool = False) -> Sensitivity:
+    """Return how far one unit moves a sum of vectors of the ball: the l1 ball for Laplace noise, else the l2 ball.
+
+    Claim: removing a unit moves the sum by a vector of the ball; replacing it, by the difference of two.
+    Proof: the sum has one vector for each unit. For integers l1 <= l2², so a bound on l2² is one on l1 as well.
+    Needs: that every vector lies in the ball: noisy_sum, noisy_histograms, noisy_sparse_sum see to it.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_replacing_a_unit_moves_a_sum_by_two_balls_at_most
+    Seal: 62fd721ef236
+    """
+    radius = 2 * STEPS if replacing else STEPS
+    return Sensitivity.of_norms(radius if isinstance(noise, Laplace) else radius * radius, radius * radius)
+
+
+class Purse:
+    """Draws of noise that were paid for, to be used in turn. Made by `pay`.
+
+    >>> purse = pay([Laplace(STEPS * 10), Laplace(STEPS * 10)])
+    >>> purse.loss, purse.take() == purse.take(), len(purse)
+    (Loss(epsilon=1/5, rho=1/100), True, 0)
+    """
+
+    def __init__(self, noises: Sequence[Noise], loss: Loss, ledger: Ledger | None, receipt: Receipt | None) -> None:
+        self._left, self.loss, self.receipt, self._ledger = list(noises), loss, receipt, ledger
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    @property
+    def next(self) -> Noise:
+        """The noise of the next draw."""
+        if not self._left:
+            raise ValueError("purse: everything that was paid for has been drawn")
+        return self._left[0]
+
+    def take(self) -> Noise:
+        """Return the noise of the next draw, which is then used up."""
+        noise = self.next
+        del self._left[0]
+        return noise
+
+    def settle(self, answer: bytes) -> None:
+        """Store what was learned, before it is shown.
+
+        Claim: the charge stands, and what was learned is kept beside it.
+        Proof: Ledger.settle; without a ledger nothing is kept.
+        Needs: Ledger.settle.
+        Checked by: test_a_fit_is_on_record_with_its_price_and_its_result
+        Seal: d5a016a61a37
+        """
+        if self._ledger is not None and self.receipt is not None:
+            self._ledger.settle(self.receipt, answer)
+
+
+def pay(  # noqa: PLR0913 - each has a name, and most a default
+    noises: Sequence[Noise],
+    *,
+    price: Loss | None = None,
+    ledger: Ledger | None = None,
+    question: str = "fit",
+    by: str = OWNER,
+    replacing: bool = False,
+) -> Purse:
+    """Pay for draws of noise, all at once and before any data is read.
+
+    Without a ledger nobody is charged: the owner keeps account, by the purse's loss. `replacing` is for neighbours
+    that differ in one unit's data instead of its presence.
+
+    Claim: all draws of the purse together cost at most `price`, which is charged first.
+    Proof: their losses add, also when what is summed depends on earlier draws; each noise is taken once.
+    Needs: ball, Laplace.loss, Gaussian.loss, Loss.__add__, Ledger.charge.
+    Checked by: test_a_purse_holds_what_was_paid_for_and_no_more, test_a_fit_is_on_record_with_its_price_and_its_result
+    Seal: 7e7138867d4b
+    """
+    if not noises or not all(isinstance(noise, Laplace | Gaussian) for noise in noises):
+        raise TypeError("noises must be Laplace and Gaussian mechanisms, at least one")
+    moves = [ball(noise, replacing=replacing) for noise in noises]
+    loss = sum((noise.loss(moved) for noise, moved in zip(noises, moves, strict=True)), NOTHING)
+    paid = loss if price is None else typed(Loss, price, "price")
+    if not paid.includes(loss):
+        raise ValueError("price: the noise costs more than that")
+    mechanism, sensitivity = several([(str(noise), str(moved)) for noise, moved in zip(noises, moves, strict=True)])
+    event = Event(mechanism=mechanism, sensitivity=sensitivity, question=question, by=by)
+    return Purse(noises, paid, ledger, None if ledger is None else ledger.charge(paid, event))

@@ -1,0 +1,276 @@
+"""The models' only door: what each unit adds is kept within a ball, put on a grid and summed in integers, with noise.
+
+    rows ──► rule ──► a vector for each row ──► one for each unit, in the ball ──► integers ──► sum + noise
+
+A model says what to sum, by a rule that sees one row at a time; it cannot say how far one unit moves the sum.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet.kernel.errors import FAILED, Failed
+from discreet.kernel.exact import Number, positive, typed, whole
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.purse import STEPS, Purse
+from discreet.kernel.rowwise import Rule, check_row_wise
+
+_LOG = logging.getLogger("discreet")
+_AT_ONCE = 1 << 18  # numbers that are worked on at once: they stay in the processor's cache
+_MOST_ROWS = 1 << 16
+_LARGEST = 1 << 18  # numbers in a vector: rounding each must not fill the ball
+Units = tuple[np.ndarray, np.ndarray]  # rows of whole units, and where each unit begins
+
+
+class Rows(Protocol):
+    """Where rows come from, as often as they are wanted."""
+
+    @property
+    def low(self) -> np.ndarray:
+        """The declared lower end of every column."""
+
+    @property
+    def high(self) -> np.ndarray:
+        """The declared upper end of every column."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a unit may have several rows; otherwise each row is a unit of its own."""
+
+    def batches(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Give rows, with the place of each row's unit, ascending, if a unit may have several."""
+
+
+class Combine(Enum):
+    """What a unit with several rows adds: their mean or their sum; each row, and the result, is kept in the ball."""
+
+    MEAN = "mean"
+    SUM = "sum"
+
+
+def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, and who pays
+    data: Rows,
+    rule: Rule,
+    public: tuple[Any, ...],
+    *,
+    size: int,
+    radius: Number,
+    purse: Purse,
+    combine: Combine = Combine.MEAN,
+) -> np.ndarray:
+    """Return the noisy sum of every unit's vector; `rule(rows, public)` gives `size` numbers for each row.
+
+    A unit's vector is kept within the radius: in l1 if the purse's next noise is Laplace, in l2 if it is Gaussian.
+
+    Claim: the result depends on the data only through the purse's next noise, and one unit moves the integers that
+        the noise is added to by at most STEPS in the norm of that noise.
+    Proof: a unit's vector is a function of its own rows and of `public` (check_row_wise): of each row's whole numbers,
+        summed exactly, so that neither the order nor the batches matter. _kept compares its norm with STEPS in whole
+        numbers and leaves out what is beyond. Integers are summed exactly. Whatever fails has one text.
+    Needs: check_row_wise, _kept, Purse.take, perturb; that `public` holds nothing of the data but what was released.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
+        test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
+    Seal: 24e40030d954
+    """
+    length = positive(radius, "radius")
+    if whole(size, "size", least=1) > _LARGEST:
+        raise ValueError(f"size must be at most {_LARGEST}")
+    typed(Combine, combine, "combine")
+    check_row_wise(rule, public, data.low, data.high)
+    noise = typed(Purse, purse, "purse").take()
+    steps = float(STEPS / length)
+    l1 = isinstance(noise, Laplace)
+
+    def totals() -> np.ndarray:
+        total = np.zeros(size, np.int64)
+        for rows, starts in _units(data, size):
+            vectors = _kept(_numbers(rule(rows, public), (len(rows), size)) * steps, l1=l1)
+            if data.grouped:  # also units of one row, or what they add would depend on whether others have more
+                vectors = np.add.reduceat(vectors, starts, axis=0)
+                if combine is Combine.MEAN:
+                    vectors /= _counts(starts, len(rows))[:, np.newaxis]
+                vectors = _kept(vectors, l1=l1)
+            total += vectors.sum(axis=0).astype(np.int64)
+        return total
+
+    return noise.perturb(_read(totals)) / steps
+
+
+def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
+    data: Rows, rule: Rule, public: tuple[Any, ...], *, tables: int, cells: int, purse: Purse
+) -> np.ndarray:
+    """Return noisy counts, tables × cells; `rule(rows, public)` gives the cell of each row in each table.
+
+    A unit weighs 1 in every table, spread evenly over its rows; a cell outside of the table counts nowhere.
+
+    Claim: as noisy_sum.
+    Proof: a unit of r rows adds floor(w/r) to one cell of each table for each row: at most w to a table, in l1 and so
+        in l2, with tables·w <= STEPS for Laplace and tables·w² <= STEPS² for Gaussian noise. All are integers.
+    Needs: check_row_wise, Purse.take, perturb; that `public` holds nothing of the data but what was released.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
+        test_batches_and_order_do_not_change_a_sum
+    Seal: f36cbc7d2a5f
+    """
+    whole(tables, "tables", least=1)
+    whole(cells, "cells", least=1)
+    check_row_wise(rule, public, data.low, data.high)
+    noise = typed(Purse, purse, "purse").take()
+    weight = STEPS // tables if isinstance(noise, Laplace) else math.isqrt(STEPS * STEPS // tables)
+
+    def totals() -> np.ndarray:
+        total = np.zeros((tables, cells + 1), np.int64)
+        for rows, starts in _units(data, tables):
+            found = _numbers(np.reshape(rule(rows, public), (len(rows), -1)), (len(rows), tables), np.int64)
+            found = np.where((found >= 0) & (found < cells), found, cells)
+            counts = _counts(starts, len(rows))
+            shares = np.repeat(weight // counts, counts).astype(np.float64)
+            for table in range(tables):
+                total[table] += np.bincount(found[:, table], shares, cells + 1).astype(np.int64)
+        return total[:, :cells].ravel()
+
+    return noise.perturb(_read(totals)).reshape(tables, cells) / weight
+
+
+def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
+    data: Rows, rule: Rule, public: tuple[Any, ...], *, size: int, radius: Number, purse: Purse
+) -> np.ndarray:
+    """Return the noisy sum of long vectors of which each row has a few numbers, at the places that the rule names.
+
+    `rule(rows, public)` gives two arrays, rows × few: places below `size`, and the numbers there. The numbers of a
+    unit are added up and kept within the radius as a whole; places outside of the vector count nowhere.
+
+    Claim: as noisy_sum.
+    Proof: each number becomes an integer on its own; those of one unit at one place are added exactly; the unit's
+        norm is that of these sums. Then as noisy_sum, with the rounding of as many places as the unit has.
+    Needs: check_row_wise, _factor, Purse.take, perturb; that `public` holds nothing of the data but what was released.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
+        test_batches_and_order_do_not_change_a_sum
+    Seal: 00da26254405
+    """
+    length = positive(radius, "radius")
+    whole(size, "size", least=1)
+    check_row_wise(rule, public, data.low, data.high)
+    noise = typed(Purse, purse, "purse").take()
+    steps = float(STEPS / length)
+    l1 = isinstance(noise, Laplace)
+
+    def totals() -> np.ndarray:
+        total = np.zeros(size, np.int64)
+        for rows, starts in _units(data, 8):
+            places, numbers = rule(rows, public)
+            places = _numbers(places, (len(rows), np.shape(places)[1]), np.int64)
+            numbers = _numbers(numbers, places.shape) * steps
+            numbers = np.rint(np.clip(np.where(np.isfinite(numbers), numbers, 0), -STEPS, STEPS))
+            numbers[(places < 0) | (places >= size)] = 0
+            units = np.repeat(np.arange(len(starts)), _counts(starts, len(rows)))
+            keys = (units[:, np.newaxis] * size + np.clip(places, 0, size - 1)).ravel()
+            held, where = np.unique(keys, return_inverse=True)
+            sums, units = np.bincount(where, numbers.ravel()), held // size
+            sums = np.rint(sums * _factor(sums, units, len(starts), l1=l1)[units])
+            sums[~_inside(_norms(sums, units, len(starts), l1=l1), l1=l1)[units]] = 0
+            total += np.bincount(held % size, sums, size).astype(np.int64)
+        return total
+
+    return noise.perturb(_read(totals)) / steps
+
+
+def _units(data: Rows, width: int) -> Iterator[Units]:
+    """Give rows with the place at which each unit begins; the rows of one unit are never in two batches."""
+    kept: tuple[np.ndarray, np.ndarray] | None = None
+    for rows, places in data.batches(max(1, min(_MOST_ROWS, _AT_ONCE // width))):
+        if not data.grouped or places is None:
+            yield np.asfortranarray(rows, np.float64), np.arange(len(rows))
+            continue
+        if kept is not None:
+            rows, places = np.concatenate([kept[0], rows]), np.concatenate([kept[1], places])  # noqa: PLW2901
+        if not len(rows):
+            continue
+        if (np.diff(places) < 0).any():
+            raise ValueError("data: the rows of one unit must follow each other")
+        last = int(np.searchsorted(places, places[-1]))  # it may go on in the next batch
+        if last:
+            yield np.asfortranarray(rows[:last], np.float64), _starts(places[:last])
+        kept = rows[last:], places[last:]
+    if kept is not None:
+        yield np.asfortranarray(kept[0], np.float64), _starts(kept[1])
+
+
+def _starts(places: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(np.concatenate([[True], np.diff(places) != 0]))
+
+
+def _counts(starts: np.ndarray, rows: int) -> np.ndarray:
+    return np.diff(np.append(starts, rows))
+
+
+def _numbers(told: Any, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+    numbers = np.asarray(told)
+    if numbers.shape != shape or numbers.dtype.kind not in ("i" if dtype is np.int64 else "fi"):
+        raise TypeError(f"rule must give an array of shape {shape}")
+    return numbers.astype(dtype, copy=False)
+
+
+def _kept(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
+    """Return vectors, in steps, as whole numbers within the ball; what is not finite becomes zero.
+
+    Claim: every vector that is returned consists of whole numbers and has a norm of at most STEPS, exactly.
+    Proof: they are shrunk in floats so that rounding leaves them inside; but that is only for accuracy. Afterwards the
+        norm is computed of whole numbers, exactly as long as it is below 2^53, and a sum that passes that is beyond
+        STEPS² all the more; whatever is not surely inside becomes zero, also NaN, which is inside of nothing.
+    Needs: nothing.
+    Checked by: test_kept_vectors_are_whole_and_within_the_ball
+    Seal: 7fed9c1d9ac4
+    """
+    with np.errstate(all="ignore"):
+        room = _room(vectors.shape[1], l1=l1)
+        norms = _lengths(vectors, l1=l1)
+        norms = norms if l1 else np.sqrt(norms)
+        vectors *= np.where(norms <= room, 1.0, room / norms)[:, np.newaxis]
+        np.rint(vectors, out=vectors)
+        beyond = np.flatnonzero(~_inside(_lengths(vectors, l1=l1), l1=l1))
+    if len(beyond):
+        vectors[beyond] = 0
+    return vectors
+
+
+def _lengths(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
+    """Return the l1 norms, or the squared l2 norms, number after number, so that each is the same beside any other."""
+    total = np.zeros(len(vectors))
+    for numbers in vectors.T:
+        total += np.abs(numbers) if l1 else numbers * numbers
+    return total
+
+
+def _room(size: Any, *, l1: bool) -> Any:
+    """Return how far a vector may go so that rounding each of its numbers leaves it in the ball."""
+    return STEPS - 1 - (size / 2 if l1 else np.sqrt(size) / 2)
+
+
+def _inside(norms: np.ndarray, *, l1: bool) -> np.ndarray:
+    """Tell which norms, l1 or squared l2, are within the ball; NaN is not."""
+    return norms <= (STEPS if l1 else STEPS * STEPS)
+
+
+def _norms(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> np.ndarray:
+    return np.bincount(units, np.abs(numbers) if l1 else numbers * numbers, count)
+
+
+def _factor(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> np.ndarray:
+    """Return by how much each unit's numbers must be multiplied."""
+    norms = _norms(numbers, units, count, l1=l1)
+    norms = norms if l1 else np.sqrt(norms)
+    room = np.maximum(_room(np.bincount(units, minlength=count), l1=l1), 1.0)
+    return np.asarray(np.minimum(1.0, room / np.maximum(norms, 1.0)))
+
+
+def _read(totals: Callable[[], np.ndarray]) -> np.ndarray:
+    """Read the data; whatever goes wrong then may depend on them, and has one text."""
+    try:
+        return totals()
+    except Exception:  # noqa: BLE001 - as the docstring says
+        _LOG.exception("a sum failed after it was charged")
+    raise Failed(FAILED)

@@ -1,0 +1,60 @@
+"""Rows to learn from, in memory: numbers within declared ranges, each row with its unit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Batch = tuple[np.ndarray, np.ndarray | None]
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Rows of an array; `order` lists them unit by unit, and `places` has the unit of each in that order."""
+
+    numbers: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    order: np.ndarray | None = None
+    places: np.ndarray | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a unit may have several rows."""
+        return self.places is not None
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Give the rows, moved into their ranges."""
+        for start in range(0, len(self.numbers), size):
+            part = slice(start, start + size)
+            rows = self.numbers[part if self.order is None else self.order[part]]
+            yield np.clip(rows, self.low, self.high), None if self.places is None else self.places[part]
+
+
+def array_rows(numbers: np.ndarray, ends: tuple[np.ndarray, np.ndarray], unit: Any = None) -> ArrayRows:
+    """Return the rows of an array, of which those with an equal `unit` belong together.
+
+    >>> rows = array_rows(np.array([[1.0], [2.0], [9.0]]), (np.zeros(1), np.ones(1) * 5), unit=["b", "a", "b"])
+    >>> [(batch.ravel().tolist(), units.tolist()) for batch, units in rows.batches(10)]
+    [([2.0, 1.0, 5.0], [0, 1, 1])]
+    """
+    if unit is None:
+        return ArrayRows(np.asfortranarray(numbers), *ends)
+    codes = _codes(unit, len(numbers))
+    order = np.argsort(codes, kind="stable")
+    return ArrayRows(np.asfortranarray(numbers), *ends, order, codes[order])
+
+
+def _codes(unit: Any, rows: int) -> np.ndarray:
+    """Return a number for each row, equal for equal units."""
+    units = np.asarray(unit)
+    if units.ndim != 1 or len(units) != rows:
+        raise ValueError(f"unit must name one unit for each of the {rows} rows, not have the shape {units.shape}")
+    missing = units != units  # NaN  # noqa: PLR0124
+    if units.dtype == object:
+        missing = np.array([each is None or each != each for each in units], bool)  # noqa: PLR0124
+        units = units.astype(str)  # a unit is known by its text; equal units have equal texts
+    if np.any(missing):
+        raise ValueError("unit: some rows have none; leave those rows out, or give each its own unit")
+    return np.unique(units, return_inverse=True)[1].astype(np.int64)

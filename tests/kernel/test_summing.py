@@ -1,0 +1,334 @@
+"""The models' door: each unit's vector is kept within a ball of integers, whatever its rows and its rule are."""
+
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.kernel import summing
+from discreet.kernel.errors import FAILED, Failed, Refused
+from discreet.kernel.ledger import memory_ledger
+from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.purse import STEPS, Purse, ball, pay
+from discreet.kernel.rowwise import check_row_wise
+from discreet.kernel.summing import Combine, noisy_histograms, noisy_sparse_sum, noisy_sum
+
+
+class QuietLaplace(Laplace):
+    """Laplace noise that is not added, to see what it would be added to."""
+
+    def perturb(self, values):
+        return values
+
+
+class QuietGaussian(Gaussian):
+    def perturb(self, values):
+        return values
+
+
+QUIET = {"l1": QuietLaplace(STEPS), "l2": QuietGaussian(STEPS)}
+
+
+class Table:
+    """Rows with units, in batches of a size that the reader does not choose."""
+
+    def __init__(self, rows, units=None, most=10**9):
+        self.rows, self.units, self.most = np.asarray(rows, float).reshape(len(rows), 2), units, most
+        self.low, self.high = np.zeros(2), np.ones(2)
+        self.grouped, self.reads = units is not None, 0
+
+    def batches(self, size):
+        self.reads += 1
+        order = np.arange(len(self.rows)) if self.units is None else np.argsort(self.units, kind="stable")
+        for start in range(0, len(order), min(size, self.most)):
+            part = order[start : start + min(size, self.most)]
+            yield self.rows[part], None if self.units is None else np.asarray(self.units)[part]
+
+
+def wild(rows, public):
+    """Five numbers of a row, of very different sizes."""
+    (scale,) = public
+    x, y = rows[:, 0], rows[:, 1]
+    return np.array([x * scale, y * scale, x * y, np.ones(len(rows)), x - y]).T
+
+
+def cells(rows, public):
+    (side,) = public
+    return np.array([np.clip(rows[:, j], -1, 2) * side for j in (0, 1)]).T.astype(np.int64)
+
+
+def entries(rows, public):
+    (scale,) = public
+    places = np.clip(rows * 3, -5, 60).astype(np.int64)
+    return places, rows * scale
+
+
+def dense(table, noise, scale=1.0, combine=Combine.MEAN):
+    return noisy_sum(table, wild, (scale,), size=5, radius=2, purse=pay([noise]), combine=combine) * (STEPS / 2)
+
+
+def added(table, noise, scale=1.0):
+    return noisy_sum(table, wild, (scale,), size=5, radius=2, purse=pay([noise]), combine=Combine.SUM) * (STEPS / 2)
+
+
+def counted(table, noise, scale=1.0):
+    found = noisy_histograms(table, cells, (4,), tables=2, cells=4, purse=pay([noise]))
+    weight = STEPS // 2 if isinstance(noise, Laplace) else summing.math.isqrt(STEPS * STEPS // 2)
+    return found.ravel() * weight
+
+
+def scattered(table, noise, scale=1.0):
+    return noisy_sparse_sum(table, entries, (scale,), size=40, radius=2, purse=pay([noise])) * (STEPS / 2)
+
+
+WAYS = {"mean": dense, "sum": added, "histograms": counted, "sparse": scattered}
+every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+both_noises = pytest.mark.parametrize("noise", QUIET.values(), ids=QUIET)
+numbers = st.one_of(st.floats(-2, 2), st.floats(), st.sampled_from([0.0, 1.0, 1e300, float("nan"), float("inf")]))
+tables = st.lists(st.tuples(st.integers(0, 4), numbers, numbers), min_size=1, max_size=12)
+scales = st.sampled_from([1e-6, 0.5, 1.0, 1.3, 1e3, 1e200])
+
+
+def whole(numbers):
+    assert np.abs(numbers - np.rint(numbers)).max() < 1e-3
+    return [int(number) for number in np.rint(numbers)]
+
+
+def size_of(moved, noise):
+    """The l1 norm or the squared l2 norm, in exact integers."""
+    return sum(map(abs, moved)) if isinstance(noise, Laplace) else sum(each * each for each in moved)
+
+
+def most_of(noise, *, replacing=False):
+    moved = ball(noise, replacing=replacing)
+    return moved.l1 if isinstance(noise, Laplace) else moved.l2_squared
+
+
+@every_way
+@both_noises
+@settings(max_examples=60, deadline=None)
+@given(rows=tables, scale=scales, grouped=st.booleans())
+def test_one_unit_moves_a_sum_by_the_ball_at_most(way, noise, rows, scale, grouped):
+    """Also with values that are not finite, or so large that their squares are not."""
+    units = np.array([unit for unit, _, _ in rows]) if grouped else np.arange(len(rows))
+    points = np.array([point for _, *point in rows])
+    with np.errstate(all="ignore"):
+        here = whole(way(Table(points, units if grouped else None), noise, scale))
+        gone = units == units[0]
+        left = Table(points[~gone], units[~gone] if grouped else None)
+        there = whole(way(left, noise, scale)) if not gone.all() else [0] * len(here)
+    moved = [a - b for a, b in zip(here, there, strict=True)]
+    assert size_of(moved, noise) <= most_of(noise)
+
+
+@every_way
+@both_noises
+def test_the_ball_is_reached(way, noise):
+    """The bound is not only kept but used: noise for a larger ball than is needed would be wasted."""
+    moved = whole(way(Table([[0.9, 0.1]]), noise, 1e3))
+    assert size_of(moved, noise) >= 0.99 * most_of(noise)
+
+
+@every_way
+@both_noises
+@settings(max_examples=30, deadline=None)
+@given(rows=tables, other=st.tuples(numbers, numbers), scale=scales)
+def test_replacing_a_unit_moves_a_sum_by_two_balls_at_most(way, noise, rows, other, scale):
+    points = np.array([point for _, *point in rows])
+    with np.errstate(all="ignore"):
+        here = whole(way(Table(points), noise, scale))
+        there = whole(way(Table([*points[:-1], other]), noise, scale))
+    moved = [a - b for a, b in zip(here, there, strict=True)]
+    assert size_of(moved, noise) <= most_of(noise, replacing=True)
+
+
+@every_way
+@both_noises
+@settings(max_examples=40, deadline=None)
+@given(rows=tables, scale=scales, cut=st.tuples(st.integers(1, 5), st.integers(0, 99)))
+def test_batches_and_order_do_not_change_a_sum(way, noise, rows, scale, cut):
+    """Else a unit could move what others add."""
+    most, seed = cut
+    units, points = np.array([unit for unit, _, _ in rows]), np.array([point for _, *point in rows])
+    other = np.random.default_rng(seed).permutation(len(rows))
+    with np.errstate(all="ignore"):
+        once = way(Table(points, units), noise, scale)
+        assert np.array_equal(once, way(Table(points[other], units[other], most), noise, scale))
+        alone = way(Table(points), noise, scale)
+        assert np.array_equal(alone, way(Table(points[other], None, most), noise, scale))
+
+
+@every_way
+@both_noises
+@settings(max_examples=30, deadline=None)
+@given(rows=tables, scale=scales)
+def test_what_a_unit_adds_does_not_depend_on_others(way, noise, rows, scale):
+    """The sum over all units is the sum of what each gives alone."""
+    units, points = np.array([unit for unit, _, _ in rows]), np.array([point for _, *point in rows])
+    with np.errstate(all="ignore"):
+        together = whole(way(Table(points, units), noise, scale))
+        each = [whole(way(Table(points[units == unit], units[units == unit]), noise, scale)) for unit in set(units)]
+    assert together == [sum(column) for column in zip(*each, strict=True)]
+
+
+@every_way
+def test_the_law_of_a_sum_on_neighbours_is_within_its_loss(way):
+    """The worst log-ratio of Laplace noise is the l1 move over its scale; rho of Gaussian noise is l2²/(2·scale²)."""
+    points, units = np.random.default_rng(1).normal(0.5, 2, (9, 2)), np.array([0, 0, 0, 1, 1, 2, 3, 3, 4])
+    for noise in (QuietLaplace(STEPS * 3), QuietGaussian(STEPS * 3)):
+        loss = pay([noise]).loss
+        here = whole(way(Table(points, units), noise, 50.0))
+        for unit in set(units):
+            there = whole(way(Table(points[units != unit], units[units != unit]), noise, 50.0))
+            moved = size_of([a - b for a, b in zip(here, there, strict=True)], noise)
+            if isinstance(noise, Laplace):
+                assert moved / noise.scale <= loss.epsilon
+            else:
+                assert moved / (2 * noise.scale**2) <= loss.rho
+
+
+@both_noises
+def test_sums_are_right_where_nothing_is_clipped(noise):
+    points = np.random.default_rng(2).random((1000, 2)) / 2
+    units = np.random.default_rng(3).integers(0, 300, 1000)
+    vectors = wild(points, (0.1,))
+    assert dense(Table(points), noise, 0.1) / STEPS * 2 == pytest.approx(vectors.sum(axis=0), abs=1e-3)
+    means = np.array([vectors[units == unit].mean(axis=0) for unit in set(units)])
+    assert dense(Table(points, units), noise, 0.1) / STEPS * 2 == pytest.approx(means.sum(axis=0), abs=1e-3)
+    table = np.histogram(points[:, 0], 4, (0, 1))[0]
+    assert noisy_histograms(Table(points), cells, (4,), tables=2, cells=4, purse=pay([noise]))[0].tolist() == list(
+        table
+    )
+
+
+def test_noise_is_added():
+    """The quiet mechanisms are only for looking: the real ones differ from run to run."""
+    table = Table(np.zeros((10, 2)))
+    seen = {tuple(dense(table, kind(STEPS))) for kind in (Laplace, Gaussian) for _ in range(5)}
+    assert len(seen) == 10
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows=st.lists(st.lists(st.floats(width=64), min_size=3, max_size=3), min_size=1, max_size=5), l1=st.booleans())
+def test_kept_vectors_are_whole_and_within_the_ball(rows, l1):
+    kept = summing._kept(np.array(rows), l1=l1)
+    for vector in kept.tolist():
+        exact = [int(number) for number in vector]
+        assert exact == vector
+        assert size_of(exact, QUIET["l1" if l1 else "l2"]) <= (STEPS if l1 else STEPS**2)
+
+
+def test_the_ball_is_kept_even_if_the_shrinking_is_wrong(monkeypatch):
+    """The comparison in whole numbers is the guard; the floats before it only keep it from being needed."""
+    monkeypatch.setattr(summing, "_room", lambda size, *, l1: STEPS * 2.0)
+    kept = summing._kept(np.array([[STEPS * 1.5, 0.0], [3.0, 4.0]]), l1=False)
+    assert kept.tolist() == [[0, 0], [3, 4]]
+
+
+def centred(rows, public):
+    return rows - rows.mean(axis=0)
+
+
+def ranked(rows, public):
+    return np.argsort(rows[:, 0]).astype(float)[:, np.newaxis]
+
+
+def counting(rows, public):
+    return np.full((len(rows), 1), float(len(rows)))
+
+
+def product(rows, public):
+    return (rows[:, :1] * public[0]).sum(keepdims=True) + rows[:, :1]
+
+
+@pytest.mark.parametrize("rule", [centred, ranked, counting, product])
+def test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged(rule):
+    table, purse = Table(np.zeros((5, 2))), pay([Laplace(STEPS)])
+    with pytest.raises(ValueError, match="depends on other rows"):
+        noisy_sum(table, rule, (1.0,), size=2, radius=1, purse=purse)
+    assert len(purse) == 1
+    assert table.reads == 0
+
+
+def test_a_rule_can_bring_nothing_along():
+    secret = np.ones(3)
+
+    def closed(rows, public):
+        return rows * secret[0]
+
+    def with_default(rows, public, secret=secret):
+        return rows
+
+    for rule in (closed, with_default, np.sin, "text"):
+        with pytest.raises(TypeError, match="rule must be a function of a module"):
+            check_row_wise(rule, (), np.zeros(2), np.ones(2))
+
+
+def test_a_purse_holds_what_was_paid_for_and_no_more():
+    purse = pay([Laplace(STEPS * 2), Laplace(STEPS * 4)])
+    assert purse.loss == Loss("3/4", "5/32")
+    table = Table(np.zeros((5, 2)))
+    for _ in range(2):
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, purse=purse)
+    with pytest.raises(ValueError, match="everything that was paid for has been drawn"):
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, purse=purse)
+    assert table.reads == 2
+    with pytest.raises(ValueError, match="costs more than that"):
+        pay([Laplace(STEPS)], price=Loss("1/2"))
+    with pytest.raises(TypeError, match="at least one"):
+        pay([])
+    assert pay([Gaussian(STEPS)], replacing=True).loss.rho == 4 * pay([Gaussian(STEPS)]).loss.rho
+
+
+def test_nothing_is_read_when_the_ledger_refuses():
+    ledger = memory_ledger(name="d", budget=Budget("1/2"))
+    table = Table(np.zeros((5, 2)))
+    with pytest.raises(Refused):
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, purse=pay([Laplace(STEPS)], ledger=ledger))
+    assert table.reads == 0
+    assert ledger.spent().epsilon == 0
+
+
+def test_a_fit_is_on_record_with_its_price_and_its_result():
+    ledger = memory_ledger(name="d", budget=Budget(1))
+    purse = pay([Laplace(STEPS * 4)] * 2, price=Loss("1/2"), ledger=ledger, question="fit", by="ana")
+    assert [(event.by, event.loss.epsilon, event.state) for event in ledger.events()] == [("ana", 0.5, "reserved")]
+    purse.settle(b"learned")
+    (event,) = ledger.events()
+    assert event.state == "released"
+    assert event.mechanism.count("laplace") == 2
+    assert ledger.spent() == Loss("1/2")
+
+
+def picky(rows, public):
+    if (rows > 1).any():
+        raise ZeroDivisionError(f"a secret: {rows.max()}")
+    return rows
+
+
+def test_a_failure_while_summing_says_nothing(caplog):
+    caplog.set_level(logging.CRITICAL)
+    purse = pay([Laplace(STEPS)])
+    with pytest.raises(Failed) as failed:
+        noisy_sum(Table([[7.0, 7.0]]), picky, (), size=2, radius=1, purse=purse)
+    assert str(failed.value) == FAILED
+    assert failed.value.__context__ is None
+    assert len(purse) == 0
+
+
+def test_units_that_are_torn_apart_are_noticed():
+    class Torn(Table):
+        def batches(self, size):
+            yield np.zeros((3, 2)), np.array([1, 2, 1])
+
+    with pytest.raises(Failed):
+        noisy_sum(Torn(np.zeros((3, 2)), [1, 2, 1]), wild, (1.0,), size=5, radius=1, purse=pay([Laplace(STEPS)]))
+
+
+def test_a_purse_is_a_purse():
+    with pytest.raises(TypeError, match="purse"):
+        noisy_sum(Table(np.zeros((1, 2))), wild, (1.0,), size=5, radius=1, purse="free")
+    assert isinstance(pay([Laplace(STEPS)]), Purse)
