@@ -8,7 +8,7 @@ from discreet.engines.duckdb import DuckDB
 from discreet.failures import Failures
 from discreet.fitting import E, fitted
 from discreet.kernel import release
-from discreet.kernel.errors import Failed, Refused
+from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER, bounded_text
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, left
@@ -89,8 +89,8 @@ class Curator:
         owed = pricing.due(want.known, want.amounts, want.delta)
         if not owed.asks:
             return self._answer(plan, owed, want.known)
-        self._failures.check()
-        released = self._release(want, owed, pricing.text_of(said, owed), by, key)
+        with self._failures.noted():
+            released = self._release(want, owed, pricing.text_of(said, owed), by, key)
         return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
 
     def explain(  # noqa: PLR0913 - as ask
@@ -116,7 +116,8 @@ class Curator:
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
         self._check_asker(sql, by)
-        return fitted(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
+        with self._failures.noted():
+            return fitted(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
 
     def budget(self, by: str | None = None) -> Spending:
         """Return how much there is, is spent and is left: of all, or of one analyst's own limit."""
@@ -179,9 +180,6 @@ class Curator:
         except Refused as refusal:
             room = self._room(owed.loss, by)
             raise Refused(f"{refusal}{pricing.what_fits(want, owed.loss, room, self.policy) if room else ''}") from None
-        except Failed:
-            self._failures.remember()
-            raise
 
     def _room(self, price: Loss, by: str) -> Loss | None:
         """Return what still fits, if a price does not."""

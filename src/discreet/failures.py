@@ -1,8 +1,10 @@
 """Questions that were charged and have no answer: too many of them stop the data set until the owner has looked."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from discreet.kernel.errors import Refused
+from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 
@@ -15,9 +17,15 @@ class Failures:
         self._patience = timedelta(seconds=seconds + 60)
         self._known: set[str] = set()
 
-    def remember(self) -> None:
-        """Take down that a question has just failed."""
-        self._known |= {event.id for event in self._ledger.unsettled()}
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Do something that is charged, unless too much has failed; if it fails, take that down."""
+        self.check()
+        try:
+            yield
+        except Failed:
+            self._known |= {event.id for event in self._ledger.unsettled()}
+            raise
 
     def check(self) -> None:
         """Refuse once so many questions failed that failing itself might tell something.

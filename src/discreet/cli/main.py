@@ -9,6 +9,7 @@ import typer
 
 import discreet
 from discreet.cli.ask import ask, budget, explain
+from discreet.cli.fit import fit
 from discreet.cli.ledger import app as ledger_app
 from discreet.cli.policy import check, dummy, init
 from discreet.cli.tour.tour import Chapter, take
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
-for command in (init, check, dummy, ask, explain, budget):
+for command in (init, check, dummy, ask, explain, budget, fit):
     app.command()(command)
 
 

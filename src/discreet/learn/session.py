@@ -100,6 +100,8 @@ class Session:
         learned = {name: _plain(value) for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
         self._purse.settle(json.dumps(learned, sort_keys=True, default=str).encode())
         model.loss_ = self.loss  # type: ignore[attr-defined]
+        if self._purse.receipt is not None:
+            model.receipt_ = self._purse.receipt.id  # type: ignore[attr-defined]
         return model
 
 

@@ -1,0 +1,124 @@
+"""discreet fit: a private model of a query's rows, from the command line."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from discreet.cli.stops import stopping
+from discreet.curator import Curator
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.event import OWNER
+from discreet.opening import open_curator
+
+MODELS = {
+    "gaussian-mixture": "GaussianMixture",
+    "gaussian-nb": "GaussianNB",
+    "kmeans": "KMeans",
+    "linear-regression": "LinearRegression",
+    "logistic-regression": "LogisticRegression",
+    "pca": "PCA",
+    "standard-scaler": "StandardScaler",
+}
+
+
+def fit(  # noqa: PLR0913, PLR0917 - options of a command
+    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help=f"What to learn: {', '.join(MODELS)}.", metavar="MODEL", autocompletion=lambda: list(MODELS)
+        ),
+    ],
+    sql: Annotated[str, typer.Argument(help="A SELECT without aggregates; what is to be predicted stands last.")],
+    epsilon: Annotated[str, typer.Option(help="What the model may cost, such as 1/2.")],
+    delta: Annotated[str | None, typer.Option(help="Its delta; the budget's own if it has one.")] = None,
+    set: Annotated[  # noqa: A002 - the word that users expect
+        list[str] | None, typer.Option(help="A setting of the model, such as n_components=5; repeatable.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="Who asks: a label, not a login.")] = OWNER,
+    out: Annotated[Path | None, typer.Option(help="Where to save what was learned, as JSON.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Where to draw a model of two columns (.svg, .png or .pdf).")
+    ] = None,
+) -> None:
+    """Learn a private model from the rows of a query, pay for it, and print what was learned."""
+    settings = _settings(set or [])
+    with stopping(), open_curator(policy) as curator:
+        settings["delta"] = _delta(curator) if delta is None else delta
+        learned = _fitted(curator, _made(model, {"epsilon": epsilon, **settings}), sql, by)
+    told = _told(learned)
+    typer.echo(json.dumps(told, indent=2))
+    if out is not None:
+        out.write_text(json.dumps(told))
+    if plot is not None:
+        _drawn(learned, plot)
+
+
+def _fitted(curator: Curator, model: Any, sql: str, by: str) -> Any:
+    try:
+        return curator.fit(model, sql, by=by)
+    except PolicyError:
+        raise
+    except (TypeError, ValueError) as error:  # a wrong setting, found before anything was charged
+        _wrong(f"{error}.")
+
+
+def _made(name: str, settings: dict[str, Any]) -> Any:
+    if name not in MODELS:
+        _wrong(f"{name!r} is no model. Write {', '.join(MODELS)}.")
+    try:
+        return getattr(import_module("discreet.learn"), MODELS[name])(**settings)
+    except ImportError as error:
+        _wrong(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
+    except TypeError as error:
+        _wrong(f"--set: {str(error).partition('() ')[2]}.")
+
+
+def _settings(texts: list[str]) -> dict[str, Any]:
+    """Read name=value; a value is JSON, or else the text that it is."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            _wrong(f"--set: write name=value, such as n_components=5, not {text!r}.")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _delta(curator: Curator) -> Any:
+    return curator.policy.budget.conversion if curator.policy.budget.delta else 0
+
+
+def _told(model: Any) -> dict[str, Any]:
+    loss = model.loss_
+    spent = {"epsilon": None if loss.epsilon is None else str(loss.epsilon), "rho": str(loss.rho)}
+    learned = {name: _plain(value) for name, value in sorted(vars(model).items()) if name.endswith("_")}
+    del learned["loss_"]
+    return {
+        "model": type(model).__name__,
+        "protects": f"{loss.neighbours} of one {loss.unit}",
+        "loss": spent,
+        **{name.rstrip("_"): value for name, value in learned.items() if not name.startswith("_")},
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _drawn(model: Any, path: Path) -> None:
+    try:
+        import_module("discreet.learn").draw(model, path)
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        _wrong(f"--plot: {error}.")
+
+
+def _wrong(problem: str) -> NoReturn:
+    typer.echo(f"discreet: {problem}", err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,230 @@
+"""Rows come from arrays, frames, Arrow tables, DuckDB relations and curators, and give the same sums everywhere."""
+
+import warnings
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.kernel import purse
+from discreet.kernel.mechanism import Laplace
+from discreet.learn import StandardScaler
+from discreet.learn.bounds import check_not_from_data, declared
+from discreet.learn.inputs import source_of
+from discreet.learn.losses import noises_for, price_of
+from discreet.learn.rows import array_rows
+from discreet.learn.session import Source, begin
+
+RNG = np.random.default_rng(5)
+POINTS = RNG.normal(0, 1, (500, 2)).round(3)
+UNITS = RNG.integers(0, 90, 500)
+TABLE = pa.table({"user": UNITS, "x": POINTS[:, 0], "y": POINTS[:, 1]})
+
+
+class Quiet(Laplace):
+    def perturb(self, values):
+        return values
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """No noise, so that sums can be compared."""
+    monkeypatch.setattr("discreet.learn.losses.laplace_for", lambda *_: Quiet(purse.STEPS))
+    monkeypatch.setattr("discreet.kernel.purse.Loss.includes", lambda *_: True)
+
+
+def fitted(X, **more):
+    found = StandardScaler(epsilon=1, bounds=(-4, 4)).fit(X, **more)
+    return [*found.mean_, *found.var_, found.n_samples_seen_]
+
+
+def test_every_kind_of_table_gives_the_same_model(quiet):
+    expected = fitted(POINTS)
+    named = TABLE.drop_columns("user")
+    with duckdb.connect() as engine:
+        engine.register("points", TABLE)
+        relation = engine.sql("SELECT x, y FROM points")
+        kinds = [
+            POINTS.tolist(),
+            pd.DataFrame(POINTS),
+            pl.DataFrame(POINTS),
+            named,
+            relation,
+            np.asfortranarray(POINTS),
+        ]
+        for kind in kinds:
+            assert fitted(kind) == expected, type(kind)
+    assert expected[:2] == pytest.approx(POINTS.mean(axis=0), abs=1e-4)
+    assert expected[-1] == pytest.approx(500)
+
+
+def test_units_weigh_one_wherever_they_come_from(quiet):
+    expected = fitted(POINTS, unit=UNITS)
+    words = np.array([f"user {unit}" for unit in UNITS], object)
+    with duckdb.connect() as engine:
+        engine.register("points", TABLE)
+        for table, unit in (
+            (POINTS, words),
+            (TABLE, "user"),
+            (engine.sql("FROM points"), "user"),
+            (POINTS, pd.Series(UNITS)),
+        ):
+            assert fitted(table, unit=unit) == pytest.approx(expected, rel=1e-9), type(table)
+    means = np.array([POINTS[unit == UNITS].mean(axis=0) for unit in set(UNITS)])
+    assert expected[:2] == pytest.approx(means.mean(axis=0), abs=1e-4)
+    assert expected[-1] == pytest.approx(len(set(UNITS)))
+
+
+POLICY = """
+[data]
+name = "places"
+protects = "visitor"
+ledger = ":memory:"
+[budget]
+epsilon = 2
+[tables.points]
+source = "points"
+unit = "user"
+[tables.points.columns]
+user = { type = "integer" }
+x = { type = "real", between = [-4, 4] }
+y = { type = "real", between = [-4, 4] }
+"""
+
+
+def test_a_curator_fits_the_same_model_and_pays(quiet):
+    with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
+        model = curator.fit(StandardScaler(epsilon="1/2"), "SELECT x, y FROM points")
+        assert [*model.mean_, *model.var_, model.n_samples_seen_] == pytest.approx(fitted(POINTS, unit=UNITS))
+        assert str(model.loss_) == "Loss(epsilon=1/2, rho=1/8, for the removal of one visitor)"
+        (event,) = curator.ledger.events()
+        assert (event.state, event.id) == ("released", model.receipt_)
+        assert event.question == "fit StandardScaler: SELECT x, y FROM points"
+        assert curator.budget().left.epsilon == 1.5
+        assert model.feature_names_in_.tolist() == ["x", "y"]
+        with pytest.raises(dc.Refused):
+            curator.fit(StandardScaler(epsilon="1.6"), "SELECT x, y FROM points")
+        assert curator.budget().left.epsilon == 1.5
+
+
+def test_a_models_own_bounds_narrow_the_policys(quiet):
+    with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
+        model = curator.fit(StandardScaler(epsilon=1, bounds=(0, 1)), "SELECT x FROM points")
+    clipped = np.clip(POINTS[:, 0], 0, 1)
+    assert model.mean_[0] == pytest.approx(np.mean([clipped[unit == UNITS].mean() for unit in set(UNITS)]), abs=1e-4)
+
+
+def test_missing_values_of_a_table_are_left_out_and_those_of_an_array_refused(quiet):
+    with_gaps = pa.table({"user": [1, 1, None, 2], "x": [1.0, None, 3.0, float("nan")], "y": [0.5, 1.0, 1.0, 1.0]})
+    assert fitted(with_gaps.select(["x", "y"]))[-1] == pytest.approx(2)
+    assert fitted(with_gaps, unit="user")[-1] == pytest.approx(1)
+    for wrong in ([[1.0, float("nan")]], [[1.0, float("inf")]]):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            fitted(wrong)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "problem"),
+    [
+        (None, "declare .low, high. from what is known without the data"),
+        ("auto", "declare"),
+        ((1, 0), "low below high"),
+        ((0, float("inf")), "finite"),
+        ((0, [1, 2, 3]), "each a number or 2 numbers"),
+        (5, "must be .low, high."),
+        ((float("nan"), 1), "finite"),
+    ],
+)
+def test_bounds_are_declared(bounds, problem):
+    with pytest.raises(ValueError, match=problem):
+        declared(bounds, 2)
+
+
+def test_bounds_that_are_the_extremes_of_the_data_are_refused():
+    for ends in ((POINTS.min(axis=0), POINTS.max(axis=0)), (POINTS.min(), POINTS.max())):
+        with pytest.raises(ValueError, match="belong to single people"):
+            StandardScaler(epsilon=1, bounds=ends).fit(POINTS)
+    grades = np.array([[0.0, 16.0], [16.0, 0.0]])
+    check_not_from_data(grades, *declared((0, 16), 2))  # anybody may have thought of these
+
+
+@pytest.mark.parametrize(
+    ("unit", "problem"),
+    [
+        ([1, 2], "one unit for each of the 3 rows"),
+        ([1.0, float("nan"), 2.0], "some rows have none"),
+        (["a", None, "b"], "none"),
+    ],
+)
+def test_units_are_complete(unit, problem):
+    with pytest.raises(ValueError, match=problem):
+        array_rows(np.zeros((3, 1)), (np.zeros(1), np.ones(1)), unit)
+
+
+def test_a_table_names_its_columns():
+    scaler = StandardScaler(epsilon=1, bounds=(0, 1))
+    with pytest.raises(TypeError, match="name the columns"):
+        scaler.fit(TABLE, unit=UNITS)
+    with pytest.raises(ValueError, match="no column 'person'; it has 'user', 'x', 'y'"):
+        scaler.fit(TABLE, unit="person")
+    with pytest.raises(TypeError, match="several passes"):
+        scaler.fit(TABLE.to_reader())
+
+
+def test_a_price_buys_the_noise_that_costs_it():
+    for epsilon, delta, neighbours in ((1, 0, "removal"), ("1/3", 0, "replacement"), (1, 1e-6, "removal")):
+        price = price_of(epsilon, delta)
+        noises = noises_for(price, [1, 2, 0.5], neighbours)
+        paid = purse.pay(noises, replacing=neighbours == "replacement").loss
+        assert price.includes(paid)
+        assert float(paid.rho) == pytest.approx(float(price.rho), rel=1e-6) or paid.epsilon == price.epsilon
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"epsilon": None}, "epsilon: say how much"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": 1, "delta": 1}, "delta must be below 1"),
+        ({"epsilon": 1, "neighbours": "both"}, "neighbours must be 'removal' or 'replacement'"),
+    ],
+)
+def test_a_wrong_price_is_refused(settings, problem):
+    with pytest.raises((ValueError, TypeError), match=problem):
+        StandardScaler(bounds=(-4, 4), **settings).fit(POINTS)
+
+
+def test_a_ledger_counts_removals():
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
+    source = source_of(StandardScaler(epsilon=1, bounds=(-4, 4)), POINTS, ledger=ledger)
+    with pytest.raises(ValueError, match="use 'removal' with it"):
+        begin(source, name="x", epsilon=1, shares=[1], neighbours="replacement")
+    assert not ledger.events()
+
+
+def test_a_fit_pays_a_ledger_that_is_given():
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
+    scaler = StandardScaler(epsilon="3/4", bounds=(-4, 4)).fit(POINTS, ledger=ledger)
+    assert ledger.spent().epsilon == scaler.loss_.epsilon == 0.75
+    with pytest.raises(dc.Refused):
+        scaler.fit(POINTS, ledger=ledger)
+
+
+def test_a_long_fit_shows_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr("discreet.learn.progress._PATIENCE", -1.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = begin(Source(array_rows(POINTS, declared((-4, 4), 2))), name="Example", epsilon=1, shares=[1, 1])
+        session.histogram(_cell, (), cells=2)
+        session.histogram(_cell, (), cells=2)
+    assert "Example: private sums" in capsys.readouterr().err
+
+
+def _cell(rows, _):
+    return (rows[:, 0] > 0).astype(np.int64)
