@@ -1,0 +1,107 @@
+"""Every draw of every model: one person moves it by the ball at most, and no row's numbers depend on other rows."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.purse import STEPS, ball, pay
+from discreet.learn import session
+from discreet.learn.rows import array_rows
+from tests.learn.every_model import MODELS, UNITS, X, Y, name_of
+
+DRAWS = {name: getattr(session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
+
+
+class QuietLaplace(Laplace):
+    def perturb(self, values):
+        TOTALS.append(values)
+        return values
+
+
+class QuietGaussian(Gaussian):
+    def perturb(self, values):
+        TOTALS.append(values)
+        return values
+
+
+TOTALS = []  # the integers that noise would have been added to
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """Everything that a model draws while it is fitted."""
+    found = []
+
+    def watching(name):
+        def draw(data, rule, public, **more):
+            noise = more["purse"].next
+            found.append((name, data, rule, public, {key: more[key] for key in more if key != "purse"}, noise))
+            return DRAWS[name](data, rule, public, **more)
+
+        return draw
+
+    for name in DRAWS:
+        monkeypatch.setattr(session, name, watching(name))
+    return found
+
+
+def again(draw, rows):
+    """Return the exact integers of a draw on other rows."""
+    name, _, rule, public, more, noise = draw
+    quiet = QuietLaplace(noise.scale) if isinstance(noise, Laplace) else QuietGaussian(noise.scale)
+    TOTALS.clear()
+    DRAWS[name](rows, rule, public, **more, purse=pay([quiet]))
+    return [int(total) for total in TOTALS[0].ravel()]
+
+
+def settings_of(model):
+    """A model as it is used, with noise that matters, pure and with a delta."""
+    pure = clone(model).set_params(epsilon=1)
+    return [pure.set_params(delta=0), clone(pure).set_params(delta=1e-6)]
+
+
+@pytest.mark.parametrize("unit", [None, UNITS], ids=["rows", "people"])
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
+def test_one_person_moves_no_draw_by_more_than_the_ball(draws, model, unit):
+    places = np.arange(len(X)) if unit is None else unit
+    for setting in settings_of(model):
+        draws.clear()
+        setting.fit(X, Y, unit=unit)
+        assert draws
+        for draw in list(draws):
+            _, data, *_, noise = draw
+            numbers, ends = data.numbers, (data.low, data.high)
+            here = again(draw, array_rows(numbers, ends, unit))
+            for gone in np.random.default_rng(1).choice(np.unique(places), 6, replace=False):
+                left = places != gone
+                rest = array_rows(numbers[left], ends, None if unit is None else unit[left])
+                moved = [a - b for a, b in zip(here, again(draw, rest), strict=True)]
+                most = ball(noise)
+                assert sum(map(abs, moved)) <= most.l1
+                assert sum(each * each for each in moved) <= most.l2_squared <= STEPS**2
+
+
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
+def test_no_rows_numbers_depend_on_other_rows(draws, model):
+    rng = np.random.default_rng(2)
+    for setting in settings_of(model):
+        setting.fit(X, Y)
+    for _, data, rule, public, _, _ in draws:
+        inside = rng.uniform(data.low, data.high, (350, len(data.low)))
+        points = np.concatenate([np.clip(data.numbers, data.low, data.high), inside, data.numbers[:20] * 3])
+        whole = told(rule, points, public)
+        order = rng.permutation(len(points))
+        assert np.array_equal(told(rule, points[order], public), whole[order], equal_nan=True)
+        for start in range(0, len(points), 61):
+            part = slice(start, start + 61)
+            assert np.array_equal(told(rule, points[part], public), whole[part], equal_nan=True)
+        for place in range(0, len(points), 97):
+            assert np.array_equal(told(rule, points[[place]], public)[0], whole[place], equal_nan=True)
+
+
+def told(rule, points, public):
+    with np.errstate(all="ignore"):
+        found = rule(np.asfortranarray(points), public)
+    parts = found if isinstance(found, tuple) else (found,)
+    return np.concatenate([np.reshape(part, (len(points), -1)) for part in parts], axis=1)

@@ -1,0 +1,93 @@
+"""Estimators are scikit-learn's in shape: its own checks pass, except those that no private estimator can pass."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import discreet as dc
+from discreet.learn import StandardScaler
+from tests.learn.every_model import MODELS, NEARLY_EXACT, X, Y, name_of
+
+# Each with the reason why a private estimator fails it.
+OTHERWISE = {
+    "check_fit_idempotent": "every fit draws new noise",
+    "check_pipeline_consistency": "as above",
+}
+
+
+def expected(model):
+    return OTHERWISE
+
+
+@parametrize_with_checks(MODELS, expected_failed_checks=expected)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+each_model = pytest.mark.parametrize("model", MODELS, ids=name_of)
+
+
+@each_model
+def test_parameters_are_kept_as_they_are_and_copied(model):
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    assert not [name for name in vars(again) if name.endswith("_")]
+
+
+@each_model
+def test_a_fitted_model_can_be_pickled_and_keeps_its_loss(model):
+    fitted = clone(model).fit(X, Y)
+    assert pickle.loads(pickle.dumps(fitted)).loss_ == fitted.loss_
+    assert fitted.loss_.neighbours == "removal"
+    assert fitted.loss_.epsilon == 100_000 or fitted.loss_.to_epsilon(1e-6) <= 100_000
+
+
+@each_model
+def test_an_unfitted_model_says_so(model):
+    for name in ("predict", "transform", "score_samples"):
+        if hasattr(model, name):
+            with pytest.raises(NotFittedError):
+                getattr(clone(model), name)(X)
+
+
+@each_model
+def test_bounds_are_mandatory(model):
+    with pytest.raises(ValueError, match="bounds: declare"):
+        clone(model).set_params(bounds=None).fit(X, Y)
+
+
+@each_model
+def test_names_of_columns_are_kept(model):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    fitted = clone(model).fit(frame, Y)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert fitted.n_features_in_ == 3
+
+
+@each_model
+def test_a_fit_is_charged_before_data_are_read(model):
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(100_000, 1e-5))
+    fitted = clone(model).fit(X, Y, ledger=ledger)
+    (event,) = ledger.events()
+    assert (event.state, event.id) == ("released", fitted.receipt_)
+    assert event.loss == fitted.loss_ or event.loss.rho == fitted.loss_.rho
+    poor = dc.memory_ledger(name="d", budget=dc.Budget(1))
+    with pytest.raises(dc.Refused):
+        clone(model).fit(X, Y, ledger=poor)
+
+
+@each_model
+def test_a_person_with_many_rows_weighs_as_one(model):
+    fitted = clone(model).fit(X, Y, unit=np.arange(300) // 3)
+    assert fitted.loss_.unit == "unit"
+
+
+def test_models_work_in_pipelines():
+    pipeline = make_pipeline(StandardScaler(**NEARLY_EXACT), StandardScaler(**NEARLY_EXACT))
+    assert pipeline.fit_transform(X).std(axis=0) == pytest.approx([1, 1, 1], rel=0.01)
