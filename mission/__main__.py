@@ -6,7 +6,8 @@ from pathlib import Path
 
 import mission.curator
 import mission.habit
-import mission.kernel  # noqa: F401 - their rows join the list
+import mission.kernel
+import mission.learning  # noqa: F401 - their rows join the list
 from mission import tradeoff
 from mission.rows import ORDER, ROWS, NeedsDataError
 

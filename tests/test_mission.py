@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT))
 import mission.curator  # noqa: E402
 import mission.habit  # noqa: E402
 import mission.kernel  # noqa: E402
+import mission.learning  # noqa: E402
 import mission.tradeoff  # noqa: E402, F401
 from mission.rows import ORDER, ROWS  # noqa: E402
 

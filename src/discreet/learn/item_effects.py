@@ -31,7 +31,7 @@ def item_effects(
 ) -> np.ndarray:
     """Return the expected deviation of each item's mean, given its noisy count and its noisy sum of deviations."""
     number, square = expected_counts(counts, count_noise, normal=normal)
-    return ITEM * number * sums / (ITEM * square + RATING * number + sum_noise**2)
+    return np.asarray(ITEM * number * sums / (ITEM * square + RATING * number + sum_noise**2))
 
 
 def expected_counts(counts: np.ndarray, noise: float, *, normal: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -116,14 +116,14 @@ class People:
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Give people; all ratings of one are collected first, wherever they were cut."""
-        rest: Batch = np.zeros((0, 2)), np.zeros(0, np.int64)
+        rest: tuple[np.ndarray, np.ndarray] = np.zeros((0, 2)), np.zeros(0, np.int64)
         for numbers, found in self._ratings.batches(size):
             places = found if found is not None else np.arange(len(numbers)) + (rest[1].max(initial=-1) + 1)
-            rows, units = np.concatenate([rest[0], numbers]), np.concatenate([rest[1], places])  # type: ignore[list-item]
+            rows, units = np.concatenate([rest[0], numbers]), np.concatenate([rest[1], places])
             last = int(np.searchsorted(units, units[-1])) if len(units) else 0
             yield self._people(rows[:last], units[:last]), None
             rest = rows[last:], units[last:]
-        yield self._people(*rest), None  # type: ignore[arg-type]
+        yield self._people(*rest), None
 
     def _people(self, rows: np.ndarray, units: np.ndarray) -> np.ndarray:
         people = np.unique(units, return_inverse=True)[1]

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from discreet.kernel.errors import Refused
 from discreet.kernel.exact import Number, whole
 from discreet.kernel.ledger import Ledger
 from discreet.learn.bounds import declared
@@ -72,7 +73,9 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
     def fit_rows(self, rows: QueryRows) -> Self:
         """Learn from the rows of a curator's query: the item and the rating. Its policy says who is protected."""
         self._check()
-        coded = Queried(rows, *self._ends(), np.asarray(self.items))
+        if len(rows.names) != 2:
+            raise Refused("SELECT: name two columns, the item and the rating.")
+        coded = Queried(rows, *self._ends(rows.bounds[1]), np.asarray(self.items))
         question = f"fit {type(self).__name__}: {rows.question}"
         return self._learn(Source(coded, rows.protects, rows.ledger, rows.by, question))
 
@@ -85,8 +88,8 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         if len(np.unique(np.asarray(self.items))) != len(self.items) or not len(self.items):
             raise ValueError("items must list what can be rated, each once")
 
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        low, high = declared(self.bounds, 1)
+    def _ends(self, policy: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        low, high = declared(policy if self.bounds is None else self.bounds, 1)
         return np.array([-1.0, low[0]]), np.array([len(self.items) - 1.0, high[0]])
 
     def _learn(self, source: Source) -> Self:

@@ -1,0 +1,61 @@
+"""Pictures of what was learned: ellipses of a mixture, centres of clusters. matplotlib is loaded only then."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.learn.mixture.density import as_full
+
+_COLOUR = "#d9822b"
+_RINGS = (1, 2)  # standard deviations; the inner ellipse holds 39 % of a component, the outer 86 %
+
+
+def draw(model: Any, path: str | Path | None = None, *, axes: Any = None) -> Any:
+    """Draw a fitted mixture or clusters of two columns; return matplotlib's axes, and save them if a path is given.
+
+    Only what was released is drawn.
+
+    >>> import numpy as np, discreet as dc
+    >>> points = np.random.default_rng(0).normal(0, 1, (1000, 2))
+    >>> mixture = dc.learn.GaussianMixture(1, epsilon=1, delta=1e-6, bounds=(-5, 5)).fit(points)
+    >>> len(draw(mixture).patches)
+    2
+    """
+    centres = getattr(model, "means_", getattr(model, "cluster_centers_", None))
+    if centres is None or np.ndim(centres) != 2 or np.shape(centres)[1] != 2:
+        raise TypeError("only a fitted mixture or clusters of two columns can be drawn")
+    if axes is None:
+        axes = _axes(model)
+    sizes = getattr(model, "weights_", None)
+    if sizes is None:
+        counts = np.maximum(getattr(model, "counts_", np.ones(len(centres))), 0)
+        sizes = counts / max(counts.sum(), 1)
+    if hasattr(model, "covariances_"):
+        matrices = as_full(model.covariances_, model.covariance_type, *centres.shape)
+        for centre, matrix, weight in zip(centres, matrices, sizes, strict=True):
+            _ellipses(axes, centre, matrix, float(weight))
+    axes.scatter(*centres.T, s=4 + 120 * np.asarray(sizes), color=_COLOUR, edgecolors="white", linewidths=0.6, zorder=3)
+    if path is not None:
+        axes.figure.savefig(path, bbox_inches="tight")
+    return axes
+
+
+def _axes(model: Any) -> Any:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - only when something is drawn
+
+    axes = Figure(figsize=(5, 5)).add_subplot()
+    names = getattr(model, "feature_names_in_", ("first column", "second column"))
+    axes.set(xlabel=names[0], ylabel=names[1])
+    return axes
+
+
+def _ellipses(axes: Any, centre: np.ndarray, matrix: np.ndarray, weight: float) -> None:
+    from matplotlib.patches import Ellipse  # noqa: PLC0415
+
+    values, vectors = np.linalg.eigh(matrix)
+    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+    for ring in _RINGS:
+        width, height = 2 * ring * np.sqrt(values[::-1])
+        style = {"facecolor": _COLOUR, "edgecolor": _COLOUR, "alpha": min(0.5, 0.12 + weight / 2), "lw": 1}
+        axes.add_patch(Ellipse(centre, width, height, angle=angle, **style))

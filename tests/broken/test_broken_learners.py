@@ -1,0 +1,159 @@
+"""Every broken learner is caught: by an audit that our own learners pass, by exact integers, or by a guard."""
+
+import numpy as np
+import pytest
+
+from discreet.kernel import summing
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.purse import STEPS, ball
+from discreet.learn import StandardScaler
+from discreet.learn.naive_bayes import GaussianNB
+from tests.broken import learners
+from tests.learn.audits import Data, audit, draws_of, exact, learned, residuals, spent, without, watched
+
+EPSILON = learners.EPSILON
+CROWD = np.random.default_rng(1).normal(-3, 0.3, (10, 2))
+HERE = np.concatenate([CROWD, [[5.0, 5.0]]])
+LABELLED = np.column_stack([HERE, [0] * 5 + [1] * 5 + [7]])
+WIDE = np.random.default_rng(2).normal(0, 1, (2, 60))  # a cluster of two people, or of one
+FEW = np.concatenate([np.full((1, 1), -5.0), np.full((1, 1), 5.0)])
+
+
+def shown(learner, here, *, runs=250):
+    return audit(learner.told, here, here[:-1], pilot=100, runs=runs).epsilon
+
+
+class Sound:
+    """The same audit finds nothing in a learner that keeps its claim."""
+
+    def told(self, X):
+        return learned(StandardScaler(epsilon=EPSILON, bounds=(learners.LOW, learners.HIGH)).fit(X))
+
+
+class SoundSum:
+    def told(self, X):
+        return learners.opened(X).sum(learners.scaled, (), size=X.shape[1], radius=1)
+
+
+@pytest.mark.parametrize("here", [HERE, WIDE, FEW], ids=["crowd", "wide", "few"])
+@pytest.mark.parametrize("learner", [Sound(), SoundSum(), learners.ForgetsToClip()], ids=["scaler", "sum", "clipped"])
+def test_learners_that_keep_their_claim_pass(learner, here):
+    assert shown(learner, here) <= EPSILON
+
+
+@pytest.mark.parametrize(
+    ("learner", "here"),
+    [
+        (learners.ExactSizeScalesNoise(), WIDE),
+        (learners.StopsWhenItFits(), HERE),
+        (learners.BoundsFromTheData(), np.concatenate([CROWD, [[1e6, 1e6]]])),
+        (learners.BestOfMany(), FEW),
+        (learners.OneNoiseForTwoSums(), np.concatenate([CROWD, [[5.0, -5.0]]])),
+        (learners.LabelsFromTheData(), LABELLED),
+    ],
+    ids=lambda each: type(each).__name__ if not isinstance(each, np.ndarray) else "",
+)
+def test_a_broken_learner_tells_more_than_it_claims(learner, here):
+    epsilon = shown(learner, here)
+    print(f"{type(learner).__name__}: {epsilon:.2f} where {EPSILON} is claimed")
+    assert epsilon > EPSILON
+
+
+def test_a_stop_that_looks_at_the_data_is_refused_by_the_purse():
+    """It has bought three draws; with somebody in the data that no mean fits, it asks for a fourth."""
+    with watched() as found, pytest.raises(ValueError, match="everything that was paid for has been drawn"):
+        learners.StopsWhenItFits(bought=3).told(HERE)
+    assert len(found) == 3
+
+
+def test_a_price_that_is_paid_for_one_draw_and_told_for_two_is_caught():
+    """By the cost along the path, in exact fractions; an audit would take many thousand fits to be as sure."""
+    corner = Data(HERE)
+    rows = [draws_of(StandardScaler(epsilon=1, bounds=(-5, 5)), data)[0].rows for data in neighbours(corner)]
+    model = learners.PaysOnceForTwo()
+    epsilon, _ = spent(draws_of(model, corner), *rows)
+    assert epsilon > 1.99 * model.loss_.epsilon
+
+
+def neighbours(data):
+    return data, without(data, np.arange(len(data.X)) == len(data.X) - 1)
+
+
+def test_a_sum_that_is_divided_by_the_exact_count_lies_on_a_grid_that_tells_the_count():
+    def told_by(n, number):
+        return abs(number * n * STEPS - round(number * n * STEPS)) < 1e-4
+
+    outputs = [float(learners.ExactCountDivides().told(HERE)[0]) for _ in range(50)]
+    assert all(told_by(11, each) for each in outputs)
+    assert sum(told_by(10, each) for each in outputs) < 25  # one in eleven by chance
+    noisy = [StandardScaler(epsilon=EPSILON, bounds=(-5, 5)).fit(HERE[:, :1]).mean_[0] / 5 for _ in range(50)]
+    assert not all(told_by(11, each) for each in noisy)
+
+
+def test_a_count_that_is_shown_is_caught():
+    assert shown_by(lambda X: [learners.ExactCountDivides().fit(X).n_]) > EPSILON
+    assert shown_by(lambda X: [StandardScaler(epsilon=EPSILON, bounds=(-5, 5)).fit(X).n_samples_seen_]) <= EPSILON
+
+
+def shown_by(told):
+    return audit(told, HERE, HERE[:-1], pilot=100, runs=250).epsilon
+
+
+def test_a_forgotten_clip_is_caught_by_an_audit_and_by_exact_integers(monkeypatch):
+    learner = learners.ForgetsToClip()
+    assert moved_by(learner) <= ball(Laplace(STEPS)).l1
+    monkeypatch.setattr(summing, "_kept", learners.kept_by_rounding_alone)
+    assert moved_by(learner) == 10 * STEPS
+    assert shown(learner, HERE) > EPSILON
+
+
+def moved_by(learner):
+    """How far the last row moves the integers that noise is added to."""
+    with watched() as found:
+        learner.told(HERE)
+        learner.told(HERE[:-1])
+    here, there = (exact(found[0], draw.rows) for draw in found)
+    return sum(abs(int(one) - int(other)) for one, other in zip(here, there, strict=True))
+
+
+def test_a_forgotten_clip_is_caught_in_a_whole_fit(monkeypatch):
+    """Naive Bayes relies on the clip: somebody at a corner is further away than the radius that it chooses."""
+    data = Data(np.concatenate([CROWD * 0.1, [[5.0, 5.0]]]), np.array([0] * 5 + [1] * 6))
+    model = GaussianNB(epsilon=1, bounds=(-5, 5), classes=[0, 1])
+
+    def costs():
+        rows = [draws_of(model, each)[0].rows for each in neighbours(data)]
+        return [spent(draws_of(model, data), *rows)[0] for _ in range(10)]
+
+    assert max(costs()) <= 1
+    monkeypatch.setattr(summing, "_kept", learners.kept_by_rounding_alone)
+    assert max(costs()) > 1
+
+
+def test_a_rule_that_centres_by_the_batch_is_stopped_before_anything_is_read():
+    with watched() as found, pytest.raises(ValueError, match="depends on other rows"):
+        learners.CentresByTheBatch().told(HERE)
+    assert not found
+
+
+def test_bounds_that_are_the_datas_own_are_refused():
+    with pytest.raises(ValueError, match="belong to single people"):
+        StandardScaler(epsilon=1, bounds=(HERE.min(axis=0), HERE.max(axis=0))).fit(HERE)
+
+
+def test_noise_that_is_used_twice_is_seen_in_what_it_leaves():
+    """Two sums that differ by the same in every run have one noise; those of a session have each their own."""
+    assert len({float(learners.OneNoiseForTwoSums().told(HERE)[0]) for _ in range(20)}) == 1
+    with watched() as found:
+        session = learners.opened(HERE, (1, 1))
+        for _ in range(2):
+            session.sum(learners.scaled, (), size=2, radius=1)
+    one, other = residuals(found, found[0].rows)
+    assert not np.array_equal(one, other)
+
+
+def test_labels_that_are_found_in_the_data_show_a_lone_one_and_ours_do_not():
+    X, y = LABELLED[:, :-1], LABELLED[:, -1].astype(int)
+    assert 7 in learners.LabelsFromTheData().fit(X, y).classes_
+    named = GaussianNB(epsilon=1, bounds=(-5, 5), classes=[0, 1]).fit(X, y)
+    assert named.classes_.tolist() == [0, 1]

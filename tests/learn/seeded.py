@@ -1,0 +1,33 @@
+"""A session whose noise is the same in every run, so that tests of accuracy cannot fail by chance."""
+
+import numpy as np
+
+
+class Seeded:
+    """What a model sees of a session; noise of the same law up to the grid, from a generator that is given a seed."""
+
+    def __init__(self, rows, shares, *, epsilon=None, rho=None, seed=0):
+        self.rows, self.rng = np.asfortranarray(rows), np.random.default_rng(seed)
+        self.is_gaussian = rho is not None
+        self.parts = [(rho if self.is_gaussian else epsilon) * share / sum(shares) for share in shares]
+
+    def scale(self, radius=1):
+        return radius / np.sqrt(2 * self.parts[0]) if self.is_gaussian else radius / self.parts[0]
+
+    def sd(self, radius=1):
+        return self.scale(radius) * (1 if self.is_gaussian else np.sqrt(2))
+
+    def sum(self, rule, public, *, size, radius):
+        vectors = np.array(rule(self.rows, public))
+        assert vectors.shape == (len(self.rows), size)
+        norms = np.linalg.norm(vectors, ord=2 if self.is_gaussian else 1, axis=1)
+        vectors *= np.minimum(1, radius / np.maximum(norms, 1e-300))[:, np.newaxis]
+        return vectors.sum(axis=0) + self._noise(radius, size)
+
+    def histogram(self, rule, public, *, cells):
+        return np.bincount(rule(self.rows, public), minlength=cells) + self._noise(1, cells)
+
+    def _noise(self, radius, size):
+        scale = self.scale(radius)
+        self.parts.pop(0)
+        return self.rng.normal(0, scale, size) if self.is_gaussian else self.rng.laplace(0, scale, size)

@@ -1,0 +1,250 @@
+"""Naive Bayes and logistic regression: near to the exact ones without noise, useful under it, private about labels."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import LogisticRegression as ExactRegression
+from sklearn.naive_bayes import GaussianNB as ExactBayes
+
+from discreet.learn.class_means import class_means
+from discreet.learn.labels import LABELS, labels_of
+from discreet.learn.logistic import LogisticRegression
+from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.newton import Problem, refined
+from discreet.learn.spread import spread_of
+from tests.learn.seeded import Seeded
+
+RNG = np.random.default_rng(5)
+Y = RNG.integers(0, 3, 3000)
+X = (
+    RNG.normal(size=(3000, 4)) * [1, 3, 1, 0.5]
+    + np.array([[0, 0, 0, 0], [1, 4, 0, 0], [-1, 2, 1, 0]])[Y]
+    + [5, 0, 0, 0]
+)
+TWO = Y < 2
+NEARLY_EXACT = {"epsilon": 1_000_000, "bounds": (-30, 30)}
+SHARES = (0.05, 0.17, 0.05, 0.53, 0.04, 0.06, 0.1)
+MODELS = pytest.mark.parametrize("model", [GaussianNB, LogisticRegression])
+PRICES = pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 0.02}], ids=["laplace", "gaussian"])
+
+
+def refit(rows, ends, marks, price, seed):
+    """Return the accuracy of class means alone, and of weights that were refined, on the rows themselves."""
+    session = Seeded(rows, SHARES, **price, seed=seed)
+    spread = spread_of(session, ends)
+    means = class_means(session, spread, marks, SHARES[2:4])
+    features = (rows[:, :-1] - spread.centre) / spread.scale
+    apart = ((features[:, np.newaxis] - means.means) ** 2 / means.variances).sum(axis=2)
+    nearest = (np.log(means.shares) - apart / 2).argmax(axis=1)
+    weights, offsets = refined(session, Problem(spread, means, marks, 1.0, intercept=True))
+    scores = features @ weights.T + offsets
+    likeliest = scores[:, 0] > 0 if len(marks) == 2 else scores.argmax(axis=1)
+    return np.mean(nearest == rows[:, -1]), np.mean(likeliest == rows[:, -1])
+
+
+@pytest.mark.parametrize("delta", [0, 1e-9])
+def test_without_noise_naive_bayes_finds_the_means_and_variances_of_classes(delta):
+    exact = ExactBayes().fit(X, Y)
+    model = GaussianNB(**NEARLY_EXACT, delta=delta, variances="own").fit(X, Y)
+    assert np.abs(model.theta_ - exact.theta_).max() < 0.1
+    assert model.var_ == pytest.approx(exact.var_, rel=0.1)
+    assert model.class_count_ == pytest.approx(exact.class_count_, rel=0.03)
+    assert model.class_prior_ == pytest.approx(exact.class_prior_, abs=0.01)
+    assert model.score(X, Y) > exact.score(X, Y) - 0.01
+
+
+def test_classes_share_their_variances_unless_they_are_to_have_their_own():
+    model = GaussianNB(**NEARLY_EXACT).fit(X, Y)
+    assert (model.var_ == model.var_[0]).all()
+    assert model.var_[0] == pytest.approx([1, 9, 1, 0.25], rel=0.15)
+    with pytest.raises(ValueError, match="variances must be one of"):
+        GaussianNB(**NEARLY_EXACT, variances="many").fit(X, Y)
+
+
+def test_own_variances_tell_classes_apart_that_have_the_same_means():
+    y = RNG.integers(0, 2, 4000)
+    x = RNG.normal(size=(4000, 2)) * np.where(y, 1, 5)[:, np.newaxis]
+    assert GaussianNB(**NEARLY_EXACT, variances="own").fit(x, y).score(x, y) > 0.85
+    assert GaussianNB(**NEARLY_EXACT).fit(x, y).score(x, y) < 0.65
+
+
+@pytest.mark.parametrize("delta", [0, 1e-9])
+def test_without_noise_it_is_logistic_regression(delta):
+    exact = ExactRegression().fit(X[TWO], Y[TWO])
+    model = LogisticRegression(**NEARLY_EXACT, delta=delta).fit(X[TWO], Y[TWO])
+    assert model.coef_ == pytest.approx(exact.coef_, rel=0.1, abs=0.05)
+    assert model.intercept_ == pytest.approx(exact.intercept_, rel=0.1, abs=0.1)
+    several = LogisticRegression(**NEARLY_EXACT, delta=delta).fit(X, Y)
+    assert several.coef_.shape == (3, 4)
+    assert several.score(X, Y) > ExactRegression().fit(X, Y).score(X, Y) - 0.02
+
+
+def test_without_an_intercept_the_origin_is_undecided():
+    model = LogisticRegression(**NEARLY_EXACT, fit_intercept=False).fit(X[TWO] - X.mean(axis=0), Y[TWO])
+    assert model.intercept_.tolist() == [0]
+    assert model.predict_proba(np.zeros((1, 4))).tolist() == [[0.5, 0.5]]
+    assert model.score(X[TWO] - X.mean(axis=0), Y[TWO]) > 0.75
+
+
+def test_a_stronger_penalty_makes_smaller_weights():
+    sizes = [np.abs(LogisticRegression(**NEARLY_EXACT, C=c).fit(X[TWO], Y[TWO]).coef_).sum() for c in (1, 1e-3)]
+    assert sizes[1] < sizes[0] / 2
+    with pytest.raises(ValueError, match="C"):
+        LogisticRegression(**NEARLY_EXACT, C=0).fit(X[TWO], Y[TWO])
+
+
+@PRICES
+@pytest.mark.parametrize("seed", range(4))
+def test_three_thousand_rows_are_enough(price, seed):
+    ends = np.full(4, -30.0), np.full(4, 30.0)
+    exact = ExactRegression().fit(X, Y).score(X, Y)
+    bayes, regression = refit(np.column_stack([X, Y]), ends, np.arange(3.0), price, seed)
+    assert bayes > exact - 0.06
+    assert regression > exact - 0.06
+
+
+@PRICES
+@pytest.mark.parametrize("seed", range(4))
+def test_four_hundred_people_with_thirty_features_are_enough_at_epsilon_one(price, seed):
+    x, y = load_breast_cancer(return_X_y=True)
+    top = np.array([float(f"{end:.0e}") * 1.5 for end in x.max(axis=0)])
+    bayes, regression = refit(np.column_stack([x, y]), (np.zeros(30), top), np.arange(2.0), price, seed)
+    assert bayes > 0.84
+    assert regression > 0.84
+
+
+def test_ten_classes_of_digits_are_told_apart_at_epsilon_three():
+    x, y = load_digits(return_X_y=True)
+    ends = np.zeros(64), np.full(64, 16.0)
+    bayes, regression = refit(np.column_stack([x, y]), ends, np.arange(10.0), {"epsilon": 3}, seed=0)
+    assert bayes > 0.8
+    assert regression > 0.8
+
+
+@MODELS
+def test_probabilities_and_predictions_agree(model):
+    for rows, labels in ((X, Y), (X[TWO], Y[TWO])):
+        fitted = model(**NEARLY_EXACT).fit(rows, labels)
+        shares = fitted.predict_proba(rows)
+        assert shares.shape == (len(rows), len(fitted.classes_))
+        assert shares.sum(axis=1) == pytest.approx(1)
+        assert np.exp(fitted.predict_log_proba(rows)) == pytest.approx(shares)
+        assert (fitted.classes_[shares.argmax(axis=1)] == fitted.predict(rows)).all()
+
+
+@MODELS
+def test_labels_may_be_texts_if_they_are_named(model):
+    names = np.array(["cat", "dog", "eel"])
+    for labels in (names[Y], names[Y].astype(object), names[Y].tolist()):
+        fitted = model(**NEARLY_EXACT, classes=["eel", "dog", "cat"]).fit(X, labels)
+        assert fitted.classes_.tolist() == ["cat", "dog", "eel"]
+        assert fitted.score(X, names[Y]) > 0.6
+
+
+@MODELS
+def test_rows_whose_label_is_no_class_are_left_out_silently(model):
+    strange = np.where(Y == 2, 17, Y)
+    fitted = model(**NEARLY_EXACT, classes=[0, 1]).fit(X, strange)
+    alone = model(**NEARLY_EXACT, classes=[0, 1]).fit(X[TWO], Y[TWO])
+    assert fitted.class_count_.sum() == pytest.approx(TWO.sum(), rel=0.3)
+    assert fitted.score(X[TWO], Y[TWO]) > alone.score(X[TWO], Y[TWO]) - 0.05
+
+
+@MODELS
+def test_a_class_that_nobody_has_does_no_harm(model):
+    fitted = model(**NEARLY_EXACT, classes=[0, 1, 2, 3]).fit(X, Y)
+    assert fitted.classes_.tolist() == [0, 1, 2, 3]
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
+@MODELS
+def test_whole_numbers_and_booleans_are_found_by_noisy_counts(model):
+    assert model(**NEARLY_EXACT).fit(X, Y + 40).classes_.tolist() == [40, 41, 42]
+    found = model(**NEARLY_EXACT).fit(X, Y > 0).classes_
+    assert found.dtype == bool
+    assert found.tolist() == [False, True]
+
+
+@MODELS
+@pytest.mark.parametrize("labels", [np.array(["a", "b", "c"])[Y], Y + 0.5], ids=["text", "continuous"])
+def test_other_labels_must_be_named(model, labels):
+    with pytest.raises(ValueError, match="classes: name the labels"):
+        model(**NEARLY_EXACT).fit(X, labels)
+
+
+@MODELS
+def test_too_few_labels_to_be_seen_are_an_error_that_speaks_of_noise(model):
+    with pytest.raises(ValueError, match=r"noisy counts.*classes=\[0, 1\]"):
+        model(epsilon=0.01, bounds=(-30, 30)).fit(X[:200], Y[:200])
+
+
+@PRICES
+def test_no_label_is_found_that_nobody_has(price):
+    labels = labels_of(X, Y, None)
+    rows = np.column_stack([X, Y])
+
+    class Counting(Seeded):
+        def histogram(self, rule, public, *, cells):
+            assert (rule(np.array([[-1.0], [0.5], [256.0]]), public) == [-1, -1, 256]).all()
+            return super().histogram(rule, public, cells=cells)
+
+    for seed in range(50):
+        marks, names = labels.found(Counting(rows, (0.1, 0.9), **price, seed=seed))
+        assert marks.tolist() == names.tolist() == [0, 1, 2]
+    assert labels.shares == ("1/9",)
+    assert labels_of(X, Y, [0, 1, 2]).shares == ()
+    assert labels.target.high == LABELS
+
+
+@MODELS
+@pytest.mark.parametrize("classes", [[1], [0, 0, 1], [[0, 1], [2, 3]], []])
+def test_classes_are_two_or_more_different_labels(model, classes):
+    with pytest.raises(ValueError, match="two or more different labels"):
+        model(**NEARLY_EXACT, classes=classes).fit(X, Y)
+    with pytest.raises(ValueError, match="both"):
+        model(**NEARLY_EXACT, classes=["a", "b"]).fit(X, Y)
+
+
+def test_priors_are_taken_as_they_are_given():
+    model = GaussianNB(**NEARLY_EXACT, classes=[0, 1, 2], priors=[0.98, 0.01, 0.01]).fit(X, Y)
+    assert model.class_prior_.tolist() == [0.98, 0.01, 0.01]
+    assert np.mean(model.predict(X) == 0) > 0.5
+    for wrong in ([0.5, 0.5], [1.5, -0.5, 0], [0.5, 0.5, 0.5]):
+        with pytest.raises(ValueError, match="priors must be 3 probabilities"):
+            GaussianNB(**NEARLY_EXACT, classes=[0, 1, 2], priors=wrong).fit(X, Y)
+    with pytest.raises(ValueError, match="name the classes too"):
+        GaussianNB(**NEARLY_EXACT, priors=[0.5, 0.5]).fit(X, Y)
+
+
+@MODELS
+def test_rows_of_one_person_weigh_as_one(model):
+    many = np.concatenate([np.arange(3000), np.full(5000, 7)])
+    rows, labels = X[many % 3000], Y[many % 3000]
+    fitted = model(**NEARLY_EXACT, classes=[0, 1, 2]).fit(rows, labels, unit=many)
+    assert fitted.class_count_.sum() == pytest.approx(3000, rel=0.05)
+    assert fitted.loss_.unit == "unit"
+
+
+@MODELS
+def test_a_table_is_streamed_with_its_label_as_a_column(model):
+    table = pa.table({**{f"x{j}": X[:, j] for j in range(4)}, "kind": Y})
+    for classes in ([0, 1, 2], None):
+        fitted = model(**NEARLY_EXACT, classes=classes).fit(table, "kind")
+        assert fitted.feature_names_in_.tolist() == ["x0", "x1", "x2", "x3"]
+        assert fitted.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="must be numbers"):
+        model(**NEARLY_EXACT, classes=["a", "b"]).fit(table, "kind")
+
+
+@MODELS
+def test_the_loss_names_its_neighbours(model):
+    assert model(**NEARLY_EXACT, neighbours="replacement").fit(X, Y).loss_.neighbours == "replacement"
+    assert model(epsilon=1, bounds=(-30, 30), classes=[0, 1, 2]).fit(X, Y).loss_.epsilon == 1
+
+
+@MODELS
+def test_where_there_are_hardly_any_rows_the_fit_is_still_a_model(model):
+    for epsilon in (0.001, 1_000):
+        fitted = model(epsilon=epsilon, bounds=(-30, 30), classes=[0, 1, 2]).fit(X[:3], Y[:3])
+        assert np.isfinite(fitted.predict_log_proba(X)).all()

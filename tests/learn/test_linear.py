@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression as Exact
+
+from discreet.learn.linear import LinearRegression
+from discreet.learn.regressing import regress
+from tests.learn.seeded import Seeded
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(2000, 3)) * [1, 5, 0.2]
+Y = X @ [2.0, -0.5, 4.0] + 3 + RNG.normal(size=2000)
+NEARLY_EXACT = {"epsilon": 1_000_000, "bounds": (-30, 30), "target_bounds": (-100, 100)}
+SHARES = (0.2, 0.1, 0.7)
+
+
+def explained(rows, coefficients, intercept):
+    features, target = rows[:, :-1], rows[:, -1]
+    return 1 - np.mean((target - features @ coefficients - intercept) ** 2) / target.var()
+
+
+def people(count, features=4, seed=1):
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=(count, 1))
+    x = rng.normal(size=(count, features)) + 0.7 * shared
+    y = x @ np.linspace(1, -0.5, features) + rng.normal(size=count)
+    return np.column_stack([x, y])
+
+
+@pytest.mark.parametrize("delta", [0, 1e-9])
+def test_without_noise_it_is_least_squares(delta):
+    exact = Exact().fit(X, Y)
+    model = LinearRegression(**NEARLY_EXACT, delta=delta).fit(X, Y)
+    assert model.coef_ == pytest.approx(exact.coef_, rel=0.01, abs=0.01)
+    assert model.intercept_ == pytest.approx(exact.intercept_, abs=0.05)
+    assert model.score(X, Y) > exact.score(X, Y) - 0.001
+
+
+def test_without_an_intercept_the_line_goes_through_the_origin():
+    exact = Exact(fit_intercept=False).fit(X, Y)
+    model = LinearRegression(**NEARLY_EXACT, fit_intercept=False).fit(X, Y)
+    assert model.intercept_ == 0
+    assert model.predict(np.zeros((1, 3))) == 0
+    assert model.coef_ == pytest.approx(exact.coef_, rel=0.01, abs=0.02)
+
+
+def test_columns_that_lie_far_from_the_middle_of_their_ranges_do_no_harm():
+    rows = X / 100 + [20, -20, 29]
+    model = LinearRegression(**NEARLY_EXACT).fit(rows, Y)
+    assert model.score(rows, Y) > Exact().fit(rows, Y).score(rows, Y) - 0.01
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 0.02}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("seed", range(5))
+def test_ten_thousand_people_are_enough(price, seed):
+    rows = people(10_000)
+    ends = np.full(5, -10.0), np.full(5, 10.0)
+    best = Exact().fit(rows[:, :-1], rows[:, -1]).score(rows[:, :-1], rows[:, -1])
+    assert explained(rows, *regress(Seeded(rows, SHARES, **price, seed=seed), ends)) > best - 0.05
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_where_noise_hides_everything_predictions_stay_near_the_middle(seed):
+    rows = people(50)
+    ends = np.full(5, -10.0), np.full(5, 10.0)
+    coefficients, intercept = regress(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends)
+    assert np.abs(coefficients).max() < 0.5
+    assert abs(intercept) < 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_constant_feature_does_no_harm(seed):
+    rows = np.insert(people(10_000), 2, 7.0, axis=1)
+    ends = np.full(6, -10.0), np.full(6, 10.0)
+    assert explained(rows, *regress(Seeded(rows, SHARES, epsilon=1, seed=seed), ends)) > 0.4
+
+
+def test_a_target_needs_a_range():
+    with pytest.raises(ValueError, match="target_bounds: declare"):
+        LinearRegression(epsilon=1, bounds=(-30, 30)).fit(X, Y)
+
+
+def test_there_must_be_a_target():
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        LinearRegression(**NEARLY_EXACT).fit(X, None)
+
+
+def test_the_loss_is_what_was_asked_for_and_names_the_neighbours():
+    model = LinearRegression(epsilon="1/2", bounds=(-30, 30), target_bounds=(-100, 100), neighbours="replacement")
+    loss = model.fit(X, Y).loss_
+    assert (loss.epsilon, loss.neighbours) == (0.5, "replacement")

@@ -1,0 +1,277 @@
+"""The whitened mixture: what its rules promise to the door, what it makes of released numbers, and how well it fits."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.kernel.rowwise import check_row_wise
+from discreet.learn.mixture import whitened
+from discreet.learn.mixture.composite import Mixtures, fitness_of, layout_of, refine
+from discreet.learn.mixture.density import log_densities
+from discreet.learn.mixture.shrinkage import believed, change_of, clip_at, floored, grown, read
+from discreet.learn.mixture.start import artificial_points, best_start
+from discreet.learn.mixture.tables import Tables, column_cells, side_for, view_cells, views_of
+from discreet.learn.rows import array_rows
+from discreet.learn.session import Source, begin
+
+
+def _session(points, plan, epsilon, delta="1e-6", unit=None):
+    rows = array_rows(points, (plan.low, plan.high), unit)
+    return begin(Source(rows), name="test", epsilon=Fraction(epsilon), delta=Fraction(delta), shares=plan.shares)
+
+
+def _drawn(rng, count, weights, means, spreads):
+    labels = rng.choice(len(weights), count, p=weights)
+    return np.array(means, float)[labels] + rng.normal(size=(count, len(means[0]))) * np.array(spreads)[labels, None]
+
+
+def _two(count, d, seed=0):
+    rng = np.random.default_rng(seed)
+    return _drawn(rng, count, [0.3, 0.7], [[-4.0] * d, [3.0] * d], [1.0, 1.5])
+
+
+def _fitted(points, components, epsilon, delta="1e-6", **settings):
+    d = points.shape[1]
+    plan = whitened.plan(components, np.full(d, -10.0), np.full(d, 10.0), **settings)
+    return whitened.fit(_session(points, plan, epsilon, delta), plan)
+
+
+def _mean_log_density(points, mixture):
+    logs = log_densities(points, *mixture)
+    top = logs.max(axis=1)
+    return float((top + np.log(np.exp(logs - top[:, None]).sum(axis=1))).mean())
+
+
+def _is_valid(mixture, components):
+    weights, means, covariances = mixture
+    return (
+        weights.shape == (components,)
+        and math.isclose(weights.sum(), 1)
+        and bool((weights > 0).all())
+        and bool((np.abs(means) <= 10).all())
+        and bool((np.linalg.eigvalsh(covariances) > 0).all())
+    )
+
+
+def _public(components, d, rng, *, in_l2):
+    clip = clip_at(0.95, d, in_l2=in_l2)
+    white = np.array(
+        [np.linalg.inv(np.linalg.cholesky(np.cov(rng.normal(size=(d, 3 * d))).reshape(d, d) + np.eye(d)))] * components
+    )
+    return (
+        np.log(rng.dirichlet(np.ones(components))),
+        rng.uniform(-5, 5, (components, d)),
+        white,
+        clip.radius,
+        clip.weights,
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("in_l2", [True, False])
+def test_a_rows_vector_is_in_the_unit_ball_and_may_reach_its_surface(d, in_l2):
+    rng = np.random.default_rng(1)
+    heights, means, white, radius, weights = _public(3, d, rng, in_l2=in_l2)
+    points = np.asfortranarray(rng.uniform(-30, 30, (20_000, d)))
+    corner = means[0] + np.linalg.solve(white[0], np.full(d, 50.0))  # in all whitened coordinates alike: long in l1
+    points[0] = corner
+    vectors = whitened.component_sums(points, (heights, means, white, radius, weights))
+    norms = np.linalg.norm(vectors, ord=2 if in_l2 else 1, axis=1)
+    assert norms.max() <= 1 + 1e-9
+    assert norms.max() > 0.99
+
+
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_rules_look_at_one_row_at_a_time(d):
+    rng = np.random.default_rng(2)
+    low, high = np.full(d, -10.0), np.full(d, 10.0)
+    check_row_wise(whitened.component_sums, _public(4, d, rng, in_l2=True), low, high)
+    check_row_wise(column_cells, (low, high - low, 16), low, high)
+    check_row_wise(view_cells, (low / 2, high, 16, views_of(d)), low, high)
+
+
+def test_a_rows_cells_are_where_the_row_is_and_nowhere_outside_of_the_window():
+    rows = np.asfortranarray([[0.1, 0.9, 0.5], [0.1, 1.5, 0.5], [-0.1, 0.5, 0.5]])
+    found = view_cells(rows, (np.zeros(3), np.ones(3), 10, views_of(3)))
+    assert found.tolist() == [[19, 15, 95], [-1, 15, -1], [-1, -1, 55]]
+    assert column_cells(rows, (np.zeros(3), np.ones(3), 10))[1].tolist() == [1, 9, 5]
+
+
+def test_every_column_is_in_a_view_and_large_tables_are_not_made():
+    for d in (1, 2, 10, 17, 40):
+        views = views_of(d)
+        assert set().union(*views) == set(range(d))
+        assert len(views) * side_for(views, 1e9, 1.0) ** len(views[0]) <= max(1 << 14, 64 * len(views))
+    assert side_for(views_of(2), -50.0, 10.0) == 8
+
+
+def test_a_clipped_standard_gaussian_is_read_as_no_change():
+    d, rng = 3, np.random.default_rng(3)
+    clip = clip_at(0.9, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.weights
+    sums = whitened.component_sums(rng.normal(size=(400_000, d)), public).sum(axis=0)
+    seen = read(sums, d, clip)
+    shift, growth = change_of(seen, 0.0, clip)
+    assert math.isclose(seen.size, 400_000)
+    assert np.abs(shift).max() < 0.02
+    assert np.abs(growth).max() < 0.02
+
+
+def test_a_small_change_is_read_in_its_full_size():
+    d, rng = 2, np.random.default_rng(4)
+    clip = clip_at(0.95, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.weights
+    shape = np.array([[0.06, 0.04], [0.04, -0.02]])
+    points = rng.normal(size=(1_000_000, d)) @ np.linalg.cholesky(np.eye(d) + shape).T + [0.05, -0.1]
+    sums = whitened.component_sums(np.asfortranarray(points), public).sum(axis=0)
+    shift, growth = change_of(read(sums, d, clip), 0.0, clip)
+    assert np.allclose(shift, [0.05, -0.1], atol=0.015)
+    assert np.allclose(growth, shape, atol=0.02)
+
+
+def test_what_is_within_the_noise_is_not_believed():
+    rng = np.random.default_rng(5)
+    assert np.mean([believed(rng.normal(size=50), 1.0) for _ in range(200)]) < 0.15
+    assert believed(np.full(50, 100.0), 1.0) > 0.99
+
+
+def test_covariances_stay_positive_definite_whatever_is_read():
+    rng = np.random.default_rng(6)
+    for scale in (0.1, 1.0, 100.0):
+        noise = rng.normal(size=(20, 4, 4)) * scale
+        assert np.linalg.eigvalsh(grown(np.eye(4), noise + noise.transpose(0, 2, 1))).min() > 0
+    assert np.linalg.eigvalsh(floored(-np.eye(3), 0.25)).min() >= 0.25 - 1e-12
+
+
+def _tables(points, sd, rng, side=16):
+    d = points.shape[1]
+    views = views_of(d)
+    cells = view_cells(np.asfortranarray(points), (np.full(d, -0.5), np.ones(d), side, views))
+    size = side ** len(views[0])
+    counts = np.array([np.bincount(line[line >= 0], minlength=size) for line in cells.T], float)
+    return Tables(counts + rng.normal(0, sd, counts.shape), sd, side, views, d)
+
+
+def _small(count, d, rng):
+    return _drawn(rng, count, [0.4, 0.6], [[-0.2] * d, [0.2] * d], [0.06, 0.08])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_steps_uphill_reach_what_the_data_were_drawn_from(d):
+    rng = np.random.default_rng(7)
+    tables = _tables(_small(50_000, d, rng), 5.0, rng)
+    away = Mixtures(
+        np.full((1, 2), 25_000.0), np.array([[[-0.3] * d, [0.3] * d]]), np.tile(0.01 * np.eye(d), (1, 2, 1, 1))
+    )
+    found, height = refine(tables, away, 0.005 * np.eye(d), 20)
+    assert height[0] > fitness_of(tables, away)[0]
+    assert np.allclose(found.means[0], [[-0.2] * d, [0.2] * d], atol=0.01)
+    assert np.allclose(found.sizes[0], [20_000, 30_000], rtol=0.05)
+    assert np.allclose(found.covariances[0, 0], (0.06**2 + tables.blur) * np.eye(d), atol=6e-4)
+
+
+def test_a_start_with_very_many_numbers_has_diagonal_covariances():
+    rng = np.random.default_rng(8)
+    tables = _tables(_small(2000, 12, rng), 5.0, rng, side=8)
+    assert layout_of(tables, 2).diagonal is False
+    assert layout_of(tables, 20).diagonal is True
+    start = best_start(tables, [8])
+    assert np.linalg.eigvalsh(start.covariances).min() > 0
+
+
+def test_artificial_points_have_the_tables_pairs():
+    rng = np.random.default_rng(9)
+    tables = _tables(_small(50_000, 3, rng), 5.0, rng)
+    points = artificial_points(tables, 4000, rng)
+    both = (points > 0).sum(axis=1)
+    assert np.isin(both, [0, 3]).mean() > 0.9
+    assert abs((both == 3).mean() - 0.6) < 0.15
+
+
+def test_the_tables_choose_how_many_components_there_are():
+    rng = np.random.default_rng(10)
+    tables = _tables(_small(50_000, 2, rng), 5.0, rng, side=32)
+    assert len(best_start(tables, [1, 2, 4]).weights) == 2
+    nothing = replace(tables, counts=rng.normal(0, 50.0, tables.counts.shape), sd=50.0)
+    assert len(best_start(nothing, [1, 4]).weights) == 1
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_two_clear_components_are_found(d):
+    points = _two(50_000, d)
+    weights, means, covariances = _fitted(points, 2, 2)
+    order = np.argsort(means[:, 0])
+    assert np.allclose(weights[order], [0.3, 0.7], atol=0.03)
+    assert np.allclose(means[order], [[-4.0] * d, [3.0] * d], atol=0.2)
+    assert np.allclose(covariances[order[1]], 2.25 * np.eye(d), atol=0.4)
+
+
+def test_pure_epsilon_works_too():
+    means = _fitted(_two(100_000, 2), 2, 4, delta="0")[1]
+    assert np.allclose(np.sort(means[:, 0]), [-4, 3], atol=0.5)
+
+
+@pytest.mark.parametrize("kind", ["tied", "diag", "spherical"])
+def test_covariances_are_of_the_wanted_kind(kind):
+    covariances = _fitted(_two(20_000, 3), 2, 2, covariance_type=kind)[2]
+    diagonals = np.diagonal(covariances, axis1=1, axis2=2)
+    if kind == "tied":
+        assert np.allclose(covariances[0], covariances[1])
+    else:
+        assert np.allclose(covariances, diagonals[..., None] * np.eye(3))
+    if kind == "spherical":
+        assert np.allclose(diagonals, diagonals[:, :1])
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize(("count", "epsilon"), [(0, "1"), (3, "1/1000"), (2000, "1/100")])
+def test_a_mixture_is_valid_however_little_is_seen(count, epsilon, delta):
+    assert _is_valid(_fitted(_two(count, 3), 4, epsilon, delta), 4)
+
+
+def test_rows_that_are_all_the_same_give_a_valid_mixture():
+    assert _is_valid(_fitted(np.full((20_000, 2), 10.0), 3, 1), 3)
+
+
+def test_with_little_to_see_it_is_about_as_good_as_one_gaussian():
+    points, fresh = _two(2000, 2), _two(5000, 2, seed=1)
+    losses = [
+        _mean_log_density(fresh, _fitted(points, 1, "1/2")) - _mean_log_density(fresh, _fitted(points, 6, "1/2"))
+        for _ in range(5)
+    ]
+    assert np.median(losses) < 0.5
+
+
+def test_a_units_rows_count_as_one():
+    rng = np.random.default_rng(11)
+    unit = np.repeat(np.arange(20_000), 3)
+    points = np.repeat(_two(20_000, 2), 3, axis=0) + rng.normal(0, 0.1, (60_000, 2))
+    plan = whitened.plan(2, np.full(2, -10.0), np.full(2, 10.0))
+    means = whitened.fit(_session(points, plan, 4, unit=unit), plan).means
+    assert np.allclose(np.sort(means[:, 0]), [-4, 3], atol=0.3)
+
+
+def test_a_plan_is_known_before_any_data():
+    plan = whitened.plan([3, 1, 3], np.zeros(2), np.ones(2), n_iter=4)
+    assert plan.candidates == (1, 3)
+    assert plan.shares == (5, 35, 15, 15, 15, 15)
+    assert sum(whitened.plan(2, np.zeros(2), np.ones(2), n_iter=7).shares) == 100
+
+
+@pytest.mark.parametrize(
+    ("components", "settings"), [(0, {}), ([], {}), (2, {"n_iter": 0}), (2, {"covariance_type": "round"})]
+)
+def test_a_plan_that_cannot_be_kept_is_refused(components, settings):
+    with pytest.raises(ValueError):
+        whitened.plan(components, np.zeros(2), np.ones(2), **settings)
+
+
+def test_ten_columns_are_fitted_nearly_as_well_as_if_the_truth_were_known():
+    rng = np.random.default_rng(12)
+    truth = np.array([0.2, 0.3, 0.5]), rng.uniform(-5, 5, (3, 10)), np.array([0.6, 1.0, 1.4])
+    points, fresh = _drawn(rng, 40_000, *truth), _drawn(rng, 10_000, *truth)
+    known = truth[0], truth[1], truth[2][:, None, None] ** 2 * np.eye(10)
+    assert _mean_log_density(fresh, known) - _mean_log_density(fresh, _fitted(points, 3, 2)) < 0.1

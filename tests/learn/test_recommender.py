@@ -1,0 +1,284 @@
+"""A private recommender: it hides one rating or a whole taste, and is never worse than not to know the items at all."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet.kernel.errors import Refused
+from discreet.kernel.rowwise import check_row_wise
+from discreet.learn.item_effects import expected_counts, item_effects, liked_together, overall
+from discreet.learn.ratings import People, codes_of, columns_of, halves, own_of, pairs, rated
+from discreet.learn.recommender import Recommender
+from discreet.learn.rows import array_rows
+from discreet.learn.scoring import evaluate
+from discreet.learn.trials import Trials
+from discreet.learn.tuning import tune
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+LEVELS = pytest.mark.parametrize("level", ["event", "user"])
+GOOD = np.linspace(-1, 1, 20)
+
+
+def ratings(people=2000, each=10, seed=1):
+    """Ratings from 1 to 5 of twenty items, of which each is better than the one before; people differ as well."""
+    generator = np.random.default_rng(seed)
+    user = np.repeat(np.arange(people), each)
+    item = np.argsort(generator.random((people, 20)), axis=1)[:, :each].ravel()
+    usual = generator.normal(0, 0.5, people)
+    given = np.clip(3 + GOOD[item] + usual[user] + generator.normal(0, 0.5, len(item)), 1, 5)
+    return np.column_stack([user, item, given])
+
+
+TABLE = ratings()
+
+
+def fitted(level, table=TABLE, **more):
+    settings = {"epsilon": 5, "items": range(20), "bounds": (1, 5), "level": level}
+    return Recommender(**(settings | more)).fit(table)
+
+
+@LEVELS
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_better_items_are_predicted_to_be_liked_more(level, delta):
+    model = fitted(level, delta=delta)
+    assert np.corrcoef(model.predict(range(20)), GOOD)[0, 1] > 0.9
+    assert abs(model.mean_ - 3) < 0.3
+    assert abs(model.predict([0, 19], own={3: 3, 10: 3})[1] - 4) < 0.6
+
+
+@LEVELS
+def test_counts_are_near_the_truth_where_the_noise_is_small(level):
+    model = fitted(level, epsilon=1000, ratings_per_user=20)
+    assert np.abs(model.counts_ - np.bincount(TABLE[:, 1].astype(int))).max() < 40
+
+
+@LEVELS
+def test_own_ratings_move_predictions(level):
+    model = fitted(level)
+    glad = model.predict(range(20), own=[(0, 5), (1, 5), (2, 5), (3, 5)])
+    sour = model.predict(range(20), own={16: 1, 17: 1, 18: 1, 19: 1})
+    assert (glad > model.predict(range(20)) + 0.3).all()
+    assert (sour < model.predict(range(20)) - 0.3).all()
+
+
+def test_recommendations_leave_out_what_was_rated():
+    model = fitted("event")
+    best = model.recommend(own={19: 5, 18: 4}, count=5)
+    assert len(best) == 5
+    assert not {18, 19} & {item for item, _ in best}
+    assert [value for _, value in best] == sorted((value for _, value in best), reverse=True)
+    assert len(model.recommend(own={19: 5}, count=100)) == 19
+
+
+@LEVELS
+def test_a_tiny_epsilon_is_no_worse_than_no_items_at_all(level):
+    model, held = fitted(level, epsilon=0.0001), ratings(people=100, seed=2)
+    error, bare = [], []
+    for user in range(100):
+        mine = held[held[:, 0] == user]
+        own, (_, item, given) = [(int(i), r) for _, i, r in mine[1:]], mine[0]
+        error.append(given - model.predict([int(item)], own)[0])
+        bare.append(given - np.mean([rating for _, rating in own]))
+    assert np.sqrt(np.mean(np.square(error))) < 1.1 * np.sqrt(np.mean(np.square(bare)))
+
+
+def test_levels_hide_what_they_say():
+    assert repr(fitted("event").loss_).endswith("for the removal of one rating)")
+    assert repr(fitted("user").loss_).endswith("for the removal of one user)")
+    assert repr(fitted("user", neighbours="replacement").loss_).endswith("for the replacement of one user)")
+
+
+def test_a_user_with_very_many_ratings_weighs_like_others():
+    """Somebody who praises the worst item a million times moves its effect by what one person may."""
+    loud = np.column_stack([np.full(20_000, 10**6), np.zeros(20_000), np.full(20_000, 5.0)])
+    table = np.concatenate([TABLE, loud])
+    quiet = fitted("user", table, epsilon=1000).predict([0])[0]
+    assert abs(quiet - 2) < 0.3
+    assert fitted("event", table, epsilon=1000).predict([0])[0] > 3.5  # which is what event level does not hide
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, np.asarray, "arrow", "labelled"])
+def test_every_kind_of_table_is_read(kind):
+    table = {"user": ["a", "b", "b"], "item": ["x", "y", "x"], "rating": [1.0, 2.0, 3.0]}
+    frame = pd.DataFrame(table)
+    if kind == "arrow":
+        given = pa.table(table)
+    elif kind == "labelled":
+        given = frame.set_index(pd.Index([7, 3, 5]))
+    else:
+        given = kind(table) if kind is not np.asarray else frame.to_numpy()
+    user, item, rating = columns_of(given, 3)
+    assert list(user) == table["user"]
+    assert list(item) == table["item"]
+    assert list(rating) == table["rating"]
+    model = Recommender(epsilon=1000, items=["x", "y"], bounds=(1, 5), level="event").fit(given)
+    assert model.predict(["x", "never seen"]).shape == (2,)
+
+
+def test_items_that_are_not_listed_count_nowhere():
+    table = np.concatenate([TABLE, [[1, 77, 5.0]] * 5000])
+    model = fitted("event", table, epsilon=1000)
+    assert model.counts_.sum() == pytest.approx(len(TABLE), abs=100)
+    assert codes_of([3, 1], np.array([1, 2, 3])).tolist() == [1, -1, 0]
+    assert own_of([3, 1], {2: 5, 3: 4})[0].tolist() == [0]
+
+
+def test_missing_ratings_are_left_out():
+    table = np.concatenate([TABLE, [[1, 1, np.nan]] * 5000])
+    assert fitted("event", table, epsilon=1000).counts_.sum() == pytest.approx(len(TABLE), abs=100)
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"level": "person"}, "level"),
+        ({"bounds": None}, "bounds: declare"),
+        ({"taste": 5}, "taste"),
+        ({"items": [1, 1]}, "items"),
+        ({"items": []}, "items"),
+        ({"ratings_per_user": 0}, "ratings_per_user"),
+        ({"table": TABLE[:, :2]}, "3 columns"),
+    ],
+)
+def test_wrong_settings_are_refused(changed, match):
+    with pytest.raises(ValueError, match=match):
+        fitted(**({"level": "event"} | changed))
+
+
+def test_rules_look_at_one_row_at_a_time():
+    generator = np.random.default_rng(4)
+    for _ in range(10):
+        low, third, level = generator.uniform(-5, 5), generator.uniform(0.1, 3), generator.uniform(0, 3)
+        ends = np.array([-1, low]), np.array([9, low + 3 * third])
+        check_row_wise(halves, (low, third), *ends)
+        check_row_wise(rated, (low, third, level, 10, 0.3), *ends)
+        base = generator.uniform(0, 3, 7)
+        check_row_wise(pairs, (low, third, base, 0.3), np.full(7, low), np.full(7, low + 3 * third))
+
+
+def test_a_person_without_a_rating_adds_nothing_for_it():
+    rows = np.array([[1.0, np.nan, 5.0], [np.nan, np.nan, np.nan]])
+    vectors = pairs(rows, (1.0, 4 / 3, np.full(3, 1.5), 0.3))
+    assert np.isfinite(vectors).all()
+    assert (vectors[1] == 0).all()
+    assert np.flatnonzero(vectors[0, 6:]).tolist() == [0, 2, 5]  # the pairs of the first and the third with each other
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_people_are_the_same_however_their_ratings_are_cut(size):
+    table = TABLE[:60]
+    rows = array_rows(table[:, 1:], (np.array([-1.0, 1.0]), np.array([19.0, 5.0])), table[:, 0])
+    items = np.array([4, 7, 19])
+    found = np.concatenate([batch for batch, _ in People(rows, items).batches(size)])
+    expected = np.full((6, 3), np.nan)
+    for user, item, given in table:
+        if item in items:
+            expected[int(user), items.tolist().index(int(item))] = given
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_taste_is_learned_from_many_people():
+    """Two camps, each with its own half of the items: who likes one of them will like the others."""
+    generator = np.random.default_rng(6)
+    user = np.repeat(np.arange(8000), 6)
+    item = np.argsort(generator.random((8000, 12)), axis=1)[:, :6].ravel()
+    camp = np.where((item < 6) == (user % 2 == 0), 1.0, -1.0)
+    table = np.column_stack([user, item, np.clip(3 + camp + generator.normal(0, 0.4, len(user)), 1, 5)])
+    settings = {"items": range(12), "level": "user", "table": table, "epsilon": 2, "delta": 1e-6}
+    own = {0: 4, 1: 4, 7: 2}
+    blind, seeing = fitted(**settings), fitted(taste=12, **settings)
+    assert np.abs(np.diff(blind.predict([2, 8], own))) < 0.5
+    assert seeing.predict([2], own)[0] > seeing.predict([8], own)[0] + 1
+    assert seeing.predict([99], own)[0] == pytest.approx(seeing.predict([98], own)[0])
+
+
+def test_covariance_of_noise_alone_is_nothing():
+    generator = np.random.default_rng(8)
+    for _ in range(20):
+        noise = generator.normal(0, 2.0, 820)
+        assert np.abs(liked_together(noise, 2.0, generator.normal(0, 6.0, 820), 6.0)).max() < 0.15
+
+
+def test_effects_are_drawn_to_nothing_by_noise():
+    counts, sums = np.array([100.0, 100.0, -5.0]), np.array([50.0, -50.0, 30.0])
+    clear, vague = (item_effects(counts, s, sums, s, normal=True) for s in (0.1, 300.0))
+    assert clear[:2] == pytest.approx([0.47, -0.47], abs=0.01)
+    assert np.abs(vague).max() < 0.02
+    assert overall(np.array([1.0, -2.0]), 10.0)[0] == pytest.approx(1.5, abs=0.5)
+
+
+@pytest.mark.parametrize("normal", [True, False])
+def test_expected_counts_are_between_what_is_seen_and_what_is_usual(normal):
+    number, square = expected_counts(np.array([-40.0, 0.0, 30.0, 5000.0]), 10.0, normal=normal)
+    assert (number[:2] >= 1).all()
+    assert number[1] < 10 < number[2] < 31
+    assert number[3] == pytest.approx(5000, rel=0.01)
+    assert (square >= number**2).all()
+
+
+def test_a_fit_is_paid_for_once():
+    ledger = dc.memory_ledger(name="films", budget=dc.Budget(5, 1e-5))
+    model = fitted("user", delta=1e-6, taste=3)
+    Recommender(**model.get_params()).fit(TABLE, ledger=ledger)
+    (event,) = ledger.events()
+    assert (event.state, event.question) == ("released", "Recommender")
+    assert event.loss.rho == model.loss_.rho
+
+
+def test_a_curator_fits_it_for_whom_its_policy_protects():
+    table = pa.table({"user": TABLE[:, 0].astype(int), "item": TABLE[:, 1].astype(int), "rating": TABLE[:, 2]})
+    columns = {"user": {"type": "integer"}, "item": {"type": "integer", "between": [0, 19]}}
+    columns["rating"] = {"type": "real", "between": [1, 5]}
+    with pytest.warns(UserWarning, match="memory"):
+        curator = dc.open(
+            table, table="films", unit="user", budget=dc.Budget(8, 1e-6), columns=columns, groups=1, rows=1
+        )
+    with curator:
+        model = Recommender(epsilon=5, delta=1e-6, items=range(20), level="user", taste=2)
+        curator.fit(model, "SELECT item, rating FROM films")
+        assert np.corrcoef(model.predict(range(20)), GOOD)[0, 1] > 0.9
+        with pytest.raises(Refused, match="two columns"):
+            curator.fit(model, "SELECT item FROM films")
+
+
+def test_settings_are_tuned_on_held_out_ratings_of_other_people():
+    held, answers = ratings(people=60, each=6, seed=9), ratings(people=60, each=6, seed=9)[:, 2]
+
+    def fit(many, price):
+        return fitted("user", epsilon=price.epsilon, delta=price.delta, ratings_per_user=many)
+
+    def score(model, price):
+        known = model.knowing(held[::2])
+        return evaluate(known, held[1::2, :2], answers[1::2], metric="rmse", bounds=(1, 5), unit=held[1::2, 0],
+                        epsilon=price.epsilon, delta=price.delta)  # fmt: skip
+
+    found = tune([1, 10], fit, score, epsilon=50, delta=1e-6, trials=Trials("1/2", most=4))
+    assert found.candidate in (1, 10)
+    assert 0 < found.score.value < 2
+
+
+@pytest.mark.parametrize(("level", "epsilon", "bar"), [("event", 1, 1.0), ("user", 0.01, 1.045), ("user", 1, 1.045)])
+def test_movies_are_predicted_within_the_bars(level, epsilon, bar):
+    path = DATA / "movielens_latest_small_ratings.parquet"
+    if not path.exists():
+        pytest.skip("needs MovieLens: set DISCREET_DATA")
+    table = pq.read_table(path, columns=["userId", "movieId", "rating"])
+    user, item, rating = (column.to_numpy() for column in table.columns)
+    held = np.random.default_rng(17).random(len(user)) < 0.2
+    model = Recommender(epsilon=epsilon, items=np.unique(item), bounds=(0.5, 5), level=level)
+    model.fit(table.filter(pa.array(~held)))
+    squares = []
+    for who in np.unique(user[held]):
+        mine = user == who
+        own = list(zip(item[mine & ~held], rating[mine & ~held], strict=True))
+        squares.append((rating[mine & held] - model.predict(item[mine & held], own)) ** 2)
+    assert np.sqrt(np.concatenate(squares).mean()) <= bar
+    if level == "event":  # also by somebody who has not rated anything
+        assert np.sqrt(np.mean((rating[held] - model.predict(item[held])) ** 2)) <= bar
