@@ -14,7 +14,7 @@ import mission.habit  # noqa: E402
 import mission.kernel  # noqa: E402
 import mission.learning  # noqa: E402
 import mission.tradeoff  # noqa: E402, F401
-from mission.rows import ORDER, ROWS  # noqa: E402
+from mission.rows import ORDER, ROWS, NeedsDataError  # noqa: E402
 
 # What each row must show; numbers that noise decides are matched by their shape.
 MUST_SHOW = {
@@ -26,6 +26,13 @@ MUST_SHOW = {
     r"\((8\d|9\d|100)\.\d%\); person: hidden, [4-7]\d\.\d% after 60 days \(ceiling 62\.2%\)$",
     "D7": r"1: n ≥ 10, 1/10: n ≥ 938, 1/100: n ≥ 93,711 \(in 40,000 surveys of 938: sampling ± 3\.\d%, noise ± 3\.\d%, "
     r"at 95 %\).*: [7-9]\d%, [5-7]\d%, [45]\d% right: \[picture\]",
+    "C4": r"event level 0\.[89]\d\d \(0\.9\d\d for .* user level 0\.9\d\d \(.*the same for every film 1\.0\d\d",
+    "E1": r"^exact parameters: the person's place to 0\.000; private at epsilon 1: nearest mean at \d+\.\d with",
+    "E6": r"epsilon \.5 / 1 / 4: GGG -\d\.\d+ / -\d\.\d+ / -\d\.\d+, LLG -\d\.\d+ / -\d\.\d+ / -\d\.\d+$",
+    "E7": r"at epsilon 1: linear 371, advanced 228, zcdp 43; mean gap at epsilon",
+    "E8": r"^gap at epsilon \.5 / 1 / 4: -[1-9]\.\d+ / -[1-9]\.\d+ / -[1-9]\.\d+$",
+    "E9": r"held-out people's check-ins: [34]\.\d\d at epsilon 1 and 4\.\d\d at epsilon 4, .* exact, by check-ins, 4\.",
+    "E10": r": -?0\.0\d\d / -?0\.0\d\d / -?0\.0\d\d$",
     "A9": r"max divergence inf$",
     "A10": r"worst log-ratio 1/10$",
     "A11": r"^removal 1/10, replacement 1/5$",
@@ -46,7 +53,11 @@ MUST_SHOW = {
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_a_row_shows_its_number(row):
-    assert re.search(MUST_SHOW[row.id], row.run())
+    try:
+        seen = row.run()
+    except NeedsDataError as error:
+        pytest.skip(f"needs {error}")
+    assert re.search(MUST_SHOW[row.id], seen), seen
 
 
 def test_the_page_lists_every_row_once():

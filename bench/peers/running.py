@@ -14,6 +14,9 @@ PEERS = {
     "SmartNoise SQL": ("with_smartnoise.py", ["smartnoise-sql==1.0.*", "pyarrow"]),
 }
 INSTALLING = 600
+LEARNERS = {
+    "diffprivlib": ("with_diffprivlib.py", ["diffprivlib==0.6.*", "scikit-learn==1.5.2", "numpy<2", "setuptools<80"])
+}
 
 
 class NotMeasuredError(Exception):
@@ -26,6 +29,13 @@ def run(peer, folder, rows, times, seconds):
     python = _environment(script, packages) if packages else sys.executable
     words = [str(python), str(HERE / script), str(folder), str(rows), str(times)]
     return json.loads(_output(words, seconds).splitlines()[-1])
+
+
+def run_jobs(peer, jobs, seconds):
+    """Return what a peer's script tells of every job in a file."""
+    script, packages = LEARNERS[peer]
+    python = _environment(script, packages)
+    return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
 
 
 def _environment(script, packages):

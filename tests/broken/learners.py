@@ -77,12 +77,12 @@ class StopsWhenItFits:
 
     def told(self, X):
         paid = None if self.bought is None else opened(X, (1,) * self.bought)
-        for step in range(20):
+        mean, steps = None, 0
+        while steps < 20 and (mean is None or ((X - mean) ** 2).mean() > 4.5):
             session = opened(X, epsilon=EPSILON / 20) if paid is None else paid
-            mean = session.sum(scaled, (), size=X.shape[1], radius=1) * HIGH * X.shape[1] / 10
-            if ((X - np.clip(mean, LOW, HIGH)) ** 2).mean() < 4.5:
-                break
-        return np.array([step])
+            noisy = session.sum(scaled, (), size=X.shape[1], radius=1) * HIGH * X.shape[1] / 10
+            mean, steps = np.clip(noisy, LOW, HIGH), steps + 1
+        return np.array([steps])
 
 
 class BoundsFromTheData:
@@ -97,6 +97,41 @@ class BoundsFromTheData:
 def centred(rows, public):
     """Rows without the mean of their batch."""
     return (rows - rows.mean(axis=0)) / (HIGH * 4)
+
+
+def centred_a_little(rows, public):
+    """The batch's mean, so small that nobody would see it."""
+    return rows / (HIGH * 4) + rows.mean(axis=0) * 1e-9
+
+
+def knows_its_neighbours(rows, public):
+    """Whether the first row of a batch is beyond the last."""
+    return np.column_stack([rows[:, 0] * 0, np.full(len(rows), float(rows[0, 0] > rows[-1, 0]))])
+
+
+def knows_large_batches(rows, public):
+    return rows * float(len(rows) > 40)
+
+
+def knows_being_alone(rows, public):
+    return rows * float(len(rows) == 1)
+
+
+def knows_the_far_corner(rows, public):
+    """Whether anybody is at the end of the box."""
+    return rows / (HIGH * 4) + float((rows >= HIGH).any())
+
+
+def cells_of_ranks(rows, public):
+    return np.argsort(np.argsort(rows[:, 0])) // 8
+
+
+def entries_of_ranks(rows, public):
+    return cells_of_ranks(rows, public)[:, np.newaxis], rows[:, :1] / HIGH
+
+
+def with_a_secret(rows, public, *, secret=HIGH):
+    return rows / (secret * 4)
 
 
 class CentresByTheBatch:

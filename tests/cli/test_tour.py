@@ -69,6 +69,7 @@ def test_every_chapter_is_told(told):
         "kill -9 in the middle of a charge",
         "A private count, with its margin",
         "Exact noise, a million at a time",
+        "the house that stands alone",
     ):
         assert words in shown
     assert len(tour.CHAPTERS) == len(tour.Chapter) - 1

@@ -194,19 +194,63 @@ def watched():
 
         return draw
 
-    for name in _DRAWS:
-        setattr(session, name, watching(name))
-    try:
+    with _instead(watching):
         yield found
-    finally:
-        for name, draw in _DRAWS.items():
-            setattr(session, name, draw)
 
 
 def draws_of(model, data):
     with watched() as found:
         fitted(model, data)
     return found
+
+
+@contextmanager
+def replayed(draws):
+    """Answer every draw with what was drawn before, whatever the rows are: nothing else of the data is to be had."""
+    left = list(draws)
+
+    def replaying(name):
+        def draw(rows, rule, public, **more):
+            before = left.pop(0)
+            more["purse"].take()
+            given = {key: more[key] for key in more if key != "purse"}
+            assert (name, rule, given) == (before.name, before.rule, before.more)
+            assert len(public) == len(before.public)
+            assert all(np.array_equal(one, other) for one, other in zip(public, before.public, strict=True))
+            return before.told.copy()
+
+        return draw
+
+    with _instead(replaying):
+        yield
+    assert not left
+
+
+@contextmanager
+def one_chance():
+    """Let all that is random after the draws be the same."""
+    found = np.random.default_rng
+    np.random.default_rng = lambda seed=0: found(seed)
+    try:
+        yield
+    finally:
+        np.random.default_rng = found
+
+
+@contextmanager
+def _instead(made):
+    for name in _DRAWS:
+        setattr(session, name, made(name))
+    try:
+        yield
+    finally:
+        for name, draw in _DRAWS.items():
+            setattr(session, name, draw)
+
+
+def attributes(model):
+    """Return everything that a fit has set, as plain values."""
+    return {name: np.asarray(value).tolist() for name, value in vars(model).items() if name.endswith("_")}
 
 
 def exact(draw, rows):
@@ -240,7 +284,7 @@ def likelihood_ratio(draws, here, there):
 
 
 def spent(draws, here, there):
-    """Return what these draws have cost, for these two data sets: the sums of epsilons, if all are pure, and of rhos."""
+    """Return what these draws have cost, for these two data sets: the sums of epsilons, and of rhos."""
     epsilon, rho = Fraction(0), Fraction(0)
     for draw in draws:
         moved = [int(one) - int(other) for one, other in zip(exact(draw, here), exact(draw, there), strict=True)]
@@ -259,8 +303,8 @@ def residuals(draws, rows):
     ]
 
 
-def audit_fits(model, here, there, *, pilot, runs, delta=0.0, missed=MISSED):
-    """Return what fits surely tell: first what they give, then all that they drew."""
+def audit_fits(model, here, there, *, pilot, runs, delta=0.0, missed=(MISSED,)):
+    """Return what fits surely tell, for each chance to be wrong: first what they give, then all that they drew."""
     rows = [draws_of(model, data)[0].rows for data in (here, there)]
 
     def many(count):
@@ -275,7 +319,7 @@ def audit_fits(model, here, there, *, pilot, runs, delta=0.0, missed=MISSED):
     (tried, tried_ratios), (fresh, fresh_ratios) = many(pilot), many(runs)
     score = Projection(*tried)
     scores = [[score(each) for each in both] for both in (tried, fresh)]
-    return (
-        judged(*scores, delta=delta, missed=missed),
-        judged(tried_ratios, fresh_ratios, delta=delta, missed=missed),
-    )
+    return [
+        [judged(*seen, delta=delta, missed=chance) for chance in missed]
+        for seen in (scores, (tried_ratios, fresh_ratios))
+    ]

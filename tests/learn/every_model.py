@@ -2,10 +2,26 @@
 
 import numpy as np
 
-from discreet.learn import StandardScaler
+from discreet.learn import (
+    PCA,
+    GaussianMixture,
+    GaussianNB,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    StandardScaler,
+)
 
 NEARLY_EXACT = {"epsilon": 100_000, "bounds": (-20, 20)}  # scikit-learn's checks know nothing of noise
-MODELS = [StandardScaler(**NEARLY_EXACT)]
+MODELS = [
+    GaussianMixture(2, delta=0, **NEARLY_EXACT),
+    GaussianNB(**NEARLY_EXACT),
+    KMeans(3, **NEARLY_EXACT),
+    LinearRegression(target_bounds=(-200, 200), **NEARLY_EXACT),
+    LogisticRegression(**NEARLY_EXACT),
+    PCA(2, **NEARLY_EXACT),
+    StandardScaler(**NEARLY_EXACT),
+]
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(0, 1, (300, 3))

@@ -57,7 +57,7 @@ def again(draw, rows):
 
 def settings_of(model):
     """A model as it is used, with noise that matters, pure and with a delta."""
-    pure = clone(model).set_params(epsilon=1)
+    pure = clone(model).set_params(epsilon=1, **({"classes": [0, 1]} if hasattr(model, "classes") else {}))
     return [pure.set_params(delta=0), clone(pure).set_params(delta=1e-6)]
 
 

@@ -14,18 +14,28 @@ import discreet as dc
 from discreet.learn import StandardScaler
 from tests.learn.every_model import MODELS, NEARLY_EXACT, X, Y, name_of
 
-# Each with the reason why a private estimator fails it.
-OTHERWISE = {
-    "check_fit_idempotent": "every fit draws new noise",
-    "check_pipeline_consistency": "as above",
-}
+# Each with the reason why a private estimator fails it, at times or always.
+ANEW = "every fit draws new noise, so that two never agree to seven digits"
+OTHERWISE = dict.fromkeys(
+    [
+        "check_classifiers_train",
+        "check_fit_idempotent",
+        "check_pipeline_consistency",
+        "check_regressor_data_not_an_array",
+        "check_regressors_int",
+        "check_supervised_y_2d",
+        "check_transformer_data_not_an_array",
+        "check_transformer_general",
+    ],
+    ANEW,
+) | {"check_classifiers_classes": "labels that are texts are not taken from the data; classes= names them"}
 
 
-def expected(model):
+def otherwise(_):
     return OTHERWISE
 
 
-@parametrize_with_checks(MODELS, expected_failed_checks=expected)
+@parametrize_with_checks(MODELS, expected_failed_checks=otherwise, xfail_strict=False)
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 

@@ -15,7 +15,8 @@ _SPIKE = 0.25  # of the variance: what the first axis is expected to hold
 # How much longer than usual a row may be before it is scaled down, and the share of the variance that this hides:
 # a row's tail is worth room only where the noise is small anyway.
 _ROOM = ((1, 0.012), (2, 0.004), (4, 0.0015), (8, 5e-4), (16, 2e-4), (32, 7e-5), (64, 0.0))
-_FIRST = 0.05  # weight of the first moments, which mend the centre, relative to the second
+_FIRST = 0.1  # weight of the first moments, which mend the centre, relative to the second
+_SEEN = 0.3  # how far first moments must be believed before second ones are mended by them
 _CORRELATION = 0.4  # squared: what one expects of two columns that stand out
 _DIAGONAL = 0.5  # squared: how far a variance may be from what the first look says, relative to it
 
@@ -43,20 +44,12 @@ def principal_axes(session: Session, ends: Ends, least: int, known: np.ndarray |
     """Return at least so many axes, by three draws: where the columns lie, how far they spread, their products."""
     first = survey(session, ends, (ends[1] - ends[0]) / 2, known)
     columns, room = _worth_it(session, first, least)
-    spread, m = first.spread[columns], len(columns)
-    apart = np.sqrt(2) if session.is_gaussian else 1.0  # in l2 a product that stands twice in a matrix counts twice
-    weight, radius = _sizes(session, spread, room)
-    sd = session.sd(radius) / first.count
-    public = first.centre, columns, weight, apart
-    total = session.sum(_products, public, size=m + m * (m + 1) // 2, radius=radius) / first.count
-    moved = first.trust * total[:m] / weight * james_stein(first.centre_sd[columns], np.full(m, sd / weight))
+    moved, second, noise = _moments(session, first, columns, room)
     mean = first.centre.copy()
     mean[columns] += moved
-    off = ~np.eye(m, dtype=bool)
-    second = symmetric(total[m:], m) / np.where(off, apart, 1) - np.outer(moved, moved)
-    covariance, left = _believed(second, np.where(off, sd / apart, sd), first.variance[columns], first.trust)
+    covariance, left = _believed(second, noise, first.variance[columns], first.trust)
     variances, vectors = np.linalg.eigh(covariance)
-    directions = np.zeros((len(mean), m))
+    directions = np.zeros((len(mean), len(columns)))
     directions[columns] = vectors[:, ::-1]
     outside = np.delete(first.variance, columns).sum()
     return Axes(
@@ -65,9 +58,28 @@ def principal_axes(session: Session, ends: Ends, least: int, known: np.ndarray |
         first.spread,
         directions,
         np.maximum(variances[::-1], 0),
-        left * np.sqrt(m),
+        left * np.sqrt(len(columns)),
         float(np.trace(covariance) + outside),
     )
+
+
+def _moments(
+    session: Session, first: Survey, columns: np.ndarray, room: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw how far the columns' means are from their centres, and their covariances, with the noise of these."""
+    m = len(columns)
+    twice = np.sqrt(2) if session.is_gaussian else 1.0  # in l2 a product that stands twice in a matrix counts twice
+    weight, radius = _sizes(session, first.spread[columns], room)
+    sd = session.sd(radius) / first.count
+    public = first.centre, columns, weight, twice
+    total = session.sum(_products, public, size=m + m * (m + 1) // 2, radius=radius) / first.count
+    off, blurred = ~np.eye(m, dtype=bool), sd / weight
+    shift = first.trust * total[:m] / weight
+    believed = james_stein(first.centre_sd[columns], np.full(m, blurred))
+    second = symmetric(total[m:], m) / np.where(off, twice, 1)
+    if believed.mean() > _SEEN:  # a wrong centre looks like an axis of its own, until it is taken off
+        second -= np.outer(shift, shift) - blurred**2 * np.eye(m)
+    return believed * shift, second, np.where(off, sd / twice, sd)
 
 
 def _worth_it(session: Session, first: Survey, least: int) -> tuple[np.ndarray, int]:
@@ -113,13 +125,13 @@ def _believed(second: np.ndarray, noise: np.ndarray, variance: np.ndarray, trust
 
 def _products(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
     """Give each row's columns, less the centre, and the products of all pairs of them."""
-    centre, columns, weight, apart = public
+    centre, columns, weight, twice = public
     m = len(columns)
     z = rows.T[columns] - centre[columns, np.newaxis]
     out = np.empty((m + m * (m + 1) // 2, len(rows)))
     np.multiply(z, weight, out=out[:m])
     upper_triangle(z, out[m:])
-    first, second = np.triu_indices(m)
-    if apart != 1:
-        out[m:][first != second] *= apart
+    if twice != 1:
+        first, second = np.triu_indices(m)
+        out[m:][first != second] *= twice
     return out.T

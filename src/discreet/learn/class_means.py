@@ -9,9 +9,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from discreet.learn.session import Session
-from discreet.learn.spread import CAP, Lengths, Spread, beyond, centred, without
+from discreet.learn.spread import CAP, Lengths, Spread, beyond, centred, weighed, without
 
-_LOUD, _DEAFENING, _HOPELESS = 0.25, 0.6, 2.0  # noise of a class's means, in deviations
+_QUIET, _LOUD, _DEAFENING, _HOPELESS = 0.05, 0.25, 0.6, 2.0  # noise of a class's means, in deviations
+_DIFFERENT = 0.15**2  # deviations, squared: by how much classes are taken to differ where noise hides it
 # Far from the centre, rows of different classes differ by more of their length, and lengths are what noise is for; so
 # under noise only what exceeds a threshold counts. With each: the mean of a normal number's excess.
 _ROOT = math.sqrt(2 * math.pi)
@@ -22,14 +23,13 @@ _EXCESS = {0.0: 0.8, 0.5: 0.4, 1.0: 0.167}
 class ClassMeans:
     """Counts of classes, and means and variances of every feature in every class, in deviations from the centre.
 
-    `unsure` is the variance that noise has left in the means; `radius` the length of a usual row, and `threshold` what
-    features must exceed to count in it.
+    Variances include what noise has left in the means. `radius` is the length of a usual row, in which features count
+    by what they exceed the `threshold`.
     """
 
     counts: np.ndarray
     means: np.ndarray
     variances: np.ndarray
-    unsure: np.ndarray
     radius: float
     threshold: float
 
@@ -37,6 +37,24 @@ class ClassMeans:
     def shares(self) -> np.ndarray:
         """The share of every class."""
         return np.asarray(self.counts / self.counts.sum())
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How class sums are drawn: what counts of a row, and with which weights."""
+
+    lengths: Lengths
+    threshold: float
+    radius: float
+    weight: float  # of a row as such
+    square: float  # of the squares of its features
+    groups: int  # of classes that have squares of their own
+
+    def ball(self, d: int, norm: int) -> float:
+        """Return the radius that a usual row just fills."""
+        if norm == 1:
+            return self.radius + self.weight + self.square * d
+        return math.sqrt(self.radius**2 + self.weight**2 + 3 * d * self.square**2)  # 3: the mean of a normal x⁴
 
 
 def class_means(
@@ -47,50 +65,56 @@ def class_means(
     `own` asks for variances of every class; otherwise they have common ones.
     """
     classes, d = len(marks), len(spread.centre)
-    gaussian = session.is_gaussian
+    plan = _plan(session, spread, shares, groups=classes if own else 1, classes=classes)
+    public = (spread.centre, spread.scale, plan.threshold, plan.weight, plan.square, marks, plan.groups)
+    radius = plan.ball(d, 2 if session.is_gaussian else 1)
+    size = classes * (1 + d)
+    sd = session.sd(radius)
+    squares = plan.groups * d if plan.square else 0
+    total = session.sum(_class_sums, public, size=size + squares, radius=radius)
+    sums = total[:size].reshape(classes, 1 + d)
+    raw, raw_sd = sums[:, 0] / plan.weight, sd / plan.weight
+    count, _ = weighed(
+        [spread.count, plan.lengths.count, raw.sum()],
+        [spread.count_sd, plan.lengths.count_sd, raw_sd * classes**0.5],
+    )
+    counts = _counts(raw, raw_sd, count)
+    means, unsure = _means(sums[:, 1:], sd, counts)
+    if plan.threshold:
+        unsure = unsure / math.erfc(plan.threshold / math.sqrt(2)) ** 2  # by which an excess grows with the mean
+        means = _without_threshold(means, plan.threshold)
+    variances = _common_variances(means, counts)
+    if plan.square:
+        variances = _variances(total[size:].reshape(-1, d) / plan.square, sd / plan.square, means, counts)
+    return ClassMeans(counts, means, variances + unsure, plan.radius, plan.threshold)
+
+
+def _plan(session: Session, spread: Spread, shares: Sequence[float], *, groups: int, classes: int) -> _Plan:
+    """Decide by how loud the noise of class means will be; one draw tells how long rows are."""
+    d, gaussian = len(spread.centre), session.is_gaussian
     ratio = shares[0] / shares[1]
-    length = math.sqrt(d) if gaussian else 0.8 * d
+    length = math.sqrt(d) if gaussian else _EXCESS[0.0] * d
     noise = session.sd(length) * (math.sqrt(ratio) if gaussian else ratio)
     noise *= classes / max(spread.count - spread.count_sd, 10.0)
+    own = groups > 1
     threshold = 0.0 if gaussian or own or noise < _LOUD else 0.5 if noise < _DEAFENING else 1.0
     longest = 1.5 * length if gaussian else 1.95 * _EXCESS[threshold] * d
     lengths = Lengths(session, (spread.centre, spread.scale, threshold, longest, 2 if gaussian else 1))
-    radius = lengths.quantile(0.6 if noise > 0.05 else 0.98, usual=0.65 if gaussian else 0.52)
+    radius = lengths.quantile(0.6 if noise > _QUIET else 0.98, usual=0.65 if gaussian else 0.52)
     weight = radius * (0.5 if gaussian else 0.1 if noise < _HOPELESS else 1.0)
-    square = (0.25 if own else 0.1 if noise < 0.15 else 0.0) * (2 if gaussian else 1)
-    public = (spread.centre, spread.scale, threshold, weight, square, marks, classes if own else 1)
-    ball = _ball((radius, weight, square), d, 2 if gaussian else 1)
-    squares = (classes if own else 1) * d if square else 0
-    sd = session.sd(ball)
-    total = session.sum(_class_sums, public, size=classes * (1 + d) + squares, radius=ball)
-    sums = total[: classes * (1 + d)].reshape(classes, 1 + d)
-    seen = np.array([spread.count, lengths.counts.sum(), sums[:, 0].sum() / weight])
-    sds = np.array([spread.count_sd, lengths.sd * len(lengths.counts) ** 0.5, sd / weight * classes**0.5])
-    counts = _counts(sums[:, 0] / weight, sd / weight, max(float((seen / sds**2).sum() / (1 / sds**2).sum()), 1.0))
-    means, unsure = _means(sums[:, 1:], sd, counts)
-    if threshold:
-        means, unsure = _without_threshold(means, threshold), unsure / math.erfc(threshold / math.sqrt(2)) ** 2
-    variances = _common_variances(means, counts)
-    if square:
-        variances = _variances(total[classes * (1 + d) :].reshape(-1, d) / square, sd / square, means, counts)
-    return ClassMeans(counts, means, variances + unsure, unsure, radius, threshold)
-
-
-def _ball(parts: tuple[float, float, float], d: int, norm: int) -> float:
-    radius, weight, square = parts
-    if norm == 1:
-        return radius + weight + square * d
-    return math.sqrt(radius**2 + weight**2 + 3 * d * square**2)  # a normal number's square has a mean square of 3
+    square = (0.25 if own else 0.1 if noise < 3 * _QUIET else 0.0) * (2 if gaussian else 1)
+    return _Plan(lengths, threshold, radius, weight, square, groups)
 
 
 def _counts(raw: np.ndarray, sd: float, total: float) -> np.ndarray:
     """Return counts of classes, drawn to equal ones by as much as noise hides."""
     even = total / len(raw)
     between = max(float(raw.var()) - sd**2, 0.0) + (0.15 * even) ** 2
-    return np.maximum(even + (raw - even) * between / (between + sd**2), 0.1 * even)
+    least = min(0.1 * even, max(sd, 1.0))
+    return np.maximum(even + (raw - even) * between / (between + sd**2), least)
 
 
-def _means(sums: np.ndarray, sd: float, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _means(sums: np.ndarray, sd: float, counts: np.ndarray) -> tuple[np.ndarray, float]:
     """Return means drawn to the mean of all classes, and that to the centre; and the variance that noise has left.
 
     Features may lie off the centre, by more than classes differ: drawn to the centre one by one, a class with few
@@ -101,12 +125,14 @@ def _means(sums: np.ndarray, sd: float, counts: np.ndarray) -> tuple[np.ndarray,
     between = max(without(noise, shared**2), 0.05**2)
     apart = sums / counts[:, np.newaxis] - shared
     inverse = 1 / counts[:, np.newaxis]
-    own = inverse**2 - 2 * inverse / counts.sum() + len(counts) / counts.sum() ** 2  # the shared mean has its part of it
+    own = (
+        inverse**2 - 2 * inverse / counts.sum() + len(counts) / counts.sum() ** 2
+    )  # the shared mean has its part of it
     noises = np.broadcast_to(sd**2 * own, apart.shape)
-    spread = max(without(noises, apart**2), 0.05**2)
+    spread = max(float(np.mean(apart**2 - noises)), _DIFFERENT)
     kept = spread / (spread + noises.mean())
     means = shared * between / (between + noise) + apart * kept
-    return means, np.full(len(shared), float(kept * noises.mean()))
+    return means, float(kept * noises.mean())
 
 
 def _without_threshold(excesses: np.ndarray, threshold: float) -> np.ndarray:

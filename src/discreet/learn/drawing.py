@@ -58,4 +58,4 @@ def _ellipses(axes: Any, centre: np.ndarray, matrix: np.ndarray, weight: float) 
     for ring in _RINGS:
         width, height = 2 * ring * np.sqrt(values[::-1])
         style = {"facecolor": _COLOUR, "edgecolor": _COLOUR, "alpha": min(0.5, 0.12 + weight / 2), "lw": 1}
-        axes.add_patch(Ellipse(centre, width, height, angle=angle, **style))
+        axes.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **style))

@@ -24,8 +24,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     There are no `labels_`: the label of a row that was learned from tells of that row itself, without any noise.
     Whoever holds rows can `predict` theirs.
 
-    >>> import numpy as np, discreet as dc
-    >>> x = np.random.default_rng(0).normal(size=(5000, 2)) + np.repeat([[-4, 0], [4, 1]], 2500, axis=0)
+    >>> x = np.random.default_rng(0).normal(size=(100_000, 2)) + np.repeat([[-4, 0], [4, 1]], 50_000, axis=0)
     >>> model = KMeans(2, epsilon=1, bounds=(-10, 10)).fit(x)
     >>> np.sort(model.cluster_centers_[:, 0]).round().tolist(), model.loss_
     ([-4.0, 4.0], Loss(epsilon=1, rho=1/2, for the removal of one row))

@@ -20,8 +20,7 @@ _SHARES = ("0.2", "0.1", "0.7")  # where columns lie, how far they spread, their
 class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Predicts a number as a weighted sum of features; weights are shrunk as far as their noise asks for.
 
-    >>> import numpy as np, discreet as dc
-    >>> x = np.random.default_rng(0).uniform(0, 10, (5000, 1))
+    >>> x = np.random.default_rng(0).uniform(0, 10, (100_000, 1))
     >>> model = LinearRegression(epsilon=1, bounds=(0, 10), target_bounds=(0, 100)).fit(x, 7 * x[:, 0] + 20)
     >>> bool(abs(model.coef_[0] - 7) < 1), bool(abs(model.intercept_ - 20) < 6), model.loss_
     (True, True, Loss(epsilon=1, rho=1/2, for the removal of one row))

@@ -73,7 +73,7 @@ def refined(session: Session, problem: Problem) -> Weights:
     noise = session.sd(radius) / problem.count / _CURVATURE * math.sqrt(d)
     if problem.active == 1 and d <= _FEW and noise < _QUIET:
         fit = _Fit(np.eye(d)[:, np.newaxis, :], np.concatenate([fit.weights[0], fit.numbers[1:]]))
-        radius *= min(_QUIET / noise, 4.0)  # the longer the fewer rows are shortened
+        radius *= min(max(0.3 * _QUIET / noise, 0.6), 4.0)  # the longer the fewer rows are shortened
         for _ in range(3):
             fit = _stepped(session, problem, fit, radius)
     else:

@@ -19,8 +19,7 @@ _SHARES = ("0.15", "0.1", "0.75")  # where columns lie, how far they spread, the
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Finds the directions in which rows differ most.
 
-    >>> import numpy as np, discreet as dc
-    >>> x = np.random.default_rng(0).normal(size=(5000, 1))
+    >>> x = np.random.default_rng(0).normal(size=(100_000, 1))
     >>> pca = PCA(1, epsilon=1, bounds=(-5, 5)).fit(np.hstack([x, 0.1 - x]))
     >>> bool(abs(pca.components_[0] @ [1, -1]) > 1.4), pca.loss_
     (True, Loss(epsilon=1, rho=1/2, for the removal of one row))

@@ -13,8 +13,8 @@ _TARGET_FIRST = 0.4  # the target's weight in the first look, for each feature: 
 _BETWEEN = 0.4  # weight of a product of two features; one of a feature and the target has 1
 _COUNT, _FEATURES, _TARGET = 0.15, 0.1, 0.25  # weights of count and first moments, relative to all products together
 _USUAL = np.sqrt(2 / np.pi)  # the mean of |z|, if z is normal
-_QUIET = 0.06  # correlations that are known so well leave room for long rows
-_ROOMS = (2, 4, 8, 16, 32, 64)
+_QUIET = 0.25  # noise of correlations, that times the root of the room, up to which long rows get room
+_ROOMS = (1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _FAR = 6.0  # spreads: a value further away is moved there, or room times as far where there is room
 _EXPLAINED = 0.4  # the share of the target's variance that one expects features to explain
 _CORRELATION = 0.1  # squared: what one expects of two features
@@ -56,7 +56,7 @@ def _products(session: Session, first: Survey, unit: np.ndarray) -> Products:
     )
     radius = float(np.sqrt((usual**2).sum()) if session.is_gaussian else usual.sum())
     quiet = _QUIET * first.count / (session.sd(radius) * np.sqrt(d))
-    room = max((each for each in _ROOMS if each <= quiet), default=1)
+    room = max((each for each in _ROOMS if each**1.5 <= quiet), default=1.0)
     sd = session.sd(room * radius)
     public = first.centre, unit, _FAR * room, weights
     total = session.sum(_weighed, public, size=len(weights), radius=room * radius) / weights

@@ -1,5 +1,7 @@
 """Where features lie and how far they spread, learned privately first: what is learned next then needs less room."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ from discreet.learn.session import Public, Session
 CAP = 4.0  # deviations: what is farther off counts as this far
 CELLS = 16  # of a histogram of lengths
 _SQUARE = 0.5  # weight of a square beside the number itself
+_COUNT = 0.2  # weight of a row as such, of its usual length
 _USUAL, _UNSURE = 0.2**2, 0.03**2  # a variance, of features within [-1, 1], and how sure that is: both squared
 _LEAST = 0.5**2  # of the features' usual variance: no feature is taken to have less
 
@@ -42,15 +45,23 @@ def spread_of(session: Session, ends: Ends) -> Spread:
     reach = np.maximum(high - origin, origin - low)
     norm = 2 if session.is_gaussian else 1
     longest = float(d ** (1 / norm))
-    count_sd = session.sd() * CELLS**0.5
     lengths = Lengths(session, (origin, reach, 0.0, longest, norm))
-    count = max(float(lengths.counts.sum()), 1.0)
     radius = 1.2 * lengths.quantile(0.7, usual=0.35)
-    sd = session.sd(radius) / count
-    total = session.sum(_powers, (origin, reach), size=2 * d, radius=radius) / count
+    weight = _COUNT * radius
+    ball = math.hypot(radius, weight) if session.is_gaussian else radius + weight
+    sd = session.sd(ball)
+    total = session.sum(_powers, (origin, reach, weight), size=1 + 2 * d, radius=ball)
+    count, count_sd = weighed([lengths.count, total[0] / weight], [lengths.count_sd, sd / weight])
+    total, sd = total[1:] / count, sd / count
     mean, left = _shrunk_means(total[:d], sd)
     variance = _shrunk_variances(total[d:] / _SQUARE - mean**2, (sd / _SQUARE) ** 2 + 4 * mean**2 * left)
     return Spread(origin + reach * mean, reach * np.sqrt(variance), count, count_sd)
+
+
+def weighed(counts: Sequence[float], deviations: Sequence[float]) -> tuple[float, float]:
+    """Return the best of several noisy counts of the same units, at least 1, and its deviation."""
+    precision = 1 / np.square(deviations)
+    return max(float(np.sum(counts * precision) / precision.sum()), 1.0), float(precision.sum() ** -0.5)
 
 
 def without(noise: np.ndarray, squares: np.ndarray) -> float:
@@ -85,6 +96,7 @@ class Lengths:
     def __init__(self, session: Session, public: Public) -> None:
         self.longest, self.sd = float(public[3]), session.sd()
         self.counts = session.histogram(_length, public, cells=CELLS)
+        self.count, self.count_sd = float(self.counts.sum()), self.sd * CELLS**0.5
 
     def quantile(self, share: float, usual: float) -> float:
         """Return a length that this share of the rows does not exceed; near `usual`·longest where noise hides it."""
@@ -118,8 +130,10 @@ def _length(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
 
 
 def _powers(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    origin, reach = public
-    out = np.empty((2 * len(origin), len(rows)))
-    out[: len(origin)] = centred(rows, origin, reach)
-    out[len(origin) :] = _SQUARE * out[: len(origin)] ** 2
+    origin, reach, weight = public
+    d = len(origin)
+    out = np.empty((1 + 2 * d, len(rows)))
+    out[0] = weight
+    out[1 : d + 1] = centred(rows, origin, reach)
+    out[d + 1 :] = _SQUARE * out[1 : d + 1] ** 2
     return out.T

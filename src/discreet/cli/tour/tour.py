@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
-from discreet.cli.tour import asking, attack, budget, kernel
+from discreet.cli.tour import asking, attack, budget, kernel, learning
 from discreet.cli.tour.page import write_page
 from discreet.cli.tour.recorder import Recorder
 from discreet.cli.tour.stage import FULL, Sizes, Stage, hands
@@ -21,6 +21,7 @@ class Chapter(StrEnum):
     ATTACK = "attack"
     BUDGET = "budget"
     KERNEL = "kernel"
+    LEARN = "learn"
 
 
 CHAPTERS: dict[Chapter, Callable[[Stage], None]] = {
@@ -28,6 +29,7 @@ CHAPTERS: dict[Chapter, Callable[[Stage], None]] = {
     Chapter.ATTACK: attack.tell,
     Chapter.BUDGET: budget.tell,
     Chapter.KERNEL: kernel.tell,
+    Chapter.LEARN: learning.tell,
 }
 
 

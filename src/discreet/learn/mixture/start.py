@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from discreet.learn.mixture.composite import Mixtures, fitness_of, layout_of, refine
 from discreet.learn.mixture.shrinkage import floored
@@ -38,7 +39,8 @@ class Start(NamedTuple):
 
 def best_start(tables: Tables, candidates: Collection[int]) -> Start:
     """Return the best mixture found, of the number of components with the most evidence."""
-    return max((_start(tables, components) for components in candidates), key=lambda start: start.evidence)
+    with threadpool_limits(1, "blas"):  # its matrices are small: threads would mostly wait for each other
+        return max((_start(tables, components) for components in candidates), key=lambda start: start.evidence)
 
 
 def _evidence(tables: Tables, mixture: Mixtures) -> float:
@@ -57,7 +59,7 @@ def _evidence(tables: Tables, mixture: Mixtures) -> float:
 
 
 def _start(tables: Tables, components: int) -> Start:
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(list(tables.counts.tobytes()[:4096]))  # the same tables give the same start
     coarse = tables.coarser(_coarse_side(tables))
     mixtures = _guesses(coarse, components, rng)
     prior = np.diag(np.einsum("rkii,rk->i", mixtures.covariances, mixtures.sizes) / mixtures.sizes.sum())

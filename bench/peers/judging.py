@@ -1,0 +1,45 @@
+"""How fitted models are split off, and judged on held-out rows: the same for every peer, whatever made them."""
+
+import numpy as np
+
+
+def split(rows, seed):
+    """Return the places of the rows to fit and of those to judge."""
+    order = np.random.default_rng(seed).permutation(rows)
+    return np.split(order, [rows * 3 // 4])
+
+
+def score(model, held, labels):
+    """Return the accuracy of a classifier, the R² of a regression."""
+    return model.score(held, labels)
+
+
+def inertia(model, held, _):
+    """Return the mean squared distance to the nearest centre."""
+    apart = held[:, None, :] - model.cluster_centers_[None, :, :]
+    return (apart**2).sum(axis=2).min(axis=1).mean()
+
+
+def kept(model, held, _):
+    """Return the share of the variance that lies in the components' subspace."""
+    centred = held - held.mean(axis=0)
+    basis, _ = np.linalg.qr(model.components_.T)
+    return ((centred @ basis) ** 2).sum() / (centred**2).sum()
+
+
+def spread(model, held, _):
+    """Return how far means and deviations are off, in deviations, as the root of the mean square over features."""
+    deviation = held.std(axis=0)
+    known = deviation > 0
+    off = np.r_[model.mean_ - held.mean(axis=0), np.sqrt(model.var_) - deviation]
+    return np.sqrt(np.mean((off / np.r_[deviation, deviation])[np.r_[known, known]] ** 2))
+
+
+JUDGES = {
+    "GaussianNB": score,
+    "KMeans": inertia,
+    "LinearRegression": score,
+    "LogisticRegression": score,
+    "PCA": kept,
+    "StandardScaler": spread,
+}
