@@ -1,4 +1,4 @@
-"""Private estimators beside diffprivlib's: the same splits, bounds, neighbours and pure epsilon; and scikit-learn's time."""
+"""Private estimators beside diffprivlib's: same splits, bounds, neighbours, pure epsilon; and scikit-learn's time."""
 
 import json
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from sklearn import datasets, decomposition, linear_model, mixture, naive_bayes, preprocessing
 from sklearn import cluster as clustering
+from sklearn import datasets, decomposition, linear_model, mixture, naive_bayes, preprocessing
 
 from bench.peers import judging, running
 from discreet import learn
@@ -42,7 +42,7 @@ def main():
             f"{label:38}{ours:9.3f}{peer:13.3f}  {words:7}{1000 * np.median(seconds):9.1f}{1000 * allowed:9.1f}{slow}"
         )
     print(
-        f"{len(jobs) - lost} of {len(jobs)} better; accuracy, R², share of variance kept; inertia and error: less is better"
+        f"{len(jobs) - lost} of {len(jobs)} better (accuracy, R², variance kept: more is; inertia, error: less)"
     )
     million()
 

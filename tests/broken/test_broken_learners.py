@@ -8,6 +8,8 @@ from discreet.kernel.mechanism import Laplace
 from discreet.kernel.purse import STEPS, ball
 from discreet.learn import StandardScaler
 from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.rows import array_rows
+from discreet.learn.session import Source, begin
 from tests.broken import learners
 from tests.learn.audits import (
     Data,
@@ -206,6 +208,33 @@ def test_every_way_to_draw_uses_up_what_was_paid_for(way):
     with watched() as found, pytest.raises(ValueError, match="everything that was paid for has been drawn"):
         draw_by(way, session)
     assert not found
+
+
+@pytest.mark.parametrize("way", ["sum", "histogram", "sparse"])
+def test_every_way_to_draw_adds_noise(way):
+    with watched() as found:
+        for _ in range(30):
+            draw_by(way, learners.opened(HERE))
+    noises = np.array(residuals(found, found[0].rows))
+    assert len(np.unique(noises, axis=0)) == 30
+    assert 0.1 < np.abs(noises).mean() < 5  # in units of the scale that was paid for
+
+
+@pytest.mark.parametrize("way", ["histogram", "sparse", "sum"])
+@pytest.mark.parametrize("delta", [0, 0.01])
+@pytest.mark.parametrize("rows", [1, 3, 7, 50])
+def test_nobodys_rows_together_pass_the_ball(way, delta, rows):
+    """Three thirds, each rounded up, would be more than one."""
+    alone = rows_of(np.full((rows, 2), 5.0), [0] * rows)
+    with watched() as found:
+        draw_by(way, begin(Source(alone), name="x", epsilon=1, delta=delta, shares=[1]))
+    total = [int(each) for each in exact(found[0], alone)]
+    assert 0 < sum(map(abs, total)) <= (STEPS if way != "sum" or not delta else 2 * STEPS)
+    assert sum(each * each for each in total) <= STEPS * STEPS
+
+
+def rows_of(X, unit):
+    return array_rows(X, (np.full(2, -5.0), np.full(2, 5.0)), unit)
 
 
 def test_a_secret_that_a_rule_brings_along_is_stopped():

@@ -33,7 +33,7 @@ class Quiet(Laplace):
 @pytest.fixture
 def quiet(monkeypatch):
     """No noise, so that sums can be compared."""
-    monkeypatch.setattr("discreet.learn.losses.laplace_for", lambda *_: Quiet(purse.STEPS))
+    monkeypatch.setattr("discreet.learn.losses.laplace_for", lambda *_: Quiet("1e-9"))
     monkeypatch.setattr("discreet.kernel.purse.Loss.includes", lambda *_: True)
 
 

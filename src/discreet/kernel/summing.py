@@ -21,7 +21,7 @@ from discreet.kernel.rowwise import Rule, check_row_wise
 
 _LOG = logging.getLogger("discreet")
 _AT_ONCE = 1 << 18  # numbers that are worked on at once: they stay in the processor's cache
-_MOST_ROWS = 1 << 16
+_MOST_ROWS, _ENOUGH_ROWS = 1 << 16, 1 << 11  # with many numbers a row, some thousand rows are worth the memory
 _LARGEST = 1 << 18  # numbers in a vector: rounding each must not fill the ball
 Units = tuple[np.ndarray, np.ndarray]  # rows of whole units, and where each unit begins
 
@@ -74,7 +74,7 @@ def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, 
     Needs: check_row_wise, _kept, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
-    Seal: 24e40030d954
+    Seal: 2a43a2b24ceb
     """
     length = positive(radius, "radius")
     if whole(size, "size", least=1) > _LARGEST:
@@ -113,7 +113,7 @@ def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
     Needs: check_row_wise, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: f36cbc7d2a5f
+    Seal: ec2402c637ec
     """
     whole(tables, "tables", least=1)
     whole(cells, "cells", least=1)
@@ -149,7 +149,7 @@ def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
     Needs: check_row_wise, _factor, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 00da26254405
+    Seal: 113f0d823ac8
     """
     length = positive(radius, "radius")
     whole(size, "size", least=1)
@@ -181,7 +181,8 @@ def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
 def _units(data: Rows, width: int) -> Iterator[Units]:
     """Give rows with the place at which each unit begins; the rows of one unit are never in two batches."""
     kept: tuple[np.ndarray, np.ndarray] | None = None
-    for rows, places in data.batches(max(1, min(_MOST_ROWS, _AT_ONCE // width))):
+    many = max(_AT_ONCE // width, min(_ENOUGH_ROWS, 32 * _AT_ONCE // width))
+    for rows, places in data.batches(max(1, min(_MOST_ROWS, many))):
         if not data.grouped or places is None:
             yield np.asfortranarray(rows, np.float64), np.arange(len(rows))
             continue

@@ -62,10 +62,12 @@ def source_of(  # noqa: PLR0913 - what is learned from, and who pays
     ends = declared(model.bounds, X.shape[1])
     check_not_from_data(X, *ends)
     if target is not None:
-        values = column_or_1d(target.values, dtype=np.float64)
+        values = column_or_1d(target.values, dtype=np.float64, warn=True)
         check_consistent_length(X, values)
         if not np.isfinite(values).all():
             raise ValueError("y must hold finite numbers: leave out rows without one")
+        low, high = np.array([target.low]), np.array([target.high])
+        check_not_from_data(values[:, np.newaxis], low, high, "target_bounds")
         X, ends = np.column_stack([X, values]), _with_target(ends, target)
     return Source(array_rows(X, ends, unit), word, ledger)
 

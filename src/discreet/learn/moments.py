@@ -42,12 +42,12 @@ def survey(session: Session, ends: Ends, weight: np.ndarray, known: np.ndarray |
     else:
         half = np.maximum(ends[1] - known, known - ends[0])
         sd = session.sd()
-        count, trust = _counted(float(session.sum(_presence, (), size=1, radius=1)[0]), sd)
+        count, trust = counted(float(session.sum(_presence, (), size=1, radius=1)[0]), sd)
         centre, centre_sd = known, np.zeros(len(known))
     radius = _CUT * length(session, weight)
     noise = session.sd(radius) / count / weight
     total = session.sum(_deviations, (centre, half / weight), size=len(weight), radius=radius)
-    scaled, left = _pooled(total / count / weight, noise, expected=(_TYPICAL, 0.15), apart=0.2)
+    scaled, left = pooled(total / count / weight, noise, expected=(_TYPICAL, 0.15), apart=0.2)
     narrowest = np.clip(left, *_NARROWEST)
     scaled = np.clip(trust * scaled + (1 - trust) * _TYPICAL, narrowest, 1)
     return Survey(count, trust, centre, centre_sd, scaled * half, left * half)
@@ -86,18 +86,18 @@ def _locate(
     radius = length(session, [presence, length(session, weight)])
     sd = session.sd(radius)
     total = session.sum(_sums, (middle, half / weight, presence), size=1 + len(half), radius=radius)
-    count, trust = _counted(float(total[0] / presence), sd / presence)
-    scaled, left = _pooled(total[1:] / count / weight, sd / count / weight, expected=(0.0, 0.4), apart=0.4)
+    count, trust = counted(float(total[0] / presence), sd / presence)
+    scaled, left = pooled(total[1:] / count / weight, sd / count / weight, expected=(0.0, 0.4), apart=0.4)
     return count, trust, middle + trust * half * np.clip(scaled, -1, 1), half * left
 
 
-def _counted(noisy: float, sd: float) -> tuple[float, float]:
+def counted(noisy: float, sd: float) -> tuple[float, float]:
     """Return a count to divide by, never one that noise alone would give, and how far to trust it."""
     trust = max(0.0, 1 - (sd / noisy) ** 2) if noisy > 0 else 0.0
     return max(noisy, 2 * sd, 10.0), trust
 
 
-def _pooled(
+def pooled(
     values: np.ndarray, noise: np.ndarray, *, expected: tuple[float, float], apart: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pull noisy numbers to their common mean, as far as their noise asks for; return them and the noise left.

@@ -11,9 +11,11 @@ from discreet.kernel.ledger import Ledger
 from discreet.learn.bounds import Ends
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
+from discreet.learn.moments import counted, pooled
 from discreet.learn.session import Session, Source, begin
 
-_FLOOR = 1e-4  # of a range: no variance is taken to be below its square
+_TYPICAL = 0.1, 0.1  # of half a range, squared: the variance that one expects without any data, give or take
+_NARROWEST = 1e-8, 1e-2  # no variance is taken to be smaller, as far as the noise lets one see it
 
 
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,20 +79,25 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
 
 def _moments(session: Session, ends: Ends) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the noisy number of units, and the mean and variance of every column.
+    """Return the noisy number of units, and the mean and variance of every column, shrunk as their noise asks for.
 
     A column scaled to [-1, 1] gives z and z²-1/2, both within 1; with a 1 for the unit itself the vector is within
     1 + 2d in l1 and sqrt(1 + 2d) in l2 at most. z² and z are both large at the ends only: z² + (z²-1/2)² <= 5/4.
     """
     low, high = ends
-    size = 1 + 2 * len(low)
-    radius = np.sqrt(1 + 1.25 * len(low)) if session.is_gaussian else 1 + 1.5 * len(low)
-    total = session.sum(_powers, (low, high), size=size, radius=float(radius))
+    d = len(low)
+    radius = float(np.sqrt(1 + 1.25 * d) if session.is_gaussian else 1 + 1.5 * d)
+    noise = session.sd(radius)
+    total = session.sum(_powers, (low, high), size=1 + 2 * d, radius=radius)
+    count, trust = counted(float(total[0]), noise)
+    each = np.full(d, noise / count)
+    first, left = pooled(total[1 : d + 1] / count, each, expected=(0.0, 0.4), apart=0.4)
+    first = np.clip(trust * first, -1, 1)
+    spoiled = np.hypot(each, 2 * first * left)  # the noise in z² and in the mean's square
+    square, left = pooled(total[d + 1 :] / count + 0.5 - first**2, spoiled, expected=_TYPICAL, apart=_TYPICAL[1])
+    variance = np.clip(trust * square + (1 - trust) * _TYPICAL[0], np.clip(left / 4, *_NARROWEST), 1)
     middle, half = (low + high) / 2, (high - low) / 2
-    count = max(float(total[0]), 1.0)
-    first, second = np.clip(total[1 : len(low) + 1] / count, -1, 1), total[len(low) + 1 :] / count + 0.5
-    variance = np.clip(second - first**2, _FLOOR**2, 1)
-    return count, middle + half * first, half**2 * variance
+    return float(total[0]), middle + half * first, half**2 * variance
 
 
 def _powers(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
