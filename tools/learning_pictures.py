@@ -8,6 +8,7 @@ ratings.svg: the error of a recommender that hides one rating, or a person's who
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 DRAWS = 5  # fits for each point; their median is drawn
-CITY = ([40.4774, -74.2589], [40.9176, -73.7004])
 SEEDS = (201, 202, 203, 204, 205)  # of splits and made-up data; none of them chose anything in the methods
 METHODS = {
     "whitened": ({}, WITH, "-"),
@@ -87,57 +87,61 @@ def draw_mixtures(folder: Path, found: dict[str, dict[str, list[float]]]) -> Pat
     return saved(figure, folder / "mixture.svg")
 
 
-def check_ins() -> pa.Table:
-    """Return the city's check-ins."""
-    return pq.read_table(DATA / "gowalla_nyc_checkins.parquet", columns=["user", "lat", "lon"])
+@dataclass(frozen=True)
+class Map:
+    """A set of check-ins, the declared ends of its latitudes and longitudes, and the part that is drawn."""
+
+    file: str
+    low: tuple[float, float]
+    high: tuple[float, float]
+    shown: tuple[tuple[float, float], tuple[float, float]]
+    aspect: float
+
+    def table(self) -> pa.Table:
+        """Return the check-ins."""
+        return pq.read_table(DATA / f"{self.file}.parquet", columns=["user", "lat", "lon"])
 
 
-def draw_city(folder: Path, table: pa.Table, epsilons: Sequence[float] = (0.5, 1, 4)) -> Path:
-    """Draw private ellipses over a private map, at several prices: no point in it is anybody's."""
-    figure, every = panels(len(epsilons))
-    points = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
-    for axes, epsilon in zip(every, epsilons, strict=True):
-        axes.pcolormesh(*_map(table, epsilon), cmap="Blues", rasterized=True)
-        model = GaussianMixture(8, epsilon=epsilon, delta=1e-6, bounds=CITY)
-        model.fit(points, unit=table["user"].to_numpy())
-        _turn(model)
-        draw(model, axes=axes)
-        axes.set(xlim=(-74.1, -73.8), ylim=(40.6, 40.9), aspect=1.3, xticks=[-74.1, -74, -73.9, -73.8])
-        axes.set_title(f"epsilon {epsilon:g}", fontsize=10)
-        axes.set_xlabel("longitude")
-    every[0].set_ylabel("latitude")
+CITY = Map("gowalla_nyc_checkins", (40.4774, -74.2589), (40.9176, -73.7004), ((-74.1, -73.8), (40.6, 40.9)), aspect=1.3)
+WORLD = Map("gowalla_world_1k_users_checkins", (-90, -180), (90, 180), ((-180, 180), (-60, 80)), aspect=1.2)
+
+
+def draw_maps(folder: Path, maps: Sequence[Map] = (CITY, WORLD), epsilons: Sequence[float] = (0.5, 1, 4)) -> Path:
+    """Draw private ellipses over private maps, at several prices: no point in them is anybody's."""
+    figure, every = panels(len(epsilons), len(maps))
+    for each, line in zip(maps, every, strict=True):
+        table = each.table()
+        points = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
+        for axes, epsilon in zip(line, epsilons, strict=True):
+            axes.pcolormesh(*_cells(each, table, epsilon), cmap="Blues", rasterized=True)
+            model = GaussianMixture(8, epsilon=epsilon, delta=1e-6, bounds=(each.low, each.high))
+            draw(_turned(model.fit(points, unit=table["user"].to_numpy())), axes=axes)
+            axes.set(xlim=each.shown[0], ylim=each.shown[1], aspect=each.aspect, xticks=[], yticks=[])
+            axes.set_title(f"epsilon {epsilon:g}", fontsize=10)
     return saved(figure, folder / "checkins.svg")
 
 
-def _turn(model: GaussianMixture) -> None:
+def _turned(model: GaussianMixture) -> GaussianMixture:
     """Put longitude on the horizontal axis, as on maps."""
     model.means_ = model.means_[:, ::-1]
     model.covariances_ = model.covariances_[:, ::-1, ::-1]
+    return model
 
 
-def _map(table: pa.Table, epsilon: float, side: int = 64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cells(each: Map, table: pa.Table, epsilon: float, side: int = 64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a private map: how many people were in each cell, from a curator, for as much again."""
-    (south, west), (north, east) = CITY
-    with dc.open(
-        table,
-        table="checkins",
-        unit="user",
-        budget=dc.Budget(10, "1e-6"),
-        columns={"lat": (south, north), "lon": (west, east)},
-        groups=5,
-        rows=1,
-        ledger=":memory:",
-    ) as curator:
-        rows, columns = (
-            f"CAST(FLOOR(({name} - ({low})) / {(high - low) / side!r}) AS INTEGER)"
-            for name, low, high in (("lat", south, north), ("lon", west, east))
-        )
-        sql = f"SELECT {rows} AS r, {columns} AS c, COUNT(*) AS n FROM checkins GROUP BY r, c"  # noqa: S608
+    ends = dict(zip(("lat", "lon"), zip(each.low, each.high, strict=True), strict=True))
+    words = [
+        f"CAST(FLOOR(({name} - ({low})) / {(high - low) / side!r}) AS INTEGER)" for name, (low, high) in ends.items()
+    ]
+    sql = f"SELECT {words[0]} AS r, {words[1]} AS c, COUNT(*) AS n FROM data GROUP BY r, c"  # noqa: S608
+    budget = dc.Budget(10, "1e-6")
+    with dc.open(table, unit="user", budget=budget, columns=ends, groups=5, rows=1, ledger=":memory:") as curator:
         answer = curator.ask(sql, epsilon=epsilon).to_arrow()
     cells = np.zeros((side + 1, side + 1))
     cells[answer["r"].to_numpy(), answer["c"].to_numpy()] = answer["n"].to_numpy()
-    shown = np.sqrt(np.maximum(cells[:side, :side], 0))
-    return np.linspace(west, east, side + 1), np.linspace(south, north, side + 1), shown
+    edges = [np.linspace(low, high, side + 1) for low, high in reversed(ends.values())]
+    return edges[0], edges[1], np.sqrt(np.maximum(cells[:side, :side], 0))
 
 
 def rating_errors(epsilons: Sequence[float]) -> tuple[dict[str, list[float]], float]:
@@ -179,7 +183,7 @@ def main() -> int:
     print("Life Science, ten columns, K = 3, delta 1e-4")
     ten = curves(life_science, (-15, 15), 3, 1e-4)
     paths = [draw_mixtures(FOLDER, {"made-up points, two columns": two, "Life Science, ten columns": ten})]
-    paths.append(draw_city(FOLDER, check_ins()))
+    paths.append(draw_maps(FOLDER))
     epsilons = (0.1, 0.25, 0.5, 1, 2, 4, 8)
     paths.append(draw_ratings(FOLDER, epsilons, *rating_errors(epsilons)))
     for path in paths:

@@ -38,7 +38,9 @@ def run(job):
 def arrays(value):
     """Return bounds of several features as diffprivlib wants them: a pair of arrays."""
     several = isinstance(value, list) and any(isinstance(end, list) for end in value)
-    return tuple(np.array(end, dtype=float) for end in value) if several else value
+    if several:
+        return tuple(np.array(end, dtype=float) for end in value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 main()

@@ -93,9 +93,9 @@ def draw_tradeoff(folder: Path, points: Sequence[Point], played: Sequence[Played
     return saved(figure, folder / "tradeoff.svg")
 
 
-def panels(number: int) -> Any:
-    """Return a figure with so many drawings side by side, and these."""
-    return _matplotlib().subplots(1, number, figsize=_SIZE)
+def panels(number: int, lines: int = 1) -> Any:
+    """Return a figure with so many drawings side by side, in so many lines, and these."""
+    return _matplotlib().subplots(lines, number, figsize=(_SIZE[0], _SIZE[1] * lines))
 
 
 def saved(figure: Any, path: Path) -> Path:
