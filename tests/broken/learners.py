@@ -7,8 +7,8 @@ import numpy as np
 
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.purse import STEPS
+from discreet.learn.columns.scaler import StandardScaler
 from discreet.learn.rows import array_rows
-from discreet.learn.scaler import StandardScaler
 from discreet.learn.session import Source, begin
 
 EPSILON = 0.5

@@ -7,7 +7,7 @@ from discreet.kernel import summing
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.purse import STEPS, ball
 from discreet.learn import StandardScaler
-from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.classes.naive_bayes import GaussianNB
 from discreet.learn.rows import array_rows
 from discreet.learn.session import Source, begin
 from tests.broken import learners

@@ -11,13 +11,13 @@ from scipy import stats
 import discreet as dc
 from discreet.kernel.summing import Combine
 from discreet.learn import StandardScaler
-from discreet.learn.kmeans import KMeans
-from discreet.learn.linear import LinearRegression
-from discreet.learn.logistic import LogisticRegression
+from discreet.learn.classes.logistic import LogisticRegression
+from discreet.learn.classes.naive_bayes import GaussianNB
+from discreet.learn.columns.kmeans import KMeans
+from discreet.learn.columns.linear import LinearRegression
+from discreet.learn.columns.pca import PCA
 from discreet.learn.losses import REMOVAL, REPLACEMENT, noises_for, price_of
 from discreet.learn.mixture import GaussianMixture
-from discreet.learn.naive_bayes import GaussianNB
-from discreet.learn.pca import PCA
 from discreet.learn.rows import array_rows
 from discreet.learn.session import Session, Source, begin
 from discreet.learn.streams import stream_rows

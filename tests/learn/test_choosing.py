@@ -10,7 +10,7 @@ import pytest
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.learn.choosing import probabilities, right_answers, select
+from discreet.learn.judging.choosing import probabilities, right_answers, select
 
 X = np.arange(40.0).reshape(-1, 1)
 Y = X[:, 0] % 2

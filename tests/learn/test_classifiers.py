@@ -7,12 +7,12 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression as ExactRegression
 from sklearn.naive_bayes import GaussianNB as ExactBayes
 
-from discreet.learn.class_means import class_means
-from discreet.learn.labels import LABELS, labels_of
-from discreet.learn.logistic import LogisticRegression
-from discreet.learn.naive_bayes import GaussianNB
-from discreet.learn.newton import Problem, refined
-from discreet.learn.spread import spread_of
+from discreet.learn.classes.class_means import class_means
+from discreet.learn.classes.labels import LABELS, labels_of
+from discreet.learn.classes.logistic import LogisticRegression
+from discreet.learn.classes.naive_bayes import GaussianNB
+from discreet.learn.classes.newton import Problem, refined
+from discreet.learn.classes.spread import spread_of
 from tests.learn.seeded import Seeded
 
 RNG = np.random.default_rng(5)

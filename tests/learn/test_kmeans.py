@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans as Exact
 
-from discreet.learn.clusters import find_clusters
-from discreet.learn.kmeans import KMeans
+from discreet.learn.columns.clusters import find_clusters
+from discreet.learn.columns.kmeans import KMeans
 from tests.learn.seeded import Seeded
 
 SHARES = (15, 8, 20, 20, 37)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression as Exact
 
-from discreet.learn.linear import LinearRegression
-from discreet.learn.regressing import regress
+from discreet.learn.columns.linear import LinearRegression
+from discreet.learn.columns.regressing import regress
 from tests.learn.seeded import Seeded
 
 RNG = np.random.default_rng(3)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn import decomposition
 
-from discreet.learn.axes import principal_axes
-from discreet.learn.pca import PCA
+from discreet.learn.columns.axes import principal_axes
+from discreet.learn.columns.pca import PCA
 from tests.learn.seeded import Seeded
 
 SHARES = (0.15, 0.1, 0.75)

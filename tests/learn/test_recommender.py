@@ -13,13 +13,13 @@ import pytest
 import discreet as dc
 from discreet.kernel.errors import Refused
 from discreet.kernel.rowwise import check_row_wise
-from discreet.learn.item_effects import expected_counts, item_effects, liked_together, overall
-from discreet.learn.ratings import People, codes_of, columns_of, halves, own_of, pairs, rated
-from discreet.learn.recommender import Recommender
+from discreet.learn.judging.scoring import evaluate
+from discreet.learn.judging.trials import Trials
+from discreet.learn.judging.tuning import tune
+from discreet.learn.recommending.item_effects import expected_counts, item_effects, liked_together, overall
+from discreet.learn.recommending.ratings import People, codes_of, columns_of, halves, own_of, pairs, rated
+from discreet.learn.recommending.recommender import Recommender
 from discreet.learn.rows import array_rows
-from discreet.learn.scoring import evaluate
-from discreet.learn.trials import Trials
-from discreet.learn.tuning import tune
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 LEVELS = pytest.mark.parametrize("level", ["event", "user"])

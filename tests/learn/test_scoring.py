@@ -16,9 +16,9 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.rowwise import check_row_wise
-from discreet.learn import scoring
-from discreet.learn.margins import Noise, explained_share, mean_of_cells
-from discreet.learn.scoring import METRICS, Score, evaluate
+from discreet.learn.judging import scoring
+from discreet.learn.judging.margins import Noise, explained_share, mean_of_cells
+from discreet.learn.judging.scoring import METRICS, Score, evaluate
 
 rng = np.random.default_rng(5)
 X = rng.normal(size=(300, 2))

@@ -11,9 +11,17 @@ import pytest
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.learn.scoring import Score
-from discreet.learn.trials import Law, Trials, epsilon_each, renyi_bound, rho_each, tuned_epsilon, zcdp_tuned_epsilon
-from discreet.learn.tuning import tune
+from discreet.learn.judging.scoring import Score
+from discreet.learn.judging.trials import (
+    Law,
+    Trials,
+    epsilon_each,
+    renyi_bound,
+    rho_each,
+    tuned_epsilon,
+    zcdp_tuned_epsilon,
+)
+from discreet.learn.judging.tuning import tune
 from discreet.privacy import hockey_stick, max_divergence, renyi
 
 E0 = Fraction("0.693147180560")  # ln 2, rounded up: what the trials of these tests lose

@@ -9,19 +9,19 @@ Imported when it is first used; it needs scikit-learn (`pip install 'discreet[le
     draw                                                      a picture of what was learned
 """
 
-from discreet.learn.choosing import Choice, probabilities, select
+from discreet.learn.classes.logistic import LogisticRegression
+from discreet.learn.classes.naive_bayes import GaussianNB
+from discreet.learn.columns.kmeans import KMeans
+from discreet.learn.columns.linear import LinearRegression
+from discreet.learn.columns.pca import PCA
+from discreet.learn.columns.scaler import StandardScaler
 from discreet.learn.drawing import draw
-from discreet.learn.kmeans import KMeans
-from discreet.learn.linear import LinearRegression
-from discreet.learn.logistic import LogisticRegression
+from discreet.learn.judging.choosing import Choice, probabilities, select
+from discreet.learn.judging.scoring import Score, evaluate
+from discreet.learn.judging.tuning import Price, Trials, Tuned, tune
 from discreet.learn.losses import FitLoss
 from discreet.learn.mixture import GaussianMixture
-from discreet.learn.naive_bayes import GaussianNB
-from discreet.learn.pca import PCA
-from discreet.learn.recommender import Recommender
-from discreet.learn.scaler import StandardScaler
-from discreet.learn.scoring import Score, evaluate
-from discreet.learn.tuning import Price, Trials, Tuned, tune
+from discreet.learn.recommending.recommender import Recommender
 
 __all__ = [
     "PCA",

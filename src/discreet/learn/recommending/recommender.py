@@ -17,9 +17,19 @@ from discreet.kernel.exact import Number, whole
 from discreet.kernel.ledger import Ledger
 from discreet.learn.bounds import declared
 from discreet.learn.inputs import QueryRows
-from discreet.learn.item_effects import PERSON, RATING, item_effects, liked_together, overall
 from discreet.learn.losses import REMOVAL
-from discreet.learn.ratings import Layout, People, Queried, codes_of, columns_of, halves, own_of, pairs, rated
+from discreet.learn.recommending.item_effects import PERSON, RATING, item_effects, liked_together, overall
+from discreet.learn.recommending.ratings import (
+    Layout,
+    People,
+    Queried,
+    codes_of,
+    columns_of,
+    halves,
+    own_of,
+    pairs,
+    rated,
+)
 from discreet.learn.rows import array_rows
 from discreet.learn.session import Session, Source, begin
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.learn.class_means import ClassMeans
+from discreet.learn.classes.class_means import ClassMeans
+from discreet.learn.classes.spread import Spread, added, beyond, centred
 from discreet.learn.session import Session
-from discreet.learn.spread import Spread, added, beyond, centred
 
 _STEEPEST = 3.0  # the first weight, at most: features that go together make class means look surer than they are
 _CURVATURE = 0.5  # weight of second derivatives beside first ones

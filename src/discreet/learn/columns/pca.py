@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.kernel.exact import Number, whole
 from discreet.kernel.ledger import Ledger
-from discreet.learn.axes import Axes, principal_axes
+from discreet.learn.columns.axes import Axes, principal_axes
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
 from discreet.learn.session import Source, begin

@@ -18,7 +18,7 @@ from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
 from discreet.learn.bounds import declared
-from discreet.learn.margins import Noise, explained_share, mean_of_cells
+from discreet.learn.judging.margins import Noise, explained_share, mean_of_cells
 from discreet.learn.rows import ArrayRows, Batch, array_rows
 from discreet.learn.session import Public, Session, Source, begin
 

@@ -15,8 +15,8 @@ from discreet.kernel.event import Event, canonical
 from discreet.kernel.exact import Number, positive
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
+from discreet.learn.judging.scoring import right, sayings
 from discreet.learn.rows import array_rows
-from discreet.learn.scoring import right, sayings
 
 _LOG = logging.getLogger("discreet")
 _STEPS = 1 << 20  # in which a unit's share of right answers is counted

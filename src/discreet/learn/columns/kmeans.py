@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.kernel.exact import Number, whole
 from discreet.kernel.ledger import Ledger
-from discreet.learn.clusters import find_clusters
+from discreet.learn.columns.clusters import find_clusters
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
 from discreet.learn.session import Source, begin

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans as ExactKMeans
 
-from discreet.learn.axes import Axes, principal_axes
 from discreet.learn.bounds import Ends
-from discreet.learn.moments import length
+from discreet.learn.columns.axes import Axes, principal_axes
+from discreet.learn.columns.moments import length
 from discreet.learn.session import Session
 
 _SECOND, _FURTHER = 0.3, 0.4  # an axis is used if it is that long, relative to the first

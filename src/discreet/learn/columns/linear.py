@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger
 from discreet.learn.bounds import declared
+from discreet.learn.columns.regressing import regress
 from discreet.learn.inputs import QueryRows, Target, source_of, source_of_query, target_ends
 from discreet.learn.losses import REMOVAL
-from discreet.learn.regressing import regress
 from discreet.learn.session import Source, begin
 
 _SHARES = ("0.2", "0.1", "0.7")  # where columns lie, how far they spread, their products

@@ -9,12 +9,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger
-from discreet.learn.class_means import class_means
+from discreet.learn.classes.class_means import class_means
+from discreet.learn.classes.labels import Labels, column_labels, labels_of
+from discreet.learn.classes.spread import spread_of
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
-from discreet.learn.labels import Labels, column_labels, labels_of
 from discreet.learn.losses import REMOVAL
 from discreet.learn.session import Source, begin
-from discreet.learn.spread import spread_of
 
 _SHARES = (0.05, 0.2, 0.05, 0.7)  # of the price: lengths of rows, centres and scales, lengths again, classes
 _VARIANCES = ("shared", "own")

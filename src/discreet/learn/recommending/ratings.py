@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from discreet.kernel.summing import Rows
 from discreet.learn.inputs import QueryRows
-from discreet.learn.item_effects import PERSON, RATING
+from discreet.learn.recommending.item_effects import PERSON, RATING
 from discreet.learn.rows import Batch
 from discreet.learn.session import Public
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from discreet.learn.classes.spread import CAP, Lengths, Spread, beyond, centred, weighed, without
 from discreet.learn.session import Session
-from discreet.learn.spread import CAP, Lengths, Spread, beyond, centred, weighed, without
 
 _QUIET, _LOUD, _DEAFENING, _HOPELESS = 0.05, 0.25, 0.6, 2.0  # noise of a class's means, in deviations
 _DIFFERENT = 0.15**2  # deviations, squared: by how much classes are taken to differ where noise hides it

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from discreet.learn.bounds import Ends
-from discreet.learn.moments import Survey, james_stein, survey, symmetric, upper_triangle
+from discreet.learn.columns.moments import Survey, james_stein, survey, symmetric, upper_triangle
 from discreet.learn.session import Session
 
 _TINY = np.finfo(float).tiny

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger
 from discreet.learn.bounds import Ends
+from discreet.learn.columns.moments import counted, pooled
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
-from discreet.learn.moments import counted, pooled
 from discreet.learn.session import Session, Source, begin
 
 _TYPICAL = 0.1, 0.1  # of half a range, squared: the variance that one expects without any data, give or take

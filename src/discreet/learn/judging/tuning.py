@@ -19,8 +19,8 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss, zcdp_epsilon, zcdp_rho
 from discreet.kernel.noise.coin import below
 from discreet.kernel.noise.keystream import stream
-from discreet.learn.scoring import Score
-from discreet.learn.trials import Trials, epsilon_each, rho_each, tuned_epsilon, zcdp_tuned_epsilon
+from discreet.learn.judging.scoring import Score
+from discreet.learn.judging.trials import Trials, epsilon_each, rho_each, tuned_epsilon, zcdp_tuned_epsilon
 
 __all__ = ["Price", "Trials", "Tuned", "tune", "tuned_epsilon", "zcdp_tuned_epsilon"]
 

@@ -1,0 +1,1 @@
+"""Classifiers: naive Bayes and logistic regression, and what they are made of."""

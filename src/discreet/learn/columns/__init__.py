@@ -1,0 +1,1 @@
+"""What columns look like and how they go together: scaling, components, clusters, linear regression."""

@@ -1,0 +1,1 @@
+"""How good models are, and which is best, told privately."""

@@ -1,0 +1,1 @@
+"""Recommending: how items are rated, and what a person may like."""
