@@ -36,7 +36,7 @@ def main():
         allowed = TIMES * exact_seconds(job) + SLACK
         peer = float(np.median(theirs["judged"])) if theirs else float("nan")
         ours = float(np.median(judged))
-        wins = not theirs or (ours >= peer) if job["model"] in MORE_IS_BETTER else (ours <= peer)
+        wins = np.isnan(peer) or (ours >= peer if job["model"] in MORE_IS_BETTER else ours <= peer)
         lost += not wins
         label = f"{job['model']}, {job['name']}, epsilon {job['epsilon']:g}"
         words = "better" if wins else "WORSE"

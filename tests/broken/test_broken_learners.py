@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet.kernel import summing
-from discreet.kernel.mechanism import Laplace
-from discreet.kernel.purse import STEPS, ball
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.purse import STEPS, ball, pay
 from discreet.learn import StandardScaler
 from discreet.learn.classes.naive_bayes import GaussianNB
 from discreet.learn.rows import array_rows
@@ -235,6 +235,23 @@ def test_nobodys_rows_together_pass_the_ball(way, delta, rows):
 
 def rows_of(X, unit):
     return array_rows(X, (np.full(2, -5.0), np.full(2, 5.0)), unit)
+
+
+def test_the_ball_is_kept_even_if_the_shrinking_of_sparse_vectors_is_wrong(monkeypatch):
+    monkeypatch.setattr(summing, "_room", lambda size, *, l1: size * 0 + 4.0 * STEPS)
+    crowd = rows_of(np.full((3, 2), 5.0), [0] * 3)
+    with watched() as found:
+        draw_by("sparse", begin(Source(crowd), name="x", epsilon=1, shares=[1]))
+    assert not exact(found[0], crowd).any()
+
+
+def test_what_the_kernel_cannot_vouch_for_is_refused():
+    with pytest.raises(ValueError, match="size must be at most"):
+        learners.opened(HERE).sum(learners.scaled, (), size=(1 << 18) + 1, radius=1)
+    with pytest.raises(TypeError, match="noises must be Laplace and Gaussian"):
+        pay([Laplace(STEPS), "none"])
+    # An l2 ball reaches as far in l1 as it has numbers; for integers, at most its squared radius.
+    assert ball(Gaussian(STEPS)).l1 == ball(Gaussian(STEPS)).l2_squared == STEPS * STEPS
 
 
 def test_a_secret_that_a_rule_brings_along_is_stopped():

@@ -12,10 +12,11 @@ from discreet.learn.columns.moments import length
 from discreet.learn.session import Session
 
 _SECOND, _FURTHER = 0.3, 0.4  # an axis is used if it is that long, relative to the first
-_CLUSTERS_FOR = (1, 1, 4, 7)  # and if there are so many clusters to tell apart
+_CLUSTERS_FOR = (1, 3, 4, 7)  # and if there are so many clusters to tell apart
 _LEAST, _MOST = (4, 4, 3, 3), (128, 32, 10, 6)  # cells along each axis of a grid of one to four
 _FILLED = 10  # a cell's usual count, in scales of its noise
-_REACH, _FINE_REACH, _FINE = 2.2, 3.5, 24  # the grid's half width in standard deviations; a fine one can be wider
+_REACH, _FINE = 2.2, 24  # a grid's half width in standard deviations; one of so many cells reaches as far as rows can
+_FAR = 3.5  # deviations: so far out, a cell that is only noise would draw a centre after it
 _ROOMS = (2, 4, 8)
 _QUIET = 0.1  # of the spread: centres that are known so well leave room for long rows
 _COUNT = 0.2  # weight of a row's presence in its cluster, relative to its distance from the centre
@@ -34,7 +35,7 @@ def find_clusters(session: Session, ends: Ends, clusters: int, steps: int) -> Cl
     axes = principal_axes(session, ends, least=1)
     deviation = _deviations(axes)
     dimensions = _dimensions(deviation, clusters)
-    centres = np.clip(_start(session, axes, deviation[:dimensions], clusters), *ends)
+    centres = np.clip(_start(session, ends, axes, deviation[:dimensions], clusters), *ends)
     explained = 0.8 * float(axes.variances[:dimensions].sum() / max(axes.variances.sum(), np.finfo(float).tiny))
     usual = length(session, axes.spread) * np.sqrt(max(1 - explained, 0.2))
     if session.is_gaussian:
@@ -65,19 +66,23 @@ def _dimensions(deviation: np.ndarray, clusters: int) -> int:
     return dimensions
 
 
-def _start(session: Session, axes: Axes, deviation: np.ndarray, clusters: int) -> np.ndarray:
+def _start(session: Session, ends: Ends, axes: Axes, deviation: np.ndarray, clusters: int) -> np.ndarray:
     """Count rows on a grid in the plane of the first axes, and cluster its cells: no more noise is needed for that."""
     q = len(deviation)
     scale = session.scale()
     cells = int(np.clip((axes.count / scale / _FILLED) ** (1 / q), _LEAST[q - 1], _MOST[q - 1]))
     cells = max(cells, int(np.ceil((4 * clusters) ** (1 / q))))
-    reach = (_FINE_REACH if cells >= _FINE else _REACH) * deviation
-    step = 2 * reach / cells
     plane = np.ascontiguousarray(axes.directions[:, :q])
-    noisy = session.histogram(_cell, (axes.mean, plane, -reach, step, cells), cells=cells**q)
-    places = [-reach[a] + step[a] * (np.arange(cells) + 0.5) for a in range(q)]
+    farthest = np.abs(plane.T) @ np.maximum(ends[1] - axes.mean, axes.mean - ends[0])
+    # Cells grow with their distance, as sinh does: the middle is told apart, and nobody is beyond the edge.
+    reach = np.arcsinh(np.maximum(farthest / deviation if cells >= _FINE else _REACH, _REACH) * np.ones(q))
+    step = 2 * reach / cells
+    noisy = session.histogram(_cell, (axes.mean, plane / deviation, -reach, step, cells), cells=cells**q)
+    places = [np.sinh(-reach[a] + step[a] * (np.arange(cells) + 0.5)) for a in range(q)]
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*places, indexing="ij")], axis=1)
-    weights = np.maximum(noisy - scale, 0)
+    outside = np.abs(grid).max(axis=1) > _FAR
+    weights = np.where(noisy > scale * np.where(outside, np.log(noisy.size) + 3, 1), noisy - scale, 0)
+    grid *= deviation
     if (weights > 0).sum() <= clusters:  # nothing but noise: as if rows were normal
         weights = np.exp(-0.5 * ((grid / deviation) ** 2).sum(axis=1))
     filled = weights > 0
@@ -113,7 +118,7 @@ def _cell(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
         place = np.zeros(len(rows))
         for j in np.flatnonzero(plane[:, a]):
             place += (rows[:, j] - mean[j]) * plane[j, a]
-        cell = cell * cells + np.clip(np.floor((place - low[a]) / step[a]), 0, cells - 1)
+        cell = cell * cells + np.clip(np.floor((np.arcsinh(place) - low[a]) / step[a]), 0, cells - 1)
     return cell.astype(np.int64)
 
 
