@@ -270,6 +270,12 @@ def test_targets_are_moved_into_their_range_and_must_be_numbers():
         LinearRegression(target_bounds=(0, 7), **PURE).fit(CROWD[:2, :1], [1.0, math.nan])
 
 
+def test_a_ledger_knows_who_asked():
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
+    begin(Source(rows_of(CROWD), ledger=ledger, by="ana"), name="x", epsilon="1/2", shares=[1])
+    assert [event.by for event in ledger.events()] == ["ana"]
+
+
 def test_a_stream_pays_its_ledger():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
     StandardScaler(**PURE).fit(pa.table({"x": [1.0, 2.0]}), ledger=ledger)
