@@ -165,6 +165,23 @@ def test_units_are_complete(unit, problem):
         array_rows(np.zeros((3, 1)), (np.zeros(1), np.ones(1)), unit)
 
 
+def test_equal_units_are_one_unit_whatever_they_are_written_as():
+    rows = array_rows(np.zeros((6, 1)), (np.zeros(1), np.ones(1)), np.array([1, 1.0, True, "1", "b", "b"], object))
+    assert rows.places.tolist() == [0, 0, 0, 1, 2, 2]
+    with pytest.raises(TypeError, match="told apart"):
+        array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.array([{}, {}], object))
+
+
+def test_rows_of_no_unit_are_left_out_of_a_table_and_not_made_units(quiet):
+    nan = float("nan")
+    for missing in (nan, None):
+        table = pa.table({"user": pa.array([1.0, missing, missing, 1.0, missing]), "x": [0.5] * 5})
+        assert fitted(table, unit="user")[-1] == pytest.approx(1)
+    for kind in (np.datetime64("NaT"), nan, None):
+        with pytest.raises(ValueError, match="some rows have none"):
+            array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.array([kind, kind]))
+
+
 def test_a_table_names_its_columns():
     scaler = StandardScaler(epsilon=1, bounds=(0, 1))
     with pytest.raises(TypeError, match="name the columns"):

@@ -51,10 +51,17 @@ def _codes(unit: Any, rows: int) -> np.ndarray:
     units = np.asarray(unit)
     if units.ndim != 1 or len(units) != rows:
         raise ValueError(f"unit must name one unit for each of the {rows} rows, not have the shape {units.shape}")
-    missing = units != units  # NaN  # noqa: PLR0124
-    if units.dtype == object:
-        missing = np.array([each is None or each != each for each in units], bool)  # noqa: PLR0124
-        units = units.astype(str)  # a unit is known by its text; equal units have equal texts
-    if np.any(missing):
+    if any(each is None or each != each for each in _missing(units)):  # noqa: PLR0124 - only NaN and NaT are not themselves
         raise ValueError("unit: some rows have none; leave those rows out, or give each its own unit")
-    return np.unique(units, return_inverse=True)[1].astype(np.int64)
+    if units.dtype != object:
+        return np.unique(units, return_inverse=True)[1].astype(np.int64)
+    known: dict[Any, int] = {}  # by equality: 1, 1.0 and True are one unit, and must not become three
+    try:
+        return np.array([known.setdefault(each, len(known)) for each in units], np.int64)
+    except TypeError:
+        raise TypeError("unit must hold values that can be told apart, such as numbers or texts") from None
+
+
+def _missing(units: np.ndarray) -> Any:
+    """Return where to look for missing units: of plain integers and texts there are none."""
+    return units if units.dtype.kind in "fcmMO" else ()

@@ -31,6 +31,8 @@ class StreamRows:
         last, unit = -1, None
         for batch in _reader(self.table):
             held = batch.select([*self.columns, *([] if self.unit is None else [self.unit])]).drop_null()
+            if self.unit is not None and pa.types.is_floating(held.schema.field(self.unit).type):
+                held = held.filter(pc.is_finite(held.column(self.unit)))  # NaN equals nothing: it would be many units
             for start in range(0, held.num_rows, size):
                 part = held.slice(start, size)
                 numbers = [part.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False) for name in self.columns]
