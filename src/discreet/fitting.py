@@ -17,6 +17,7 @@ from discreet.kernel.expr import Type
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.relation import Relation
 from discreet.policy import Policy
+from discreet.policy.units import PersonInWindow, Row
 from discreet.sql.row_query import rows_of
 
 _OURS = "discreet."
@@ -71,6 +72,11 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
     rows = rows_of(sql, policy, engine, by=by)
     names, columns, bounds = [], [], []
     for known in rows.known:
+        if known.column.type is Type.BOOLEAN:
+            names.append(_spelled(known.name, policy))
+            columns.append(known.column.name)
+            bounds.append((0.0, 1.0))
+            continue
         if known.column.type not in _NUMBERS:
             raise Refused(f"SELECT: {known.name} is not a number. Select numbers, or make some with CASE.")
         low, high = known.bound.low, known.bound.high
@@ -79,11 +85,28 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
                 f"SELECT: {known.name} has no public range. Select CLIP({known.name}, low, high) AS {known.name}, or "
                 "ask the owner to declare between."
             )
-        names.append(known.name)
+        names.append(_spelled(known.name, policy))
         columns.append(known.column.name)
         bounds.append((float(low), float(high)))
     given = PrivateRows(
-        tuple(names), tuple(bounds), ledger, by, sql, policy.data.protects, rows.relation, tuple(columns), engine
+        tuple(names), tuple(bounds), ledger, by, sql, _protected(policy), rows.relation, tuple(columns), engine
     )
     estimator.fit_rows(given)
     return estimator
+
+
+def _spelled(name: str, policy: Policy) -> str:
+    """Return a column's name as the owner spells it, since SQL does not tell Age from age but frames do."""
+    declared = {column for table in policy.tables.values() for column in table.columns}
+    same = [column for column in declared if column.lower() == name.lower()]
+    return same[0] if len(same) == 1 else name
+
+
+def _protected(policy: Policy) -> str:
+    """Return the word for what is hidden."""
+    match policy.unit:
+        case PersonInWindow(_, window, _):
+            return f"{policy.data.protects}'s {window}"
+        case Row():
+            return "row"
+    return policy.data.protects

@@ -165,6 +165,52 @@ def test_units_are_complete(unit, problem):
         array_rows(np.zeros((3, 1)), (np.zeros(1), np.ones(1)), unit)
 
 
+def test_pairs_that_can_be_read_in_two_ways_are_refused():
+    with pytest.raises(ValueError, match="two ways"):
+        declared([(0, 120), (100, 220)], 2)
+
+
+def test_a_column_of_texts_is_found_before_anything_is_charged():
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
+    with pytest.raises(TypeError, match="column 'word' holds string"):
+        StandardScaler(epsilon=1, bounds=(0, 1)).fit(pa.table({"word": ["a"]}), ledger=ledger)
+    assert not ledger.events()
+
+
+def test_what_a_policys_ledger_counts_must_be_named():
+    with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
+        scaler = StandardScaler(epsilon="1/2", bounds=(-4, 4))
+        with pytest.raises(ValueError, match="counts what is learned of each of its units"):
+            scaler.fit(POINTS, ledger=curator.ledger)
+        assert scaler.fit(POINTS, unit=UNITS, ledger=curator.ledger).loss_.unit == "unit"
+    with pytest.raises(TypeError, match="one that is open"):
+        scaler.fit(POINTS, ledger="ledger.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("unit", "word"),
+    [('"user"', "visitor"), ('"row"', "row"), ('"user"\nwindow = "1 day"\ntime = "at"', "visitor's day")],
+)
+def test_a_fit_names_what_the_policy_protects(unit, word):
+    text = POLICY.replace('"user"', unit, 1).replace(
+        "user = {", 'at = { type = "timestamp", between = [2020-01-01, 2020-12-31] }\nuser = {'
+    )
+    at = pa.array([pd.Timestamp("2020-05-01")] * 500)
+    with dc.open(dc.policy.Policy.parse(text), data={"points": TABLE.append_column("at", at)}) as curator:
+        assert curator.fit(StandardScaler(epsilon=1), "SELECT x FROM points").loss_.unit == word
+
+
+def test_names_keep_their_case_and_conditions_are_numbers(quiet):
+    text = POLICY.replace("x = {", "Height = {")
+    table = TABLE.rename_columns(["user", "Height", "y"])
+    with dc.open(dc.policy.Policy.parse(text), data={"points": table}) as curator:
+        model = curator.fit(StandardScaler(epsilon=1), "SELECT Height, y > 0 AS up FROM points")
+    assert model.feature_names_in_.tolist() == ["Height", "up"]
+    assert model.mean_[1] == pytest.approx(
+        np.mean([(POINTS[unit == UNITS, 1] > 0).mean() for unit in set(UNITS)]), abs=1e-3
+    )
+
+
 def test_equal_units_are_one_unit_whatever_they_are_written_as():
     rows = array_rows(np.zeros((6, 1)), (np.zeros(1), np.ones(1)), np.array([1, 1.0, True, "1", "b", "b"], object))
     assert rows.places.tolist() == [0, 0, 0, 1, 2, 2]
@@ -186,6 +232,8 @@ def test_a_table_names_its_columns():
     scaler = StandardScaler(epsilon=1, bounds=(0, 1))
     with pytest.raises(TypeError, match="name the columns"):
         scaler.fit(TABLE, unit=UNITS)
+    with pytest.raises(TypeError, match="unit=frame"):
+        scaler.fit(POINTS, unit="user")
     with pytest.raises(ValueError, match="no column 'person'; it has 'user', 'x', 'y'"):
         scaler.fit(TABLE, unit="person")
     with pytest.raises(TypeError, match="several passes"):

@@ -317,3 +317,9 @@ def test_ten_columns_are_fitted_nearly_as_well_as_if_the_truth_were_known():
     points, fresh = _drawn(rng, 20_000, *truth), _drawn(rng, 10_000, *truth)
     known = truth[0], truth[1], truth[2][:, None, None] ** 2 * np.eye(10)
     assert _mean_log_density(fresh, known) - _mean_log_density(fresh, _fitted(points, 3, 4)) < 0.1
+
+
+@pytest.mark.parametrize("wrong", [2.5, "3", 0, 10**6, [], [2, 0]])
+def test_a_number_of_components_is_a_small_whole_number(wrong):
+    with pytest.raises((TypeError, ValueError), match="n_components"):
+        whitened.plan(wrong, np.zeros(2), np.ones(2))

@@ -194,3 +194,25 @@ def test_wrong_arguments_are_refused_before_the_charge(changed, match):
     with pytest.raises(ValueError, match=match):
         evaluate(CLASSIFIER, **given)
     assert ledger.events() == []
+
+
+def test_a_model_that_cannot_judge_is_found_before_anything_is_charged():
+    ledger = memory_ledger(name="d", budget=Budget(1))
+    X, y = np.zeros((20, 2)), np.zeros(20)
+    fitted = LogisticRegression().fit(pd.DataFrame(np.arange(8).reshape(4, 2), columns=["a", "b"]), [0, 1, 0, 1])
+    for model, rows, problem in (
+        (LogisticRegression(), X, "not fitted"),
+        (fitted, np.zeros((20, 3)), "2 columns"),
+        (fitted, pd.DataFrame(X, columns=["b", "a"]), "a, b"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            evaluate(model, rows, y, metric="accuracy", epsilon=1, ledger=ledger)
+    assert not ledger.events()
+
+
+def test_a_frame_is_judged_as_its_numbers_are():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    y = (frame["a"] > 0).astype(int)
+    model = LogisticRegression().fit(frame, y)
+    assert np.array_equal(scoring.sayings(model, frame, y, scoring.right), (model.predict(frame) == y).astype(float))

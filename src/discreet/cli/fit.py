@@ -13,6 +13,7 @@ from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
 from discreet.opening import open_curator
 
+_PICTURES = (".svg", ".png", ".pdf")
 MODELS = {
     "gaussian-mixture": "GaussianMixture",
     "gaussian-nb": "GaussianNB",
@@ -46,6 +47,7 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Learn a private model from the rows of a query, pay for it, and print what was learned."""
     settings = _settings(set or [])
+    _check_places(out, plot)
     with stopping(), open_curator(policy) as curator:
         settings["delta"] = _delta(curator) if delta is None else delta
         learned = _fitted(curator, _made(model, {"epsilon": epsilon, **settings}), sql, by)
@@ -55,6 +57,15 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
         out.write_text(json.dumps(told))
     if plot is not None:
         _drawn(learned, plot)
+
+
+def _check_places(out: Path | None, plot: Path | None) -> None:
+    """Stop before anything is paid if what is learned could not be written."""
+    for option, path in (("--out", out), ("--plot", plot)):
+        if path is not None and not path.absolute().parent.is_dir():
+            _wrong(f"{option}: there is no folder {path.absolute().parent}.")
+    if plot is not None and plot.suffix not in _PICTURES:
+        _wrong(f"--plot: write a name that ends in {', '.join(_PICTURES)}.")
 
 
 def _fitted(curator: Curator, model: Any, sql: str, by: str) -> Any:
@@ -97,7 +108,10 @@ def _delta(curator: Curator) -> Any:
 
 def _told(model: Any) -> dict[str, Any]:
     loss = model.loss_
-    spent = {"epsilon": None if loss.epsilon is None else str(loss.epsilon), "rho": str(loss.rho)}
+    spent = {"epsilon": str(loss.epsilon)}
+    if loss.epsilon is None:
+        spent = {"epsilon": f"{float(loss.to_epsilon(loss.at)):.6g}", "delta": f"{float(loss.at):g}"}
+    spent["rho"] = str(loss.rho)
     learned = {name: _plain(value) for name, value in sorted(vars(model).items()) if name.endswith("_")}
     del learned["loss_"]
     return {

@@ -17,6 +17,10 @@ def declared(bounds: Any, columns: int, name: str = "bounds") -> Ends:
     example = f"such as {name}=(0, 100) or {name}=([0, -5], [100, 5])"
     if bounds is None or isinstance(bounds, str):
         raise ValueError(f"{name}: declare (low, high) from what is known without the data, {example}")
+    if isinstance(bounds, list) and all(isinstance(each, tuple) and len(each) == 2 for each in bounds):
+        raise ValueError(
+            f"{name}: a list of pairs can be read in two ways; write all lower ends and then all upper, {example}"
+        )
     try:
         low, high = (np.array(np.broadcast_to(np.asarray(end, np.float64), (columns,))) for end in bounds)
     except (TypeError, ValueError):

@@ -56,6 +56,9 @@ def source_of(  # noqa: PLR0913 - what is learned from, and who pays
 ) -> Source:
     """Return the rows of X, with the target as last column, and set what scikit-learn wants to be known of X."""
     word = "row" if unit is None else "unit"
+    check_ledger(ledger, unit)
+    if isinstance(unit, str) and not is_stream(X):
+        raise TypeError("unit: of a frame or an array, give the units themselves, such as unit=frame['person']")
     if is_stream(X):
         return Source(_streamed(model, X, target, unit), word, ledger)
     X = validate_data(model, X, dtype=np.float64, ensure_min_samples=least)
@@ -70,6 +73,19 @@ def source_of(  # noqa: PLR0913 - what is learned from, and who pays
         check_not_from_data(values[:, np.newaxis], low, high, "target_bounds")
         X, ends = np.column_stack([X, values]), _with_target(ends, target)
     return Source(array_rows(X, ends, unit), word, ledger)
+
+
+def check_ledger(ledger: Ledger | None, unit: Any) -> None:
+    """Stop unless a ledger can be charged for what is learned of these units."""
+    if ledger is None:
+        return
+    if not hasattr(ledger, "charge"):
+        raise TypeError("ledger must be one that is open: dc.open_ledger(path), dc.create_ledger(…) or curator.ledger")
+    if ledger.promise and unit is None:
+        raise ValueError(
+            "unit: this ledger belongs to a policy, and counts what is learned of each of its units; name the unit of "
+            "every row, or use curator.fit"
+        )
 
 
 def source_of_query(model: Model, rows: QueryRows, target: Target | None = None) -> Source:

@@ -21,14 +21,21 @@ class FitLoss(Loss):
 
     neighbours: str
     unit: str
+    at: Fraction  # the delta that was asked for
 
-    def __init__(self, loss: Loss, *, neighbours: str, unit: str) -> None:
+    def __init__(self, loss: Loss, *, neighbours: str, unit: str, at: Number = 0) -> None:
         super().__init__(loss.epsilon, loss.rho, loss.delta)
         object.__setattr__(self, "neighbours", neighbours)
         object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "at", not_negative(at, "at"))
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, for the {self.neighbours} of one {self.unit})"
+        bounds = super().__repr__()[5:-1]
+        if self.epsilon is None and self.at > self.delta:
+            bounds = (
+                f"epsilon={float(self.to_epsilon(self.at)):.4g} at delta={float(self.at):g}, rho={float(self.rho):.4g}"
+            )
+        return f"Loss({bounds}, for the {self.neighbours} of one {self.unit})"
 
 
 def price_of(epsilon: Number, delta: Number) -> Loss:

@@ -45,7 +45,15 @@ class Session:
     (True, Loss(epsilon=10, rho=50, for the removal of one row))
     """
 
-    def __init__(self, source: Source, noises: Sequence[Noise], price: Loss, name: str, neighbours: str) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what is bought, from whom, for what
+        self,
+        source: Source,
+        noises: Sequence[Noise],
+        price: Loss,
+        name: str,
+        neighbours: str,
+        delta: Number = 0,
+    ) -> None:
         if source.ledger is not None and replaces(neighbours):
             raise ValueError("neighbours: a ledger counts what the removal of a unit tells; use 'removal' with it")
         self._rows = source.rows
@@ -57,7 +65,7 @@ class Session:
             by=source.by,
             replacing=replaces(neighbours),
         )
-        self.loss = FitLoss(price, neighbours=neighbours, unit=source.unit)
+        self.loss = FitLoss(price, neighbours=neighbours, unit=source.unit, at=delta)
         self._bar = Bar(name, len(noises))
 
     def scale(self, radius: Number = 1) -> float:
@@ -116,7 +124,7 @@ def begin(  # noqa: PLR0913 - what is learned from what, at which price
 ) -> Session:
     """Pay for a fit whose price is divided over its draws in proportion to the shares."""
     price = price_of(epsilon, delta)
-    return Session(source, noises_for(price, shares, neighbours), price, name, neighbours)
+    return Session(source, noises_for(price, shares, neighbours), price, name, neighbours, delta)
 
 
 def _plain(value: Any) -> Any:

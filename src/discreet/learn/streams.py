@@ -62,6 +62,16 @@ def stream_rows(
     table: Any, columns: tuple[str, ...], ends: tuple[np.ndarray, np.ndarray], unit: str | None
 ) -> StreamRows:
     """Return the rows of a table or relation, in the order of their units."""
+    schema = _reader(table).schema
+    for name in columns:
+        kind = schema.field(name).type
+        if not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_decimal(kind)
+        ):
+            raise TypeError(f"X: column {name!r} holds {kind}, and a model learns from numbers")
     return StreamRows(table if unit is None else _sorted(table, unit), columns, unit, *ends)
 
 

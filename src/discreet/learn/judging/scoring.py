@@ -5,6 +5,7 @@ says depends on that row and the model alone: in a batch, the last bits of a pre
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +13,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
 from discreet.learn.bounds import declared
+from discreet.learn.inputs import check_ledger
 from discreet.learn.judging.margins import Noise, explained_share, mean_of_cells
 from discreet.learn.rows import ArrayRows, Batch, array_rows
 from discreet.learn.session import Public, Session, Source, begin
@@ -89,6 +93,7 @@ def evaluate(  # noqa: PLR0913 - what is judged, on what, how, at which price
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
     if y is None and metric not in _WITHOUT_Y:
         raise ValueError(f"y: {metric} compares what is predicted with what is true")
+    check_ledger(ledger, unit)
     judged = _Judged(model, X, y, metric=METRICS[metric], bounds=bounds, unit=unit)
     source = Source(
         judged, "row" if unit is None else "unit", ledger, question=f"evaluate {metric} of {type(model).__name__}"
@@ -118,6 +123,7 @@ class _Judged:
 
     def __init__(self, model: Any, X: Any, y: Any, *, metric: Metric, bounds: Any, unit: Any) -> None:  # noqa: PLR0913
         check_consistent_length(X, y, unit)
+        check_ready(model, X)
         self._model, self._X, self._y, self._bounds, self._unit = model, X, y, bounds, unit
         self.metric, self.ends, self.grouped = metric, metric.ends(bounds), unit is not None
         self.low, self.high = np.zeros(2), np.ones(2)
@@ -137,17 +143,48 @@ class _Judged:
         return array_rows(np.column_stack([said, truths]), (self.low, self.high), self._unit)
 
 
+def check_ready(model: Any, X: Any) -> None:
+    """Stop before anything is charged if a model is not fitted, or for other columns: that depends on no row."""
+    if not isinstance(model, BaseEstimator):
+        return
+    check_is_fitted(model)
+    expected, names = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if expected is not None and names is not None and list(expected) != list(names):
+        raise ValueError(f"X must have the columns that the model was fitted with: {', '.join(map(str, expected))}")
+    width = getattr(model, "n_features_in_", None)
+    shape = np.shape(X)
+    if width is not None and len(shape) == 2 and shape[1] != width:
+        raise ValueError(f"X must have {width} columns, as many as the model was fitted with, not {shape[1]}")
+
+
 def sayings(model: Any, X: Any, y: Any, says: Callable[[Any, Any, Any], float]) -> np.ndarray:
     """Return what each row says of a model, judged alone; NaN where the model fails."""
-    rows = X.iloc if hasattr(X, "iloc") else X if hasattr(X, "__arrow_c_stream__") else np.asarray(X)
+    rows = _rows_of(model, X, says)
     truths = [None] * len(X) if y is None else list(y)
     out = np.full(len(X), np.nan)
-    for place, truth in enumerate(truths):
-        try:
-            out[place] = says(model, rows[place : place + 1], truth)
-        except Exception:  # noqa: BLE001, S112 - a failure may depend on the row; it must not stop the others
-            continue
+    with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
+        warnings.simplefilter("ignore")  # that an array has no names of columns, which were compared before
+        for place, truth in enumerate(truths):
+            try:
+                out[place] = says(model, rows[place : place + 1], truth)
+            except Exception:  # noqa: BLE001, S112 - a failure may depend on the row; it must not stop the others
+                continue
     return out
+
+
+def _rows_of(model: Any, X: Any, says: Callable[[Any, Any, Any], float]) -> Any:
+    """Return what rows can be cut from: an array if the model can do with one, for of a frame each row takes long."""
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        numbers = X.to_numpy()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                says(model, np.zeros((1, len(X.columns))), 0)
+        except Exception:  # noqa: BLE001 - it wants names of columns, or texts
+            return X.iloc if hasattr(X, "iloc") else X
+        if numbers.dtype.kind in "biuf":
+            return numbers
+    return X.iloc if hasattr(X, "iloc") else X if hasattr(X, "__arrow_c_stream__") else np.asarray(X)
 
 
 def _cells(rows: np.ndarray, _: Public) -> np.ndarray:

@@ -70,6 +70,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         order = np.argsort(-found.weights, kind="stable")
         self.weights_, self.means_ = found.weights[order], found.means[order]
         self.covariances_ = of_kind(found.covariances[order], self.weights_, self.covariance_type)
+        self.n_components_ = len(np.unique(self.means_, axis=0))  # fewer, where noise hides that there are more
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-density of every row of X."""
@@ -138,7 +139,7 @@ def _dpem(model: GaussianMixture, source: Source) -> GaussianMixture:
         units=units,
         prior=model.prior,
     )
-    session = Session(source, plan.noises, plan.loss, type(model).__name__, model.neighbours)
+    session = Session(source, plan.noises, plan.loss, type(model).__name__, model.neighbours, model.delta)
     model._keep(dpem.fit(session, plan))  # noqa: SLF001
     return session.finish(model)
 

@@ -29,6 +29,7 @@ _INSIDE = 0.95  # the share of a component's points that the clip leaves where t
 _BOLD = 1.5  # EM is slow; longer steps in the same direction converge too
 _VISIBLE = 6.0  # standard deviations by which a component's size must stand out to change it
 _LEAST_WEIGHT = 1e-3
+_MOST = 256
 _LEAST_VARIANCE = 1e-10  # of the declared range, squared
 
 
@@ -62,10 +63,12 @@ def plan(
     >>> len(plan([1, 2, 3], np.zeros(2), np.ones(2)).shares)
     7
     """
-    several = (n_components,) if isinstance(n_components, int | np.integer) else tuple(n_components)
+    several = tuple(n_components) if isinstance(n_components, Sequence | np.ndarray) else (n_components,)
     candidates = tuple(sorted({whole(each, "n_components", least=1) for each in several}))
     if not candidates:
         raise ValueError("n_components: name at least one number")
+    if candidates[-1] > _MOST:
+        raise ValueError(f"n_components must be at most {_MOST}: so many would be lost in the noise of each other")
     if covariance_type not in KINDS:
         raise ValueError(f"covariance_type must be one of {', '.join(map(repr, KINDS))}, not {covariance_type!r}")
     low, high = np.array(low, np.float64), np.array(high, np.float64)

@@ -5,7 +5,7 @@ What a person may like is then worked out from that and from the person's own ra
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -73,6 +73,8 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
     def fit(self, ratings: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
         """Learn from a table of three columns: user, item, rating; at the user's level, `unit` may name other units."""
         self._check()
+        if unit is not None and self.level == EVENT:
+            raise ValueError("unit: at the level of single ratings there are no units; use level='user'")
         users, found, given = columns_of(ratings, 3)
         numbers = np.column_stack([codes_of(self.items, found), np.asarray(given, np.float64)])
         known = np.isfinite(numbers[:, 1])
@@ -202,7 +204,7 @@ class Acquainted:
     """A recommender with people's own ratings: what it predicts for one person depends on that person's alone."""
 
     model: Recommender
-    known: Mapping[Any, list[tuple[Any, float]]]
+    known: Mapping[Any, list[tuple[Any, float]]] = field(repr=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the expected rating of each row (user, item)."""
