@@ -1,10 +1,13 @@
 """Estimators get private rows through the curator: numbers with public ranges, unit by unit; others get nothing."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet import fitting
 from discreet.engines.sources import EngineError
 from discreet.fitting import PrivateRows
 from discreet.policy import Policy
@@ -54,6 +57,13 @@ class Recorder:
 
 
 Recorder.__module__ = "discreet.learn"
+
+
+@pytest.fixture(autouse=True)
+def recorders_are_ours(monkeypatch):
+    """To see what an estimator is given; who is really ours is tested below."""
+    known = fitting.is_ours
+    monkeypatch.setattr(fitting, "is_ours", lambda kind: kind is Recorder or known(kind))
 
 
 class Stranger(Recorder):
@@ -140,3 +150,40 @@ def test_after_the_engine_was_closed_there_are_no_rows():
         found = curator.fit(Recorder(), "SELECT n FROM visits")
     with pytest.raises(EngineError, match="closed"):
         list(found.rows.batches())
+
+
+class Fake(dc.learn.StandardScaler):
+    """Says that it is ours."""
+
+    def fit_rows(self, rows):
+        raise AssertionError("it saw the rows")
+
+
+Fake.__module__ = "discreet.learn"
+Fake.__name__ = "StandardScaler"
+
+
+def test_only_the_very_classes_of_learn_see_rows():
+    with opened() as curator, pytest.raises(dc.Refused, match="not one of Discreet's own"):
+        curator.fit(Fake(epsilon=1), "SELECT lat FROM visits")
+
+
+def test_an_estimators_own_methods_and_objects_see_nothing():
+    seen = []
+
+    class Spy(float):
+        def __float__(self):
+            seen.append("looked")
+            return 1.0
+
+    with opened() as curator:
+        patched = dc.learn.StandardScaler(epsilon="1/4")
+        patched.fit_rows = patched._learn = seen.append
+        assert curator.fit(patched, "SELECT lat FROM visits").loss_.epsilon == Fraction(1, 4)
+        with pytest.raises(dc.Refused, match="settings are numbers, texts, lists and arrays, not Spy"):
+            curator.fit(dc.learn.StandardScaler(epsilon=Spy(1)), "SELECT lat FROM visits")
+        with pytest.raises(dc.Refused, match="not Spy"):
+            curator.fit(dc.learn.StandardScaler(epsilon="1/4", bounds=[Spy(0), 90]), "SELECT lat FROM visits")
+        with pytest.raises(dc.Refused, match="EXPLAIN"):
+            curator.fit(dc.learn.StandardScaler(epsilon="1/4"), "EXPLAIN SELECT lat FROM visits")
+    assert not seen

@@ -4,9 +4,12 @@ An estimator sees rows themselves, so only Discreet's own may: their sums pass t
 the ledger first. Everything else is refused.
 """
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -20,7 +23,7 @@ from discreet.policy import Policy
 from discreet.policy.units import PersonInWindow, Row
 from discreet.sql.row_query import rows_of
 
-_OURS = "discreet."
+_OURS = "discreet"
 _NUMBERS = (Type.INTEGER, Type.REAL)
 
 
@@ -66,9 +69,7 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
     estimator: E, sql: str, *, by: str, policy: Policy, engine: DuckDB, ledger: Ledger
 ) -> E:
     """Fit an estimator of ours on the private rows of a query, and return it."""
-    if not isinstance(estimator, Learns) or not type(estimator).__module__.startswith(_OURS):
-        name = type(estimator).__name__
-        raise Refused(f"estimator: {name} is not one of Discreet's own. Others would see the rows of single people.")
+    fresh = _fresh(estimator)
     rows = rows_of(sql, policy, engine, by=by)
     names, columns, bounds = [], [], []
     for known in rows.known:
@@ -91,8 +92,42 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
     given = PrivateRows(
         tuple(names), tuple(bounds), ledger, by, sql, _protected(policy), rows.relation, tuple(columns), engine
     )
-    estimator.fit_rows(given)
+    type(fresh).fit_rows(fresh, given)
+    vars(estimator).update({name: value for name, value in vars(fresh).items() if name not in vars(estimator)})
+    vars(estimator).update({name: value for name, value in vars(fresh).items() if name.endswith("_")})
     return estimator
+
+
+def is_ours(kind: type) -> bool:
+    """Tell whether a class is one of `discreet.learn`, the very one and not one that says so."""
+    return getattr(import_module("discreet.learn"), kind.__name__, None) is kind and hasattr(kind, "fit_rows")
+
+
+def _fresh(estimator: E) -> E:
+    """Return an estimator of the same class with the same settings and nothing else: no method of its own, no trace."""
+    kind = type(estimator)
+    if kind.__module__.partition(".")[0] != _OURS or not is_ours(kind):
+        raise Refused(
+            f"estimator: {kind.__name__} is not one of Discreet's own. Others would see the rows of single people."
+        )
+    settings = vars(estimator)
+    names = [name for name in inspect.signature(kind).parameters if name in settings]
+    return kind(**{name: _plain(settings[name], name) for name in names})
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return a setting as plain data: an object of another kind could look at what it is compared with."""
+    if value is None or type(value) in (bool, int, float, str, Fraction, Decimal):
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(_plain(each, name) for each in value)
+    if type(value) is range:
+        return list(value)
+    if isinstance(value, np.ndarray | np.generic) or type(value).__module__.partition(".")[0] in ("pandas", "polars"):
+        return _plain(np.asarray(value).tolist(), name)
+    if isinstance(value, tuple) and type(value).__module__.startswith(f"{_OURS}."):  # a prior of a mixture
+        return type(value)(*(np.asarray(_plain(each, name), np.float64) for each in value))
+    raise Refused(f"{name}: settings are numbers, texts, lists and arrays, not {type(value).__name__}.")
 
 
 def _spelled(name: str, policy: Policy) -> str:

@@ -286,3 +286,17 @@ def test_integers_below_the_least_are_refused_by_name(value, least):
     with pytest.raises(ValueError, match=r"\bcount\b"):
         whole(value, "count", least)
     assert whole(least, "count", least) == least
+
+
+def test_a_number_that_says_different_things_is_asked_once():
+    class Two(Fraction):
+        asked = 0
+
+        @property
+        def numerator(self):
+            type(self).asked += 1
+            return 1000 if type(self).asked > 1 else 1
+
+    read = fraction(Two(1, 1), "epsilon")
+    assert type(read) is Fraction
+    assert read == 1 == read.numerator

@@ -319,6 +319,29 @@ def test_a_failure_while_summing_says_nothing(caplog):
     assert len(purse) == 0
 
 
+def overflowing(rows, public):
+    return rows * 1e308 / (rows - 2)
+
+
+def test_no_warning_tells_of_a_row(recwarn):
+    """Numpy would say that something overflowed or was divided by zero, and so that such a row is there."""
+    noisy_sum(Table([[7.0, 2.0], [100.0, 0.5]]), overflowing, (), size=2, radius=1, purse=pay([Laplace(STEPS)]))
+    assert not recwarn.list
+
+
+def test_a_batch_without_rows_is_passed_over():
+    class Gaps(Table):
+        def batches(self, size):
+            yield np.zeros((0, 2)), None if self.units is None else np.zeros(0, np.int64)
+            yield from super().batches(size)
+            yield np.zeros((0, 2)), None if self.units is None else np.zeros(0, np.int64)
+
+    for units in (None, [4, 4, 5]):
+        table = Gaps(np.full((3, 2), 0.25), units)
+        found = noisy_histograms(table, cells, (4,), tables=2, cells=4, purse=pay([QUIET["l1"]]))
+        assert found[0].tolist() == pytest.approx([0, 3 if units is None else 2, 0, 0])
+
+
 def test_units_that_are_torn_apart_are_noticed():
     class Torn(Table):
         def batches(self, size):

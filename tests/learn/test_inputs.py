@@ -218,6 +218,65 @@ def test_equal_units_are_one_unit_whatever_they_are_written_as():
         array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.array([{}, {}], object))
 
 
+def test_different_units_stay_different_in_a_list():
+    rows = array_rows(np.zeros((6, 1)), (np.zeros(1), np.ones(1)), [1, "1", 2**53, 2**53 + 1, 0.5, "a"])
+    assert len(set(rows.places.tolist())) == 6
+    with pytest.raises(TypeError, match="mask"):
+        array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.ma.masked_array([1, 2], [True, False]))
+    with pytest.raises(ValueError, match="some rows have none"):
+        array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), [pd.NA, "a"])
+
+
+def test_an_engine_that_takes_units_for_equal_keeps_them_together(quiet):
+    with duckdb.connect() as engine:
+        engine.execute("CREATE TABLE t (who VARCHAR COLLATE NOCASE, x DOUBLE)")
+        engine.execute(
+            "INSERT INTO t SELECT CASE i % 3 WHEN 0 THEN 'Ann' WHEN 1 THEN 'ann' ELSE 'aNN' END, 0.5 "
+            "FROM range(60) r(i)"
+        )
+        engine.execute("INSERT INTO t VALUES ('bob', 0.5), (NULL, 0.5)")
+        assert fitted(engine.sql("FROM t"), unit="who")[-1] == pytest.approx(2)
+
+
+def test_units_of_every_kind_of_column_are_told_apart(quiet):
+    kinds = [
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array([0.0, 1.0, -0.0]),
+        pa.array([True, False, True]),
+        pa.array([b"a", b"b", b"a"]),
+        pa.array([10**6, 10**7, 10**6], pa.timestamp("us")),
+    ]
+    for kind in kinds:
+        assert fitted(pa.table({"user": kind, "x": [0.5, 0.5, 0.5]}), unit="user")[-1] == pytest.approx(2), kind.type
+    with pytest.raises(TypeError, match="name one of numbers"):
+        fitted(pa.table({"user": [[1], [2], [1]], "x": [0.5, 0.5, 0.5]}), unit="user")
+
+
+@pytest.mark.parametrize("value", [2**60, float("nan"), float("inf")])
+def test_no_value_of_a_table_stops_a_fit(value):
+    """Whether a fit ends must not depend on one row; a batch may be left with no rows at all."""
+    table = pa.table({"x": pa.array([value], pa.int64() if isinstance(value, int) else pa.float64())})
+    for model in (StandardScaler(epsilon=1, bounds=(0, 1)), dc.learn.KMeans(2, epsilon=1, bounds=(0, 1))):
+        assert model.fit(table).loss_.epsilon == 1
+
+
+@pytest.mark.parametrize("secret", ["TRUE", "FALSE"])
+def test_nothing_is_counted_before_it_is_paid_for(secret):
+    model = dc.learn.GaussianMixture(2, epsilon=1, delta=1e-6, method="dp-em", neighbours="replacement")
+    with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
+        with pytest.raises(ValueError, match="use 'removal' with it"):
+            curator.fit(model, f"SELECT x FROM points WHERE {secret}")
+        assert not curator.ledger.events()
+
+
+def test_a_fit_that_gives_up_is_settled():
+    """Why it does so depends on noisy counts alone; it must not count as a failure that stops the data set."""
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
+    with pytest.raises(ValueError, match="can be seen in noisy counts"):
+        dc.learn.GaussianNB(epsilon="1/1000", bounds=(-4, 4)).fit(POINTS, np.arange(500) % 2, ledger=ledger)
+    assert [event.state for event in ledger.events()] == ["released"]
+
+
 def test_rows_of_no_unit_are_left_out_of_a_table_and_not_made_units(quiet):
     nan = float("nan")
     for missing in (nan, None):

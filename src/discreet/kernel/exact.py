@@ -31,7 +31,7 @@ def fraction(value: Any, name: str) -> Fraction:
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number, not {value!r}")
     if isinstance(value, Fraction):
-        return value
+        return Fraction(int(value.numerator), int(value.denominator))  # of a subclass, what it says once
     if isinstance(value, int | np.integer):
         return Fraction(operator.index(value))
     if isinstance(value, float | np.floating | Decimal):

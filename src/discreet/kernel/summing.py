@@ -7,6 +7,7 @@ A model says what to sum, by a rule that sees one row at a time; it cannot say h
 
 import logging
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from discreet.kernel.purse import STEPS, Purse
 from discreet.kernel.rowwise import Rule, check_row_wise
 
 _LOG = logging.getLogger("discreet")
+_LOG.addHandler(logging.NullHandler())  # else Python prints on stderr what is for the owner's eyes only
 _AT_ONCE = 1 << 18  # numbers that are worked on at once: they stay in the processor's cache
 _MOST_ROWS, _ENOUGH_ROWS = 1 << 16, 1 << 11  # with many numbers a row, some thousand rows are worth the memory
 _LARGEST = 1 << 18  # numbers in a vector: rounding each must not fill the ball
@@ -74,7 +76,7 @@ def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, 
     Needs: check_row_wise, _kept, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
-    Seal: 2a43a2b24ceb
+    Seal: d3013f60cd69
     """
     length = positive(radius, "radius")
     if whole(size, "size", least=1) > _LARGEST:
@@ -113,7 +115,7 @@ def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
     Needs: check_row_wise, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: ec2402c637ec
+    Seal: 2229e168beba
     """
     whole(tables, "tables", least=1)
     whole(cells, "cells", least=1)
@@ -149,7 +151,7 @@ def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
     Needs: check_row_wise, _factor, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 113f0d823ac8
+    Seal: 0e1ce66522e1
     """
     length = positive(radius, "radius")
     whole(size, "size", least=1)
@@ -183,13 +185,13 @@ def _units(data: Rows, width: int) -> Iterator[Units]:
     kept: tuple[np.ndarray, np.ndarray] | None = None
     many = max(_AT_ONCE // width, min(_ENOUGH_ROWS, 32 * _AT_ONCE // width))
     for rows, places in data.batches(max(1, min(_MOST_ROWS, many))):
+        if not len(rows):
+            continue
         if not data.grouped or places is None:
             yield np.asfortranarray(rows, np.float64), np.arange(len(rows))
             continue
         if kept is not None:
             rows, places = np.concatenate([kept[0], rows]), np.concatenate([kept[1], places])  # noqa: PLW2901
-        if not len(rows):
-            continue
         if (np.diff(places) < 0).any():
             raise ValueError("data: the rows of one unit must follow each other")
         last = int(np.searchsorted(places, places[-1]))  # it may go on in the next batch
@@ -269,9 +271,11 @@ def _factor(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> 
 
 
 def _read(totals: Callable[[], np.ndarray]) -> np.ndarray:
-    """Read the data; whatever goes wrong then may depend on them, and has one text."""
+    """Read the data; whatever goes wrong then may depend on them, and has one text. Nor may a warning tell of them."""
     try:
-        return totals()
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return totals()
     except Exception:  # noqa: BLE001 - as the docstring says
         _LOG.exception("a sum failed after it was charged")
     raise Failed(FAILED)

@@ -47,11 +47,14 @@ def array_rows(numbers: np.ndarray, ends: tuple[np.ndarray, np.ndarray], unit: A
 
 
 def _codes(unit: Any, rows: int) -> np.ndarray:
-    """Return a number for each row, equal for equal units."""
-    units = np.asarray(unit)
+    """Return a number for each row, equal for equal units and different for others."""
+    if isinstance(unit, np.ma.MaskedArray):
+        raise TypeError("unit must be a plain array: what is under a mask would be somebody's")
+    # Of a list, numpy would make one type, in which 1 and "1", or two long numbers, become the same.
+    units = np.asarray(unit, object) if isinstance(unit, list | tuple) else np.asarray(unit)
     if units.ndim != 1 or len(units) != rows:
         raise ValueError(f"unit must name one unit for each of the {rows} rows, not have the shape {units.shape}")
-    if any(each is None or each != each for each in _missing(units)):  # noqa: PLR0124 - only NaN and NaT are not themselves
+    if units.dtype.kind in "fcmMO" and any(map(_is_missing, units)):
         raise ValueError("unit: some rows have none; leave those rows out, or give each its own unit")
     if units.dtype != object:
         return np.unique(units, return_inverse=True)[1].astype(np.int64)
@@ -62,6 +65,9 @@ def _codes(unit: Any, rows: int) -> np.ndarray:
         raise TypeError("unit must hold values that can be told apart, such as numbers or texts") from None
 
 
-def _missing(units: np.ndarray) -> Any:
-    """Return where to look for missing units: of plain integers and texts there are none."""
-    return units if units.dtype.kind in "fcmMO" else ()
+def _is_missing(unit: Any) -> bool:
+    """Tell whether a unit is None, NaN, NaT or pandas' NA: only these are not equal to themselves."""
+    try:
+        return unit is None or bool(unit != unit)  # noqa: PLR0124
+    except TypeError:
+        return True

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,12 @@ class Source:
     question: str = ""
 
 
+def check_neighbours(source: Source, neighbours: str) -> None:
+    """Stop if a ledger, which counts what the removal of a unit tells, were charged for anything else."""
+    if replaces(neighbours) and source.ledger is not None:
+        raise ValueError("neighbours: a ledger counts what the removal of a unit tells; use 'removal' with it")
+
+
 class Session:
     """What a model sees of the data: noisy sums of its rules, one after the other, as many as were paid for.
 
@@ -54,8 +60,7 @@ class Session:
         neighbours: str,
         delta: Number = 0,
     ) -> None:
-        if source.ledger is not None and replaces(neighbours):
-            raise ValueError("neighbours: a ledger counts what the removal of a unit tells; use 'removal' with it")
+        check_neighbours(source, neighbours)
         self._rows = source.rows
         self._purse = pay(
             noises,
@@ -102,6 +107,11 @@ class Session:
         """Return the noisy sum of long vectors, of which a row has a few numbers; a unit's rows are added up."""
         with self._bar:
             return noisy_sparse_sum(self._rows, rule, public, size=size, radius=radius, purse=self._purse)
+
+    def stop(self, reason: str) -> NoReturn:
+        """Give up on a fit for a reason that depends on released numbers alone: it is put on record as the result."""
+        self._purse.settle(json.dumps({"stopped": reason}).encode())
+        raise ValueError(reason)
 
     def finish(self, model: E) -> E:
         """Put what was learned on record, with its loss, and return the model."""

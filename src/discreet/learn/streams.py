@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 
 from discreet.learn.rows import Batch
 
+_UNIT = "__unit__"  # the column with the number of each row's unit
+_COUNTABLE = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+
 
 @dataclass(frozen=True)
 class StreamRows:
@@ -17,40 +20,25 @@ class StreamRows:
 
     table: Any
     columns: tuple[str, ...]
-    unit: str | None
+    grouped: bool
     low: np.ndarray
     high: np.ndarray
 
-    @property
-    def grouped(self) -> bool:
-        """Whether a unit may have several rows."""
-        return self.unit is not None
-
     def batches(self, size: int) -> Iterator[Batch]:
         """Give the rows, moved into their ranges."""
-        last, unit = -1, None
         for batch in _reader(self.table):
-            held = batch.select([*self.columns, *([] if self.unit is None else [self.unit])]).drop_null()
-            if self.unit is not None and pa.types.is_floating(held.schema.field(self.unit).type):
-                held = held.filter(pc.is_finite(held.column(self.unit)))  # NaN equals nothing: it would be many units
+            held = batch.select([*self.columns, *([_UNIT] if self.grouped else [])]).drop_null()
             for start in range(0, held.num_rows, size):
                 part = held.slice(start, size)
-                numbers = [part.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False) for name in self.columns]
-                rows = np.stack(numbers, axis=1)
+                rows = np.stack([_numbers(part.column(name)) for name in self.columns], axis=1)
                 finite = np.isfinite(rows).all(axis=1)
-                places = None
-                if self.unit is not None:
-                    places, last, unit = _places(part.column(self.unit), last, unit)
-                    places = places[finite]
+                places = part.column(_UNIT).to_numpy()[finite] if self.grouped else None
                 yield np.clip(rows[finite], self.low, self.high), places
 
 
-def _places(units: Any, last: int, unit: Any) -> tuple[np.ndarray, int, Any]:
-    """Return the numbers of a batch's units, on from the last one, which may go on."""
-    changed = pc.not_equal(units[1:], units[:-1]).to_numpy(zero_copy_only=False).astype(bool)
-    first = units[0] != unit
-    places = last + np.cumsum(np.concatenate([[first], changed]), dtype=np.int64)
-    return places, int(places[-1]), units[-1]
+def _numbers(column: Any) -> np.ndarray:
+    """Return a column as floats: the nearest, where an integer is larger than a float can tell."""
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def is_stream(table: Any) -> bool:
@@ -65,14 +53,9 @@ def stream_rows(
     schema = _reader(table).schema
     for name in columns:
         kind = schema.field(name).type
-        if not (
-            pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_decimal(kind)
-        ):
+        if not any(is_kind(kind) for is_kind in _COUNTABLE):
             raise TypeError(f"X: column {name!r} holds {kind}, and a model learns from numbers")
-    return StreamRows(table if unit is None else _sorted(table, unit), columns, unit, *ends)
+    return StreamRows(table if unit is None else _by_unit(table, unit), columns, unit is not None, *ends)
 
 
 def names_of(table: Any) -> tuple[str, ...]:
@@ -86,7 +69,19 @@ def _reader(table: Any) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(table)
 
 
-def _sorted(table: Any, unit: str) -> Any:
-    if hasattr(table, "order"):  # a DuckDB relation: the engine sorts, on disk if it must
-        return table.order('"' + unit.replace('"', '""') + '"')
-    return pa.table(table).sort_by(unit)
+def _by_unit(table: Any, unit: str) -> Any:
+    """Return the table in the order of its units, with a number for each: who is one unit is decided once."""
+    if hasattr(table, "order"):  # a DuckDB relation: the engine sorts, on disk if it must, and knows which are equal
+        name = '"' + unit.replace('"', '""') + '"'
+        numbered = f'*, dense_rank() OVER (ORDER BY {name}) AS "{_UNIT}"'
+        return table.filter(f"{name} IS NOT NULL").project(numbered).order(f'"{_UNIT}"')
+    held = pa.table(table)
+    units = held.column(unit).combine_chunks()
+    if pa.types.is_dictionary(units.type):
+        units = units.cast(units.type.value_type)
+    if pa.types.is_nested(units.type):
+        raise TypeError(f"unit: column {unit!r} holds {units.type}; name one of numbers, texts or times")
+    if pa.types.is_floating(units.type):
+        units = pc.if_else(pc.is_nan(units), None, pc.add(units, 0.0))  # -0.0 is 0.0, and NaN is nobody
+    numbers = units.dictionary_encode().indices.cast(pa.int64())
+    return held.append_column(_UNIT, numbers).sort_by(_UNIT)

@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER
 from discreet.policy import Policy
 from discreet.sql import text
@@ -20,6 +21,8 @@ def rows_of(words: str, policy: Policy, publics: Publics, *, by: str = OWNER) ->
 
 def _rows(words: str, world: World) -> Rows:
     parsed = text.parse(words)
+    if parsed.explain:
+        raise Refused("EXPLAIN: it is for questions; a model's price is the epsilon that it is given.")
     found = understand(exp.Subquery(this=parsed.query.copy()), {}, world)
     if not isinstance(found, Rows):
         cause = "a model learns from rows, and this gives none"

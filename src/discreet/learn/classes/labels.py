@@ -36,7 +36,7 @@ class Labels:
         counts = session.histogram(_label, (), cells=LABELS)
         marks = np.flatnonzero(counts > least)
         if len(marks) < 2:
-            raise ValueError(
+            session.stop(
                 f"classes: {len(marks)} class or classes of the labels 0 to {LABELS - 1} can be seen in noisy counts, "
                 f"which takes {math.ceil(least)} rows each, and two are needed. Name the labels, such as "
                 "classes=[0, 1]: then nothing is spent on finding them."

@@ -139,7 +139,7 @@ class _Judged:
         truths = np.zeros(len(said))
         if self.metric is METRICS[R2]:
             least, most = (float(end[0]) for end in declared(self._bounds, 1))
-            truths = (np.asarray(self._y, np.float64) - least) / (most - least)
+            truths = (np.array([_number(each) for each in self._y]) - least) / (most - least)
         return array_rows(np.column_stack([said, truths]), (self.low, self.high), self._unit)
 
 
@@ -166,10 +166,15 @@ def sayings(model: Any, X: Any, y: Any, says: Callable[[Any, Any, Any], float]) 
         warnings.simplefilter("ignore")  # that an array has no names of columns, which were compared before
         for place, truth in enumerate(truths):
             try:
-                out[place] = says(model, rows[place : place + 1], truth)
+                out[place] = says(model, _alone(rows[place : place + 1]), truth)
             except Exception:  # noqa: BLE001, S112 - a failure may depend on the row; it must not stop the others
                 continue
     return out
+
+
+def _alone(row: Any) -> Any:
+    """Return a copy of a row, from which no other can be reached."""
+    return row.copy() if hasattr(row, "copy") else row
 
 
 def _rows_of(model: Any, X: Any, says: Callable[[Any, Any, Any], float]) -> Any:
@@ -185,6 +190,14 @@ def _rows_of(model: Any, X: Any, says: Callable[[Any, Any, Any], float]) -> Any:
         if numbers.dtype.kind in "biuf":
             return numbers
     return X.iloc if hasattr(X, "iloc") else X if hasattr(X, "__arrow_c_stream__") else np.asarray(X)
+
+
+def _number(value: Any) -> float:
+    """Return a number; what is none must not stop the others."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _cells(rows: np.ndarray, _: Public) -> np.ndarray:

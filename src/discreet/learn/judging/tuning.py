@@ -118,7 +118,9 @@ def _tried(candidate: Any, fit: Callable[..., Any], score: Callable[..., Any], p
         found = score(model, part.score)
     except Exception:  # noqa: BLE001 - as the docstring says
         _LOG.exception("a trial failed after it was charged")
-        raise Failed(FAILED) from None
+        model = None
+    if model is None:  # raised out here, where no other error is on record beside it
+        raise Failed(FAILED)
     _check_paid(model, typed(Score, found, "score"), part.trial)
     return candidate, model, found
 

@@ -15,7 +15,7 @@ from discreet.learn.mixture import dpem, input_noise, whitened
 from discreet.learn.mixture.composition import Kind
 from discreet.learn.mixture.density import as_full, log_densities, of_kind, sampled
 from discreet.learn.mixture.dpem import Parameters
-from discreet.learn.session import Session, Source, begin
+from discreet.learn.session import Session, Source, begin, check_neighbours
 
 
 class GaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,6 +61,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self._learn(source_of_query(self, rows))
 
     def _learn(self, source: Source) -> Self:
+        check_neighbours(source, self.neighbours)  # before the rows are counted, where their number is public
         of_kind(np.ones((1, 1, 1)), np.ones(1), self.covariance_type)  # stops at an unknown kind before it costs
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, not {self.method!r}")
