@@ -73,7 +73,7 @@ def _fitted(curator: Curator, model: Any, sql: str, by: str) -> Any:
         return curator.fit(model, sql, by=by)
     except PolicyError:
         raise
-    except (TypeError, ValueError) as error:  # a wrong setting, found before anything was charged
+    except (ArithmeticError, TypeError, ValueError) as error:  # a wrong setting, or too much noise to go on
         _wrong(f"{error}.")
 
 

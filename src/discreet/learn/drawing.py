@@ -57,5 +57,5 @@ def _ellipses(axes: Any, centre: np.ndarray, matrix: np.ndarray, weight: float) 
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
     for ring in _RINGS:
         width, height = 2 * ring * np.sqrt(values[::-1])
-        style = {"facecolor": _COLOUR, "edgecolor": _COLOUR, "alpha": min(0.5, 0.12 + weight / 2), "lw": 1}
+        style = {"facecolor": _COLOUR, "edgecolor": _COLOUR, "alpha": 0.04 + 0.4 * weight**0.5, "lw": 1}
         axes.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **style))

@@ -16,6 +16,7 @@ from discreet.learn.session import Source, begin
 
 _TO_START = (15, 8, 20, 20)  # hundredths: where columns lie, how far they spread, their products, a grid
 _TO_STEP = 37
+_MOST_CLUSTERS, _MOST_STEPS = 1000, 100
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,6 +55,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def _learn(self, source: Source) -> Self:
         clusters = whole(self.n_clusters, "n_clusters", least=1)
         steps = whole(self.n_iter, "n_iter", least=1)
+        if clusters > _MOST_CLUSTERS or steps > _MOST_STEPS:
+            raise ValueError(
+                f"n_clusters and n_iter must be at most {_MOST_CLUSTERS} and {_MOST_STEPS}: noise would hide more"
+            )
         session = begin(
             source,
             name=type(self).__name__,

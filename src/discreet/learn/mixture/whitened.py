@@ -29,7 +29,7 @@ _INSIDE = 0.95  # the share of a component's points that the clip leaves where t
 _BOLD = 1.5  # EM is slow; longer steps in the same direction converge too
 _VISIBLE = 6.0  # standard deviations by which a component's size must stand out to change it
 _LEAST_WEIGHT = 1e-3
-_MOST = 256
+_MOST, _MOST_ROUNDS = 256, 100
 _LEAST_VARIANCE = 1e-10  # of the declared range, squared
 
 
@@ -72,6 +72,8 @@ def plan(
     if covariance_type not in KINDS:
         raise ValueError(f"covariance_type must be one of {', '.join(map(repr, KINDS))}, not {covariance_type!r}")
     low, high = np.array(low, np.float64), np.array(high, np.float64)
+    if n_iter is not None and whole(n_iter, "n_iter", least=1) > _MOST_ROUNDS:
+        raise ValueError(f"n_iter must be at most {_MOST_ROUNDS}: each round gets a part of the price")
     return Plan(candidates, low, high, covariance_type, _ROUNDS if n_iter is None else whole(n_iter, "n_iter", least=1))
 
 
