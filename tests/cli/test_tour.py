@@ -181,7 +181,7 @@ def test_the_page_is_well_formed_and_says_what_was_said(told):
     said = "".join(root.itertext())
     for share in re.findall(r"\d+\.\d+%", done.stdout):
         assert share in said
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 3
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 4
 
 
 def test_the_page_fetches_nothing(told):

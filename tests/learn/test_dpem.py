@@ -396,7 +396,7 @@ def test_through_the_door_it_finds_two_clusters(noise, units):
     start = dpem.Parameters(np.full(2, 0.5), np.array([[-1.0, 0.0], [1.0, 0.0]]), np.tile(np.eye(2), (2, 1, 1)))
     neighbours = "removal" if units is None else "replacement"
     plan = dpem.plan(
-        2, *ends(2, 5.0), epsilon=8, delta=DELTA, noise=noise, neighbours=neighbours, units=units, start=start
+        2, *ends(2, 5.0), epsilon=100, delta=DELTA, noise=noise, neighbours=neighbours, units=units, start=start
     )
     session = Session(Source(array_rows(rows, ends(2, 5.0))), plan.noises, plan.loss, "test", neighbours)
     found = dpem.fit(session, plan)
