@@ -267,3 +267,22 @@ def test_where_there_are_hardly_any_rows_the_fit_is_still_a_model(model):
     for epsilon in (0.001, 1_000):
         fitted = model(epsilon=epsilon, bounds=(-30, 30), classes=[0, 1, 2]).fit(X[:3], Y[:3])
         assert np.isfinite(fitted.predict_log_proba(X)).all()
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"epsilon": 10}, {"rho": 0.0175}, {"rho": 1}])
+@pytest.mark.parametrize("share", [0, 0.001], ids=["constant", "rare"])
+def test_a_feature_that_hardly_ever_varies_gets_no_large_weight(price, share):
+    rng = np.random.default_rng(11)
+    x = rng.uniform(0, 10, 4000)
+    features = np.column_stack([x, rng.random(4000) < share])
+    label = (6 - 0.2 * x + rng.normal(0, 0.5, 4000) > 5).astype(float)
+    weight = []
+    for seed in range(10):
+        session = Seeded(np.column_stack([features, label]), SHARES, **price, seed=seed)
+        spread = spread_of(session, (np.zeros(2), np.array([11.0, 1.0])))
+        means = class_means(session, spread, np.arange(2.0), SHARES[2:4])
+        weights, offsets = refined(session, Problem(spread, means, np.arange(2.0), 1.0, intercept=True))
+        scores = (features - spread.centre) / spread.scale @ weights[0] + offsets[0]
+        assert np.mean((scores > 0) == label) > 0.75
+        weight.append(weights[0, 1] / spread.scale[1])
+    assert np.sqrt(np.mean(np.square(weight))) < 2.2

@@ -88,3 +88,56 @@ def test_the_loss_is_what_was_asked_for_and_names_the_neighbours():
     model = LinearRegression(epsilon="1/2", bounds=(-30, 30), target_bounds=(-100, 100), neighbours="replacement")
     loss = model.fit(X, Y).loss_
     assert (loss.epsilon, loss.neighbours) == (0.5, "replacement")
+
+
+def with_rare_columns(count=4000, seed=11):
+    """A feature that matters, then a rare one, one that is always zero, one that is always three, and a copy."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 10, count)
+    rare = (rng.random(count) < 0.001).astype(float)
+    y = 6 - 0.2 * x - 0.5 * rare + rng.normal(0, 0.5, count)
+    return np.column_stack([x, rare, np.zeros(count), np.full(count, 3.0), x, y])
+
+
+RARE_ENDS = np.zeros(6), np.array([11.0, 1.0, 1.0, 11.0, 11.0, 20.0])
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"epsilon": 10}, {"rho": 0.0175}, {"rho": 1.0}])
+@pytest.mark.parametrize("seed", range(10))
+def test_columns_that_are_rare_constant_or_twice_there_get_no_large_weights(price, seed):
+    rows = with_rare_columns()
+    coefficients, intercept = regress(Seeded(rows, SHARES, **price, seed=seed), RARE_ENDS)
+    moved = np.abs(coefficients) * (RARE_ENDS[1] - RARE_ENDS[0])[:-1]
+    assert moved.max() < 20
+    assert explained(rows, coefficients, intercept) > 0.2
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 0.0175}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("seed", range(5))
+def test_many_columns_of_categories_do_no_harm(price, seed):
+    rng = np.random.default_rng(12)
+    kinds = rng.choice(40, 20_000, p=0.7 ** np.arange(40) / (0.7 ** np.arange(40)).sum())
+    x = rng.uniform(0, 1, 20_000)
+    rows = np.column_stack([np.eye(40)[kinds], x, 40 + 20 * x + 3 * (kinds % 3) + rng.normal(0, 5, 20_000)])
+    ends = np.zeros(42), np.append(np.ones(41), 100.0)
+    coefficients, intercept = regress(Seeded(rows, SHARES, **price, seed=seed), ends)
+    assert np.abs(coefficients).max() < 60
+    assert explained(rows, coefficients, intercept) > 0.4
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_real_noise_on_rare_columns_is_harmless_too(delta):
+    rows = with_rare_columns()
+    model = LinearRegression(
+        epsilon=30, delta=delta, bounds=(RARE_ENDS[0][:-1], RARE_ENDS[1][:-1]), target_bounds=(0, 20)
+    )
+    model.fit(rows[:, :-1], rows[:, -1])
+    assert np.abs(model.coef_ * RARE_ENDS[1][:-1]).max() < 400
+    assert model.score(rows[:, :-1], rows[:, -1]) > -0.05
+
+
+def test_predictions_stay_within_the_declared_range():
+    model = LinearRegression(epsilon=1_000_000, bounds=(-30, 30), target_bounds=(-5, 5)).fit(X, Y)
+    assert model.target_range_ == (-5, 5)
+    predicted = model.predict(np.array([[1e6, 0, 0], [-1e6, 0, 0]]))
+    assert predicted.tolist() == [5, -5]

@@ -23,8 +23,8 @@ _EXCESS = {0.0: 0.8, 0.5: 0.4, 1.0: 0.167}
 class ClassMeans:
     """Counts of classes, and means and variances of every feature in every class, in deviations from the centre.
 
-    Variances include what noise has left in the means. `radius` is the length of a usual row, in which features count
-    by what they exceed the `threshold`.
+    Variances include what noise has left in the means; `unsure` is the deviation of that. `radius` is the length of a
+    usual row, in which features count by what they exceed the `threshold`.
     """
 
     counts: np.ndarray
@@ -32,6 +32,7 @@ class ClassMeans:
     variances: np.ndarray
     radius: float
     threshold: float
+    unsure: float
 
     @property
     def shares(self) -> np.ndarray:
@@ -86,7 +87,7 @@ def class_means(
     variances = _common_variances(means, counts)
     if plan.square:
         variances = _variances(total[size:].reshape(-1, d) / plan.square, sd / plan.square, means, counts)
-    return ClassMeans(counts, means, variances + unsure, plan.radius, plan.threshold)
+    return ClassMeans(counts, means, variances + unsure, plan.radius, plan.threshold, math.sqrt(unsure))
 
 
 def _plan(session: Session, spread: Spread, shares: Sequence[float], *, groups: int, classes: int) -> _Plan:

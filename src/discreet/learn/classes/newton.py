@@ -18,6 +18,10 @@ _CURVATURE = 0.5  # weight of second derivatives beside first ones
 _REACH = 3.0  # of a score along a direction
 _FEW, _QUIET = 20, 0.05  # so few features are refined one by one, if noise leaves their second derivatives standing
 _STEP = 2.5  # no number moves farther at once
+_FLAT = 0.06  # of the largest variance: a feature with less may be constant for all one knows
+# The noise of class means, times this, that a variance must exceed for its feature to have its full weight. Of several
+# classes all weights are one direction, which later steps cannot take apart, so nothing is taken from it.
+_BLURS, _BLURS_MOST = 2.0, 0.2
 _HIDDEN = 0.2  # of a direction's square, what must be more than noise
 
 Weights = tuple[np.ndarray, np.ndarray]
@@ -86,7 +90,9 @@ def refined(session: Session, problem: Problem) -> Weights:
 def _beginning(problem: Problem) -> _Fit:
     """Return the direction from class mean to class mean, as naive Bayes has it, but not as steep."""
     means, shares = problem.means, problem.means.shares
-    weights = means.means / means.variances
+    # A feature that hardly varies has no weight that could be seen: dividing by its variance would only enlarge noise.
+    hidden = min(_BLURS * means.unsure, _BLURS_MOST) if problem.active == 1 else 0.0
+    weights = means.means * means.variances / (means.variances**2 + hidden**2)
     offsets = -(means.means * weights).sum(axis=1) / 2
     logs = np.log(shares)
     if problem.active == 1:
@@ -117,14 +123,19 @@ def _stepped(session: Session, problem: Problem, fit: _Fit, radius: float) -> _F
     rows, columns = np.triu_indices(q)
     second = np.zeros((q, q))
     second[rows, columns] = second[columns, rows] = total[q:] / _CURVATURE
-    flat = fit.directions.reshape(m, -1)
+    along = fit.directions.reshape(m, -1)
     penalty = np.zeros((q, q))
-    penalty[:m, :m] = flat @ flat.T * problem.penalty / problem.count
+    penalty[:m, :m] = along @ along.T * problem.penalty / problem.count
     curvature, axes = np.linalg.eigh(second + penalty)
-    curvature = np.maximum(curvature, 1e-4)
-    slope = axes.T @ (total[:q] + penalty @ fit.numbers)
+    curved = (axes * np.maximum(curvature, 1e-4)) @ axes.T
+    slope = total[:q] + penalty @ fit.numbers
     hidden = noise**2 * (1 + _CURVATURE**-2)  # a number is taken to be off by about 1
-    step = -axes @ (slope * curvature / (curvature**2 + hidden))
+    flat = np.zeros(q)
+    if alone:  # a feature that hardly varies is expected to have no weight, rather than about the one it has
+        varied = problem.means.variances.mean(axis=0)
+        flat[:m] = np.maximum(_FLAT * varied.max() / varied - 1, 0)
+    pulled = curved @ slope + hidden * flat * fit.numbers
+    step = -np.linalg.solve(curved @ curved + hidden * np.diag(1 + flat), pulled)
     return _Fit(fit.directions, fit.numbers + np.clip(step, -_STEP, _STEP))
 
 

@@ -69,10 +69,11 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ends = source.rows.low, source.rows.high
         origin = None if self.fit_intercept else np.zeros(len(ends[0]))
         self.coef_, self.intercept_ = regress(session, ends, origin)
+        self.target_range_ = float(ends[0][-1]), float(ends[1][-1])
         return session.finish(self)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of each row."""
+        """Predict the target of each row, within its declared range."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        return np.asarray(np.clip(X @ self.coef_ + self.intercept_, *self.target_range_))

@@ -15,6 +15,20 @@ _NARROWEST = (1e-4, 0.02)  # of half a range: no column is taken to be narrower,
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where columns lie, by one noisy sum: `half` a range is as far as a value usually can be from the centre.
+
+    `trust` is 0 if the count is lost in its noise, and near 1 if it is known; `centre_sd` is the noise left in centres.
+    """
+
+    count: float
+    trust: float
+    centre: np.ndarray
+    centre_sd: np.ndarray
+    half: np.ndarray
+
+
+@dataclass(frozen=True)
 class Survey:
     """What two noisy sums tell of columns; `trust` is 0 if the count is lost in its noise, and near 1 if it is known.
 
@@ -36,21 +50,24 @@ class Survey:
 
 def survey(session: Session, ends: Ends, weight: np.ndarray, known: np.ndarray | None = None) -> Survey:
     """Take the first look: columns share the noise in proportion to their weight; a centre may be known beforehand."""
+    place = located(session, ends, weight, known)
+    radius = _CUT * length(session, weight)
+    noise = session.sd(radius) / place.count / weight
+    total = session.sum(_deviations, (place.centre, place.half / weight), size=len(weight), radius=radius)
+    scaled, left = pooled(total / place.count / weight, noise, expected=(_TYPICAL, 0.15), apart=0.2)
+    narrowest = np.clip(left, *_NARROWEST)
+    scaled = np.clip(place.trust * scaled + (1 - place.trust) * _TYPICAL, narrowest, 1)
+    return Survey(place.count, place.trust, place.centre, place.centre_sd, scaled * place.half, left * place.half)
+
+
+def located(session: Session, ends: Ends, weight: np.ndarray, known: np.ndarray | None = None) -> Place:
+    """Return where columns lie, by one draw; it only counts rows if the centre is known beforehand."""
     middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
     if known is None:
-        count, trust, centre, centre_sd = _locate(session, middle, half, weight)
-    else:
-        half = np.maximum(ends[1] - known, known - ends[0])
-        sd = session.sd()
-        count, trust = counted(float(session.sum(_presence, (), size=1, radius=1)[0]), sd)
-        centre, centre_sd = known, np.zeros(len(known))
-    radius = _CUT * length(session, weight)
-    noise = session.sd(radius) / count / weight
-    total = session.sum(_deviations, (centre, half / weight), size=len(weight), radius=radius)
-    scaled, left = pooled(total / count / weight, noise, expected=(_TYPICAL, 0.15), apart=0.2)
-    narrowest = np.clip(left, *_NARROWEST)
-    scaled = np.clip(trust * scaled + (1 - trust) * _TYPICAL, narrowest, 1)
-    return Survey(count, trust, centre, centre_sd, scaled * half, left * half)
+        return _locate(session, middle, half, weight)
+    sd = session.sd()
+    count, trust = counted(float(session.sum(_presence, (), size=1, radius=1)[0]), sd)
+    return Place(count, trust, known, np.zeros(len(known)), np.maximum(ends[1] - known, known - ends[0]))
 
 
 def length(session: Session, sizes: Any) -> float:
@@ -78,17 +95,15 @@ def symmetric(values: np.ndarray, size: int) -> np.ndarray:
     return matrix + np.triu(matrix, 1).T
 
 
-def _locate(
-    session: Session, middle: np.ndarray, half: np.ndarray, weight: np.ndarray
-) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """Return the count, how far to trust it, and the means with their noise."""
+def _locate(session: Session, middle: np.ndarray, half: np.ndarray, weight: np.ndarray) -> Place:
+    """Draw the count and the means."""
     presence = _COUNT_WEIGHT * length(session, weight)
     radius = length(session, [presence, length(session, weight)])
     sd = session.sd(radius)
     total = session.sum(_sums, (middle, half / weight, presence), size=1 + len(half), radius=radius)
     count, trust = counted(float(total[0] / presence), sd / presence)
     scaled, left = pooled(total[1:] / count / weight, sd / count / weight, expected=(0.0, 0.4), apart=0.4)
-    return count, trust, middle + trust * half * np.clip(scaled, -1, 1), half * left
+    return Place(count, trust, middle + trust * half * np.clip(scaled, -1, 1), half * left, half)
 
 
 def counted(noisy: float, sd: float) -> tuple[float, float]:
