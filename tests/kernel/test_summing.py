@@ -253,6 +253,17 @@ def test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged(rule):
     assert table.reads == 0
 
 
+def lone(rows, public):
+    return np.zeros((1, 2))
+
+
+def test_a_rule_gives_one_result_for_each_row_or_is_stopped_before_anything_is_charged():
+    table, purse = Table(np.zeros((5, 2))), pay([Laplace(STEPS)])
+    with pytest.raises(ValueError, match="one result for each row"):
+        noisy_sum(table, lone, (), size=2, radius=1, purse=purse)
+    assert (len(purse), table.reads) == (1, 0)
+
+
 def test_a_rule_can_bring_nothing_along():
     secret = np.ones(3)
 

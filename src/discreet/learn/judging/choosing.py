@@ -24,7 +24,11 @@ _STEPS = 1 << 20  # in which a unit's share of right answers is counted
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate that was chosen privately, its place among the others, and the price."""
+    """A candidate that was chosen privately, its place among the others, and the price.
+
+    >>> Choice("forest", 1, Loss(1)).candidate
+    'forest'
+    """
 
     candidate: Any
     index: int

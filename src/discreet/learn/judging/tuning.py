@@ -30,7 +30,11 @@ Trial = tuple[Any, Any, Score]  # a candidate, its model, and how good it is
 
 @dataclass(frozen=True)
 class Price:
-    """What a step of a trial may cost: to be handed to an estimator or to evaluate, as epsilon and delta."""
+    """What a step of a trial may cost: to be handed to an estimator or to evaluate, as epsilon and delta.
+
+    >>> Price(Fraction(1, 2), Fraction(0)).epsilon
+    Fraction(1, 2)
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -38,7 +42,11 @@ class Price:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best of a secret number of trials: the setting, the model and its private score; and the price of it all."""
+    """The best of a secret number of trials: the setting, the model and its private score; and the price of it all.
+
+    >>> Tuned("shared", None, Score(0.9, 0.01, Loss(1), "accuracy"), Loss(2)).loss.epsilon
+    Fraction(2, 1)
+    """
 
     candidate: Any
     model: Any
@@ -66,6 +74,23 @@ def tune(  # noqa: PLR0913 - what is tried, how, how often, at which price
     The price: trials of e-DP each make a release of (2+eta)·e-DP (Liu and Talwar 2019; Papernot and Steinke 2022), with
     eta = 0 for a logarithmic and 1 for a geometric number of trials: see `tuned_epsilon`. With a delta, trials are
     rho-zCDP, and the release is (epsilon, delta)-DP: see `zcdp_tuned_epsilon`. Epsilon and delta are for everything.
+
+    >>> import numpy as np, discreet as dc
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> best = tune(
+    ...     ["shared", "own"],
+    ...     lambda kind, price: dc.learn.GaussianNB(
+    ...         epsilon=price.epsilon, bounds=(-5, 5), classes=[0, 1], variances=kind
+    ...     ).fit(X[:1000], y[:1000]),
+    ...     lambda model, price: dc.learn.evaluate(
+    ...         model, X[1000:], y[1000:], metric="accuracy", epsilon=price.epsilon
+    ...     ),
+    ...     epsilon=10,
+    ...     trials=Trials("1/2"),
+    ... )
+    >>> best.candidate in ("shared", "own"), best.loss.epsilon
+    (True, Fraction(10, 1))
     """
     part = _Parts.of(epsilon, delta, typed(Trials, trials, "trials"), shares)
     draw = candidates if callable(candidates) else _uniform(candidates)
