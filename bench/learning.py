@@ -30,21 +30,22 @@ def main():
     jobs.sort(key=lambda job: (job["model"], job["name"], job["epsilon"]))
     told = beside(jobs)
     print(f"{'':38}{'ours':>9}{'diffprivlib':>13}{'':9}{'fit, ms':>9}{'allowed':>9}")
-    lost = 0
+    compared = lost = 0
     for job, theirs in zip(jobs, told, strict=True):
         judged, seconds = fitted(job)
         allowed = TIMES * exact_seconds(job) + SLACK
         peer = float(np.median(theirs["judged"])) if theirs else float("nan")
         ours = float(np.median(judged))
-        wins = np.isnan(peer) or (ours >= peer if job["model"] in MORE_IS_BETTER else ours <= peer)
-        lost += not wins
+        wins = ours >= peer if job["model"] in MORE_IS_BETTER else ours <= peer
+        compared += theirs is not None
+        lost += theirs is not None and not wins
         label = f"{job['model']}, {job['name']}, epsilon {job['epsilon']:g}"
-        words = "better" if wins else "WORSE"
+        words = "" if theirs is None else "better" if wins else "WORSE"
         slow = "" if np.median(seconds) <= allowed else "  SLOW"
         print(
             f"{label:38}{ours:9.3f}{peer:13.3f}  {words:7}{1000 * np.median(seconds):9.1f}{1000 * allowed:9.1f}{slow}"
         )
-    print(f"{len(jobs) - lost} of {len(jobs)} better (accuracy, R², variance kept: more is; inertia, error: less)")
+    print(f"{compared - lost} of {compared} better (accuracy, R², variance kept: more is; inertia, error: less)")
     million()
 
 
