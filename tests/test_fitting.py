@@ -187,3 +187,14 @@ def test_an_estimators_own_methods_and_objects_see_nothing():
         with pytest.raises(dc.Refused, match="EXPLAIN"):
             curator.fit(dc.learn.StandardScaler(epsilon="1/4"), "EXPLAIN SELECT lat FROM visits")
     assert not seen
+
+
+def test_a_model_that_is_fitted_again_keeps_nothing_of_the_first_time():
+    ratings = pa.table(
+        {"person": list("aabb"), "lat": [0.0] * 4, "n": [1, 2, 1, 2], "code": [1] * 4, "word": list("uvwx")}
+    )
+    model = dc.learn.Recommender(epsilon="1/4", items=[1, 2], bounds=(1, 5), level="user")
+    with dc.open(Policy.parse(POLICY.replace("UNIT", "person")), data={"visits": ratings, "other": ratings}) as curator:
+        curator.fit(model, "SELECT n, lat FROM visits")
+        curator.fit(model.set_params(bounds=(10, 50)), "SELECT n, lat FROM visits")
+    assert model.predict([1, 2]).min() >= 10

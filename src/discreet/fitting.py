@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from discreet.kernel.relation import Relation
 from discreet.policy import Policy
 from discreet.policy.units import PersonInWindow, Row
 from discreet.sql.row_query import rows_of
+from discreet.sql.rows.scope import Known
 
 _OURS = "discreet"
 _NUMBERS = (Type.INTEGER, Type.REAL)
@@ -54,7 +55,6 @@ class PrivateRows:
             yield np.clip(numbers, low, high), places
 
 
-@runtime_checkable
 class Learns(Protocol):
     """An estimator that can be fitted on private rows."""
 
@@ -71,31 +71,29 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
     """Fit an estimator of ours on the private rows of a query, and return it."""
     fresh = _fresh(estimator)
     rows = rows_of(sql, policy, engine, by=by)
-    names, columns, bounds = [], [], []
-    for known in rows.known:
-        if known.column.type is Type.BOOLEAN:
-            names.append(_spelled(known.name, policy))
-            columns.append(known.column.name)
-            bounds.append((0.0, 1.0))
-            continue
-        if known.column.type not in _NUMBERS:
-            raise Refused(f"SELECT: {known.name} is not a number. Select numbers, or make some with CASE.")
-        low, high = known.bound.low, known.bound.high
-        if not isinstance(low, Fraction) or not isinstance(high, Fraction):
-            raise Refused(
-                f"SELECT: {known.name} has no public range. Select CLIP({known.name}, low, high) AS {known.name}, or "
-                "ask the owner to declare between."
-            )
-        names.append(_spelled(known.name, policy))
-        columns.append(known.column.name)
-        bounds.append((float(low), float(high)))
-    given = PrivateRows(
-        tuple(names), tuple(bounds), ledger, by, sql, _protected(policy), rows.relation, tuple(columns), engine
-    )
+    names = tuple(_spelled(known.name, policy) for known in rows.known)
+    bounds = tuple(map(_ends_of, rows.known))
+    columns = tuple(known.column.name for known in rows.known)
+    given = PrivateRows(names, bounds, ledger, by, sql, _protected(policy), rows.relation, columns, engine)
+    before = set(vars(fresh))
     type(fresh).fit_rows(fresh, given)
-    vars(estimator).update({name: value for name, value in vars(fresh).items() if name not in vars(estimator)})
-    vars(estimator).update({name: value for name, value in vars(fresh).items() if name.endswith("_")})
+    vars(estimator).update({name: value for name, value in vars(fresh).items() if name not in before})
     return estimator
+
+
+def _ends_of(known: Known) -> tuple[float, float]:
+    """Return the public range of a column, or Refused."""
+    if known.column.type is Type.BOOLEAN:
+        return 0.0, 1.0
+    if known.column.type not in _NUMBERS:
+        raise Refused(f"SELECT: {known.name} is not a number. Select numbers, or make some with CASE.")
+    low, high = known.bound.low, known.bound.high
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction):
+        raise Refused(
+            f"SELECT: {known.name} has no public range. Select CLIP({known.name}, low, high) AS {known.name}, or "
+            "ask the owner to declare between."
+        )
+    return float(low), float(high)
 
 
 def is_ours(kind: type) -> bool:

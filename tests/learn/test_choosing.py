@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discreet.kernel.errors import Failed, Refused
+from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.learn.judging.choosing import probabilities, right_answers, select
@@ -126,3 +126,20 @@ def test_wrong_arguments_are_refused(given, match):
 def test_nothing_to_choose_from_is_refused():
     with pytest.raises(ValueError, match="candidates"):
         select([], [], epsilon=1)
+
+
+def test_a_utility_that_is_no_number_fails_as_everything_does_after_the_charge():
+    ledger = memory_ledger(name="d", budget=Budget(2))
+    for utility in (float("nan"), "many"):
+        with pytest.raises(Failed) as failed:
+            select(["a", "b"], lambda _, utility=utility: utility, epsilon="1/2", ledger=ledger)
+        assert (str(failed.value), failed.value.__context__) == (FAILED, None)
+    assert ledger.spent().epsilon == 1
+
+
+def test_the_ledger_of_a_policy_wants_units():
+    ledger = memory_ledger(name="d", budget=Budget(1), promise="each person")
+    zero = SimpleNamespace(predict=lambda X: np.zeros(len(X)))
+    with pytest.raises(ValueError, match="name the unit"):
+        select([zero], X=np.zeros((4, 1)), y=np.zeros(4), epsilon=1, ledger=ledger)
+    assert not ledger.events()

@@ -282,3 +282,19 @@ def test_movies_are_predicted_within_the_bars(level, epsilon, bar):
     assert np.sqrt(np.concatenate(squares).mean()) <= bar
     if level == "event":  # also by somebody who has not rated anything
         assert np.sqrt(np.mean((rating[held] - model.predict(item[held])) ** 2)) <= bar
+
+
+def test_people_with_long_numbers_stay_apart_and_nobody_is_nobody():
+    table = pa.table({"user": pa.array([2**53, 2**53 + 1, None]), "item": [0, 0, 0], "rating": [5.0, 5.0, 5.0]})
+    users = columns_of(table, 3)[0]
+    assert users[:2].tolist() == [2**53, 2**53 + 1]
+    with pytest.raises(ValueError, match="some rows have none"):
+        Recommender(epsilon=1, items=[0], bounds=(1, 5), level="user").fit(table)
+
+
+def test_the_ledger_of_a_policy_wants_people():
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1), promise="each person")
+    rows = np.array([[1, 0, 5.0], [2, 0, 4.0]])
+    with pytest.raises(ValueError, match="name the unit"):
+        Recommender(epsilon=1, items=[0], bounds=(1, 5), level="event").fit(rows, ledger=ledger)
+    assert Recommender(epsilon=1, items=[0], bounds=(1, 5), level="user").fit(rows, ledger=ledger).loss_.unit == "user"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -20,7 +20,7 @@ from rich.table import Table
 from discreet.answer import Answer
 from discreet.answer_text import paid
 from discreet.cli.numbers import number, number_below
-from discreet.cli.stops import stopping
+from discreet.cli.stops import stopping, wrong
 from discreet.curator import Curator
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER
@@ -98,7 +98,7 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _form(word: str) -> Format:
     if word not in set(Format):
-        _wrong(f"--format: {word!r} is none of them. Write {', '.join(Format)}.")
+        wrong(f"--format: {word!r} is none of them. Write {', '.join(Format)}.")
     return Format(word)
 
 
@@ -114,14 +114,14 @@ def _offer(epsilon: str | None, rho: str | None, margin: list[str] | None) -> di
     given = {"epsilon": epsilon, "rho": rho, "margin": margin or None}
     offer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if len(offer) > 1:
-        _wrong(f"--{', --'.join(offer)}: give one of them.")
+        wrong(f"--{', --'.join(offer)}: give one of them.")
     try:
         for name in set(offer) - {"margin"}:
             positive(offer[name], f"--{name}")
         if margin:
             offer["margin"] = _margins(margin)
     except ValueError as error:
-        _wrong(f"{error}.")
+        wrong(f"{error}.")
     return offer
 
 
@@ -131,11 +131,6 @@ def _margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
     if len(found) != len(pairs) or ("" in found and len(found) > 1):
         raise ValueError("--margin: give one number, or one for each of some columns, such as n=50")
     return found.get("", found)
-
-
-def _wrong(problem: str) -> NoReturn:
-    typer.echo(f"discreet: {problem}", err=True)
-    raise typer.Exit(2)
 
 
 def budget(policy: Policy) -> None:
@@ -159,7 +154,7 @@ def _opened(policy: Path, offer: dict[str, Any]) -> Iterator[Curator]:
         except Refused as refusal:
             text = _spelled(str(refusal))
             if not offer and text.startswith("--epsilon:"):  # nobody named a price: that is wrong usage
-                _wrong(text)
+                wrong(text)
             raise Refused(text) from None
 
 

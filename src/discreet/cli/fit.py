@@ -3,11 +3,11 @@
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.stops import stopping
+from discreet.cli.stops import stopping, wrong
 from discreet.curator import Curator
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
@@ -63,9 +63,9 @@ def _check_places(out: Path | None, plot: Path | None) -> None:
     """Stop before anything is paid if what is learned could not be written."""
     for option, path in (("--out", out), ("--plot", plot)):
         if path is not None and not path.absolute().parent.is_dir():
-            _wrong(f"{option}: there is no folder {path.absolute().parent}.")
+            wrong(f"{option}: there is no folder {path.absolute().parent}.")
     if plot is not None and plot.suffix not in _PICTURES:
-        _wrong(f"--plot: write a name that ends in {', '.join(_PICTURES)}.")
+        wrong(f"--plot: write a name that ends in {', '.join(_PICTURES)}.")
 
 
 def _fitted(curator: Curator, model: Any, sql: str, by: str) -> Any:
@@ -74,18 +74,18 @@ def _fitted(curator: Curator, model: Any, sql: str, by: str) -> Any:
     except PolicyError:
         raise
     except (ArithmeticError, TypeError, ValueError) as error:  # a wrong setting, or too much noise to go on
-        _wrong(f"{error}.")
+        wrong(f"{error}.")
 
 
 def _made(name: str, settings: dict[str, Any]) -> Any:
     if name not in MODELS:
-        _wrong(f"{name!r} is no model. Write {', '.join(MODELS)}.")
+        wrong(f"{name!r} is no model. Write {', '.join(MODELS)}.")
     try:
         return getattr(import_module("discreet.learn"), MODELS[name])(**settings)
     except ImportError as error:
-        _wrong(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
+        wrong(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
     except TypeError as error:
-        _wrong(f"--set: {str(error).partition('() ')[2]}.")
+        wrong(f"--set: {str(error).partition('() ')[2]}.")
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _settings(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            _wrong(f"--set: write name=value, such as n_components=5, not {text!r}.")
+            wrong(f"--set: write name=value, such as n_components=5, not {text!r}.")
         try:
             found[name] = json.loads(value)
         except ValueError:
@@ -112,27 +112,18 @@ def _told(model: Any) -> dict[str, Any]:
     if loss.epsilon is None:
         spent = {"epsilon": f"{float(loss.to_epsilon(loss.at)):.6g}", "delta": f"{float(loss.at):g}"}
     spent["rho"] = str(loss.rho)
-    learned = {name: _plain(value) for name, value in sorted(vars(model).items()) if name.endswith("_")}
-    del learned["loss_"]
+    shown = import_module("discreet.learn.session").learned(model)
+    del shown["loss_"]
     return {
         "model": type(model).__name__,
         "protects": f"{loss.neighbours} of one {loss.unit}",
         "loss": spent,
-        **{name.rstrip("_"): value for name, value in learned.items() if not name.startswith("_")},
+        **{name.rstrip("_"): shown[name] for name in sorted(shown)},
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _drawn(model: Any, path: Path) -> None:
     try:
         import_module("discreet.learn").draw(model, path)
     except (ImportError, OSError, TypeError, ValueError) as error:
-        _wrong(f"--plot: {error}.")
-
-
-def _wrong(problem: str) -> NoReturn:
-    typer.echo(f"discreet: {problem}", err=True)
-    raise typer.Exit(2)
+        wrong(f"--plot: {error}.")

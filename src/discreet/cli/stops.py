@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
@@ -16,6 +17,12 @@ def stopping() -> Iterator[None]:
     except DiscreetError as error:
         typer.echo(f"discreet: {error}", err=True)
         raise typer.Exit(_code(error)) from None
+
+
+def wrong(problem: str) -> NoReturn:
+    """Say what is wrong with the usage, and end."""
+    typer.echo(f"discreet: {problem}", err=True)
+    raise typer.Exit(2)
 
 
 def _code(error: DiscreetError) -> int:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,14 @@ from discreet.learn.progress import Bar
 
 E = TypeVar("E")
 Public = tuple[Any, ...]
+
+
+class Priced(Protocol):
+    """The settings of every estimator that say what a fit may cost."""
+
+    epsilon: Number
+    delta: Number
+    neighbours: str
 
 
 @dataclass(frozen=True)
@@ -115,8 +123,7 @@ class Session:
 
     def finish(self, model: E) -> E:
         """Put what was learned on record, with its loss, and return the model."""
-        learned = {name: _plain(value) for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
-        self._purse.settle(json.dumps(learned, sort_keys=True, default=str).encode())
+        self._purse.settle(json.dumps(learned(model), sort_keys=True, default=str).encode())
         model.loss_ = self.loss  # type: ignore[attr-defined]
         if self._purse.receipt is not None:
             model.receipt_ = self._purse.receipt.id  # type: ignore[attr-defined]
@@ -137,8 +144,22 @@ def begin(  # noqa: PLR0913 - what is learned from what, at which price
     return Session(source, noises_for(price, shares, neighbours), price, name, neighbours, delta)
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+def begin_fit(model: Priced, source: Source, shares: Sequence[Number]) -> Session:
+    """Pay for a model's fit as its own settings say."""
+    return begin(
+        source,
+        name=type(model).__name__,
+        epsilon=model.epsilon,
+        delta=model.delta,
+        shares=shares,
+        neighbours=model.neighbours,
+    )
+
+
+def learned(model: Any) -> dict[str, Any]:
+    """Return what a fitted model shows, as plain data."""
+    shown = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in shown.items()}
 
 
 def _ones(rows: np.ndarray, _: Public) -> np.ndarray:

@@ -15,7 +15,7 @@ from discreet.learn.classes.newton import Problem, refined
 from discreet.learn.classes.spread import spread_of
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
-from discreet.learn.session import Source, begin
+from discreet.learn.session import Source, begin_fit
 
 _BEGINNING = (0.05, 0.17, 0.05, 0.53)  # of the price: lengths of rows, centres and scales, lengths again, classes
 _REFINING = (0.04, 0.06, 0.1)
@@ -59,14 +59,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, source: Source, labels: Labels) -> Self:
         penalty = 1 / float(positive(self.C, "C"))
-        session = begin(
-            source,
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=(*labels.shares, *_BEGINNING, *_REFINING),
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, source, (*labels.shares, *_BEGINNING, *_REFINING))
         marks, self.classes_ = labels.found(session)
         spread = spread_of(session, (source.rows.low[:-1], source.rows.high[:-1]))
         if not self.fit_intercept:

@@ -14,7 +14,7 @@ from discreet.learn.classes.labels import Labels, column_labels, labels_of
 from discreet.learn.classes.spread import spread_of
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
-from discreet.learn.session import Source, begin
+from discreet.learn.session import Source, begin_fit
 
 _SHARES = (0.05, 0.2, 0.05, 0.7)  # of the price: lengths of rows, centres and scales, lengths again, classes
 _VARIANCES = ("shared", "own")
@@ -61,14 +61,7 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.variances not in _VARIANCES:
             raise ValueError(f"variances must be one of {_VARIANCES}, not {self.variances!r}")
         priors = _checked(self.priors, labels)
-        session = begin(
-            source,
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=(*labels.shares, *_SHARES),
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, source, (*labels.shares, *_SHARES))
         marks, self.classes_ = labels.found(session)
         spread = spread_of(session, (source.rows.low[:-1], source.rows.high[:-1]))
         learned = class_means(session, spread, marks, _SHARES[2:], own=self.variances == "own")

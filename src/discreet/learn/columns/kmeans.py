@@ -12,7 +12,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.learn.columns.clusters import find_clusters
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
-from discreet.learn.session import Source, begin
+from discreet.learn.session import Source, begin_fit
 
 _TO_START = (15, 8, 20, 20)  # hundredths: where columns lie, how far they spread, their products, a grid
 _TO_STEP = 37
@@ -59,14 +59,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             raise ValueError(
                 f"n_clusters and n_iter must be at most {_MOST_CLUSTERS} and {_MOST_STEPS}: noise would hide more"
             )
-        session = begin(
-            source,
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=[each * steps for each in _TO_START] + [_TO_STEP] * steps,
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, source, [each * steps for each in _TO_START] + [_TO_STEP] * steps)
         found = find_clusters(session, (source.rows.low, source.rows.high), clusters, steps)
         self.cluster_centers_, self.counts_, self.n_iter_ = found.centres, found.counts, steps
         return session.finish(self)

@@ -12,7 +12,7 @@ from discreet.learn.bounds import declared
 from discreet.learn.columns.regressing import regress
 from discreet.learn.inputs import QueryRows, Target, source_of, source_of_query, target_ends
 from discreet.learn.losses import REMOVAL
-from discreet.learn.session import Source, begin
+from discreet.learn.session import Source, begin_fit
 
 _SHARES = ("0.2", "0.1", "0.7")  # where columns lie, how far they spread, their products
 
@@ -58,14 +58,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return float(low), float(high)
 
     def _learn(self, source: Source) -> Self:
-        session = begin(
-            source,
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=_SHARES,
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, source, _SHARES)
         ends = source.rows.low, source.rows.high
         origin = None if self.fit_intercept else np.zeros(len(ends[0]))
         self.coef_, self.intercept_ = regress(session, ends, origin)

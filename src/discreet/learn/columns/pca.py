@@ -11,7 +11,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.learn.columns.axes import Axes, principal_axes
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
-from discreet.learn.session import Source, begin
+from discreet.learn.session import Source, begin_fit
 
 _SHARES = ("0.15", "0.1", "0.75")  # where columns lie, how far they spread, their products
 
@@ -53,14 +53,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         kept = columns if self.n_components is None else whole(self.n_components, "n_components", least=1)
         if kept > columns:
             raise ValueError(f"n_components must be at most {columns}, the number of columns, not {kept}")
-        session = begin(
-            source,
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=_SHARES,
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, source, _SHARES)
         axes = principal_axes(session, ends, least=kept, known=np.zeros(columns) if self.centered else None)
         self._keep(axes, kept)
         return session.finish(self)

@@ -12,7 +12,7 @@ from discreet.learn.bounds import Ends
 from discreet.learn.columns.moments import counted, pooled
 from discreet.learn.inputs import QueryRows, source_of, source_of_query
 from discreet.learn.losses import REMOVAL
-from discreet.learn.session import Session, Source, begin
+from discreet.learn.session import Session, Source, begin_fit
 
 _TYPICAL = 0.1, 0.1  # of half a range, squared: the variance that one expects without any data, give or take
 _NARROWEST = 1e-8, 1e-2  # no variance is taken to be smaller, as far as the noise lets one see it
@@ -51,14 +51,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     def _learn(self, source: Source) -> Self:
         ends = source.rows.low, source.rows.high
-        session = begin(
-            source,
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=[1],
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, source, [1])
         self.n_samples_seen_, self.mean_, self.var_ = _moments(session, ends)
         self.scale_ = np.sqrt(self.var_) if self.with_std else None
         return session.finish(self)

@@ -15,6 +15,7 @@ from discreet.kernel.event import Event, canonical
 from discreet.kernel.exact import Number, positive
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
+from discreet.learn.inputs import check_ledger
 from discreet.learn.judging.scoring import right, sayings
 from discreet.learn.rows import array_rows
 
@@ -66,10 +67,12 @@ def select(  # noqa: PLR0913 - what is chosen from, by what, at which price
     if callable(measure) and utilities is None and moved != 1:
         raise ValueError("sensitivity: the number of right answers has one of 1")
     loss = mechanism.loss(moved)
+    if X is not None:
+        check_ledger(ledger, unit)
     if ledger is not None:
         norms = canonical({"l1": str(moved), "l2_squared": str(moved * moved)})
         receipt = ledger.charge(loss, Event(mechanism=str(mechanism), sensitivity=norms, question="select"))
-    index = mechanism.choose(_measured(candidates, measure) if callable(measure) else measure)
+    index = _chosen(mechanism, candidates, measure) if callable(measure) else mechanism.choose(measure)
     if ledger is not None:
         ledger.settle(receipt, canonical({"index": index}).encode())
     return Choice(candidates[index], index, loss)
@@ -107,10 +110,10 @@ def _mechanism(epsilon: Number, sensitivity: Number) -> Exponential:
     return Exponential(2 * positive(sensitivity, "sensitivity") / positive(epsilon, "epsilon"))
 
 
-def _measured(candidates: Sequence[Any], measure: Callable[[Any], Number]) -> list[Number]:
-    """Work out the utilities; whatever goes wrong then may depend on the data, and has one text."""
+def _chosen(mechanism: Exponential, candidates: Sequence[Any], measure: Callable[[Any], Number]) -> int:
+    """Work out the utilities and choose; whatever goes wrong then may depend on the data, and has one text."""
     try:
-        return [measure(candidate) for candidate in candidates]
+        return mechanism.choose([measure(candidate) for candidate in candidates])
     except Exception:  # noqa: BLE001 - as the docstring says
         _LOG.exception("a choice failed after it was charged")
     raise Failed(FAILED)

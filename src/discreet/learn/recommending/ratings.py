@@ -24,13 +24,20 @@ def columns_of(table: Any, count: int) -> list[np.ndarray]:
     if hasattr(table, "__arrow_c_stream__"):
         read = pa.RecordBatchReader.from_stream(table).read_all()
         named = [name for name in read.column_names if not name.startswith(_INDEX)]
-        columns = [read.column(name).to_numpy() for name in named]
+        columns = [_values(read.column(name)) for name in named]
     else:
         array = np.asarray(table)
         columns = list(array.T) if array.ndim == 2 else []
     if len(columns) != count:
         raise ValueError(f"ratings must have {count} columns, not {len(columns)}")
     return columns
+
+
+def _values(column: Any) -> np.ndarray:
+    """Return a column's values; whole numbers stay whole if some are missing: as floats, long ones would merge."""
+    if column.null_count and pa.types.is_integer(column.type):
+        return np.array([np.nan if value is None else value for value in column.to_pylist()], object)
+    return np.asarray(column.to_numpy())
 
 
 def codes_of(items: Any, found: np.ndarray) -> np.ndarray:

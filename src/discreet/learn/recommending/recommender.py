@@ -16,7 +16,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.exact import Number, whole
 from discreet.kernel.ledger import Ledger
 from discreet.learn.bounds import declared
-from discreet.learn.inputs import QueryRows
+from discreet.learn.inputs import QueryRows, check_ledger
 from discreet.learn.losses import REMOVAL
 from discreet.learn.recommending.item_effects import PERSON, RATING, item_effects, liked_together, overall
 from discreet.learn.recommending.ratings import (
@@ -31,7 +31,7 @@ from discreet.learn.recommending.ratings import (
     rated,
 )
 from discreet.learn.rows import array_rows
-from discreet.learn.session import Session, Source, begin
+from discreet.learn.session import Session, Source, begin_fit
 
 EVENT, USER = "event", "user"
 # How the price is divided over the overall mean and the items: a mean over few people needs more than one over many
@@ -75,6 +75,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         self._check()
         if unit is not None and self.level == EVENT:
             raise ValueError("unit: at the level of single ratings there are no units; use level='user'")
+        check_ledger(ledger, None if self.level == EVENT else USER)
         users, found, given = columns_of(ratings, 3)
         numbers = np.column_stack([codes_of(self.items, found), np.asarray(given, np.float64)])
         known = np.isfinite(numbers[:, 1])
@@ -108,14 +109,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         layout = Layout(source.rows)
         shares = [2 * share for share in _SHARES[self.level]]
         shares += [sum(shares) // 2] if self.taste else []
-        session = begin(
-            Source(layout, source.unit, source.ledger, source.by, source.question),
-            name=type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            shares=shares,
-            neighbours=self.neighbours,
-        )
+        session = begin_fit(self, Source(layout, source.unit, source.ledger, source.by, source.question), shares)
         self._low, self._third = float(source.rows.low[1]), float(source.rows.high[1] - source.rows.low[1]) / 3
         level = self._learn_items(session)
         self.taste_items_, self.taste_covariance_ = np.zeros(0, np.int64), np.zeros((0, 0))
