@@ -204,10 +204,11 @@ def test_sums_are_right_where_nothing_is_clipped(noise):
     )
 
 
-def test_noise_is_added():
+@every_way
+def test_noise_is_added(way):
     """The quiet mechanisms are only for looking: the real ones differ from run to run."""
     table = Table(np.zeros((10, 2)))
-    seen = {tuple(dense(table, kind(STEPS))) for kind in (Laplace, Gaussian) for _ in range(5)}
+    seen = {tuple(way(table, kind(STEPS))) for kind in (Laplace, Gaussian) for _ in range(5)}
     assert len(seen) == 10
 
 
