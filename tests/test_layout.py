@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = sorted((ROOT / "src" / "discreet" / "kernel").rglob("*.py"))
+RANDOMIZERS = sorted((ROOT / "src" / "discreet" / "local").rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT / "src" / "discreet")) for path in KERNEL]
 each_kernel_module = pytest.mark.parametrize("path", KERNEL, ids=NAMES)
 
@@ -112,6 +113,11 @@ def test_a_foreign_import_is_seen_wherever_it_stands(text, found):
 
 @each_kernel_module
 def test_the_kernel_knows_no_seed_and_no_ordinary_randomness(path):
+    assert chance_in(ast.parse(path.read_text(encoding="utf-8"))) == set()
+
+
+@pytest.mark.parametrize("path", RANDOMIZERS, ids=lambda path: path.name)
+def test_what_people_run_at_home_knows_no_seed_and_no_ordinary_randomness(path):
     assert chance_in(ast.parse(path.read_text(encoding="utf-8"))) == set()
 
 

@@ -1,4 +1,4 @@
-"""The kernel's claims: find them, check them, seal them, print them.
+"""The claims of the kernel and of the randomizers that people run at home: find them, check them, seal them, print them.
 
     python tools/claims.py check              list what is wrong; exit code 1 if anything is
     python tools/claims.py seal [NAME ...]    write the seals, of every claim or of those named
@@ -19,6 +19,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PROMISING = ("kernel", "local")
 BLOCKS = ("Claim", "Proof", "Needs", "Checked by", "Seal")
 # Public functions with these names promise something about privacy, so they must say what and why.
 PROMISES = re.compile(r"loss|perturb|choose|charge|settle|covers|for_group|to_epsilon|verify|[a-z]\w*_for|zcdp_\w+")
@@ -26,8 +27,8 @@ HOW = "read the proof against the code, then run `python tools/claims.py seal {}
 RESEAL = "the proof was written for other code; read it again, then run `python tools/claims.py seal {}`"
 INTRODUCTION = """# Proofs
 
-What the kernel promises about privacy, with the reason for each promise. This page is generated from the
-docstrings by `python tools/claims.py proofs`; do not edit it by hand. A module comes after those that it
+What the kernel promises about privacy, and the randomizers of local privacy after it, with the reason for each
+promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it by hand. A module comes after those that it
 imports, so each proof needs only what stands above it, or beside it in the same module.
 
 *Checked by* names the tests that would fail if the claim were false. The *seal* is a hash of the code that
@@ -40,7 +41,7 @@ Helpers = dict[str, list[ast.stmt]]
 
 @dataclass(frozen=True)
 class Item:
-    """A function, method or class of the kernel, with the private names that it may use."""
+    """A function, method or class, with the private names that it may use."""
 
     name: str
     node: Definition
@@ -68,10 +69,10 @@ class Item:
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Return the kernel's modules by name, such as kernel.loss, those that others import first."""
+    """Return the modules that promise something by name, such as kernel.loss, those that others import first."""
     base = root / "src" / "discreet"
     paths = {}
-    for path in sorted((base / "kernel").rglob("*.py")):
+    for path in sorted(each for package in PROMISING for each in (base / package).rglob("*.py")):
         parts = path.relative_to(base).with_suffix("").parts
         paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     needs = {name: _imports(name, path) & set(paths) - {name} for name, path in paths.items()}

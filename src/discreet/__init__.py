@@ -39,12 +39,14 @@ __all__ = [
     "Refused",
     "Sensitivity",
     "Threshold",
+    "anonymity",
     "connect",
     "create_ledger",
     "dbapi",
     "gaussian_for",
     "laplace_for",
     "learn",
+    "local",
     "memory_ledger",
     "open",
     "open_ledger",
@@ -54,7 +56,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used: modules by their own name, and what `open` needs from the module that has it.
-_MODULES = frozenset({"dbapi", "learn", "policy", "privacy"})
+_MODULES = frozenset({"anonymity", "dbapi", "learn", "local", "policy", "privacy"})
 _ELSEWHERE = {
     "Answer": ("answer", "Answer"),
     "Curator": ("curator", "Curator"),
@@ -64,7 +66,7 @@ _ELSEWHERE = {
 }
 
 if TYPE_CHECKING:
-    from discreet import dbapi, learn, policy, privacy
+    from discreet import anonymity, dbapi, learn, local, policy, privacy
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
     from discreet.dbapi import connect

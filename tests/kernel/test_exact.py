@@ -20,6 +20,7 @@ from discreet.kernel.exact import (
     log_down,
     log_up,
     not_negative,
+    odds_for,
     positive,
     round_down,
     round_up,
@@ -300,3 +301,15 @@ def test_a_number_that_says_different_things_is_asked_once():
     read = fraction(Two(1, 1), "epsilon")
     assert type(read) is Fraction
     assert read == 1 == read.numerator
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1/2", "1", "ln", "3", "10", "64"])
+def test_odds_are_just_below_the_exponential(epsilon):
+    asked = Fraction(1098612288669, 10**12) if epsilon == "ln" else Fraction(epsilon)
+    odds = odds_for(asked)
+    with mpmath.workdps(120):
+        short = (
+            mpmath.exp(mpmath.mpf(asked.numerator) / asked.denominator) - mpmath.mpf(odds.numerator) / odds.denominator
+        )
+        assert 0 <= short < mpmath.mpf(2) ** -62
+    assert (odds * 2**64).denominator == 1

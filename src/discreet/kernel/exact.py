@@ -197,6 +197,21 @@ def exp_up(x: Fraction) -> Fraction:
     return Fraction(1 << bits, exp_bounds(x, bits)[0])
 
 
+def odds_for(epsilon: Fraction) -> Fraction:
+    """Return the largest multiple of 2^-64 surely at most exp(epsilon): how many times likelier a report may be.
+
+    Claim: the result is at most exp(epsilon), and more than exp(epsilon) - 2^-62.
+    Proof: exp(epsilon) = 1/exp(-epsilon), and exp_bounds gives an upper bound of exp(-epsilon)·2^bits with an error
+        of at most 2; with bits >= 3·epsilon + 128 its inverse is off by less than 2·exp(2·epsilon)/2^bits < 2^-63.
+        Rounding down to 2^-64 takes away less than one unit more.
+    Needs: exp_bounds.
+    Checked by: test_odds_are_just_below_the_exponential
+    Seal: 844d01a10319
+    """
+    bits = 128 + 3 * math.ceil(epsilon)
+    return Fraction((1 << (bits + 64)) // exp_bounds(epsilon, bits)[1], 1 << 64)
+
+
 def sqrt_up(x: Fraction, digits: int = 12) -> Fraction:
     """Return the square root of x > 0 rounded up to so many significant decimal digits."""
     # The root has about half as many digits as x; scale so that the integer root has `digits` of them.

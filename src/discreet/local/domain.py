@@ -1,0 +1,132 @@
+"""What a person's answer can be: one of a list of values, or a number between declared bounds."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.kernel.exact import Number, fraction, whole
+
+STEPS = 1 << 20  # a number is rounded to one of so many steps from its lower to its upper bound
+LARGEST = 1 << 24  # values in a list: an estimate has a number for each
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A list of values; people who answer 0, 1, … need no list, only its length.
+
+    >>> Domain.of(["red", "green"]).places(["green", "red", "green"], "values")
+    array([1, 0, 1])
+    """
+
+    size: int
+    values: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(cls, given: int | Sequence[Any]) -> "Domain":
+        """Read a length or a list."""
+        if isinstance(given, str | bytes) or not isinstance(given, int | np.integer | Sequence):
+            raise TypeError(f"domain must be a number of values or a list of them, not {type(given).__name__}")
+        if isinstance(given, int | np.integer):
+            size = whole(given, "domain", 2)
+            if size > LARGEST:
+                raise ValueError(
+                    f"domain: {size:,} values are too many for a list; HeavyHitters finds the frequent ones"
+                )
+            return cls(size)
+        values = tuple(given)
+        if len(values) < 2:
+            raise ValueError("domain must have at least two values")
+        try:
+            different = len(set(values))
+        except TypeError:
+            raise TypeError("domain: its values must be numbers, texts or the like, not lists") from None
+        if different < len(values):
+            raise ValueError("domain: a value stands in it twice")
+        return cls(len(values), values)
+
+    def places(self, values: Any, name: str) -> np.ndarray:
+        """Return the place of each value in the list, as int64."""
+        if self.values is not None:
+            return self._found(values.tolist() if hasattr(values, "tolist") else list(values), name)
+        given = np.asarray(values)
+        if given.ndim != 1:
+            raise ValueError(f"{name} must be a list, not an array of {given.ndim} dimensions")
+        if not given.size:
+            return np.zeros(0, np.int64)
+        if given.dtype.kind not in "biu":
+            raise TypeError(f"{name} must be whole numbers below {self.size}, not {given.dtype}")
+        if given.min() < 0 or given.max() >= self.size:
+            worst = int(given.max()) if given.max() >= self.size else int(given.min())
+            raise ValueError(f"{name}: {worst} is outside the domain, 0 to {self.size - 1}")
+        return given.astype(np.int64)
+
+    def _found(self, given: list[Any], name: str) -> np.ndarray:
+        place = {value: index for index, value in enumerate(self.values or ())}
+        try:
+            return np.array([place[value] for value in given], np.int64)
+        except (KeyError, TypeError):
+            missing = next(value for value in given if value not in (self.values or ()))
+            raise ValueError(f"{name}: {missing!r:.60} is not in the domain, {_listed(self.values or ())}") from None
+
+    def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return shares and margins as they are: they are of no unit."""
+        return shares, margins
+
+    def __str__(self) -> str:
+        if self.values is None:
+            return str(self.size)
+        return hashlib.sha256(repr(self.values).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number from `low` to `high`, rounded to the nearest of 2^20 steps.
+
+    >>> Interval.of(0, 100).places([25.0], "values")
+    array([262144])
+    """
+
+    low: Fraction
+    high: Fraction
+
+    @classmethod
+    def of(cls, low: Number, high: Number) -> "Interval":
+        """Read the bounds."""
+        bounds = fraction(low, "low"), fraction(high, "high")
+        if bounds[0] >= bounds[1]:
+            raise ValueError(f"low must be below high, not {low} and {high}")
+        return cls(*bounds)
+
+    def places(self, values: Any, name: str) -> np.ndarray:
+        """Return the step of each value, as int64."""
+        given = np.asarray(values)
+        if given.ndim != 1 or given.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must be a list of numbers")
+        numbers = given.astype(np.float64)
+        low, high = float(self.low), float(self.high)
+        outside = ~((numbers >= low) & (numbers <= high))
+        if outside.any():
+            raise ValueError(
+                f"{name}: {numbers[outside][0]:g} is outside the declared bounds, {low:g} to {high:g}. "
+                "Clip it, or declare wider bounds."
+            )
+        # Both halves, so that bounds as wide as floats reach do not overflow.
+        steps = np.rint((numbers / 2 - low / 2) / (high / 2 - low / 2) * STEPS)
+        return np.clip(steps, 0, STEPS).astype(np.int64)
+
+    def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return a mean in steps as a number in the bounds' own unit."""
+        width = float(self.high - self.low) / STEPS
+        return float(self.low) + shares * width, margins * width
+
+    def __str__(self) -> str:
+        return f"{self.low} {self.high}"
+
+
+def _listed(values: tuple[Any, ...]) -> str:
+    shown = ", ".join(f"{value!r:.30}" for value in values[:5])
+    return shown if len(values) <= 5 else f"{shown}, … ({len(values):,} values)"

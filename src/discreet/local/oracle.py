@@ -1,0 +1,148 @@
+"""A randomizer and its reader: how one person's answer is reported, and what all reports say together.
+
+The parts that differ from one protocol to another are its scheme, a small record in `schemes`; this is what all share.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from discreet.kernel.event import canonical
+from discreet.kernel.exact import Number, odds_for, positive, share
+from discreet.kernel.loss import Loss
+from discreet.local.domain import Domain, Interval
+from discreet.local.reports import Reports, read_reports
+from discreet.local.simplex import onto_simplex
+
+MOST = 64  # an epsilon beyond it hides nothing
+Consistency = Literal["none", "simplex"]
+
+
+class Scheme(Protocol):
+    """One protocol, on places 0, 1, … of a domain."""
+
+    @property
+    def name(self) -> str:
+        """What the protocol is called, with every setting that a reader must know."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """One report, as it is sent."""
+
+    def perturb(self, places: np.ndarray) -> np.ndarray:
+        """Return a report for each person's place."""
+
+    def check(self, reports: np.ndarray) -> None:
+        """ValueError if nobody could have sent one of these."""
+
+    def counts(self, reports: np.ndarray) -> np.ndarray:
+        """Return what is added up over reports, as integers; always of the same length."""
+
+    def estimate(self, counts: np.ndarray, people: int, spreads: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return unbiased estimates, and margins of so many standard deviations."""
+
+    def probability(self, report: Any, place: int) -> Fraction:
+        """Return the exact probability of a report, given the place."""
+
+    def outcomes(self) -> Iterable[Any]:
+        """Return every report that there is; ValueError if they are too many to list."""
+
+
+class Estimate(NamedTuple):
+    """The share of people with each value, or the mean of a number, and its margin."""
+
+    estimates: np.ndarray
+    margins: np.ndarray
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What `GRR`, `OUE` and the others return: `perturb` where the person is, `estimate` where reports arrive."""
+
+    domain: Domain | Interval
+    epsilon: Fraction
+    scheme: Scheme
+
+    @property
+    def made_by(self) -> str:
+        """The configuration, by which reports and tallies are known again."""
+        return canonical({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
+
+    def loss(self) -> Loss:
+        """Return what one report tells about the answer of the person who sent it.
+
+        Claim: whatever two answers a person may have, a report is at most exp(epsilon) times likelier under one
+            than under the other.
+        Proof: each scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more.
+        Needs: odds_for, the scheme's perturb.
+        Checked by: test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Seal: 77cec8762fe1
+        """
+        return Loss(self.epsilon)
+
+    def perturb(self, values: Any) -> Reports:
+        """Return a randomized report for each person's value.
+
+        Claim: a report depends on its own person's value, through the scheme's law, and on nothing else.
+        Proof: the value becomes its place in the public domain; the rest is the scheme's.
+        Needs: the scheme's perturb.
+        Checked by: test_reports_have_the_law_that_is_claimed
+        Seal: 0a9e7745c567
+        """
+        return Reports(self.made_by, self.scheme.perturb(self.domain.places(values, "values")))
+
+    def read(self, received: bytes | Iterable[bytes]) -> Reports:
+        """Read what people sent: a file of reports, or a list of messages."""
+        reports = read_reports(received, self.made_by, self.scheme.dtype)
+        self.scheme.check(reports.array)
+        return reports
+
+    def counts(self, reports: Reports) -> np.ndarray:
+        """Return what an accumulator adds up."""
+        if not isinstance(reports, Reports):
+            raise TypeError(f"reports must be what perturb or read returns, not {type(reports).__name__}")
+        if reports.made_by != self.made_by:
+            raise ValueError(f"reports: made by {reports.made_by}, not by this configuration, {self.made_by}")
+        return self.scheme.counts(reports.array)
+
+    def estimate(self, reports: Reports, *, confidence: Number = 0.95, consistency: Consistency = "none") -> Estimate:
+        """Return an unbiased estimate for each value, or with "simplex" the nearest distribution, and margins."""
+        return self.estimate_counts(self.counts(reports), len(reports), confidence, consistency)
+
+    def estimate_counts(
+        self, counts: np.ndarray, people: int, confidence: Number, consistency: Consistency
+    ) -> Estimate:
+        """Return the estimate from what an accumulator has added up."""
+        if not people:
+            raise ValueError("reports must not be empty")
+        spreads = NormalDist().inv_cdf(float(1 + share(confidence, "confidence")) / 2)
+        estimates, margins = self.domain.told(*self.scheme.estimate(counts, people, spreads))
+        if consistency == "simplex" and isinstance(self.domain, Domain):
+            estimates = onto_simplex(estimates)
+        elif consistency != "none":
+            raise ValueError('consistency must be "none", or for shares of a list of values "simplex"')
+        return Estimate(estimates, margins)
+
+    def pmf(self, report: Any, value: Any) -> Fraction:
+        """Return the exact probability of one report, given the person's value."""
+        return self.scheme.probability(report, int(self.domain.places([value], "value")[0]))
+
+    def law(self, value: Any) -> Mapping[Any, Fraction]:
+        """Return the exact probability of every report, given the person's value."""
+        place = int(self.domain.places([value], "value")[0])
+        return {report: self.scheme.probability(report, place) for report in self.scheme.outcomes()}
+
+    def __str__(self) -> str:
+        return self.made_by
+
+
+def priced(epsilon: Number) -> tuple[Fraction, Fraction]:
+    """Read an epsilon; return it and the odds that it allows."""
+    price = positive(epsilon, "epsilon")
+    if price > MOST:
+        raise ValueError(f"epsilon: {float(price):g} hides nothing; take at most {MOST}")
+    return price, odds_for(price)

@@ -1,0 +1,82 @@
+"""What people send: reports in memory, and the same as bytes that say who can read them.
+
+    one byte    the version of this format
+    five bytes  the first of the SHA-256 of the configuration: which randomizer, which domain, which epsilon
+    then        the reports, each of the same few bytes, little-endian
+
+A person's message is such a header with one report; a file of many has one header.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1
+_HEADER = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """Randomized answers, and the configuration that made them; nothing else in them depends on anybody.
+
+    >>> import discreet as dc
+    >>> reports = dc.local.GRR(["yes", "no"], epsilon=1).perturb(["yes", "no", "no"])
+    >>> len(reports), len(bytes(reports)), [len(message) for message in reports.messages()]
+    (3, 9, [7, 7, 7])
+    """
+
+    made_by: str
+    array: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, wanted: slice) -> "Reports":
+        if not isinstance(wanted, slice):
+            raise TypeError("take a slice of the reports, such as reports[:10]; np.asarray(reports) has each by itself")
+        return Reports(self.made_by, self.array[wanted])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.array, dtype, copy=copy)
+
+    def __bytes__(self) -> bytes:
+        return header(self.made_by) + self.array.tobytes()
+
+    def messages(self) -> Iterator[bytes]:
+        """Yield what each person sends."""
+        head, size, payload = header(self.made_by), self.array.dtype.itemsize, self.array.tobytes()
+        for start in range(0, len(payload), size):
+            yield head + payload[start : start + size]
+
+
+def header(made_by: str) -> bytes:
+    """Return the bytes that stand before the reports of a configuration."""
+    return bytes([FORMAT]) + hashlib.sha256(made_by.encode()).digest()[: _HEADER - 1]
+
+
+def read_reports(received: bytes | Iterable[bytes], made_by: str, dtype: np.dtype) -> Reports:
+    """Read one message or many; ValueError if they are of another version or configuration, or torn."""
+    messages = [received] if isinstance(received, bytes) else list(received)
+    if not all(isinstance(message, bytes) for message in messages):
+        raise TypeError("reports must be bytes, or a list of bytes")
+    for number, head in enumerate({message[:_HEADER]: None for message in messages}, 1):
+        check_header(head, made_by, "reports" if number == 1 else "reports, of several kinds")
+    payloads = [message[_HEADER:] for message in messages]
+    if any(len(payload) % dtype.itemsize for payload in payloads):
+        raise ValueError(
+            f"reports: a message is torn; each report has {dtype.itemsize} bytes after the first {_HEADER}"
+        )
+    return Reports(made_by, np.frombuffer(b"".join(payloads), dtype))
+
+
+def check_header(head: bytes, made_by: str, name: str) -> None:
+    """Stop at bytes that this configuration of this version did not write."""
+    if len(head) < _HEADER:
+        raise ValueError(f"{name}: a message has {len(head)} bytes; even an empty one has {_HEADER}")
+    if head[0] != FORMAT:
+        raise ValueError(f"{name}: written in format {head[0]}; this version of Discreet reads format {FORMAT}")
+    if head != header(made_by):
+        raise ValueError(f"{name}: made with another configuration than this one, {made_by}")

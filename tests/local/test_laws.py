@@ -1,0 +1,85 @@
+"""Every randomizer has the law that it claims, and the law costs what is claimed: exactly, for all pairs of values."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet as dc
+
+EPSILONS = ["1/10", "1", "3", "6"]
+# A small configuration of each, as a function of epsilon: its reports can all be listed.
+SMALL = {
+    "GRR of 2": lambda epsilon: dc.local.GRR(2, epsilon),
+    "GRR of 5": lambda epsilon: dc.local.GRR(5, epsilon),
+    "GRR of texts": lambda epsilon: dc.local.GRR(["red", "green", "blue"], epsilon),
+}
+each = pytest.mark.parametrize("name", SMALL)
+
+
+def values_of(oracle):
+    return range(oracle.domain.size) if oracle.domain.values is None else oracle.domain.values
+
+
+def as_key(report):
+    """Return a report as `law` names it."""
+    plain = report.item() if isinstance(report, np.generic) else report
+    return plain.tobytes() if isinstance(plain, np.ndarray) else plain
+
+
+@each
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_probabilities_add_up_to_one(name, epsilon):
+    oracle = SMALL[name](epsilon)
+    for value in values_of(oracle):
+        law = oracle.law(value)
+        assert sum(law.values()) == 1
+        assert all(isinstance(p, Fraction) and p > 0 for p in law.values())
+
+
+@each
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon(name, epsilon):
+    oracle = SMALL[name](epsilon)
+    claimed = oracle.loss().epsilon
+    laws = [oracle.law(value) for value in values_of(oracle)]
+    worst = max(p[report] / q[report] for p in laws for q in laws for report in p)
+    assert worst <= dc.local.oracle.odds_for(claimed)  # at most exp(epsilon), in exact fractions
+    assert math.log(worst) == pytest.approx(float(claimed), abs=1e-12)
+    assert max(dc.privacy.max_divergence(p, q) for p in laws for q in laws) == pytest.approx(float(claimed), abs=1e-12)
+
+
+@each
+def test_reports_have_the_law_that_is_claimed(name):
+    people = 60_000
+    oracle, other = SMALL[name]("1"), SMALL[name]("1.3")
+    value = list(values_of(oracle))[-1]
+    seen = Counter(map(as_key, np.asarray(oracle.perturb([value] * people))))
+    law = oracle.law(value)
+    assert set(seen) <= set(law)
+    assert fit(seen, law, people) > 1e-11
+    assert fit(seen, other.law(value), people) < 1e-11  # the test can tell a law that is not this one
+
+
+def fit(seen, law, people):
+    expected = np.array([float(p) * people for p in law.values()])
+    counted = np.array([seen[report] for report in law])
+    return stats.chisquare(counted, expected).pvalue
+
+
+@each
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_estimates_are_unbiased_by_the_law_itself(name, epsilon):
+    oracle = SMALL[name](epsilon)
+    dtype = oracle.scheme.dtype
+    for place, value in enumerate(values_of(oracle)):
+        law = oracle.law(value)
+        reports = np.array([np.frombuffer(r, dtype)[0] if isinstance(r, bytes) else r for r in law], dtype)
+        estimates = [
+            oracle.estimate(dc.local.Reports(oracle.made_by, reports[i : i + 1])).estimates for i in range(len(reports))
+        ]
+        mean = np.array([float(p) for p in law.values()]) @ np.array(estimates)
+        assert mean == pytest.approx(np.eye(oracle.domain.size)[place], abs=1e-8)

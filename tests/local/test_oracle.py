@@ -1,0 +1,207 @@
+"""What all oracles share: domains, messages, accumulators, margins, and how wrong input is refused."""
+
+import datetime as dt
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet as dc
+
+COLOURS = ["red", "green", "blue"]
+
+
+def test_values_outside_the_domain_are_refused_by_name():
+    survey = dc.local.GRR(COLOURS, 1)
+    with pytest.raises(ValueError, match="values: 'pink' is not in the domain, 'red', 'green', 'blue'"):
+        survey.perturb(["red", "pink"])
+    numbers = dc.local.GRR(3, 1)
+    with pytest.raises(ValueError, match="values: 3 is outside the domain, 0 to 2"):
+        numbers.perturb([0, 3])
+    with pytest.raises(ValueError, match="values: -1 is outside the domain"):
+        numbers.perturb([-1, 0])
+    for bad in ([0.5], ["0"], [None], [math.nan]):
+        with pytest.raises((TypeError, ValueError), match="values"):
+            numbers.perturb(bad)
+    with pytest.raises(ValueError, match="dimensions"):
+        numbers.perturb([[0, 1]])
+
+
+@pytest.mark.parametrize("bad", [1, 0, -3, 2.5, "ab", None, ["a"], ["a", "a"], [[1], [2]], 1 << 31, True])
+def test_bad_domains_are_refused_by_name(bad):
+    with pytest.raises((TypeError, ValueError), match="domain"):
+        dc.local.GRR(bad, 1)
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.inf, math.nan, "x", None, 65, True])
+def test_bad_epsilons_are_refused_by_name(bad):
+    with pytest.raises((TypeError, ValueError), match="epsilon"):
+        dc.local.GRR(3, bad)
+
+
+def test_labels_of_every_kind_are_found():
+    days = [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]
+    for domain in (["a", "b", "ü"], [1, 2, 3], [1.5, 2.5], [True, False], days, [None, "x", 3], [(1, 2), (3, 4)]):
+        oracle = dc.local.GRR(domain, 20)
+        shares = oracle.estimate(oracle.perturb([domain[-1]] * 5 + [domain[0]] * 5)).estimates
+        assert shares[0] == pytest.approx(0.5, abs=1e-5)
+    with pytest.raises(ValueError, match=r"values: \[1\] is not in the domain"):
+        dc.local.GRR(["a", "b"], 1).perturb([[1]])
+
+
+def test_nobody_gives_no_estimate():
+    survey = dc.local.GRR(3, 1)
+    assert len(survey.perturb([])) == 0
+    with pytest.raises(ValueError, match="reports must not be empty"):
+        survey.estimate(survey.perturb([]))
+
+
+def test_messages_are_read_as_they_were_sent():
+    survey = dc.local.GRR(COLOURS, "1/2")
+    reports = survey.perturb(COLOURS * 50)
+    sent = list(reports.messages())
+    assert {len(message) for message in sent} == {7}
+    for received in (bytes(reports), sent, iter(sent), [bytes(reports[:70]), bytes(reports[70:])]):
+        again = survey.read(received)
+        assert np.array_equal(np.asarray(again), np.asarray(reports))
+        assert np.array_equal(survey.estimate(again).estimates, survey.estimate(reports).estimates)
+
+
+def test_reports_of_another_configuration_or_version_are_refused():
+    survey = dc.local.GRR(COLOURS, 1)
+    reports = survey.perturb(COLOURS)
+    for other in (dc.local.GRR(COLOURS, 2), dc.local.GRR(COLOURS[::-1], 1), dc.local.GRR(3, 1)):
+        with pytest.raises(ValueError, match="another configuration"):
+            other.read(bytes(reports))
+        with pytest.raises(ValueError, match="made by"):
+            other.estimate(reports)
+        with pytest.raises(ValueError, match="another configuration"):
+            dc.local.Tally(other).merge(dc.local.Tally(survey))
+    with pytest.raises(ValueError, match="format 2; this version of Discreet reads format 1"):
+        survey.read(b"\x02" + bytes(reports)[1:])
+    with pytest.raises(ValueError, match="another configuration"):
+        survey.read([bytes(reports), bytes(dc.local.GRR(COLOURS, 2).perturb(COLOURS))])
+
+
+def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
+    wide = dc.local.GRR(1000, 1)
+    reports = wide.perturb(np.arange(1000))
+    tally = dc.local.Tally(wide)
+    for bad in (b"", b"\x01ab", bytes(reports)[:-1], [bytes(reports), b"\x01"]):
+        with pytest.raises(ValueError, match="reports"):
+            tally.add(bad)
+    forged = bytes(reports)[:6] + np.array([1000], "<u2").tobytes()
+    with pytest.raises(ValueError, match="1000 is outside the domain"):
+        tally.add([bytes(reports), forged])
+    assert tally.people == 0
+    assert not tally.counts.any()
+    for bad in ([1, 2], np.arange(3), "text", None):
+        with pytest.raises(TypeError):
+            tally.add(bad)
+
+
+def test_tallies_merge_to_what_one_would_have_counted():
+    survey = dc.local.GRR(COLOURS, 1)
+    reports = survey.perturb(COLOURS * 100)
+    parts = [dc.local.Tally(survey) for _ in range(3)]
+    for i, tally in enumerate(parts):
+        tally.add(reports[100 * i : 100 * i + 60])
+        tally.add(list(reports[100 * i + 60 : 100 * i + 100].messages()))
+    stored = bytes(parts[2])
+    parts[0].merge(parts[1])
+    parts[0].merge(dc.local.Tally.read(survey, stored))
+    assert parts[0].people == 300
+    assert np.array_equal(parts[0].estimate().estimates, survey.estimate(reports).estimates)
+    with pytest.raises(ValueError, match="torn"):
+        dc.local.Tally.read(survey, stored[:-1])
+    with pytest.raises(ValueError, match="configuration"):
+        dc.local.Tally.read(dc.local.GRR(COLOURS, 2), stored)
+    with pytest.raises(ValueError, match="configuration"):
+        dc.local.Tally.read(survey, bytes(reports))
+
+
+def coverage(oracle, people, true):
+    """Return the exact probability that the share of value 0 lies within its margin."""
+    own, other = (float(oracle.scheme.probability(0, place)) for place in (0, 1))
+    law = np.convolve(
+        stats.binom.pmf(range(true + 1), true, own), stats.binom.pmf(range(people - true + 1), people - true, other)
+    )
+    counts = np.zeros((people + 1, oracle.domain.size), np.int64)
+    counts[:, 0] = range(people + 1)
+    covered = 0.0
+    for chance, count in zip(law, counts, strict=True):
+        shares, margins = oracle.scheme.estimate(count, people, 1.959964)
+        covered += chance * (abs(shares[0] - true / people) <= margins[0])
+    return covered
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "4", "10"])
+@pytest.mark.parametrize("size", [2, 10, 1000])
+def test_margins_hold_at_95_percent_exactly(size, epsilon):
+    oracle = dc.local.GRR(size, epsilon)
+    found = {
+        (people, true): coverage(oracle, people, true)
+        for people in (1, 2, 5, 20, 100, 400)
+        for true in {0, 1, people // 10, people // 2, people}
+    }
+    worst = min(found, key=found.get)
+    assert found[worst] >= 0.95, worst
+
+
+def test_margins_are_as_wide_as_theory_says():
+    oracle = dc.local.GRR(128, 1)
+    own, other = (float(oracle.pmf(0, place)) for place in (0, 1))
+    _, margins = oracle.estimate_counts(np.full(128, 7813), 10**6, 0.95, "none")
+    theory = 1.96 * math.sqrt(other * (1 - other) / 10**6) / (own - other)
+    assert margins[0] == pytest.approx(theory, rel=0.03)
+    wider = oracle.estimate_counts(np.full(128, 7813), 10**6, 0.999, "none").margins
+    assert wider[0] / margins[0] == pytest.approx(3.29 / 1.96, rel=0.02)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -1, 95, math.nan, "x", True])
+def test_bad_confidences_are_refused_by_name(bad):
+    survey = dc.local.GRR(3, 1)
+    with pytest.raises((TypeError, ValueError), match="confidence"):
+        survey.estimate(survey.perturb([0]), confidence=bad)
+
+
+def test_the_simplex_is_reached_by_the_shortest_way():
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        shares = rng.normal(0.1, 0.3, 10)
+        near = dc.local.onto_simplex(shares)
+        assert near.sum() == pytest.approx(1)
+        assert near.min() >= 0
+        others = rng.dirichlet(np.ones(10), 200)
+        assert (np.linalg.norm(others - shares, axis=1) >= np.linalg.norm(near - shares) - 1e-12).all()
+
+
+def test_consistent_shares_are_nearer_to_the_truth_and_still_within_their_margins():
+    truth = np.array([0.7, 0.2, 0.1] + [0.0] * 61)
+    survey = dc.local.GRR(64, 2)
+    values = np.repeat(np.arange(64), (truth * 5000).astype(int))
+    raw_error, near_error, covered = 0.0, 0.0, []
+    for _ in range(60):
+        reports = survey.perturb(values)
+        raw = survey.estimate(reports)
+        near = survey.estimate(reports, consistency="simplex")
+        raw_error += float(((raw.estimates - truth) ** 2).sum())
+        near_error += float(((near.estimates - truth) ** 2).sum())
+        covered.append(abs(near.estimates - truth) <= near.margins)
+    assert near_error < raw_error  # always: the truth is a distribution, and a projection brings nearer to it
+    assert np.mean(covered) >= 0.95
+    with pytest.raises(ValueError, match="consistency"):
+        survey.estimate(reports, consistency="yes")
+
+
+def test_reports_are_sliced_and_shown_as_arrays_only():
+    reports = dc.local.GRR(3, 1).perturb([0, 1, 2])
+    assert len(reports[:2]) == 2
+    with pytest.raises(TypeError, match="slice"):
+        reports[0]
+    assert np.asarray(reports).dtype == np.uint8
+
+
+def test_the_response_of_the_kernel_is_the_same_class():
+    assert dc.local.RandomizedResponse is dc.RandomizedResponse
