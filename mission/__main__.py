@@ -4,6 +4,7 @@ import sys
 import time
 from pathlib import Path
 
+import mission.anonymity
 import mission.curator
 import mission.habit
 import mission.kernel

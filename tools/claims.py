@@ -1,4 +1,4 @@
-"""The claims of the kernel and of the randomizers that people run at home: find them, check them, seal them, print them.
+"""The claims of the kernel, and of what people run at home: find them, check them, seal them, print them.
 
     python tools/claims.py check              list what is wrong; exit code 1 if anything is
     python tools/claims.py seal [NAME ...]    write the seals, of every claim or of those named
@@ -28,8 +28,9 @@ RESEAL = "the proof was written for other code; read it again, then run `python 
 INTRODUCTION = """# Proofs
 
 What the kernel promises about privacy, and the randomizers of local privacy after it, with the reason for each
-promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it by hand. A module comes after those that it
-imports, so each proof needs only what stands above it, or beside it in the same module.
+promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it by hand. A
+module comes after those that it imports, so each proof needs only what stands above it, or beside it in the same
+module.
 
 *Checked by* names the tests that would fail if the claim were false. The *seal* is a hash of the code that
 the proof was written for; when the code changes, the tests fail until somebody has read the proof again and

@@ -17,6 +17,15 @@ INSTALLING = 600
 LEARNERS = {
     "diffprivlib": ("with_diffprivlib.py", ["diffprivlib==0.6.*", "scikit-learn==1.5.2", "numpy<2", "setuptools<80"])
 }
+# Both hash texts, which xxhash 4 refuses; pure-ldp does not say that it needs scikit-learn and statsmodels.
+RANDOMIZERS = {
+    "pure-ldp": ("with_pure_ldp.py", ["pure-ldp==1.2.*", "xxhash<4", "scikit-learn", "statsmodels"]),
+    "multi-freq-ldpy": ("with_multi_freq_ldpy.py", ["multi-freq-ldpy==0.2.*", "xxhash<4"]),
+}
+ANONYMISERS = {
+    "anonypy": ("with_anonypy.py", ["anonypy==0.2.*", "pandas", "pyarrow"]),
+    "pycanon": ("with_pycanon.py", ["pycanon==1.3.*", "pyarrow"]),
+}
 
 
 class NotMeasuredError(Exception):
@@ -33,7 +42,7 @@ def run(peer, folder, rows, times, seconds):
 
 def run_jobs(peer, jobs, seconds):
     """Return what a peer's script tells of every job in a file."""
-    script, packages = LEARNERS[peer]
+    script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS)[peer]
     python = _environment(script, packages)
     return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
 

@@ -14,6 +14,7 @@ import discreet as dc
 from discreet.cli import app
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = (dc.anonymity, dc.learn, dc.local)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
@@ -61,7 +62,7 @@ def test_links_lead_somewhere(page):
 
 def _public():
     own = [getattr(dc, name) for name in dc.__all__ if not inspect.ismodule(getattr(dc, name))]
-    return own + [getattr(dc.learn, name) for name in dc.learn.__all__]
+    return own + [getattr(module, name) for module in PACKAGES for name in module.__all__]
 
 
 @pytest.mark.parametrize("thing", _public(), ids=lambda thing: thing.__name__)
@@ -73,7 +74,8 @@ def test_every_public_thing_is_documented_with_an_example(thing):
 
 def test_every_public_name_is_in_the_documents():
     text = "\n".join(page.read_text() for page in [ROOT / "README.md", *PAGES])
-    assert [name for name in [*dc.__all__, *dc.learn.__all__] if name not in text] == []
+    names = {*dc.__all__, *(name for module in PACKAGES for name in module.__all__)}
+    assert [name for name in names if name not in text] == []
 
 
 def _commands(group, path):

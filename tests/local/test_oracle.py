@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import discreet as dc
+from discreet.local.schemes.supporting import shares_of
 
 COLOURS = ["red", "green", "blue"]
 
@@ -121,32 +122,30 @@ def test_tallies_merge_to_what_one_would_have_counted():
         dc.local.Tally.read(survey, bytes(reports))
 
 
-def coverage(oracle, people, true):
-    """Return the exact probability that the share of value 0 lies within its margin."""
-    own, other = (float(oracle.scheme.probability(0, place)) for place in (0, 1))
-    law = np.convolve(
-        stats.binom.pmf(range(true + 1), true, own), stats.binom.pmf(range(people - true + 1), people - true, other)
-    )
-    counts = np.zeros((people + 1, oracle.domain.size), np.int64)
-    counts[:, 0] = range(people + 1)
-    covered = 0.0
-    for chance, count in zip(law, counts, strict=True):
-        shares, margins = oracle.scheme.estimate(count, people, 1.959964)
-        covered += chance * (abs(shares[0] - true / people) <= margins[0])
-    return covered
+def coverage(rates, people, true, spreads):
+    """Return the exact probability that a share lies within its margin."""
+    chances = [
+        stats.binom.pmf(range(n + 1), n, float(rate)) for n, rate in zip((true, people - true), rates, strict=True)
+    ]
+    shares, margins = shares_of(np.arange(people + 1), people, rates, spreads)
+    return float(np.convolve(*chances)[abs(shares - true / people) <= margins].sum())
 
 
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "4", "10"])
-@pytest.mark.parametrize("size", [2, 10, 1000])
-def test_margins_hold_at_95_percent_exactly(size, epsilon):
-    oracle = dc.local.GRR(size, epsilon)
-    found = {
-        (people, true): coverage(oracle, people, true)
-        for people in (1, 2, 5, 20, 100, 400)
-        for true in {0, 1, people // 10, people // 2, people}
-    }
+@pytest.mark.parametrize("protocol", [dc.local.GRR, dc.local.OUE])
+def test_margins_hold_exactly_for_few_people_and_many(protocol, epsilon, confidence):
+    spreads = stats.norm.ppf((1 + confidence) / 2)
+    found = {}
+    for size in (2, 10, 1000):
+        scheme = protocol(size, epsilon).scheme
+        first = (scheme.probability(0, 0), scheme.probability(0, 1)) if protocol is dc.local.GRR else None
+        for people in (1, 2, 5, 20, 100, 400):
+            for true in {0, 1, people // 10, people // 3, people // 2, people}:
+                rates = first or (scheme.own, scheme.other)
+                found[size, people, true] = coverage(rates, people, true, spreads)
     worst = min(found, key=found.get)
-    assert found[worst] >= 0.95, worst
+    assert found[worst] >= confidence, worst
 
 
 def test_margins_are_as_wide_as_theory_says():

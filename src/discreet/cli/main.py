@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import discreet
+from discreet.cli.anonymise import anonymise
 from discreet.cli.ask import ask, budget, explain
 from discreet.cli.fit import fit
 from discreet.cli.ledger import app as ledger_app
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
-for command in (init, check, dummy, ask, explain, budget, fit):
+for command in (init, check, dummy, ask, explain, budget, fit, anonymise):
     app.command()(command)
 
 

@@ -118,10 +118,10 @@ class Interval:
         steps = np.rint((numbers / 2 - low / 2) / (high / 2 - low / 2) * STEPS)
         return np.clip(steps, 0, STEPS).astype(np.int64)
 
-    def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
         """Return a mean in steps as a number in the bounds' own unit."""
         width = float(self.high - self.low) / STEPS
-        return float(self.low) + shares * width, margins * width
+        return float(self.low) + float(shares[0]) * width, float(margins[0]) * width
 
     def __str__(self) -> str:
         return f"{self.low} {self.high}"

@@ -18,7 +18,7 @@ from discreet.local.domain import Domain, Interval
 from discreet.local.reports import Reports, read_reports
 from discreet.local.simplex import onto_simplex
 
-MOST = 64  # an epsilon beyond it hides nothing
+LEAST, MOST = Fraction(1, 10**9), 64  # an epsilon below tells nothing, and one beyond hides nothing
 Consistency = Literal["none", "simplex"]
 
 
@@ -53,15 +53,28 @@ class Scheme(Protocol):
 
 
 class Estimate(NamedTuple):
-    """The share of people with each value, or the mean of a number, and its margin."""
+    """The share of people with each value, as arrays, or the mean of a number; and what noise can have changed in it.
 
-    estimates: np.ndarray
-    margins: np.ndarray
+    >>> import discreet as dc
+    >>> survey = dc.local.GRR(["yes", "no"], epsilon=30)
+    >>> survey.estimate(survey.perturb(["yes", "no", "no", "no"])).estimates.round(3)
+    array([0.25, 0.75])
+    """
+
+    estimates: Any
+    margins: Any
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """What `GRR`, `OUE` and the others return: `perturb` where the person is, `estimate` where reports arrive."""
+    """What `GRR`, `OUE` and the others return: `perturb` where the person is, `estimate` where reports arrive.
+
+    >>> import discreet as dc
+    >>> survey = dc.local.GRR(["yes", "no"], epsilon=1)
+    >>> sent = list(survey.perturb(["yes", "no", "no"]).messages())
+    >>> len(survey.read(sent)), survey.loss().epsilon
+    (3, Fraction(1, 1))
+    """
 
     domain: Domain | Interval
     epsilon: Fraction
@@ -73,7 +86,7 @@ class Oracle:
         return canonical({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
 
     def loss(self) -> Loss:
-        """Return what one report tells about the answer of the person who sent it.
+        """Return what one report tells about the answer of the person who sent it; of RAPPOR, all that devices send.
 
         Claim: whatever two answers a person may have, a report is at most exp(epsilon) times likelier under one
             than under the other.
@@ -121,7 +134,7 @@ class Oracle:
             raise ValueError("reports must not be empty")
         spreads = NormalDist().inv_cdf(float(1 + share(confidence, "confidence")) / 2)
         estimates, margins = self.domain.told(*self.scheme.estimate(counts, people, spreads))
-        if consistency == "simplex" and isinstance(self.domain, Domain):
+        if consistency == "simplex" and isinstance(estimates, np.ndarray):
             estimates = onto_simplex(estimates)
         elif consistency != "none":
             raise ValueError('consistency must be "none", or for shares of a list of values "simplex"')
@@ -143,6 +156,8 @@ class Oracle:
 def priced(epsilon: Number) -> tuple[Fraction, Fraction]:
     """Read an epsilon; return it and the odds that it allows."""
     price = positive(epsilon, "epsilon")
+    if price < LEAST:
+        raise ValueError(f"epsilon: {float(price):g} tells nothing; take at least {float(LEAST):g}")
     if price > MOST:
         raise ValueError(f"epsilon: {float(price):g} hides nothing; take at most {MOST}")
     return price, odds_for(price)

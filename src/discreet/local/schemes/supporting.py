@@ -15,14 +15,15 @@ def shares_of(
     own, other = map(float, rates)
     gap = float(rates[0] - rates[1])
     shares = (supports / people - other) / gap
-    # One more for its being an integer, and the variance that the share has where it may be at most: margins hold for
-    # few people, too.
+    # One more for its being an integer, the skewness of rare events (Cornish, Fisher), and the variance that the share
+    # has where it may be at most: margins hold for few people, too.
+    surplus = 1 + (spreads**2 - 1) / 6
     margins = np.zeros(shares.shape)
     for _ in range(2):
         farther = shares + margins if own * (1 - own) > other * (1 - other) else shares - margins
         likely = np.clip(farther, 0, 1)
         variance = likely * own * (1 - own) + (1 - likely) * other * (1 - other)
-        margins = (spreads * np.sqrt(people * variance) + 1) / (people * gap)
+        margins = (spreads * np.sqrt(people * variance) + surplus) / (people * gap)
     return shares, margins
 
 

@@ -1,0 +1,1 @@
+"""Making values coarser until every class is large and diverse enough."""

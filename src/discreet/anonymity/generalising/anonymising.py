@@ -1,0 +1,137 @@
+"""anonymise: make a table coarser until nobody can be told from k-1 others by the columns that others know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.anonymity.coding.inputs import Inputs, inputs
+from discreet.anonymity.generalising.goals import Goals, targets_of
+from discreet.anonymity.generalising.releasing import Release, allowed, by_full_domain, by_mondrian, note, trees_of
+from discreet.anonymity.labels.hierarchy import Hierarchy
+from discreet.anonymity.measuring.measuring import measure
+from discreet.anonymity.measuring.risk import Risk
+from discreet.anonymity.showing.page import fragment
+
+_MONDRIAN, _FULL_DOMAIN = METHODS = ("mondrian", "full-domain")
+_Hierarchies = Mapping[str, Hierarchy] | None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A released table, how it was made, and what was measured of the original and of the release.
+
+    levels        full-domain: the level of each column; None for Mondrian, which has others in every class
+    found         full-domain: whether these are the best of all levels
+    suppressed    the rows that were left out
+
+    >>> import pyarrow as pa
+    >>> done = attempt(pa.table({"age": [23, 29, 35, 41], "ill": list("abab")}), "age", 2, "ill")
+    >>> done.table["age"].to_pylist(), done.after.k, done.after.loss.ncp
+    (['23-29', '23-29', '35-41', '35-41'], 2, 0.333333333333)
+    """
+
+    table: Any = field(repr=False)
+    method: str
+    k: int
+    levels: Mapping[str, int] | None
+    found: str
+    suppressed: int
+    before: Risk = field(repr=False)
+    after: Risk = field(repr=False)
+    not_protected: str
+
+    def __str__(self) -> str:
+        rows = f"{self.method}: {self.after.rows:,} of {self.before.rows:,} rows released, {self.suppressed:,} left out"
+        levels = ", ".join(f"{name} {level}" for name, level in (self.levels or {}).items())
+        return "\n".join([rows, *([f"levels: {levels} ({self.found})"] if levels else []), str(self.after)])
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+
+def anonymise(  # noqa: PLR0913, PLR0917 - the rarer ones by name only
+    table: Any,
+    quasi: Any,
+    k: int,
+    sensitive: Any = None,
+    l: float | None = None,  # noqa: E741 - what everybody calls it
+    t: float | None = None,
+    hierarchies: _Hierarchies = None,
+    *,
+    method: str = _MONDRIAN,
+    suppress: Any = 0,
+    diversity: str = "distinct",
+    c: float | None = None,
+) -> Any:
+    """Make the `quasi` columns coarser until every row is like at least k-1 others in them.
+
+    Every class of like rows then also has `l` well-represented values of each sensitive column (counted as
+    `diversity` says: distinct, entropy or recursive, with `c`), and these are within `t` of the whole release.
+    "mondrian" gives each class its own ranges, sets or labels, as narrow as its rows allow: the ends of a range are
+    values of somebody in the class. "full-domain" has one level of the hierarchies for each column, the best there
+    is, and may leave out rows of small classes, at most the share `suppress`; Mondrian never needs to.
+
+    The release is of the library that the table is of, in the same order. Other columns are as they were. What it
+    does not protect against is in its attrs (pandas) or metadata (Arrow), as "not_protected".
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [23, 29, 35, 41], "job": ["cook", "judge", "cook", "cook"], "ill": list("abab")})
+    >>> anonymise(people, ["age", "job"], 2).to_pydict()
+    {'age': ['23-29', '23-29', '35-41', '35-41'], 'job': ['*', '*', 'cook', 'cook'], 'ill': ['a', 'b', 'a', 'b']}
+    """
+    given = inputs(table, quasi, sensitive)
+    released, told = _release(given, Goals(k, l, t, diversity, c), hierarchies, method, suppress)
+    return given.rows.give_back(released.texts, released.kept, note=told)
+
+
+def attempt(  # noqa: PLR0913, PLR0917 - those of anonymise
+    table: Any,
+    quasi: Any,
+    k: int,
+    sensitive: Any = None,
+    l: float | None = None,  # noqa: E741 - what everybody calls it
+    t: float | None = None,
+    hierarchies: _Hierarchies = None,
+    *,
+    method: str = _MONDRIAN,
+    suppress: Any = 0,
+    diversity: str = "distinct",
+    c: float | None = None,
+) -> Attempt:
+    """Do as `anonymise` does, and measure the table before and after.
+
+    >>> import pyarrow as pa
+    >>> from discreet.anonymity import prefixes
+    >>> people = pa.table({"age": [23, 23, 47, 47], "zip": ["13053", "13068", "14850", "14853"]})
+    >>> done = attempt(people, ["age", "zip"], 2, hierarchies={"zip": prefixes(5)}, method="full-domain")
+    >>> done.before.k, done.after.k, done.levels
+    (1, 2, {'age': 0, 'zip': 2})
+    """
+    given = inputs(table, quasi, sensitive)
+    released, told = _release(given, Goals(k, l, t, diversity, c), hierarchies, method, suppress)
+    out = given.rows.give_back(released.texts, released.kept, note=told)
+    after = measure(out, quasi, sensitive, original=table, hierarchies=hierarchies)
+    return Attempt(
+        table=out,
+        method=method,
+        k=int(k),
+        levels=released.levels,
+        found=released.found,
+        suppressed=given.rows.count - after.rows,
+        before=measure(table, quasi, sensitive, hierarchies=hierarchies),
+        after=after,
+        not_protected=after.not_protected,
+    )
+
+
+def _release(given: Inputs, goals: Goals, hierarchies: _Hierarchies, method: str, suppress: Any) -> tuple[Release, str]:
+    if method not in METHODS:
+        raise ValueError(f"method: write {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}.")
+    allowed(suppress, given.rows.count)
+    trees = trees_of(given, hierarchies)
+    targets = targets_of(goals, given, trees)
+    if method == _MONDRIAN:
+        released = by_mondrian(given, targets, trees)
+    else:
+        released = by_full_domain(given, targets, trees, suppress)
+    return released, note(given, released, trees)

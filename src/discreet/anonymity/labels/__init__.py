@@ -1,0 +1,1 @@
+"""What a generalised text stands for: hierarchies, ranges, sets, stars."""

@@ -1,0 +1,178 @@
+"""Generalisation hierarchies: how the values of a column become coarser, level by level."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from discreet.anonymity.labels.ranges import span
+
+ANYTHING = "*"
+_LONGEST = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The labels above each value, from the finest to the coarsest; make one with `read_hierarchy`, `intervals` or
+    `prefixes`.
+
+    `path` gives the labels of levels 1 to `height` above a value, or None if it has no place for it. `leaves` are the
+    values that it lists; None if it is a rule for any number of them.
+
+    >>> prefixes(5).path("13053")
+    ('1305*', '130**', '13***', '1****', '*')
+    """
+
+    name: str
+    height: int
+    path: Callable[[Any], tuple[str, ...] | None] = field(repr=False)
+    leaves: tuple[str, ...] | None = field(repr=False, default=None)
+
+
+def read_hierarchy(source: str | Path) -> Hierarchy:
+    r"""Read a hierarchy as ARX writes it: a line for each value, then its label on level 1, 2, ... between semicolons.
+
+    The source is a file's path, or the text itself.
+
+    >>> ages = read_hierarchy("28;<30;*\n31;30-39;*\n37;30-39;*")
+    >>> ages.height, ages.path(31)
+    (2, ('30-39', '*'))
+    """
+    is_text = isinstance(source, str) and (";" in source or "\n" in source)
+    name = "the hierarchy" if is_text else f"the hierarchy {Path(source).name}"
+    text = str(source) if is_text else Path(source).read_text(encoding="utf-8-sig")
+    lines = [line for line in csv.reader(io.StringIO(text), delimiter=";") if any(cell.strip() for cell in line)]
+    rows = [tuple(cell.strip() for cell in line) for line in lines]
+    if not rows or len(rows[0]) < 2:
+        raise ValueError(f"{name} has no levels. Write value;label of level 1;...;* on each line.")
+    for place, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"{name}: line {place} has {len(row)} fields and line 1 has {len(rows[0])}.")
+    _check_tree(rows, name)
+    paths = {row[0]: row[1:] for row in rows}
+    return Hierarchy(name, len(rows[0]) - 1, _finder(paths), tuple(paths))
+
+
+def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
+    for level in range(len(rows[0]) - 1):
+        above: dict[str, str] = {}
+        for row in rows:
+            first = above.setdefault(row[level], row[level + 1])
+            if first != row[level + 1]:
+                what = (
+                    f"{_short(row[level])} of level {level} is under both {_short(first)} and {_short(row[level + 1])}"
+                )
+                raise ValueError(f"{name} is no tree: {what}. Put every label under one label of the next level.")
+
+
+def _short(label: str) -> str:
+    return repr(label if len(label) <= _LONGEST else label[:_LONGEST] + "…")
+
+
+def _finder(paths: dict[str, tuple[str, ...]]) -> Callable[[Any], tuple[str, ...] | None]:
+    """Return how values of any type find their line, although all that a file holds is text."""
+    exact = {number: path for text, path in paths.items() if (number := _decimal(text)) is not None}
+    near = {float(number): path for number, path in exact.items()}
+    lower = {text.lower(): path for text, path in paths.items()}
+
+    def path(value: Any) -> tuple[str, ...] | None:
+        if isinstance(value, bool):
+            return lower.get(str(value).lower())
+        if isinstance(value, float):
+            return near.get(value)
+        if isinstance(value, int | Decimal):
+            return exact.get(Decimal(value))
+        return paths.get(str(value))
+
+    return path
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hierarchy:
+    """Put numbers from low to high into intervals of some width, then of a wider one, and so on up to anything.
+
+    Each width must be a multiple of the one before. Those of whole numbers are written 20-29, of others [0.5, 1.0).
+
+    >>> intervals(0, 99, [10, 20]).path(37), intervals(0, 2, 0.5).path(0.7)
+    (('30-39', '20-39', '*'), ('[0.5, 1.0)', '*'))
+    """
+    steps = _widths(list(widths) if isinstance(widths, Iterable) else [widths])
+    start, end = _exact(low, "low"), _exact(high, "high")
+    if not start < end:
+        raise ValueError("intervals: high must be above low.")
+    whole = all(each == each.to_integral_value() for each in (start, *steps))
+
+    def path(value: Any) -> tuple[str, ...] | None:
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            return None
+        number = Decimal(str(value))
+        if not start <= number <= end:
+            return None
+        is_whole = whole and isinstance(value, int)
+        finest = (number - start) // steps[0]
+        labels = []
+        for step in steps:
+            left = start + finest // (step // steps[0]) * step
+            labels.append(_whole(left, min(left + step - 1, end)) if is_whole else _half_open(left, left + step))
+        return (*labels, ANYTHING)
+
+    listed = ", ".join(str(step) for step in steps)
+    return Hierarchy(f"intervals({low}, {high}, [{listed}])", len(steps) + 1, path)
+
+
+def _widths(given: Sequence[Any]) -> list[Decimal]:
+    steps = [_exact(each, "each width") for each in given]
+    if not steps or steps[0] <= 0:
+        raise ValueError("intervals: give at least one width above 0.")
+    for narrow, wide in pairwise(steps):
+        if wide <= narrow or wide % narrow:
+            raise ValueError(f"intervals: the width {wide} must be a multiple of {narrow}, the one before it.")
+    return steps
+
+
+def _exact(number: Any, argument: str) -> Decimal:
+    found = None if isinstance(number, bool | str) else _decimal(str(number))
+    if found is None:
+        raise TypeError(f"intervals: {argument} must be a number, not a {type(number).__name__}.")
+    return found
+
+
+def _whole(low: Decimal, high: Decimal) -> str:
+    return f"{low:.0f}" if low == high else span(f"{low:.0f}", f"{high:.0f}")
+
+
+def _half_open(low: Decimal, high: Decimal) -> str:
+    return f"[{low:f}, {high:f})"
+
+
+def prefixes(length: int) -> Hierarchy:
+    """Cut codes of equal length, such as zip codes, from the right: 13053, 1305*, 130**, ..., *.
+
+    Whole numbers are filled up with zeros from the left.
+
+    >>> prefixes(5).path(2139)
+    ('0213*', '021**', '02***', '0****', '*')
+    """
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise ValueError("prefixes: length must be a whole number of characters, at least 1.")
+
+    def path(value: Any) -> tuple[str, ...] | None:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            return None
+        text = str(value).zfill(length) if isinstance(value, int) else value
+        if len(text) != length or (isinstance(value, int) and value < 0):
+            return None
+        return (*(text[:-hidden] + "*" * hidden for hidden in range(1, length)), ANYTHING)
+
+    return Hierarchy(f"prefixes({length})", length, path)

@@ -1,0 +1,1 @@
+"""How well a table hides people: classes, diversity, closeness, linkage, and what was lost."""

@@ -1,0 +1,1 @@
+"""Names replaced by keyed codes."""

@@ -1,0 +1,98 @@
+"""Keys of pseudonyms: made by the operating system, kept in a file that only its owner may read."""
+
+import os
+import secrets
+import stat
+from itertools import pairwise
+from pathlib import Path
+
+_BYTES = 32
+SHORTEST = 16  # bytes: 128 bits, beyond anybody's search
+_DIFFERENT = 8  # of 16 bytes of chance, fewer than that many are different once in 10¹²
+_LONGEST = 4096  # a file that is longer is no key
+
+
+def new_key() -> bytes:
+    """Return a new secret key of 32 bytes.
+
+    >>> len(new_key()), new_key() == new_key()
+    (32, False)
+    """
+    return secrets.token_bytes(_BYTES)
+
+
+def write_key(path: str | Path) -> bytes:
+    """Make a new key, write it to a new file that only its owner may read, and return it; nothing is overwritten.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_key(Path(folder) / "taxi.key") == read_key(Path(folder) / "taxi.key")
+    True
+    """
+    key = new_key()
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ValueError(
+            f"path: {path} is there already, and without its key nobody can make the same pseudonyms again. "
+            "Read it with read_key, or name another file."
+        ) from None
+    except OSError as error:
+        raise ValueError(f"path: {path} cannot be written ({error.strerror}). Name another file.") from None
+    with os.fdopen(file, "w", encoding="ascii") as opened:
+        os.fchmod(opened.fileno(), 0o600)  # whatever the umask left
+        opened.write(f"{key.hex()}\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+    return key
+
+
+def read_key(path: str | Path) -> bytes:
+    """Return the key in a file, which must be readable by its owner alone.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     key = write_key(Path(folder) / "taxi.key")
+    ...     read_key(Path(folder) / "taxi.key") == key
+    True
+    """
+    try:
+        with Path(path).open("rb") as opened:
+            state = os.fstat(opened.fileno())
+            text = opened.read(_LONGEST + 1)
+    except OSError as error:
+        raise ValueError(f"path: {path} cannot be read ({error.strerror}). Make a key with write_key(path).") from None
+    if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ValueError(
+            f"path: others than the owner may open {path} (mode {stat.S_IMODE(state.st_mode):04o}). "
+            f"If nobody has, take their right away: chmod 600 {path}. Else make a new key."
+        )
+    try:
+        return checked_key(bytes.fromhex(text.decode("ascii").strip()))
+    except ValueError as error:
+        why = str(error).removeprefix("key: ") if str(error).startswith("key: ") else "it holds no hexadecimal digits"
+        raise ValueError(f"path: {path} is no key ({why}). Name a file that write_key wrote.") from None
+
+
+def checked_key(key: object) -> bytes:
+    """Return a key that can be one, or say why it cannot."""
+    if isinstance(key, str):
+        raise TypeError(
+            "key: a text is what somebody thought of, and somebody else can. Give bytes: new_key(), read_key(path), "
+            "or bytes.fromhex(text) if these are the digits of a key."
+        )
+    if not isinstance(key, bytes | bytearray):
+        raise TypeError(f"key: give bytes, such as new_key() or read_key(path), not {type(key).__name__}.")
+    if len(key) < SHORTEST:
+        raise ValueError(f"key: {len(key)} bytes can be guessed. Give at least {SHORTEST}, such as new_key().")
+    if all(32 <= byte < 127 for byte in key):
+        raise ValueError(
+            "key: these bytes are characters that can be typed, of which fewer are likely than it seems. Give bytes of "
+            "chance, such as new_key(); the digits of a key become its bytes by bytes.fromhex(text)."
+        )
+    steps = {(after - before) % 256 for before, after in pairwise(key)}
+    if len(set(key)) < _DIFFERENT or len(steps) == 1:
+        raise ValueError(
+            "key: these bytes follow a pattern and can be guessed. Give bytes of chance, as new_key() does."
+        )
+    return bytes(key)

@@ -1,0 +1,1 @@
+"""What was measured, for people to read: as parts, as a page, with small pictures."""

@@ -1,0 +1,69 @@
+"""discreet anonymise: measure how anonymous a table is, and make it more so, from the command line."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.anonymising import Goals, Request, carry_out
+
+Columns = list[str] | None
+
+
+def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
+    table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.")],
+    quasi: Annotated[
+        Columns, typer.Option(help="Columns by which people can be recognised: age,sex,zip; repeatable.")
+    ] = None,
+    sensitive: Annotated[
+        Columns, typer.Option(help="Columns that nobody should learn of a person; repeatable.")
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option(help="Each row shall look like k-1 others. Without it: measure only.")
+    ] = None,
+    l: Annotated[  # noqa: E741 - what everybody calls it
+        float | None, typer.Option(help="Each class shall have so many different sensitive values.")
+    ] = None,
+    t: Annotated[
+        float | None, typer.Option(help="No class's sensitive values shall be farther from the table's.")
+    ] = None,
+    diversity: Annotated[
+        str, typer.Option(help="How values are counted for --l.", metavar="distinct|entropy|recursive")
+    ] = "distinct",
+    c: Annotated[float | None, typer.Option(help="The c of recursive diversity.")] = None,
+    method: Annotated[
+        str, typer.Option(help="How values are made coarser.", metavar="mondrian|full-domain")
+    ] = "mondrian",
+    suppress: Annotated[float, typer.Option(help="The largest share of the rows that may be left out.")] = 0,
+    hierarchies: Annotated[
+        Columns, typer.Option(help="A folder of COLUMN.csv, or COLUMN=FILE: lines of value;coarser;…;*; repeatable.")
+    ] = None,
+    population: Annotated[
+        Path | None, typer.Option(help="A table of people, to measure how many of them each row could be.")
+    ] = None,
+    drop: Annotated[Columns, typer.Option(help="Columns to leave out, such as names; repeatable.")] = None,
+    pseudonym: Annotated[str | None, typer.Option(help="The column of ids to replace by keyed pseudonyms.")] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="The key of the pseudonyms, in another folder; made if it is not there.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the table (.csv, .tsv or .parquet).")] = None,
+    html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
+) -> None:
+    """Measure how anonymous a table is, or make it k-anonymous; and say what that does not protect against."""
+    carry_out(
+        Request(
+            table=table,
+            quasi=tuple(quasi or ()),
+            sensitive=tuple(sensitive or ()),
+            drop=tuple(drop or ()),
+            goals=Goals(k=k, l=l, t=t, diversity=diversity, c=c, method=method, suppress=suppress),
+            hierarchies=tuple(hierarchies or ()),
+            population=population,
+            pseudonym=pseudonym,
+            key_file=key_file,
+            out=out,
+            html=html,
+            force=force,
+        )
+    )

@@ -1,0 +1,191 @@
+"""Hierarchies: reading them, making them by rule, and applying them to columns of any type."""
+
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.anonymity import intervals, prefixes, read_hierarchy
+from discreet.anonymity.coding.columns import encode
+from discreet.anonymity.labels.tree import tree_of
+from tests.anonymity.samples import DATA
+
+AGES = "28;<30;*\n31;30-39;*\n37;30-39;*\n41;>=40;*"
+
+
+def column(values, kind=None):
+    return encode(pa.table({"it": pa.array(values, kind)}), "it")
+
+
+def labels(values, hierarchy, level, kind=None):
+    """Return the label of each value on a level."""
+    coded = column(values, kind)
+    tree = tree_of(coded, hierarchy)
+    return [tree.labels[level][tree.codes[level][code]] for code in coded.codes]
+
+
+def test_a_hierarchy_is_read_from_a_text_or_a_file(tmp_path):
+    file = tmp_path / "age.csv"
+    file.write_text("\ufeff" + AGES + "\n\n", encoding="utf-8")
+    for source in (AGES, file, str(file)):
+        found = read_hierarchy(source)
+        assert found.height == 2
+        assert found.leaves == ("28", "31", "37", "41")
+        assert found.path("41") == (">=40", "*")
+
+
+def test_quotes_protect_a_semicolon():
+    assert read_hierarchy('"a;b";"both; of them";*\nc;c;*').path("a;b") == ("both; of them", "*")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a;b;*\nc;*", "line 2 has 2 fields and line 1 has 3"),
+        ("a;x;*\na;y;*", "'a' of level 0 is under both 'x' and 'y'"),
+        ("a;x;1;*\nb;x;2;*", "'x' of level 1 is under both '1' and '2'"),
+        ("a\nb", "no levels"),
+        (";\n;", "no levels"),
+    ],
+)
+def test_what_is_no_tree_is_refused(text, words):
+    with pytest.raises(ValueError, match=words):
+        read_hierarchy(text)
+
+
+def test_a_missing_file_is_an_error_of_its_own():
+    with pytest.raises(FileNotFoundError):
+        read_hierarchy("no_such_file.csv")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([31, 37], pa.int8()),
+        ([31.0, 37.0], pa.float64()),
+        ([Decimal("31.00"), Decimal("37.00")], pa.decimal128(6, 2)),
+        (["31", "37"], pa.string()),
+        (["31", "37"], pa.dictionary(pa.int32(), pa.string())),
+    ],
+)
+def test_values_of_any_type_find_their_line(values, kind):
+    assert labels(values, read_hierarchy(AGES), 1, kind) == ["30-39", "30-39"]
+
+
+def test_booleans_and_dates_find_their_line():
+    assert labels([True, False], read_hierarchy("TRUE;yes;*\nfalse;no;*"), 1) == ["yes", "no"]
+    days = read_hierarchy("2024-01-31;January;*\n2024-02-01;February;*")
+    assert labels([date(2024, 2, 1)], days, 1) == ["February"]
+
+
+def test_a_value_without_a_line_is_refused_by_its_row_and_not_shown():
+    with pytest.raises(
+        ValueError, match=r"no place for 1 of the 2 different values of 'it', the first in row 2"
+    ) as seen:
+        tree_of(column([31, 31, 99]), read_hierarchy(AGES))
+    assert "99" not in str(seen.value)
+
+
+def test_losses_count_all_leaves_that_are_listed():
+    tree = tree_of(column([28, 31]), read_hierarchy(AGES))
+    assert tree.losses.tolist() == [[0, 0], [0, 0.5], [1, 1]]
+
+
+def test_losses_of_a_rule_count_the_values_of_the_column():
+    tree = tree_of(column(["13053", "13068", "14850", "14853"]), prefixes(5))
+    assert tree.losses[:, 0].tolist() == [0, 0, 0.5, 0.5, 1, 1]
+    assert tree.losses[:, 3].tolist() == [0, 0.5, 0.5, 0.5, 1, 1]
+
+
+def test_a_hierarchy_without_a_last_label_gets_one():
+    tree = tree_of(column(["a", "b", "c"]), read_hierarchy("a;x\nb;x\nc;y"))
+    assert tree.labels[1:] == (("x", "y"), ("*",))
+    assert tree.height == 2
+
+
+def test_null_stays_null_up_to_the_last_level():
+    hierarchy = read_hierarchy(AGES)
+    assert labels([28, None], hierarchy, 1) == ["<30", None]
+    assert labels([28, None], hierarchy, 2) == ["*", "*"]
+    assert tree_of(column([28, None]), hierarchy).losses.tolist() == [[0, 0], [0, 0], [1, 1]]
+
+
+def test_a_column_without_a_hierarchy_has_two_levels():
+    tree = tree_of(column(["a", None, "b"]))
+    assert tree.labels == (("a", "b", None), ("*",))
+    assert tree.losses.tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_intervals_of_whole_and_of_real_numbers():
+    assert labels([0, 37, 100], intervals(0, 100, [5, 20]), 1) == ["0-4", "35-39", "100"]
+    assert labels([0, 37, 100], intervals(0, 100, [5, 20]), 2) == ["0-19", "20-39", "100"]
+    assert labels([0.1, 0.3], intervals(0, 1, 0.1), 1) == ["[0.1, 0.2)", "[0.3, 0.4)"]
+    assert labels([-7, 3], intervals(-10, 9, 5), 1) == ["-10 to -6", "0-4"]
+    assert labels([2.5, 3.0], intervals(0, 9, 5), 1) == ["[0, 5)", "[0, 5)"]
+
+
+def test_every_interval_lies_in_one_of_the_next_level():
+    numbers = np.round(np.arange(0, 3, 0.05), 2).tolist()
+    tree = tree_of(column(numbers), intervals(0, 3, [0.1, 0.3, 0.6]))
+    for level in range(tree.height):
+        above = {}
+        for low, high in zip(tree.codes[level].tolist(), tree.codes[level + 1].tolist(), strict=True):
+            assert above.setdefault(low, high) == high
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0, 10, [2, 3]), "multiple"),
+        ((0, 10, [4, 2]), "multiple"),
+        ((0, 10, []), "at least one width"),
+        ((0, 10, 0), "above 0"),
+        ((10, 0, 2), "high must be above low"),
+    ],
+)
+def test_intervals_that_do_not_nest_are_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        intervals(*arguments)
+
+
+def test_intervals_of_texts_are_refused():
+    with pytest.raises(TypeError, match="low must be a number"):
+        intervals("a", 10, 2)
+
+
+@pytest.mark.parametrize("value", ["12", True, date(2024, 1, 1), 101, -1, float("inf")])
+def test_intervals_have_no_place_for_others(value):
+    assert intervals(0, 100, 10).path(value) is None
+
+
+def test_prefixes_hide_the_last_characters():
+    assert labels(["13053", "14850"], prefixes(5), 2) == ["130**", "148**"]
+    assert labels([2139, 10025], prefixes(5), 3) == ["02***", "10***"]
+
+
+@pytest.mark.parametrize("value", ["1305", "130531", 1.5, True, -123])
+def test_prefixes_have_no_place_for_codes_of_other_lengths(value):
+    assert prefixes(5).path(value) is None
+
+
+@pytest.mark.parametrize("length", [0, -1, 2.0, True, "5"])
+def test_prefixes_of_no_length_are_refused(length):
+    with pytest.raises(ValueError, match="length"):
+        prefixes(length)
+
+
+@pytest.mark.skipif(not (DATA / "adult_hierarchies").is_dir(), reason="the shared data are not here")
+def test_the_shared_hierarchies_fit_their_columns():
+    import pyarrow.parquet as pq
+
+    adult = pq.read_table(DATA / "adult.parquet")
+    heights = {}
+    for file in sorted((DATA / "adult_hierarchies").iterdir()):
+        name = {"salary-class": "income"}.get(file.stem, file.stem.replace("-", "_"))
+        tree = tree_of(encode(adult, name), read_hierarchy(file))
+        assert len(tree.labels[-1]) == 1
+        assert (np.diff(tree.losses, axis=0) >= 0).all()
+        heights[name] = tree.height
+    assert (heights["age"], heights["education"], heights["sex"]) == (4, 3, 1)

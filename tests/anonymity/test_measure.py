@@ -1,0 +1,211 @@
+"""measure() finds what the definitions say, and says what is left open."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.anonymity import Linkage, measure, read_hierarchy
+from discreet.anonymity.measuring.uniqueness import largest_subset
+from tests.anonymity import naive
+from tests.anonymity.conftest import in_library
+from tests.anonymity.samples import sample
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "a": st.sampled_from([0, 1, None]),
+            "b": st.sampled_from(["x", "y", "z", None]),
+            "c": st.sampled_from([0.5, float("nan"), None]),
+            "word": st.sampled_from(["red", "green", "blue", None]),
+            "number": st.sampled_from([1, 2, 5, 9, None]),
+        }
+    ),
+    min_size=1,
+    max_size=25,
+).filter(lambda rows: all(any(row[name] == row[name] is not None for row in rows) for name in rows[0]))
+QUASI = ["a", "b", "c"]
+SCHEMA = pa.schema(
+    [("a", pa.int64()), ("b", pa.string()), ("c", pa.float64()), ("word", pa.string()), ("number", pa.int32())]
+)
+
+
+def known(rows):
+    """Replace NaN, which is not equal to itself, by null."""
+    return [{name: None if value != value else value for name, value in row.items()} for row in rows]  # noqa: PLR0124
+
+
+@given(ROWS)
+def test_every_measure_is_that_of_the_definitions(rows):
+    risk = measure(pa.Table.from_pylist(rows, SCHEMA), QUASI, ["word", "number"])
+    rows = known(rows)
+    sizes = [len(group) for group in naive.classes(rows, QUASI)]
+    assert (risk.rows, risk.classes, risk.k) == (len(rows), len(sizes), min(sizes))
+    assert risk.unique == sizes.count(1)
+    assert risk.sizes == {size: sizes.count(size) for size in sizes}
+    for found, distance in zip(risk.sensitive, (naive.equal, naive.ordered), strict=True):
+        expected = naive.exposure(rows, QUASI, found.column, distance)
+        assert found.exposed.tolist() == expected.pop("exposed")
+        assert found.l == expected["l"] == found.recursive[1]
+        assert found.recursive[0] == pytest.approx(expected.pop("c"))
+        assert {name: getattr(found, name) for name in expected} == pytest.approx(expected, abs=1e-11)
+        assert found.homogeneous == len({risk.members.ids[row] for row in found.exposed})
+    assert risk.prosecutor.mean == pytest.approx(len(sizes) / len(rows))
+    assert risk.prosecutor.above(0.2) == pytest.approx(sum(size for size in sizes if size < 5) / len(rows))
+    assert {each.columns: each.rows for each in risk.uniqueness()} == naive.alone(rows, QUASI)
+
+
+DIVERSE = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=6, max_size=40)
+
+
+@given(DIVERSE)
+def test_diverse_classes_are_measured_alike(pairs):
+    rows = [{"a": a, "s": s} for a, s in pairs]
+    found = measure(pa.Table.from_pylist(rows), "a", "s").sensitive[0]
+    expected = naive.exposure(rows, ["a"], "s", naive.ordered)
+    assert found.recursive == pytest.approx((expected["c"], expected["l"]))
+    assert found.entropy_l == pytest.approx(expected["entropy_l"])
+    assert found.t == pytest.approx(expected["t"], abs=1e-11)
+
+
+@given(ROWS)
+def test_the_worst_column_speaks_for_all(rows):
+    risk = measure(pa.Table.from_pylist(rows, SCHEMA), QUASI, ["word", "number"])
+    for name in ("l", "entropy_l"):
+        assert getattr(risk, name) == min(getattr(each, name) for each in risk.sensitive)
+    for name in ("alpha", "beta", "enhanced_beta", "delta", "t"):
+        assert getattr(risk, name) == max(getattr(each, name) for each in risk.sensitive)
+    assert risk.recursive in [each.recursive for each in risk.sensitive]
+    assert risk.recursive[1] == risk.l
+
+
+def test_every_library_is_measured_alike(awkward, library):
+    risk = measure(in_library(awkward, library), ["whole", "text"], ["yes", "day"])
+    assert str(risk) == str(measure(awkward, ["whole", "text"], ["yes", "day"]))
+    assert (risk.k, risk.unique, risk.classes) == (1, 2, 3)
+    assert risk.others == ("real", "exact")
+
+
+def test_homogeneous_rows_are_found_in_the_hospital():
+    risk = measure(pa.table(sample("hospital")), ["zip", "age"], "condition")
+    assert (risk.k, risk.l, risk.sizes) == (4, 1, {4: 3})
+    assert risk.sensitive[0].exposed.tolist() == [8, 9, 10, 11]
+    assert risk.sensitive[0].homogeneous == 1
+    assert "homogeneity attack (4 rows in 1 class with one 'condition' only)" in risk.not_protected
+
+
+def test_halves_are_halves_so_that_limits_can_be_asked_for():
+    risk = measure(pa.table({"a": [0] * 6, "s": list("aabbcc")}), "a", "s")
+    assert risk.entropy_l == 3
+    assert risk.alpha == round(1 / 3, 12)
+    assert risk.t == 0
+
+
+def test_one_class_tells_nothing_and_one_value_everything():
+    risk = measure(pa.table({"a": [0] * 4, "s": [1, 2, 2, 1]}), "a", "s")
+    assert (risk.k, risk.t, risk.beta, risk.delta, risk.enhanced_beta) == (4, 0, 0, 0, 0)
+    risk = measure(pa.table({"a": [0, 0, 1], "s": [5, 5, 5]}), "a", "s")
+    assert (risk.l, risk.t, risk.alpha, risk.recursive) == (1, 0, 1, (1, 1))
+
+
+def test_null_is_a_value_like_others():
+    risk = measure(pa.table({"a": [None, None, 1], "s": ["x", None, "x"]}), "a", "s")
+    assert (risk.k, risk.sizes, risk.sensitive[0].values) == (1, {1: 1, 2: 1}, 2)
+    assert risk.sensitive[0].exposed.tolist() == [2]
+
+
+def test_a_hierarchy_makes_near_values_near():
+    tree = read_hierarchy("flu;lung;*\ncold;lung;*\nulcer;gut;*")
+    table = pa.table({"a": [0, 0, 1, 1], "ill": ["flu", "flu", "cold", "ulcer"]})
+    plain, near = measure(table, "a", "ill"), measure(table, "a", "ill", hierarchies={"ill": tree})
+    assert (plain.t, plain.sensitive[0].distance) == (0.5, "equal")
+    # Of a class of flu alone, 1/4 has to become cold, half the way up the tree, and 1/4 an ulcer.
+    assert (near.t, near.sensitive[0].distance) == (0.375, "hierarchical")
+
+
+@pytest.mark.parametrize("name", ["l", "t", "entropy_l", "recursive", "alpha", "beta", "delta", "enhanced_beta"])
+def test_what_nobody_named_is_not_known(name):
+    risk = measure(pa.table({"a": [1]}), "a")
+    with pytest.raises(ValueError, match="no column was named"):
+        getattr(risk, name)
+    assert "homogeneity attack (no sensitive column was named" in risk.not_protected
+
+
+@pytest.mark.parametrize(
+    ("values", "attack"),
+    [
+        (["x", "x"], "homogeneity attack (2 rows in 1 class with one 's' only)"),
+        (["x", "x", "y"], "skewness attack (a value of 's' is up to 66.6 % sure in a class)"),
+        (["x", "z", "y"], "background-knowledge attack (a value of 's' is up to 33.3 % sure in a class)"),
+    ],
+)
+def test_the_attack_that_is_named_is_the_one_that_was_found(values, attack):
+    risk = measure(pa.table({"a": [1] * len(values), "s": values, "id": range(len(values))}), "a", "s")
+    assert attack in risk.not_protected
+    assert "intersection attack" in risk.not_protected
+    assert "linkage by other columns (id)" in risk.not_protected
+    assert "linkage attack" not in risk.not_protected
+    assert "\n" not in risk.not_protected
+
+
+def test_rows_that_are_alone_can_be_linked():
+    risk = measure(pa.table({"a": [1, 2, 2]}), "a")
+    assert "linkage attack (1 row is alone in their class)" in risk.not_protected
+    assert (risk.prosecutor.highest, risk.prosecutor.single, risk.marketer) == (1, 1, 2 / 3)
+
+
+def test_a_risk_of_a_fifth_is_not_above_a_fifth():
+    assert Linkage({5: 10, 4: 30}).above(0.2) == 0.75
+    assert Linkage({0: 10, 1: 10}).above(0.2) == 0.5
+
+
+def test_many_columns_are_tried_a_few_at_a_time():
+    table = pa.table({f"c{i}": [i % 2, 1, 0, i % 3] for i in range(20)})
+    found = measure(table, table.column_names).uniqueness()
+    assert max(len(each.columns) for each in found) == largest_subset(20) == 2
+    assert len(found) == 20 + 190
+    assert len(measure(table, table.column_names).uniqueness(1)) == 20
+
+
+def test_subsets_of_wide_columns_are_counted_as_narrow_ones_are():
+    rows = [{f"c{i}": (j * j * (7 + i) + j) % 97 for i in range(3)} for j in range(90)]
+    found = measure(pa.Table.from_pylist(rows), ["c0", "c1", "c2"]).uniqueness()
+    assert {each.columns: each.rows for each in found} == naive.alone(rows, ["c0", "c1", "c2"])
+    assert 0 < found[0].share < 1
+
+
+def test_keys_of_subsets_do_not_overflow():
+    many = 2**16
+    once = pa.array(range(many))
+    table = pa.table({f"c{i}": once for i in range(5)} | {"c0": pa.array([0, *range(1, many - 1), 0])})
+    table = pa.concat_tables([table, table.set_column(0, "c0", pa.array([many - 1, *range(1, many)]))])
+    alone = {each.columns: each.rows for each in measure(table, table.column_names).uniqueness()}
+    assert alone["c1", "c2", "c3", "c4"] == 0
+    assert alone["c0", "c1", "c2", "c3", "c4"] == 4  # 80 bits: the first column must not fall off
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"hierarchies": {"zip": read_hierarchy("1;*")}}, ValueError, "hierarchies: 'zip' is neither"),
+        ({"hierarchies": {"a": "a.csv"}}, TypeError, "hierarchies: give 'a' a Hierarchy, not a str"),
+        ({"sensitive": "s", "hierarchies": {"s": read_hierarchy("q;*")}}, ValueError, "has no place for 2 of the 2"),
+        ({"population": [1]}, TypeError, "population: give a table"),
+        ({"population": pa.table({"b": [1]})}, ValueError, "population: the table has no column 'a'"),
+        ({"population": pa.table({"a": pa.nulls(1)})}, ValueError, "population: column 'a' has no values"),
+        ({"original": pa.table({"b": [1]})}, ValueError, "original: the table has no column 'a'"),
+        ({"original": pa.table({"a": [1]})}, ValueError, "original: it has 1 rows, fewer than the 2"),
+        ({"original": pa.table({"a": [1, 3]})}, ValueError, "column 'a' has no value that row 1 may have had"),
+    ],
+)
+def test_wrong_arguments_are_refused(given, error, words):
+    with pytest.raises(error) as caught:
+        measure(pa.table({"a": [1, 2], "s": ["x", "y"]}), "a", **given)
+    assert words in str(caught.value)
+
+
+def test_a_risk_shows_itself():
+    risk = measure(pa.table(sample("hospital")), ["zip", "age"], "condition")
+    assert repr(risk) == str(risk)
+    assert str(risk).endswith(risk.not_protected)
+    assert str(risk).startswith("12 rows in 3 classes of 4 to 4 by zip, age: 4-anonymous, 0 rows alone\n")

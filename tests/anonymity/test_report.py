@@ -1,0 +1,208 @@
+"""The report says what was measured, and nothing that it is given can run or hide in it."""
+
+import io
+import re
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from discreet.anonymity import attempt, measure, prefixes
+from discreet.anonymity.showing.page import fragment, page
+from discreet.anonymity.showing.pictures import Bar, bars
+from discreet.anonymity.showing.report import clean, report
+from discreet.cli.anonymity_report import show
+
+HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\u202e\ud800"
+VOID = {"meta", "rect", "br"}
+
+
+def people():
+    return pa.table(
+        {
+            "zip": ["13053", "13068", "13068", "13053", "14853", "14853", "14850", "14850"],
+            "age": [28, 29, 21, 23, 50, 55, 47, 49],
+            "ill": ["heart", "heart", "viral", "viral", "cancer", "cancer", "cancer", "cancer"],
+        }
+    )
+
+
+def part(made, title):
+    (found,) = [each for each in made.parts if each.title == title]
+    return found
+
+
+def numbers(made, title):
+    return {row[0]: row[1:-1] for row in part(made, title).grid.rows}
+
+
+class Outline(HTMLParser):
+    """Checks that every element is closed where it should be, and keeps names, attributes and text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.names, self.attributes, self.text = [], set(), set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.names.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def outline(html):
+    found = Outline()
+    found.feed(html)
+    found.close()
+    assert found.open == []
+    return found
+
+
+def printed(made, width=100):
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    show(made, console)
+    return console.file.getvalue()
+
+
+def test_a_measurement_is_told_in_parts():
+    made = report(measure(people(), ["zip", "age"], "ill"))
+    assert made.title == "8 rows, told apart by zip, age"
+    assert numbers(made, "Classes") == {"k": ("1",), "classes": ("8",), "largest": ("1",), "alone": ("8",)}
+    assert numbers(made, "What the classes tell: ill")["l"] == ("1",)
+    assert numbers(made, "Linking rows to people")["prosecutor"] == ("100 %",)
+    assert made.not_protected.startswith("Not protected against: linkage attack (8 rows")
+
+
+def test_a_release_is_told_beside_its_original():
+    done = attempt(people(), ["zip", "age"], 4, "ill", hierarchies={"zip": prefixes(5)})
+    made = report(done)
+    assert part(made, "Made coarser (mondrian)").sentences == ("8 of 8 rows are released, 0 are left out.",)
+    assert part(made, "Classes").grid.headers == ("", "before", "after", "")
+    assert numbers(made, "Classes")["k"] == ("1", str(done.after.k))
+    assert numbers(made, "What was lost")["left out"] == ("0",)
+    assert [bar.label for bar in part(made, "What was lost").bars] == ["zip", "age"]
+    assert made.not_protected == done.not_protected
+
+
+def test_levels_of_a_full_domain_release_are_told():
+    done = attempt(people(), "zip", 4, hierarchies={"zip": prefixes(5)}, method="full-domain")
+    told = part(report(done), "Made coarser (full-domain)").sentences[1]
+    assert told.startswith(f"Levels of the hierarchies: zip {done.levels['zip']} (")
+
+
+def test_homogeneous_rows_are_listed_from_one_and_not_without_end():
+    risk = measure(pa.table({"q": [1, 1, 2, 2, 3, 3], "s": list("aaabcc")}), "q", "s")
+    assert part(report(risk), "What the classes tell: s").sentences == (
+        "s has one value only in 2 classes: rows 1-2, 5-6.",
+    )
+    scattered = measure(pa.table({"q": [*range(99), 7], "s": ["a"] * 50 + ["b"] * 50}), "q", "s")
+    (told,) = part(report(scattered), "What the classes tell: s").sentences
+    assert told.endswith("rows 1-7, 9-99.")
+    every_other = pa.table({"q": [i if i % 2 else 0 for i in range(100)], "s": ["a", "b"] * 50})
+    (told,) = part(report(measure(every_other, "q", "s")), "What the classes tell: s").sentences
+    assert told.endswith("rows 1-100.")
+    halves = pa.table({"q": [i // 2 for i in range(100)], "s": [str(i % 4 // 2 * (i % 2)) for i in range(100)]})
+    (told,) = part(report(measure(halves, "q", "s")), "What the classes tell: s").sentences
+    assert told.endswith("45-46, ….")
+
+
+def test_a_population_is_told():
+    town = pa.table({"zip": ["13053"] * 3 + ["14850"], "age": [28, 28, 23, 47]})
+    made = report(measure(people(), ["zip", "age"], population=town))
+    found = numbers(made, "Linking rows to people")
+    assert found["one person"] == ("2",)
+    assert found["nobody"] == ("5",)
+    assert found["journalist"] == ("100 %",)
+    assert found["marketer"] == ("31.2 %",)  # 2 rows fit one person and one fits two, of 8
+
+
+def test_bars_of_class_sizes_add_up_to_all_rows():
+    table = pa.table({"q": [0] + [1] * 3 + [2] * 7 + [3] * 150})
+    found = part(report(measure(table, "q")), "Classes").bars
+    assert [bar.label for bar in found] == ["alone", "class of 2-4", "class of 5-9", "class of 100 or more"]
+    assert sum(bar.share for bar in found) == pytest.approx(1)
+
+
+def test_columns_that_single_people_out_are_named_each_and_worst_together():
+    table = pa.table({"a": [1, 1, 1, 1], "b": [1, 2, 1, 2], "c": [1, 1, 2, 2]})
+    found = part(report(measure(table, ["a", "b", "c"])), "What singles people out").bars
+    assert [(bar.label, bar.number) for bar in found] == [
+        ("a", "0 %"),
+        ("b", "0 %"),
+        ("c", "0 %"),
+        ("all but a", "100 %"),
+        ("all 3", "100 %"),
+    ]
+
+
+def test_shares_that_are_not_all_or_nothing_do_not_look_like_it():
+    table = pa.table({"q": [0] * 5000 + [1]})
+    found = part(report(measure(table, "q")), "Classes").bars
+    assert [bar.number for bar in found] == ["< 0.1 %", "> 99.9 %"]
+
+
+@pytest.mark.parametrize("write", [page, fragment])
+def test_hostile_names_and_values_are_shown_and_never_obeyed(write):
+    table = pa.table({HOSTILE.replace("\ud800", ""): ["a", "b", "b"], "s": ["x", "y", "y"]})
+    html = write(measure(table, table.column_names[0], "s"))
+    assert "<script" not in html
+    found = outline(html)
+    assert "<script>alert(1)</script>\"'&�[2J�" in "".join(found.text)
+    assert "script" not in found.names
+    assert not [name for name in found.attributes if name.startswith("on") or name in {"href", "src"}]
+    html.encode()
+
+
+def test_the_page_stands_alone():
+    html = page(attempt(people(), ["zip", "age"], 4, "ill"))
+    found = outline(html)
+    assert html.startswith("<!DOCTYPE html>")
+    assert not found.names & {"script", "link", "img", "iframe", "object", "style "}
+    assert "default-src 'none'" in html
+    assert [place for place in re.findall(r"https?://[^\"'\s<]+", html) if place != "http://www.w3.org/2000/svg"] == []
+    assert "Not protected against: " in "".join(found.text)
+    assert html.count("<svg") == 3
+
+
+def test_a_notebook_shows_an_attempt():
+    done = attempt(people(), ["zip", "age"], 4, "ill")
+    assert done._repr_html_() == fragment(done)
+
+
+def test_bars_stay_inside_their_picture():
+    drawn = bars([Bar("x" * 100, 7.0, "700 %"), Bar("y", -1.0, "")], "Title & <text>")
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([0-9.]+)"', drawn)]
+    assert widths == [320.0, 0.0]
+    assert "Title &amp; &lt;text&gt;" in drawn
+    assert "x" * 33 not in drawn
+    outline(drawn)
+
+
+def test_the_terminal_shows_the_same_and_obeys_nothing():
+    table = pa.table({"a\x1b[2J\nb": ["a", "b", "b"], "s[red]": ["x", "y", "y"]})
+    text = printed(report(measure(table, "a\x1b[2J\nb", "s[red]")))
+    assert "\x1b" not in text
+    assert "told apart by a�[2J�b" in text
+    assert "What the classes tell: s[red]" in text
+    assert re.search(r"k +1 +the smallest class", text)
+
+
+@pytest.mark.parametrize("width", [20, 60, 200])
+def test_the_terminal_may_be_narrow_or_wide(width):
+    text = printed(report(attempt(people(), ["zip", "age"], 4, "ill")), width)
+    assert max(map(len, text.splitlines())) <= width + 3
+    assert "What was lost" in text
+
+
+def test_letters_that_cannot_be_seen_are_replaced():
+    assert clean("a\x00b\u202ec\ud800d é 漢") == "a�b�c�d é 漢"

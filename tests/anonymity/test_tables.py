@@ -1,0 +1,210 @@
+"""Tables are read from any library, and given back in the one they came in."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.anonymity.coding.columns import encode
+from discreet.anonymity.coding.inputs import inputs
+from discreet.anonymity.coding.tables import names, read
+from tests.anonymity.conftest import in_library
+
+TABLE = pa.table({"age": [41, 29, 35], "zip": ["13053", "13068", None], "sex": ["F", "M", "F"]})
+
+
+def refused(error, words, call, *given):
+    with pytest.raises(error) as caught:
+        call(*given)
+    assert words in str(caught.value)
+
+
+def test_a_table_comes_back_in_its_library_with_rows_chosen_and_columns_replaced(library):
+    table = in_library(TABLE, library)
+    back = read(table).give_back({"age": pa.array(["30-49", "20-29"])}, np.array([2, 1]), note="care")
+    assert type(back) is type(table)
+    rows = read(back)
+    assert rows.names == ("age", "zip", "sex")
+    assert [rows.column(name).to_pylist() for name in rows.names] == [["30-49", "20-29"], [None, "13068"], ["F", "M"]]
+    assert read(table).column("age").to_pylist() == [41, 29, 35]
+
+
+def test_a_table_that_nothing_happened_to_is_the_same(library):
+    table = in_library(TABLE, library)
+    assert read(table).give_back({}).equals(table)
+
+
+def test_the_table_that_was_given_stays_as_it_is(library):
+    table = in_library(TABLE, library)
+    back = read(table).give_back({"age": pa.array(["*"] * 3)}, note="care")
+    assert read(back).column("age").to_pylist() == ["*"] * 3
+    assert read(table).column("age").to_pylist() == [41, 29, 35]
+    assert not getattr(table, "attrs", None)
+
+
+def test_pandas_keeps_its_index_its_types_and_a_note():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {"age": [41, 29, 35], "kind": pd.Categorical(["a", "b", "a"]), "mixed": [1, "x", [2]]}, index=[7, 7, 9]
+    )
+    frame.attrs["source"] = "made"
+    back = read(frame).give_back({"age": pa.array(["*", "*"])}, np.array([1, 2]), note="care")
+    assert back.index.tolist() == [7, 9]
+    assert back.attrs == {"source": "made", "not_protected": "care"}
+    assert back["kind"].dtype == frame["kind"].dtype
+    assert back["mixed"].tolist() == ["x", [2]]
+    assert frame.attrs == {"source": "made"}
+    assert frame["age"].tolist() == [41, 29, 35]
+
+
+def test_arrow_keeps_its_metadata_and_a_note():
+    table = TABLE.replace_schema_metadata({b"source": b"made", b"pandas": b"{}"})
+    back = read(table).give_back({}, np.array([0]), note="care")
+    assert back.schema.metadata == {b"source": b"made", b"not_protected": b"care"}
+
+
+def test_a_lazy_frame_comes_back_lazy():
+    pl = pytest.importorskip("polars")
+    back = read(pl.from_arrow(TABLE).lazy()).give_back({"age": pa.array(["*"] * 3)})
+    assert isinstance(back, pl.LazyFrame)
+    assert back.collect()["age"].to_list() == ["*"] * 3
+
+
+def test_columns_of_pandas_may_be_called_by_numbers():
+    pd = pytest.importorskip("pandas")
+    rows = read(pd.DataFrame(np.array([[1, 2], [3, 4]])))
+    assert names([0, 1], "quasi", rows) == ("0", "1")
+    assert rows.give_back({"1": pa.array(["x", "y"])})[1].tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("given", [[1, 2], "table.csv", None, {"a": [1]}, np.zeros((2, 2))])
+def test_what_is_no_table_is_refused(given):
+    refused(TypeError, "give a table of pandas, polars or Arrow, not a", read, given)
+
+
+def test_a_single_column_is_no_table():
+    refused(TypeError, "not a Series", read, pytest.importorskip("pandas").Series([1]))
+    refused(TypeError, "not a Series", read, pytest.importorskip("polars").Series([1]))
+
+
+def test_a_record_batch_and_a_stream_are_tables():
+    batch = TABLE.to_batches()[0]
+    assert read(batch).count == 3
+    assert read(pa.RecordBatchReader.from_batches(TABLE.schema, [batch])).names == ("age", "zip", "sex")
+
+
+def test_one_name_is_as_good_as_a_list():
+    assert names("age", "quasi", read(TABLE)) == ("age",)
+    assert names(("age", "zip"), "quasi", read(TABLE)) == ("age", "zip")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ("zipp", ValueError, "quasi: the table has no column 'zipp'. It has: age, zip, sex. Did you mean 'zip'?"),
+        ("ZIP", ValueError, "Did you mean 'zip'?"),
+        ("colour", ValueError, "It has: age, zip, sex."),
+        ("x" * 10_000, ValueError, "x…'. It has"),
+        ([], ValueError, "quasi: name at least one column. The table has: age, zip, sex."),
+        (["age", "age"], ValueError, "quasi: 'age' is named twice."),
+        ([None], TypeError, "quasi: give the name of a column, or a list of names, not a NoneType."),
+        ([["age"]], TypeError, "not a list"),
+        (1.5, TypeError, "not a float"),
+        (True, TypeError, "not a bool"),
+    ],
+)
+def test_wrong_names_are_refused_with_the_way_out(given, error, words):
+    refused(error, words, names, given, "quasi", read(TABLE))
+
+
+def test_two_columns_of_one_name_are_refused_if_named():
+    twice = pa.table([[1], [2], [3]], names=["a", "a", "b"])
+    assert names("b", "quasi", read(twice)) == ("b",)
+    refused(ValueError, "several columns 'a'", names, "a", "quasi", read(twice))
+
+
+def test_a_table_of_many_columns_does_not_fill_the_message():
+    wide = pa.table({f"column{i}": [1] for i in range(500)})
+    refused(ValueError, "and 488 more", names, "x", "quasi", read(wide))
+
+
+@pytest.mark.parametrize(
+    ("table", "quasi", "sensitive", "words"),
+    [
+        (TABLE, "age", "age", "sensitive: 'age' is quasi-identifying too."),
+        (TABLE, "age", "ill", "sensitive: the table has no column 'ill'."),
+        (TABLE.slice(0, 0), "age", None, "table: it has no rows."),
+        (pa.table({"a": pa.nulls(2, pa.int64())}), "a", None, "quasi: column 'a' has no values, only nulls."),
+        (pa.table({"a": pa.nulls(2)}), "a", None, "only nulls"),
+        (pa.table({"a": [1.0, 2.0], "b": [float("nan")] * 2}), "a", "b", "sensitive: column 'b' has no values"),
+    ],
+)
+def test_wrong_inputs_are_refused(table, quasi, sensitive, words):
+    refused(ValueError, words, inputs, table, quasi, sensitive)
+
+
+@pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}]])
+def test_nested_columns_are_refused_when_they_are_named(values):
+    table = pa.table({"a": [1, 2], "deep": values})
+    assert inputs(table, "a").quasi[0].codes.tolist() == [0, 1]
+    refused(TypeError, "column 'deep' holds", inputs, table, "deep")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1, "1"], "column 'a' mixes int and str. Make them one: table['a']"),
+        ([True, 1], "mixes bool and int"),
+        ([{1}, {2}], "column 'a' holds list"),
+        ([2**70, 1], "column 'a' cannot be read as Arrow data. Convert it to texts or numbers first."),
+        (["\ud800", "b"], "column 'a' cannot be read as Arrow data"),
+        ([object(), object()], "column 'a' cannot be read as Arrow data"),
+    ],
+)
+def test_objects_of_several_kinds_are_refused_when_they_are_named(values, words):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": pd.Series(values, dtype=object), "b": [1, 2]})
+    assert inputs(frame, "b").rows.count == 2
+    refused(TypeError, words, inputs, frame, "a")
+
+
+def test_a_day_and_a_moment_are_not_taken_for_one_kind():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": pd.Series([date(2024, 1, 1), datetime(2024, 1, 1, 5)], dtype=object)})
+    refused(TypeError, "mixes date and datetime", inputs, frame, "a")
+
+
+def test_pandas_own_types_are_read():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            "bin": pd.cut([1, 2, 9, np.nan], [0, 5, 10]),
+            "span": pd.arrays.IntervalArray.from_tuples([(0, 1), (0, 1), (1, 2), None]),
+            "month": pd.PeriodIndex(["2024-02", "2024-01", "2024-02", None], freq="M"),
+            "thin": pd.arrays.SparseArray([0, 7, 0, 7]),
+            "whole": pd.array([1, 2, None, 2], "Int64"),
+        }
+    )
+    rows = read(frame)
+    assert encode(rows, "bin").values.to_pylist() == ["(0, 5]", "(5, 10]", None]
+    assert encode(rows, "span").codes.tolist() == [0, 0, 1, 2]
+    assert encode(rows, "month").codes.tolist() == [1, 0, 1, 2]
+    assert encode(rows, "month").ordered
+    assert encode(rows, "thin").values.to_pylist() == [0, 7]
+    assert encode(rows, "whole").codes.tolist() == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize("kind", ["Object", "Int128"])
+def test_columns_of_polars_that_arrow_lacks_are_refused(kind):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": pl.Series([1, 2], dtype=getattr(pl, kind)), "b": [1, 2]})
+    assert inputs(frame, "b").rows.count == 2
+    refused(TypeError, "column 'a' cannot be read as Arrow data", inputs, frame, "a")
+
+
+def test_objects_of_one_kind_are_read():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"n": pd.Series([1, 2.5, None], dtype=object), "t": pd.Series(["a", None, "a"], dtype=object)})
+    assert encode(read(frame), "n").values.to_pylist() == [1.0, 2.5, None]
+    assert encode(read(frame), "t").codes.tolist() == [0, 1, 0]

@@ -1,0 +1,306 @@
+"""discreet anonymise, as a user runs it."""
+
+import contextlib
+import os
+import re
+import stat
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from discreet.anonymity import measure, pseudonymise, read_key
+from discreet.cli import app
+from discreet.cli.files import read_table, typed
+
+PEOPLE = """id,name,zip,age,ill
+1,Ana,02139,28,heart
+2,Bob,02138,29,heart
+3,Cem,02138,21,viral
+4,Dan,02139,23,viral
+5,Eva,14853,50,cancer
+6,Fay,14853,55,heart
+7,Gil,14850,47,viral
+8,Hal,14850,49,viral
+9,Ida,02139,31,cancer
+10,Jan,02139,37,cancer
+11,Kim,02138,36,cancer
+12,Leo,02138,35,flu
+"""
+ZIPS = "\n".join(f"{code};{code[:3]}**;*" for code in ("02139", "02138", "14853", "14850"))
+
+
+ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def run(*words, cwd):
+    """Run the command in this process: a new one takes a second to begin."""
+    with contextlib.chdir(cwd):
+        return CliRunner().invoke(app, ["anonymise", *map(str, words)], env=ENVIRONMENT)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "data"
+    place.mkdir()
+    (tmp_path / "keys").mkdir()
+    (place / "people.csv").write_text(PEOPLE)
+    (place / "trees").mkdir()
+    (place / "trees" / "adult_hierarchy_zip.csv").write_text(ZIPS)
+    return place
+
+
+def test_without_k_the_table_is_measured_and_the_last_line_says_what_is_not_protected(folder):
+    done = run("people.csv", "--quasi", "zip,age", "--sensitive", "ill", "--html", "report.html", cwd=folder)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "12 rows, told apart by zip, age" in done.stdout
+    assert re.search(r"k +1 +the smallest class", done.stdout)
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("Not protected against: linkage attack (12 rows are alone")
+    html = (folder / "report.html").read_text()
+    assert html.startswith("<!DOCTYPE html>")
+    assert "12 rows, told apart by zip, age" in html
+
+
+@pytest.mark.parametrize("name", ["released.csv", "released.tsv", "released.parquet"])
+def test_a_k_anonymous_table_is_written(folder, name):
+    words = ("--quasi", "zip", "--quasi", "age", "--sensitive", "ill", "--k", "4", "--l", "2", "--drop", "id,name")
+    done = run("people.csv", *words, "--out", name, cwd=folder)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert f"{name}: 12 rows written" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Not protected against: ")
+    found = read_table(folder / name)
+    assert found.column_names == ["zip", "age", "ill"]
+    assert found["ill"].to_pylist() == read_table(folder / "people.csv")["ill"].to_pylist()
+    assert all(re.fullmatch(r"[0-9]{2}(-[0-9]{2})?", age) for age in found["age"].to_pylist())  # numbers, not a set
+    risk = measure(found, ["zip", "age"], "ill")
+    assert risk.k >= 4
+    assert risk.l >= 2
+
+
+def test_a_note_goes_with_a_parquet_file(folder):
+    run("people.csv", "--quasi", "zip,age", "--k", "3", "--out", "r.parquet", cwd=folder)
+    assert pq.read_schema(folder / "r.parquet").metadata[b"not_protected"].startswith(b"Not protected against: ")
+
+
+def test_hierarchies_are_found_in_a_folder_and_by_column(folder):
+    words = ("people.csv", "--quasi", "zip", "--k", "4", "--method", "full-domain", "--force", "--out", "released.csv")
+    for place in ("trees", "zip=trees/adult_hierarchy_zip.csv"):
+        done = run(*words, "--hierarchies", place, cwd=folder)
+        assert done.exit_code == 0, done.stderr
+        assert "Levels of the hierarchies: zip 1" in done.stdout
+        assert set(read_table(folder / "released.csv")["zip"].to_pylist()) == {"021**", "148**"}
+
+
+def test_rows_may_be_left_out(folder):
+    (folder / "odd.csv").write_text("age,ill\n" + "30,flu\n" * 9 + "99,flu\n")
+    words = ("odd.csv", "--quasi", "age", "--k", "3", "--method", "full-domain", "--out", "released.csv")
+    done = run(*words, "--suppress", "0.1", cwd=folder)
+    assert "released.csv: 9 rows written" in done.stdout, done.stderr
+    assert (folder / "released.csv").read_text().count("30") == 9
+
+
+def test_a_population_tells_whom_rows_fit(folder):
+    (folder / "town.csv").write_text("zip,age\n02139,28\n02139,28\n14853,50\n")
+    done = run("people.csv", "--quasi", "zip,age", "--population", "town.csv", cwd=folder)
+    assert re.search(r"one person +1 +rows", done.stdout), done.stderr
+    assert re.search(r"nobody +10 +rows", done.stdout)
+
+
+def test_ids_get_keyed_pseudonyms_and_the_key_is_made_once(folder):
+    words = ("people.csv", "--pseudonym", "name", "--key-file", "../keys/people.key", "--drop", "id")
+    done = run(*words, "--out", "coded.csv", cwd=folder)
+    key = folder.parent / "keys" / "people.key"
+    assert done.exit_code == 0, done.stderr
+    assert "a new key. Keep it apart from the data" in done.stderr
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert "linkage attack (who is behind a pseudonym of 'name' can be found by zip, age, ill)" in done.stdout
+    coded = read_table(folder / "coded.csv")
+    expected = pseudonymise(read_table(folder / "people.csv"), "name", read_key(key))
+    assert coded["name"].to_pylist() == expected["name"].to_pylist()
+    again = run(*words, "--out", "again.csv", cwd=folder)
+    assert again.stderr == ""
+    assert (folder / "again.csv").read_text() == (folder / "coded.csv").read_text()
+
+
+def test_pseudonyms_and_k_go_together(folder):
+    words = ("people.csv", "--pseudonym", "name", "--key-file", "../keys/people.key", "--drop", "id")
+    done = run(*words, "--quasi", "zip,age", "--k", "4", "--out", "both.csv", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    coded, coarse = done.stdout.splitlines()[-2:]
+    assert coded.startswith("Not protected against: linkage attack (who is behind a pseudonym")
+    assert coarse.startswith("Not protected against: homogeneity attack")
+    found = read_table(folder / "both.csv")
+    assert measure(found, ["zip", "age"]).k >= 4
+    assert all(len(code) == 26 for code in found["name"].to_pylist())
+
+
+def test_columns_that_name_everybody_are_pointed_at(folder):
+    done = run("people.csv", "--quasi", "zip,age", "--sensitive", "ill", "--k", "4", cwd=folder)
+    assert done.exit_code == 0
+    assert "'id' is different in every row" in done.stderr
+    assert "'name' is different in every row" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--quasi: name the columns by which people can be recognised"),
+        (("--quasi", "zipp"), "--quasi: the table has no column 'zipp'. It has: id, name, zip, age, ill. Did you mean"),
+        (("--quasi", "zip,zip"), "--quasi: 'zip' is named twice"),
+        (("--quasi", "zip", "--sensitive", "zip"), "--sensitive: 'zip' is quasi-identifying too"),
+        (("--quasi", "zip", "--k", "0"), "--k: "),
+        (("--quasi", "zip", "--k", "13"), "--k: "),
+        (("--quasi", "zip", "--k", "2", "--l", "2"), "--l: "),
+        (("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--l", "9"), "--l: "),
+        (("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--t", "7"), "--t: "),
+        (("--quasi", "zip", "--k", "2", "--suppress", "1.5"), "--suppress: "),
+        (("--quasi", "zip", "--k", "2", "--method", "magic"), "--method: write 'mondrian' or 'full-domain'"),
+        (("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--l", "2", "--diversity", "x"), "--diversity: "),
+        (("--quasi", "zip", "--l", "2"), "--l: this is for a table to be made. Add --k"),
+        (("--quasi", "zip", "--suppress", "0.1"), "--suppress: this is for a table to be made"),
+        (("--quasi", "zip", "--out", "x.csv"), "--out: nothing would be different there"),
+        (("--quasi", "zip", "--k", "2", "--out", "x.xls"), "--out: write a name that ends in .csv, .tsv, .parquet"),
+        (("--quasi", "zip", "--k", "2", "--out", "nowhere/x.csv"), "--out: there is no folder "),
+        (("--quasi", "zip", "--k", "2", "--out", "people.csv"), "--out: people.csv is there already"),
+        (("--quasi", "zip", "--k", "2", "--out", "people.csv", "--force"), "--out: this is the table itself"),
+        (("--quasi", "zip", "--k", "2", "--out", "../data/people.csv", "--force"), "--out: this is the table itself"),
+        (("--quasi", "zip", "--html", "x.txt"), "--html: write a name that ends in .html"),
+        (("--quasi", "zip", "--hierarchies", "nowhere"), "--hierarchies: nowhere is no folder"),
+        (("--quasi", "age", "--hierarchies", "trees"), "--hierarchies: trees has none of age.csv"),
+        (("--quasi", "age", "--hierarchies", "zip=trees/x.csv"), "--hierarchies: 'zip' is neither in --quasi"),
+        (("--quasi", "zip", "--hierarchies", "zip=trees/x.csv"), "--hierarchies: trees/x.csv cannot be read (No such"),
+        (("--quasi", "zip", "--k", "2", "--population", "people.csv"), "--population: this is for measuring"),
+        (("--quasi", "zip", "--population", "town.csv"), "--population: there is no file town.csv"),
+        (("--quasi", "zip", "--drop", "nam"), "--drop: the table has no column 'nam'"),
+        (("--quasi", "zip", "--drop", "zip"), "--quasi: the table has no column 'zip'"),
+        (("--quasi", "zip", "--key-file", "../keys/k"), "--key-file: this is for pseudonyms"),
+        (("--pseudonym", "name"), "--key-file: without one this is plain hashing"),
+        (("--pseudonym", "nam", "--key-file", "../keys/k"), "--pseudonym: the table has no column 'nam'"),
+        (("--pseudonym", "zip", "--quasi", "zip", "--key-file", "../keys/k"), "--pseudonym: 'zip' is in --quasi"),
+        (("--pseudonym", "name", "--key-file", "people.key"), "--key-file: people.key is in the folder of people.csv"),
+        (
+            ("--pseudonym", "name", "--key-file", "../keys/k", "--out", "../keys/out.csv"),
+            "--key-file: ../keys/k is in the folder of ../keys/out.csv",
+        ),
+        (("--pseudonym", "name", "--key-file", "../keys/no/k"), "--key-file: ../keys/no/k cannot be written"),
+    ],
+)
+def test_what_goes_wrong_is_said_before_anything_is_written(folder, words, said):
+    before = sorted(folder.parent.rglob("*"))
+    done = run("people.csv", *words, cwd=folder)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert sorted(folder.parent.rglob("*")) == before
+    assert (folder / "people.csv").read_text() == PEOPLE
+
+
+def test_a_table_that_is_not_there_is_named(folder):
+    done = run("nobody.csv", "--quasi", "age", "--k", "2", "--out", "people.csv", "--force", cwd=folder)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "TABLE: there is no file nobody.csv" in done.stderr
+
+
+def test_a_key_that_others_may_read_is_refused(folder):
+    key = folder.parent / "keys" / "people.key"
+    key.write_text("ab" * 32)
+    key.chmod(0o644)
+    done = run("people.csv", "--pseudonym", "name", "--key-file", key, cwd=folder)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--key-file: others than the owner may open" in done.stderr
+
+
+def test_plain_hashing_is_refused_with_the_number_of_candidates(folder):
+    done = run("people.csv", "--pseudonym", "zip", cwd=folder)
+    assert "100,000 candidates, and one core hashes all of them in 0.1 s. Name a file for one with" in done.stderr
+
+
+def test_a_hostile_header_does_not_reach_the_terminal(folder):
+    (folder / "odd.csv").write_text('"a\x1b[2Jb",c\n1,2\n1,3\n')
+    done = run("odd.csv", "--quasi", "a\x1b[2Jb", "--k", "2", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    refused = run("odd.csv", "--quasi", "c\x1b[2J", cwd=folder)
+    assert refused.exit_code == 2
+    assert "\x1b" not in refused.stderr
+
+
+def test_a_terminal_that_knows_ascii_only_is_no_end(folder):
+    words = [
+        sys.executable,
+        "-c",
+        "from discreet.cli import app; app()",
+        "anonymise",
+        "people.csv",
+        "--quasi",
+        "zip,age",
+    ]
+    environment = {**os.environ, **ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("Not protected against: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("a,b\n#x,2\n1,\n", [{"a": "#x", "b": "2"}, {"a": "1", "b": None}]),
+        ("a;b\n1,5;NA\n", [{"a": "1,5", "b": "NA"}]),
+        ('a,b\n"x\ny ""q""",""\n', [{"a": 'x\ny "q"', "b": ""}]),
+        ("\ufeffname\nAna\n", [{"name": "Ana"}]),
+    ],
+)
+def test_csv_is_read_as_it_is_written(tmp_path, text, rows):
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    assert read_table(file).to_pylist() == rows
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"a,b\n1,2,3\n", "a\nZo\xeb\n".encode("latin-1")])
+def test_a_broken_csv_is_refused_and_no_row_is_dropped(tmp_path, capsys, content):
+    file = tmp_path / "t.csv"
+    file.write_bytes(content)
+    with pytest.raises(typer.Exit):
+        read_table(file)
+    assert "t.csv cannot be read in its format" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["t.xls", "t", "t.csv"])
+def test_a_file_that_is_not_there_or_of_another_format_is_refused(tmp_path, capsys, name):
+    if name != "t.csv":
+        (tmp_path / name).write_text("a\n1\n")
+    with pytest.raises(typer.Exit):
+        read_table(tmp_path / name)
+    assert re.search("there is no file|cannot be read. Give a file that ends in", capsys.readouterr().err)
+
+
+def test_a_packed_csv_is_read(tmp_path):
+    with pa.output_stream(tmp_path / "t.csv.gz", compression="gzip") as stream:
+        stream.write(b"a\n1\n")
+    assert read_table(tmp_path / "t.csv.gz").to_pylist() == [{"a": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["41", None, "-3", "0"], "int64"),
+        (["02139", "13053"], "string"),
+        (["-0", "1"], "double"),
+        (["1.5", "2", "1e3"], "double"),
+        (["1.5", "x"], "string"),
+        (["2000-02-29", "1999-12-31"], "date32[day]"),
+        (["2001-02-29", "1999-12-31"], "string"),
+        (["2000-01-01 10:00", "2000-01-01 10:00:01"], "timestamp[us]"),
+        (["12345678901234567890123"], "double"),
+        ([None, None], "string"),
+        (["", "1"], "string"),
+    ],
+)
+def test_text_becomes_a_number_or_a_date_only_if_every_value_is_one(texts, kind):
+    table = pa.table({"a": pa.array(texts, pa.string()), "b": pa.array(texts, pa.string())})
+    assert [str(each) for each in typed(table, ["a", "c"]).schema.types] == [kind, "string"]

@@ -1,0 +1,91 @@
+"""Pictures of local privacy show what was measured, and what was measured is right."""
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.local.pictures import compare, curator_error, survey_error
+from discreet.local.schemes.noisy import NoisyMean
+
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).resolve().parents[2]
+_spec = importlib.util.spec_from_file_location("local_pictures_tool", ROOT / "tools" / "local_pictures.py")
+tool = importlib.util.module_from_spec(_spec)
+sys.modules["local_pictures_tool"] = tool
+_spec.loader.exec_module(tool)
+
+PLACES = np.arange(4000) % 16
+
+
+def test_the_error_of_a_survey_is_what_theory_says():
+    people, size, odds = 2000, 16, math.e
+    truth, other = odds / (odds + size - 1), 1 / (odds + size - 1)
+    variance = (truth * (1 - truth) + (size - 1) * other * (1 - other)) / size / people
+    found = survey_error(dc.local.GRR(size, epsilon=1), PLACES[:people], times=1000)
+    # 16,000 errors, all but independent: five percent are eight deviations.
+    assert found == pytest.approx(math.sqrt(variance) / (truth - other), rel=0.05)
+
+
+def test_the_error_of_a_curator_is_that_of_noise_on_two_counts():
+    noise = dc.laplace_for(dc.Sensitivity(groups=2, size=1), "1/2").perturb(np.zeros(200_000, np.int64))
+    assert curator_error(1000, "1/2") == pytest.approx(noise.std() / 1000, rel=0.03)
+    assert curator_error(2000, "1/2") == curator_error(1000, "1/2") / 2
+
+
+def test_one_call_draws_every_protocol_and_the_curator(tmp_path):
+    axes = compare(PLACES, 16, epsilons=["1/2", 4], path=tmp_path / "compared.svg")
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
+    assert list(lines) == ["GRR", "OUE", "SubsetSelection", "Hadamard", "a curator"]
+    assert lines["a curator"].tolist() == [curator_error(4000, "1/2"), curator_error(4000, 4)]
+    for name, errors in lines.items():
+        assert errors[0] > errors[1] > 0
+        assert name == "a curator" or min(errors / lines["a curator"]) > 3
+    assert axes.get_title() == "4,000 people, 16 values"
+    assert "<svg" in (tmp_path / "compared.svg").read_text()
+
+
+def test_one_can_choose_what_is_compared_and_where_it_is_drawn():
+    values = ["red", "green", "green"] * 100
+    first = compare(values, ["red", "green"], [1], protocols=[dc.local.GRR])
+    assert [line.get_label() for line in first.lines] == ["GRR", "a curator"]
+    assert compare(values, ["red", "green"], [2], protocols=[], axes=first) is first
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(ValueError, match="epsilons must not be empty"):
+        compare(PLACES, 16, epsilons=[])
+    with pytest.raises(ValueError, match="values must not be empty"):
+        compare([], 16, epsilons=[1])
+    with pytest.raises(ValueError, match="outside the domain"):
+        compare([16], 16, epsilons=[1])
+    with pytest.raises(TypeError, match="oracle must be one for the values of a list"):
+        survey_error(NoisyMean(0, 1, 1), [0.5])
+    with pytest.raises(ValueError, match="times"):
+        survey_error(dc.local.GRR(16, 1), PLACES, times=0)
+    with pytest.raises(ValueError, match="people"):
+        curator_error(0, 1)
+
+
+def test_the_tool_draws_three_pictures(tmp_path, monkeypatch, capsys):
+    crowds = (100, 1000, 10_000)
+    coins = tool.draw_coins(tmp_path, crowds).read_text()
+    assert "expected: 1/4 + p/2" in coins
+    salaries = tool.draw_salaries(tmp_path, crowds, (1, 4)).read_text()
+    assert all(name in salaries for name in ("NoisyMean", "Duchi", "Piecewise", "Hybrid"))
+    trust = tool.draw_trust(tmp_path, 1000, crowds, (1, 4)).read_text()
+    assert "a curator: falls as 1/n" in trust
+    assert "± " in capsys.readouterr().out
+    assert b"<dc:date>" not in (tmp_path / "local.svg").read_bytes()
+
+
+def test_made_up_salaries_keep_to_the_bounds():
+    paid = tool.salaries(10_000)
+    assert paid.min() >= 0
+    assert paid.max() <= tool.HIGHEST
+    assert 50_000 < paid.mean() < 70_000
