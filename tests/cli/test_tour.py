@@ -70,6 +70,10 @@ def test_every_chapter_is_told(told):
         "A private count, with its margin",
         "Exact noise, a million at a time",
         "the house that stands alone",
+        "Without names is not without people",
+        "In groups of k, and still seen through",
+        "Nobody to trust: everybody tosses a coin",
+        "What trusting nobody costs",
     ):
         assert words in shown
     assert len(tour.CHAPTERS) == len(tour.Chapter) - 1
@@ -181,7 +185,7 @@ def test_the_page_is_well_formed_and_says_what_was_said(told):
     said = "".join(root.itertext())
     for share in re.findall(r"\d+\.\d+%", done.stdout):
         assert share in said
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 4
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 5
 
 
 def test_the_page_fetches_nothing(told):

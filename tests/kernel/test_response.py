@@ -117,13 +117,13 @@ def test_the_estimate_is_unbiased(truth):
         assert float(law @ estimates) == pytest.approx(true / n, abs=1e-9)
 
 
-def coverage(mechanism, n, true):
+def coverage(mechanism, n, true, confidence=0.95):
     """Return the exact probability that the truth is within the margin."""
     flip = float(mechanism.flip)
     law = np.convolve(
         stats.binom.pmf(range(true + 1), true, 1 - flip), stats.binom.pmf(range(n - true + 1), n - true, flip)
     )
-    first, margin = mechanism.estimate(np.zeros(n, bool))
+    first, margin = mechanism.estimate(np.zeros(n, bool), confidence=confidence)
     step = 1 / (n * float(mechanism.truth))
     errors = first + step * np.arange(n + 1) - true / n
     return float(law[np.abs(errors) <= margin].sum())
@@ -137,6 +137,22 @@ def test_the_margin_holds_at_95_percent_exactly(truth):
     worst = min(found, key=found.get)
     print(f"truth {truth}: least coverage {found[worst]:.4f} at n, ones = {worst}")
     assert found[worst] >= 0.95
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99, 0.999])
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_the_margin_holds_at_other_confidences(truth, confidence):
+    mechanism = RandomizedResponse(truth)
+    found = [coverage(mechanism, n, true, confidence) for n in (1, 5, 20, 100, 300, 3000) for true in {0, n // 3, n}]
+    assert min(found) >= confidence
+    with pytest.raises(ValueError, match="confidence"):
+        mechanism.estimate(np.zeros(3, bool), confidence=95)
+
+
+@pytest.mark.parametrize("bad", [("yes", "no"), (2, 0), (0.5, 1), (None, 1)])
+def test_probabilities_of_what_is_no_bit_are_refused(bad):
+    with pytest.raises((TypeError, ValueError), match="report and bit"):
+        COIN.pmf(*bad)
 
 
 def test_the_margin_is_not_wasteful():

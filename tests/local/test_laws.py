@@ -10,6 +10,16 @@ from scipy import stats
 
 import discreet as dc
 from discreet.kernel.exact import odds_for
+from discreet.local.domain import Domain
+from discreet.local.oracle import Oracle, priced
+from discreet.local.schemes.hashing import Hashing
+
+
+def small_hashing(epsilon):
+    """Return OLH with so small a prime that all of its functions can be listed."""
+    price, odds = priced(epsilon)
+    return Oracle(Domain.of(4), price, Hashing(4, odds, 3, bits=3))
+
 
 EPSILONS = ["1/10", "1", "3", "6"]
 # A small configuration of each, as a function of epsilon: its reports can all be listed.
@@ -23,6 +33,8 @@ SMALL = {
     "subsets of texts": lambda epsilon: dc.local.SubsetSelection(["red", "green", "blue"], epsilon),
     "Hadamard of 3": lambda epsilon: dc.local.Hadamard(3, epsilon),
     "Hadamard of 20": lambda epsilon: dc.local.Hadamard(20, epsilon),
+    "parity hashing": lambda epsilon: dc.local.ParityHashing(7, epsilon),
+    "OLH": small_hashing,
     # Without noise in each report, one tells as much as all.
     "RAPPOR": lambda epsilon: dc.local.RAPPOR(4, epsilon, noise=(0, 1)),
     "RAPPOR of 2 hashes": lambda epsilon: dc.local.RAPPOR(4, epsilon, bits=5, hashes=2, cohorts=3, noise=(0, 1)),

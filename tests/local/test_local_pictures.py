@@ -58,7 +58,7 @@ def test_one_can_choose_what_is_compared_and_where_it_is_drawn():
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(ValueError, match="epsilons must not be empty"):
+    with pytest.raises(TypeError, match="epsilons must be a list"):
         compare(PLACES, 16, epsilons=[])
     with pytest.raises(ValueError, match="values must not be empty"):
         compare([], 16, epsilons=[1])

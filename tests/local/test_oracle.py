@@ -4,6 +4,9 @@ import datetime as dt
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -98,7 +101,7 @@ def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
     assert tally.people == 0
     assert not tally.counts.any()
     for bad in ([1, 2], np.arange(3), "text", None):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="reports must be bytes"):
             tally.add(bad)
 
 
@@ -204,3 +207,116 @@ def test_reports_are_sliced_and_shown_as_arrays_only():
 
 def test_the_response_of_the_kernel_is_the_same_class():
     assert dc.local.RandomizedResponse is dc.RandomizedResponse
+
+
+@pytest.mark.parametrize("bad", ["often", b"often", None, 2, 2.5, True])
+def test_a_single_value_is_not_taken_for_a_list(bad):
+    for oracle in (dc.local.GRR(list("often"), 1), dc.local.GRR(8, 1), dc.local.NoisyMean(0, 9, 1)):
+        with pytest.raises(TypeError, match=r"values must be a list, not .*; of one person, a list of one"):
+            oracle.perturb(bad)
+    with pytest.raises(TypeError, match="domain must be a list"):
+        dc.local.GRR("often", 1)
+
+
+def test_columns_of_every_library_are_lists_and_tables_are_not():
+    labelled, numbered = dc.local.GRR(["a", "b"], 30), dc.local.GRR(2, 30)
+    for column in (
+        pd.Series(["a", "b"]),
+        pl.Series(["a", "b"]),
+        pa.array(["a", "b"]),
+        np.array(["a", "b"]),
+        ("a", "b"),
+    ):
+        assert np.asarray(labelled.perturb(column)).tolist() == [0, 1]
+        assert dc.local.GRR(column, 30).made_by == labelled.made_by
+    for column in (pd.Series([0, 1]), pl.Series([0, 1]), pa.chunked_array([[0], [1]]), range(2)):
+        assert np.asarray(numbered.perturb(column)).tolist() == [0, 1]
+    for table in (pd.DataFrame({"a": ["b"]}), {"a": "b"}, np.array([["a"]])):
+        with pytest.raises(TypeError, match="one column of a table"):
+            labelled.perturb(table)
+    for oracle, values in ((numbered, [0, 1]), (labelled, ["a", "b"]), (dc.local.Duchi(0, 1, 1), [0.5, 1])):
+        with pytest.raises((TypeError, ValueError), match=r"masked|gaps"):
+            oracle.perturb(np.ma.array(values, mask=[True, False]))
+
+
+def test_a_likely_typing_error_is_pointed_at():
+    with pytest.raises(ValueError, match=r"'oftn' is not in the domain, .* Did you mean 'often'\?"):
+        dc.local.GRR(["never", "often"], 1).perturb(["oftn"])
+
+
+def test_values_that_nobody_could_name_are_refused():
+    with pytest.raises(ValueError, match="NaN cannot be a value"):
+        dc.local.GRR([1.0, math.nan], 1)
+
+
+def test_messages_are_estimated_from_as_they_come():
+    survey = dc.local.GRR(COLOURS, 1)
+    reports = survey.perturb(COLOURS * 20)
+    expected = survey.estimate(reports).estimates
+    for received in (bytes(reports), bytearray(bytes(reports)), list(reports.messages())):
+        assert np.array_equal(survey.estimate(received).estimates, expected)
+    for bad in (None, 3, "text", [1], ["text"]):
+        with pytest.raises(TypeError, match="reports must be bytes"):
+            survey.estimate(bad)
+    with pytest.raises(ValueError, match="torn"):
+        survey.read([bytes(reports)[:6]])  # all but the report
+
+
+def test_a_tally_is_not_merged_with_itself_or_with_what_is_none():
+    tally = dc.local.Tally(dc.local.GRR(COLOURS, 1))
+    with pytest.raises(ValueError, match="twice"):
+        tally.merge(tally)
+    for bad in (bytes(tally), [tally], None):
+        with pytest.raises(TypeError, match="merge another Tally"):
+            tally.merge(bad)
+    for bad in (dc.RandomizedResponse("1/2"), "GRR", None):
+        with pytest.raises(TypeError, match=r"oracle must be one of discreet\.local"):
+            dc.local.Tally(bad)
+    with pytest.raises(TypeError, match="shares or find"):
+        dc.local.Tally(dc.local.Sketch(1)).estimate()
+
+
+def test_an_estimate_is_a_pair_that_knows_its_names_and_can_be_shown(tmp_path):
+    survey = dc.local.GRR(COLOURS, 20)
+    found = survey.estimate(survey.perturb(COLOURS * 100))
+    shares, margins = found
+    assert shares is found.estimates
+    assert margins is found[1]
+    assert found.names == tuple(COLOURS)
+    assert repr(found).splitlines()[0].startswith("red    0.33")
+    frame = found.to_pandas()
+    assert list(frame.index) == COLOURS
+    assert frame["estimate"].tolist() == shares.tolist()
+    axes = found.plot(tmp_path / "found.svg")
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == COLOURS
+    assert (tmp_path / "found.svg").stat().st_size > 1000
+    mean = dc.local.NoisyMean(0, 100, 30)
+    told = mean.estimate(mean.perturb([25.0] * 10_000))
+    assert isinstance(told.estimates, float)
+    assert repr(told).startswith("2")
+    many = dc.local.GRR(1000, 20)
+    assert repr(many.estimate(many.perturb([5]))).endswith("… 1,000 values")
+
+
+def test_everything_says_what_it_is():
+    survey = dc.local.GRR(COLOURS, "1/2")
+    assert repr(survey) == "<grr for 3 values, epsilon 1/2>"
+    assert repr(dc.local.Duchi(0, 10, 1)) == "<duchi for numbers from 0 to 10, epsilon 1>"
+    assert repr(dc.local.Tally(survey)) == "<Tally of 0 people: <grr for 3 values, epsilon 1/2>>"
+    assert repr(survey.perturb(COLOURS)).startswith("<3 reports of 1 bytes, made by {")
+    assert "anything" in repr(dc.local.Sketch(1))
+    assert "heavy hitters" in repr(dc.local.HeavyHitters(dc.local.Numbers(16), 1))
+
+
+def test_a_report_that_is_none_has_no_probability():
+    for oracle in (
+        dc.local.GRR(COLOURS, 1),
+        dc.local.OUE(COLOURS, 1),
+        dc.local.OLH(COLOURS, 1),
+        dc.local.Hadamard(COLOURS, 1),
+    ):
+        sent = np.asarray(oracle.perturb(["red"]))[0]
+        assert 0 < oracle.pmf(sent, "red") < 1
+        for bad in ("red", None, [1, 2]):
+            with pytest.raises((TypeError, ValueError), match="a report is one of"):
+                oracle.pmf(bad, "red")

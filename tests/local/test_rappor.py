@@ -402,3 +402,8 @@ def test_nobody_gives_no_estimate():
         assert len(Permanent.of(oracle, []).report()) == 0
         with pytest.raises(ValueError, match="empty"):
             oracle.estimate(oracle.perturb([]))
+
+
+def test_what_was_not_drawn_is_not_kept():
+    with pytest.raises(TypeError, match=r"Permanent\.of"):
+        dc.local.Permanent(dc.local.RAPPOR(["bus", "car"], 1), ["bus"])

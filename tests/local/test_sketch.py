@@ -119,7 +119,7 @@ def zipf(people):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
 def test_errors_and_margins_of_a_sketch_are_those_of_the_theory(epsilon):
-    people, rounds = 30_000, 60
+    people, rounds = 30_000, 100
     oracle, values = Sketch(epsilon, rows=16, bits=12), zipf(people)
     asked = np.arange(128) * 977
     truth = np.bincount(values // 977, minlength=5000)[:128] / people

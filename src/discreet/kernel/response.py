@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -62,10 +63,11 @@ class RandomizedResponse:
 
     def pmf(self, report: int, bit: int) -> Fraction:
         """Return the probability of a report, given the bit."""
+        _check(np.asarray([report, bit]), "report and bit")
         return 1 - self.flip if bool(report) == bool(bit) else self.flip
 
-    def estimate(self, reports: np.ndarray) -> tuple[float, float]:
-        """Return the share of true ones among the people asked, unbiased, and its 95 % margin.
+    def estimate(self, reports: np.ndarray, *, confidence: Number = 0.95) -> tuple[float, float]:
+        """Return the share of true ones among the people asked, unbiased, and its margin.
 
         >>> RandomizedResponse("1/2").estimate(np.array([0, 1, 1, 1]))[0]
         1.0
@@ -76,8 +78,10 @@ class RandomizedResponse:
         _check(values, "reports")
         flip, truth = float(self.flip), float(self.truth)
         ones = int(np.count_nonzero(values))
-        # The number of ones has the variance n·flip·(1-flip), whatever the truth; one more for its being an integer.
-        spread = 1.96 * math.sqrt(values.size * flip * (1 - flip)) + 1
+        # The number of ones has the variance n·flip·(1-flip), whatever the truth; one more for its being an integer,
+        # and the skewness of rare flips (Cornish, Fisher) where more than 95 % is asked for.
+        deviations = NormalDist().inv_cdf(float(1 + share(confidence, "confidence")) / 2)
+        spread = deviations * math.sqrt(values.size * flip * (1 - flip)) + max(1.0, (deviations**2 + 2) / 6)
         return (ones / values.size - flip) / truth, spread / (values.size * truth)
 
     def __str__(self) -> str:

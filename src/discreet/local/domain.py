@@ -1,7 +1,8 @@
 """What a person's answer can be: one of a list of values, or a number between declared bounds."""
 
+import difflib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,16 +29,14 @@ class Domain:
     @classmethod
     def of(cls, given: int | Sequence[Any]) -> "Domain":
         """Read a length or a list."""
-        if isinstance(given, str | bytes) or not isinstance(given, int | np.integer | Sequence):
-            raise TypeError(f"domain must be a number of values or a list of them, not {type(given).__name__}")
-        if isinstance(given, int | np.integer):
+        if isinstance(given, int | np.integer) and not isinstance(given, bool):
             size = whole(given, "domain", 2)
             if size > LARGEST:
                 raise ValueError(
                     f"domain: {size:,} values are too many for a list; HeavyHitters finds the frequent ones"
                 )
             return cls(size)
-        values = tuple(given)
+        values = tuple(listed(given, "domain"))
         if len(values) < 2:
             raise ValueError("domain must have at least two values")
         try:
@@ -46,20 +45,26 @@ class Domain:
             raise TypeError("domain: its values must be numbers, texts or the like, not lists") from None
         if different < len(values):
             raise ValueError("domain: a value stands in it twice")
+        if any(value != value for value in values):  # noqa: PLR0124 - NaN is not itself, so nobody could name it
+            raise ValueError("domain: NaN cannot be a value; take None, or a text")
         return cls(len(values), values)
+
+    @property
+    def names(self) -> tuple[Any, ...] | None:
+        """What the values are called, if not by their places."""
+        return self.values
+
+    @property
+    def described(self) -> str:
+        """The domain in a few words."""
+        return f"{self.size:,} values"
 
     def places(self, values: Any, name: str) -> np.ndarray:
         """Return the place of each value in the list, as int64."""
         if self.values is not None:
-            return self._found(values.tolist() if hasattr(values, "tolist") else list(values), name)
-        given = np.asarray(values)
-        if given.ndim != 1:
-            raise ValueError(f"{name} must be a list, not an array of {given.ndim} dimensions")
-        if not given.size:
-            return np.zeros(0, np.int64)
-        if given.dtype.kind not in "biu":
-            raise TypeError(f"{name} must be whole numbers below {self.size}, not {given.dtype}")
-        if given.min() < 0 or given.max() >= self.size:
+            return self._found(listed(values, name), name)
+        given = numbers_in(values, name, "biu", f"whole numbers below {self.size}")
+        if given.size and (given.min() < 0 or given.max() >= self.size):
             worst = int(given.max()) if given.max() >= self.size else int(given.min())
             raise ValueError(f"{name}: {worst} is outside the domain, 0 to {self.size - 1}")
         return given.astype(np.int64)
@@ -70,7 +75,10 @@ class Domain:
             return np.array([place[value] for value in given], np.int64)
         except (KeyError, TypeError):
             missing = next(value for value in given if value not in (self.values or ()))
-            raise ValueError(f"{name}: {missing!r:.60} is not in the domain, {_listed(self.values or ())}") from None
+            near = difflib.get_close_matches(str(missing)[:60], [each for each in place if isinstance(each, str)], 1)
+            hint = f". Did you mean {near[0]!r:.60}?" if near else ""
+            shown = _shown(self.values or ())
+            raise ValueError(f"{name}: {missing!r:.60} is not in the domain, {shown}{hint}") from None
 
     def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return shares and margins as they are: they are of no unit."""
@@ -103,10 +111,9 @@ class Interval:
 
     def places(self, values: Any, name: str) -> np.ndarray:
         """Return the step of each value, as int64."""
-        given = np.asarray(values)
-        if given.ndim != 1 or given.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must be a list of numbers")
-        numbers = given.astype(np.float64)
+        numbers = numbers_in(values, name, "biuf", "numbers").astype(np.float64)
+        if np.isnan(numbers).any():
+            raise ValueError(f"{name}: one is not a number; leave it out")
         low, high = float(self.low), float(self.high)
         outside = ~((numbers >= low) & (numbers <= high))
         if outside.any():
@@ -118,6 +125,16 @@ class Interval:
         steps = np.rint((numbers / 2 - low / 2) / (high / 2 - low / 2) * STEPS)
         return np.clip(steps, 0, STEPS).astype(np.int64)
 
+    @property
+    def names(self) -> None:
+        """A mean has no names."""
+        return
+
+    @property
+    def described(self) -> str:
+        """The interval in a few words."""
+        return f"numbers from {self.low} to {self.high}"
+
     def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
         """Return a mean in steps as a number in the bounds' own unit."""
         width = float(self.high - self.low) / STEPS
@@ -127,6 +144,30 @@ class Interval:
         return f"{self.low} {self.high}"
 
 
-def _listed(values: tuple[Any, ...]) -> str:
+def listed(values: Any, name: str) -> list[Any]:
+    """Return a column of any library as a list; TypeError for a single value, or a table."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list, not {type(values).__name__}; of one person, a list of one")
+    if np.ma.isMaskedArray(values):
+        raise TypeError(f"{name} must not be masked; leave out what is not known")
+    if getattr(values, "ndim", 1) != 1 or isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a list, or one column of a table")
+    for way in ("tolist", "to_list", "to_pylist"):  # numpy and pandas, polars, Arrow
+        if hasattr(values, way):
+            return list(getattr(values, way)())
+    return list(values)
+
+
+def numbers_in(values: Any, name: str, kinds: str, wanted: str) -> np.ndarray:
+    """Return a column of any library as an array of numbers of certain kinds."""
+    given = values if isinstance(values, np.ndarray) else np.asarray(listed(values, name))
+    if given.ndim != 1 or np.ma.isMaskedArray(given):
+        raise ValueError(f"{name} must be a list without gaps, not an array of {given.ndim} dimensions")
+    if given.size and given.dtype.kind not in kinds:
+        raise TypeError(f"{name} must be {wanted}, not {given.dtype}")
+    return given
+
+
+def _shown(values: tuple[Any, ...]) -> str:
     shown = ", ".join(f"{value!r:.30}" for value in values[:5])
     return shown if len(values) <= 5 else f"{shown}, … ({len(values):,} values)"

@@ -1,6 +1,5 @@
 """The most frequent values among all that can be written: found from their beginnings to their ends."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from discreet.kernel.exact import Number, share, whole
 from discreet.kernel.loss import Loss
 from discreet.local.oracle import priced
 from discreet.local.prefixes import Numbers, Prefixes, Texts
-from discreet.local.reports import Reports
+from discreet.local.reports import Received, Reports
 from discreet.local.schemes.parities import best_checks
 from discreet.local.schemes.sketched import Sketched
 from discreet.local.sketch import OpenOracle
@@ -19,8 +18,8 @@ from discreet.local.tally import Tally
 from discreet.local.walk import KEPT, walked
 
 _ADDED = 12  # bits at most that a level adds to the prefixes kept: 2^20 are tried
-_LAST = 2  # so many times more people report their whole value, as its share is read from them
-_ROWS, _BITS = 4, 18
+_LAST = 2  # so many times as many people report the whole value as any prefix: its share is read from them alone
+_ROWS, _BITS = 4, 18  # of each level's sketch: 2^20 numbers
 
 
 class Hitter(NamedTuple):
@@ -33,7 +32,7 @@ class Hitter(NamedTuple):
 
 
 def HeavyHitters(values: Numbers | Texts, epsilon: Number) -> "Finder":  # noqa: N802 - a protocol's name
-    """Return the prefix extending method (Wang, Li, Jha 2021; Bassily, Nissim, Stemmer, Thakurta 2017).
+    """Return the prefix extending method (Wang, Li, Jha 2019; Bassily, Nissim, Stemmer, Thakurta 2017).
 
     By chance a person reports the whole value, or a prefix of it of one of a few lengths, through a sketch. The server
     keeps the most frequent short prefixes, tries what can follow them, and so on to the values' end.
@@ -41,7 +40,7 @@ def HeavyHitters(values: Numbers | Texts, epsilon: Number) -> "Finder":  # noqa:
     >>> import discreet as dc
     >>> home_pages = dc.local.HeavyHitters(dc.local.Texts(4), epsilon=4)
     >>> reports = home_pages.perturb(["a.eu"] * 6000 + ["b.eu"] * 4000)
-    >>> [hitter.value for hitter in home_pages.find(reports)]
+    >>> [hitter.value for hitter in home_pages.find(reports, most=2)]
     ['a.eu', 'b.eu']
     """
     price, odds = priced(epsilon)
@@ -64,7 +63,7 @@ def cuts_of(bits: int) -> tuple[int, ...]:
     return tuple(KEPT + (bits - KEPT) * level // levels for level in range(1, levels + 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finder:
     """What `HeavyHitters` returns: `perturb` where the person is, `find` where reports arrive."""
 
@@ -103,7 +102,7 @@ class Finder:
         """
         return self.oracle.perturb(values)
 
-    def read(self, received: bytes | Iterable[bytes]) -> Reports:
+    def read(self, received: Received) -> Reports:
         """Read what people sent: a file of reports, or a list of messages."""
         return self.oracle.read(received)
 
@@ -135,6 +134,9 @@ class Finder:
         read = zip(values, shares.tolist(), margins.tolist(), sure.tolist(), strict=True)
         hitters = [Hitter(*one) for one in read if one[0] is not None]
         return sorted(hitters, key=lambda hitter: -hitter.share)
+
+    def __repr__(self) -> str:
+        return f"<heavy hitters by {self.oracle!r}>"
 
     def __str__(self) -> str:
         return self.made_by

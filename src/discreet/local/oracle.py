@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, odds_for, positive, share
 from discreet.kernel.loss import Loss
 from discreet.local.domain import Domain, Interval
-from discreet.local.reports import Reports, read_reports
+from discreet.local.estimate import Estimate
+from discreet.local.reports import Received, Reports, check_made_by, read_reports
 from discreet.local.simplex import onto_simplex
 
 LEAST, MOST = Fraction(1, 10**9), 64  # an epsilon below tells nothing, and one beyond hides nothing
@@ -52,20 +53,7 @@ class Scheme(Protocol):
         """Return every report that there is; ValueError if they are too many to list."""
 
 
-class Estimate(NamedTuple):
-    """The share of people with each value, as arrays, or the mean of a number; and what noise can have changed in it.
-
-    >>> import discreet as dc
-    >>> survey = dc.local.GRR(["yes", "no"], epsilon=30)
-    >>> survey.estimate(survey.perturb(["yes", "no", "no", "no"])).estimates.round(3)
-    array([0.25, 0.75])
-    """
-
-    estimates: Any
-    margins: Any
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Oracle:
     """What `GRR`, `OUE` and the others return: `perturb` where the person is, `estimate` where reports arrive.
 
@@ -108,7 +96,7 @@ class Oracle:
         """
         return Reports(self.made_by, self.scheme.perturb(self.domain.places(values, "values")))
 
-    def read(self, received: bytes | Iterable[bytes]) -> Reports:
+    def read(self, received: Received) -> Reports:
         """Read what people sent: a file of reports, or a list of messages."""
         reports = read_reports(received, self.made_by, self.scheme.dtype)
         self.scheme.check(reports.array)
@@ -116,15 +104,15 @@ class Oracle:
 
     def counts(self, reports: Reports) -> np.ndarray:
         """Return what an accumulator adds up."""
-        if not isinstance(reports, Reports):
-            raise TypeError(f"reports must be what perturb or read returns, not {type(reports).__name__}")
-        if reports.made_by != self.made_by:
-            raise ValueError(f"reports: made by {reports.made_by}, not by this configuration, {self.made_by}")
+        check_made_by(reports, self.made_by)
         return self.scheme.counts(reports.array)
 
-    def estimate(self, reports: Reports, *, confidence: Number = 0.95, consistency: Consistency = "none") -> Estimate:
+    def estimate(
+        self, reports: Reports | Received, *, confidence: Number = 0.95, consistency: Consistency = "none"
+    ) -> Estimate:
         """Return an unbiased estimate for each value, or with "simplex" the nearest distribution, and margins."""
-        return self.estimate_counts(self.counts(reports), len(reports), confidence, consistency)
+        known = reports if isinstance(reports, Reports) else self.read(reports)
+        return self.estimate_counts(self.counts(known), len(known), confidence, consistency)
 
     def estimate_counts(
         self, counts: np.ndarray, people: int, confidence: Number, consistency: Consistency
@@ -138,16 +126,23 @@ class Oracle:
             estimates = onto_simplex(estimates)
         elif consistency != "none":
             raise ValueError('consistency must be "none", or for shares of a list of values "simplex"')
-        return Estimate(estimates, margins)
+        return Estimate(estimates, margins, self.domain.names)
 
     def pmf(self, report: Any, value: Any) -> Fraction:
-        """Return the exact probability of one report, given the person's value."""
-        return self.scheme.probability(report, int(self.domain.places([value], "value")[0]))
+        """Return the exact probability of one report, as np.asarray(reports) has it, given the person's value."""
+        place = int(self.domain.places([value], "value")[0])
+        try:
+            return self.scheme.probability(report, place)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}; a report is one of np.asarray(reports), or of law") from None
 
     def law(self, value: Any) -> Mapping[Any, Fraction]:
         """Return the exact probability of every report, given the person's value."""
         place = int(self.domain.places([value], "value")[0])
         return {report: self.scheme.probability(report, place) for report in self.scheme.outcomes()}
+
+    def __repr__(self) -> str:
+        return f"<{self.scheme.name} for {self.domain.described}, epsilon {self.epsilon}>"
 
     def __str__(self) -> str:
         return self.made_by

@@ -41,8 +41,8 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
     >>> [line.get_label() for line in axes.lines]
     ['GRR', 'OUE', 'SubsetSelection', 'Hadamard', 'a curator']
     """
-    if not len(epsilons):
-        raise ValueError("epsilons must not be empty")
+    if not isinstance(epsilons, Sequence) or isinstance(epsilons, str) or not epsilons:
+        raise TypeError("epsilons must be a list of prices, such as [0.5, 1, 2]")
     prices = [float(fraction(epsilon, "epsilons")) for epsilon in epsilons]
     people, size = len(values), Domain.of(domain).size
     found = {

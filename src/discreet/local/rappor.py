@@ -70,6 +70,10 @@ class Permanent:
     oracle: Oracle
     array: np.ndarray
 
+    def __post_init__(self) -> None:
+        if getattr(self.array, "dtype", None) != _remembered(self.oracle).dtype:
+            raise TypeError("array must be what devices keep: Permanent.of(oracle, values) draws it")
+
     @classmethod
     def of(cls, oracle: Oracle, values: Any) -> "Permanent":
         """Draw what devices with these values keep."""

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+Received = bytes | Iterable[bytes]
 FORMAT = 1
 _HEADER = 6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reports:
     """Randomized answers, and the configuration that made them; nothing else in them depends on anybody.
 
@@ -33,6 +34,9 @@ class Reports:
 
     def __len__(self) -> int:
         return len(self.array)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} reports of {self.array.dtype.itemsize} bytes, made by {self.made_by}>"
 
     def __getitem__(self, wanted: slice) -> "Reports":
         if not isinstance(wanted, slice):
@@ -57,19 +61,30 @@ def header(made_by: str) -> bytes:
     return bytes([FORMAT]) + hashlib.sha256(made_by.encode()).digest()[: _HEADER - 1]
 
 
-def read_reports(received: bytes | Iterable[bytes], made_by: str, dtype: np.dtype) -> Reports:
+def read_reports(received: Any, made_by: str, dtype: np.dtype) -> Reports:
     """Read one message or many; ValueError if they are of another version or configuration, or torn."""
-    messages = [received] if isinstance(received, bytes) else list(received)
+    alone = isinstance(received, bytes | bytearray | memoryview)
+    if not alone and (isinstance(received, str) or not isinstance(received, Iterable)):
+        raise TypeError(f"reports must be bytes, or a list of bytes, not {type(received).__name__}")
+    messages = [bytes(received)] if alone else list(received)
     if not all(isinstance(message, bytes) for message in messages):
-        raise TypeError("reports must be bytes, or a list of bytes")
+        raise TypeError("reports must be bytes, or a list of bytes; perturb returns such that need not be read")
     for number, head in enumerate({message[:_HEADER]: None for message in messages}, 1):
         check_header(head, made_by, "reports" if number == 1 else "reports, of several kinds")
     payloads = [message[_HEADER:] for message in messages]
-    if any(len(payload) % dtype.itemsize for payload in payloads):
+    if any(not payload or len(payload) % dtype.itemsize for payload in payloads):
         raise ValueError(
             f"reports: a message is torn; each report has {dtype.itemsize} bytes after the first {_HEADER}"
         )
     return Reports(made_by, np.frombuffer(b"".join(payloads), dtype))
+
+
+def check_made_by(reports: Reports, made_by: str) -> None:
+    """Stop at what is no reports, or reports of another configuration."""
+    if not isinstance(reports, Reports):
+        raise TypeError(f"reports must be what perturb or read returns, not {type(reports).__name__}")
+    if reports.made_by != made_by:
+        raise ValueError(f"reports: made by {reports.made_by}, not by this configuration, {made_by}")
 
 
 def check_header(head: bytes, made_by: str, name: str) -> None:
@@ -79,4 +94,5 @@ def check_header(head: bytes, made_by: str, name: str) -> None:
     if head[0] != FORMAT:
         raise ValueError(f"{name}: written in format {head[0]}; this version of Discreet reads format {FORMAT}")
     if head != header(made_by):
-        raise ValueError(f"{name}: made with another configuration than this one, {made_by}")
+        words = "both sides need the same values in the same order, and the same epsilon and settings"
+        raise ValueError(f"{name}: made with another configuration than this one, {made_by}; {words}")

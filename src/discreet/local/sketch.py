@@ -1,6 +1,6 @@
 """Shares of values of which no list exists: texts, or numbers of 64 bits. Which to look for is decided afterwards."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -11,9 +11,10 @@ import numpy as np
 from discreet.kernel.event import canonical
 from discreet.kernel.exact import Number, share, whole
 from discreet.kernel.loss import Loss
+from discreet.local.estimate import Estimate
 from discreet.local.marks import Anything, sorted_into
-from discreet.local.oracle import Estimate, priced
-from discreet.local.reports import Reports, read_reports
+from discreet.local.oracle import priced
+from discreet.local.reports import Received, Reports, check_made_by, read_reports
 from discreet.local.schemes.parities import WIDEST, best_checks
 from discreet.local.schemes.sketched import Sketched
 from discreet.local.schemes.supporting import shares_of
@@ -57,7 +58,7 @@ def width_of(bits: int) -> int:
     return wide
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpenOracle:
     """What `Sketch` returns: `perturb` where the person is, `shares` of chosen values where reports arrive."""
 
@@ -93,7 +94,7 @@ class OpenOracle:
         """
         return Reports(self.made_by, self.scheme.perturb(self.domain.marks(values, "values")))
 
-    def read(self, received: bytes | Iterable[bytes]) -> Reports:
+    def read(self, received: Received) -> Reports:
         """Read what people sent: a file of reports, or a list of messages."""
         reports = read_reports(received, self.made_by, self.scheme.dtype)
         self.scheme.check(reports.array)
@@ -101,10 +102,7 @@ class OpenOracle:
 
     def counts(self, reports: Reports) -> np.ndarray:
         """Return what an accumulator adds up."""
-        if not isinstance(reports, Reports):
-            raise TypeError(f"reports must be what perturb or read returns, not {type(reports).__name__}")
-        if reports.made_by != self.made_by:
-            raise ValueError(f"reports: made by {reports.made_by}, not by this configuration, {self.made_by}")
+        check_made_by(reports, self.made_by)
         return self.scheme.counts(reports.array)
 
     def totals(self, reports: Reports | Tally) -> np.ndarray:
@@ -147,6 +145,9 @@ class OpenOracle:
         """Return the exact probability of every report, given the person's value."""
         marks = self.domain.marks([value], "value")[0]
         return {report: self.scheme.probability(report, marks) for report in self.scheme.outcomes()}
+
+    def __repr__(self) -> str:
+        return f"<{self.scheme.name} for {self.domain}, epsilon {self.epsilon}>"
 
     def __str__(self) -> str:
         return self.made_by

@@ -1,14 +1,33 @@
 """The server's side: reports are added up as they arrive, and sums of several servers can be merged."""
 
-from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
 
 from discreet.kernel.exact import Number
-from discreet.local.oracle import Consistency, Estimate, Oracle
-from discreet.local.reports import Reports, check_header, header
+from discreet.local.estimate import Estimate
+from discreet.local.oracle import Consistency, Oracle
+from discreet.local.reports import Received, Reports, check_header, header
 
 _INT = np.dtype("<i8")
+
+
+class Counted(Protocol):
+    """An oracle as far as it is needed to add up its reports: those of lists, sketches and heavy hitters alike."""
+
+    @property
+    def made_by(self) -> str:
+        """The configuration."""
+
+    @property
+    def scheme(self) -> Any:
+        """How reports are read."""
+
+    def read(self, received: Received) -> Reports:
+        """Read what people sent."""
+
+    def counts(self, reports: Reports) -> np.ndarray:
+        """Return what is added up."""
 
 
 class Tally:
@@ -24,12 +43,14 @@ class Tally:
     30
     """
 
-    def __init__(self, oracle: Oracle) -> None:
+    def __init__(self, oracle: Counted) -> None:
+        if not hasattr(oracle, "scheme"):
+            raise TypeError(f"oracle must be one of discreet.local, such as GRR, not {type(oracle).__name__}")
         self.oracle = oracle
         self.people = 0
         self.counts = oracle.scheme.counts(np.zeros(0, oracle.scheme.dtype)).astype(np.int64)
 
-    def add(self, reports: Reports | bytes | Iterable[bytes]) -> None:
+    def add(self, reports: Reports | Received) -> None:
         """Add reports, or messages as they were received; if one of them is wrong, none is added."""
         known = reports if isinstance(reports, Reports) else self.oracle.read(reports)
         self.counts = self.counts + self.oracle.counts(known)
@@ -37,6 +58,10 @@ class Tally:
 
     def merge(self, other: "Tally") -> None:
         """Add what another server has added up."""
+        if not isinstance(other, Tally):
+            raise TypeError(f"tally: merge another Tally, not {type(other).__name__}; Tally.read reads stored bytes")
+        if other is self:
+            raise ValueError("tally: merged with itself, everybody would count twice")
         if other.oracle.made_by != self.oracle.made_by:
             raise ValueError(f"tally: of another configuration, {other.oracle.made_by}, than {self.oracle.made_by}")
         self.counts = self.counts + other.counts
@@ -44,13 +69,18 @@ class Tally:
 
     def estimate(self, *, confidence: Number = 0.95, consistency: Consistency = "none") -> Estimate:
         """Return the oracle's estimate from all that was added."""
+        if not isinstance(self.oracle, Oracle):
+            raise TypeError("a tally of values without a list has no estimate: give it to the oracle's shares or find")
         return self.oracle.estimate_counts(self.counts, self.people, confidence, consistency)
+
+    def __repr__(self) -> str:
+        return f"<Tally of {self.people:,} people: {self.oracle!r}>"
 
     def __bytes__(self) -> bytes:
         return header(self._made_by) + np.concatenate(([self.people], self.counts)).astype(_INT).tobytes()
 
     @classmethod
-    def read(cls, oracle: Oracle, stored: bytes) -> "Tally":
+    def read(cls, oracle: Counted, stored: bytes) -> "Tally":
         """Read a tally that was stored as bytes; ValueError if it is of another version or configuration, or torn."""
         tally = cls(oracle)
         head = header(tally._made_by)

@@ -1,8 +1,10 @@
 """anonymise: make a table coarser until nobody can be told from k-1 others by the columns that others know."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from discreet.anonymity.coding.inputs import Inputs, inputs
 from discreet.anonymity.generalising.goals import Goals, targets_of
@@ -10,19 +12,21 @@ from discreet.anonymity.generalising.releasing import Release, allowed, by_full_
 from discreet.anonymity.labels.hierarchy import Hierarchy
 from discreet.anonymity.measuring.measuring import measure
 from discreet.anonymity.measuring.risk import Risk
+from discreet.anonymity.showing.how import trees
 from discreet.anonymity.showing.page import fragment
 
 _MONDRIAN, _FULL_DOMAIN = METHODS = ("mondrian", "full-domain")
 _Hierarchies = Mapping[str, Hierarchy] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attempt:
     """A released table, how it was made, and what was measured of the original and of the release.
 
     levels        full-domain: the level of each column; None for Mondrian, which has others in every class
     found         full-domain: whether these are the best of all levels
-    suppressed    the rows that were left out
+    hierarchies   what made each column coarser, for those that have a hierarchy: its name
+    suppressed    the rows that were left out, and `kept`: the positions of the others; None if these are all
 
     >>> import pyarrow as pa
     >>> done = attempt(pa.table({"age": [23, 29, 35, 41], "ill": list("abab")}), "age", 2, "ill")
@@ -30,20 +34,25 @@ class Attempt:
     (['23-29', '23-29', '35-41', '35-41'], 2, 0.333333333333)
     """
 
-    table: Any = field(repr=False)
+    table: Any
     method: str
     k: int
     levels: Mapping[str, int] | None
     found: str
+    hierarchies: Mapping[str, str]
     suppressed: int
-    before: Risk = field(repr=False)
-    after: Risk = field(repr=False)
+    kept: np.ndarray | None = field(compare=False)
+    before: Risk
+    after: Risk
     not_protected: str
 
     def __str__(self) -> str:
         rows = f"{self.method}: {self.after.rows:,} of {self.before.rows:,} rows released, {self.suppressed:,} left out"
         levels = ", ".join(f"{name} {level}" for name, level in (self.levels or {}).items())
-        return "\n".join([rows, *([f"levels: {levels} ({self.found})"] if levels else []), str(self.after)])
+        told = [f"levels: {levels} ({self.found})"] if levels else []
+        return "\n".join([rows, *told, *trees(self), str(self.after)])
+
+    __repr__ = __str__  # as a Risk shows itself
 
     def _repr_html_(self) -> str:
         return fragment(self)
@@ -98,7 +107,7 @@ def attempt(  # noqa: PLR0913, PLR0917 - those of anonymise
     diversity: str = "distinct",
     c: float | None = None,
 ) -> Attempt:
-    """Do as `anonymise` does, and measure the table before and after.
+    """Do as `anonymise` does, and measure the table before and after; `help(anonymise)` explains the arguments.
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity import prefixes
@@ -117,11 +126,18 @@ def attempt(  # noqa: PLR0913, PLR0917 - those of anonymise
         k=int(k),
         levels=released.levels,
         found=released.found,
+        hierarchies=_named(hierarchies, after.quasi),
         suppressed=given.rows.count - after.rows,
+        kept=released.kept,
         before=measure(table, quasi, sensitive, hierarchies=hierarchies),
         after=after,
         not_protected=after.not_protected,
     )
+
+
+def _named(hierarchies: _Hierarchies, quasi: Sequence[str]) -> dict[str, str]:
+    found = {name: tree.name.removeprefix("the hierarchy ") for name, tree in (hierarchies or {}).items()}
+    return {name: found[name] for name in quasi if name in found}
 
 
 def _release(given: Inputs, goals: Goals, hierarchies: _Hierarchies, method: str, suppress: Any) -> tuple[Release, str]:

@@ -67,13 +67,13 @@ def _check_diversity(goals: Goals) -> None:
         raise ValueError(f"diversity: write {', '.join(map(repr, DIVERSITIES))}, not {str(goals.diversity)[:60]!r}.")
     if goals.l is None:
         if goals.diversity != _DISTINCT or goals.c is not None:
-            raise ValueError(f"l: give it too, for {goals.diversity} diversity says how l is counted.")
+            raise ValueError(f"l: give it too, such as l=2, for {goals.diversity} diversity says how it is counted.")
         return
     _check_number(goals.l, "l")
     if goals.l < 1 or (goals.diversity != _ENTROPY and goals.l != int(goals.l)):
         raise ValueError(f"l: must be a whole number of at least 1, not {goals.l}.")
     if (goals.c is not None) != (goals.diversity == _RECURSIVE):
-        raise ValueError("c: recursive diversity needs it, and nothing else does.")
+        raise ValueError("c: recursive diversity needs it, such as c=3, and nothing else does.")
     if goals.c is not None:
         _check_number(goals.c, "c")
         if goals.c <= 0:

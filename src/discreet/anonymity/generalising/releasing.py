@@ -132,10 +132,10 @@ def allowed(suppress: Any, rows: int) -> int:
     (29, 3)
     """
     if isinstance(suppress, bool) or not isinstance(suppress, Real) or not math.isfinite(suppress):
-        raise TypeError(f"suppress: must be a share of the rows, not {str(suppress)[:60]!r}.")
+        raise TypeError(f"suppress: must be a share of the rows, such as 0.02, not {str(suppress)[:60]!r}.")
     share = Fraction(suppress) if isinstance(suppress, Rational) else Fraction(str(float(suppress)))
     if not 0 <= share < 1:
-        raise ValueError(f"suppress: must be at least 0 and below 1, not {suppress}.")
+        raise ValueError(f"suppress: must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.")
     return math.floor(share * rows)
 
 

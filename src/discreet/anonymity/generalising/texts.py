@@ -12,6 +12,7 @@ from discreet.anonymity.generalising.axes import Axis, Bag, Branch
 from discreet.anonymity.labels.hierarchy import ANYTHING
 from discreet.anonymity.labels.ranges import span
 from discreet.anonymity.labels.reading import texts_of
+from discreet.anonymity.labels.wholes import as_wholes
 
 _LONGEST_SET = 100  # a set of more values is as good as anything
 
@@ -19,9 +20,9 @@ _LONGEST_SET = 100  # a set of more values is as good as anything
 def labels_of(column: Column, axis: Axis, classes: Classes) -> pa.Array | None:
     """Return what stands in a column for the rows of each class; None if every class has one value only.
 
-    A class of several values gets the smallest range that holds them ("20-29", or "[0.5, 1.5]" for reals), or their
-    set ("{A, B}"), or the lowest label of the hierarchy above them. "*" stands for all values of a column, for null
-    mixed with numbers, and for a set too long to read.
+    A class of several values gets the smallest range that holds them ("20-29", or "[0.5, 1.5]" for reals that are not
+    all whole), or their set ("{A, B}"), or the lowest label of the hierarchy above them. "*" stands for all values of
+    a column, for null mixed with numbers, and for a set too long to read.
 
     >>> from discreet.anonymity.generalising.axes import axis_of
     >>> from discreet.anonymity.coding.columns import encode
@@ -48,7 +49,7 @@ def spread(labels: pa.Array, codes: np.ndarray) -> pa.Array:
 
 
 def _ranges(column: Column, low: np.ndarray, high: np.ndarray) -> pa.Array:
-    kind = column.values.type
+    kind = as_wholes(column.values).type
     is_real = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     used, place = np.unique(np.concatenate([low, high]), return_inverse=True)
     texts = texts_of(column.values.take(pa.array(used)))

@@ -13,6 +13,7 @@ from discreet.anonymity.labels.ranges import span
 
 ANYTHING = "*"
 _LONGEST = 60
+_MAY_BE = "the path of a file, or the text itself, of lines such as 28;20-29;*"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,25 +37,38 @@ class Hierarchy:
 def read_hierarchy(source: str | Path) -> Hierarchy:
     r"""Read a hierarchy as ARX writes it: a line for each value, then its label on level 1, 2, ... between semicolons.
 
-    The source is a file's path, or the text itself.
+    The source is a file's path, or the text itself; the file is UTF-8.
 
     >>> ages = read_hierarchy("28;<30;*\n31;30-39;*\n37;30-39;*")
     >>> ages.height, ages.path(31)
     (2, ('30-39', '*'))
     """
-    is_text = isinstance(source, str) and (";" in source or "\n" in source)
-    name = "the hierarchy" if is_text else f"the hierarchy {Path(source).name}"
-    text = str(source) if is_text else Path(source).read_text(encoding="utf-8-sig")
+    name, text = _text_of(source)
     lines = [line for line in csv.reader(io.StringIO(text), delimiter=";") if any(cell.strip() for cell in line)]
     rows = [tuple(cell.strip() for cell in line) for line in lines]
     if not rows or len(rows[0]) < 2:
-        raise ValueError(f"{name} has no levels. Write value;label of level 1;...;* on each line.")
+        raise ValueError(f"source: {name} has no levels. Write value;label of level 1;...;* on each line.")
     for place, row in enumerate(rows, 1):
         if len(row) != len(rows[0]):
-            raise ValueError(f"{name}: line {place} has {len(row)} fields and line 1 has {len(rows[0])}.")
+            raise ValueError(f"source: {name}: line {place} has {len(row)} fields and line 1 has {len(rows[0])}.")
     _check_tree(rows, name)
     paths = {row[0]: row[1:] for row in rows}
     return Hierarchy(name, len(rows[0]) - 1, _finder(paths), tuple(paths))
+
+
+def _text_of(source: Any) -> tuple[str, str]:
+    """Return what messages call the hierarchy, and its text."""
+    if not isinstance(source, str | Path):
+        raise TypeError(f"source: give {_MAY_BE}; not a {type(source).__name__}.")
+    if isinstance(source, str) and (";" in source or "\n" in source):
+        return "the hierarchy", source
+    name = f"the hierarchy {Path(source).name}"
+    try:
+        return name, Path(source).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"source: there is no file {source}. Give {_MAY_BE}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"source: {name} is not in UTF-8. Save it as UTF-8.") from None
 
 
 def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
@@ -66,7 +80,7 @@ def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
                 what = (
                     f"{_short(row[level])} of level {level} is under both {_short(first)} and {_short(row[level + 1])}"
                 )
-                raise ValueError(f"{name} is no tree: {what}. Put every label under one label of the next level.")
+                raise ValueError(f"source: {name} is no tree: {what}. Put every label under one of the next level.")
 
 
 def _short(label: str) -> str:
@@ -102,7 +116,8 @@ def _decimal(text: str) -> Decimal | None:
 def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hierarchy:
     """Put numbers from low to high into intervals of some width, then of a wider one, and so on up to anything.
 
-    Each width must be a multiple of the one before. Those of whole numbers are written 20-29, of others [0.5, 1.0).
+    Above the last width there is nothing but *, so give several to have something between. Each must be a multiple of
+    the one before. Intervals of whole numbers are written 20-29, of others [0.5, 1.0).
 
     >>> intervals(0, 99, [10, 20]).path(37), intervals(0, 2, 0.5).path(0.7)
     (('30-39', '20-39', '*'), ('[0.5, 1.0)', '*'))

@@ -8,6 +8,7 @@ import numpy as np
 from discreet.anonymity.coding.columns import Column
 from discreet.anonymity.labels.hierarchy import ANYTHING, Hierarchy
 from discreet.anonymity.labels.reading import texts_of
+from discreet.anonymity.labels.wholes import as_wholes
 
 Path = tuple[str | None, ...]
 
@@ -68,7 +69,7 @@ def _filled(column: Column) -> int:
 
 def _paths(column: Column, hierarchy: Hierarchy) -> list[Path]:
     """Return the labels above each value except null."""
-    values = column.values.to_pylist()[: _filled(column)]
+    values = as_wholes(column.values).to_pylist()[: _filled(column)]
     paths = [hierarchy.path(value) for value in values]
     lacking = [code for code, path in enumerate(paths) if path is None]
     if lacking:

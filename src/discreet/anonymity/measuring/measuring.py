@@ -78,7 +78,8 @@ def _checked(hierarchies: Hierarchies, given: Inputs) -> Hierarchies:
             words = f"Those columns are: {', '.join(used)[:200]}."
             raise ValueError(f"hierarchies: {name[:60]!r} is neither quasi-identifying nor sensitive. {words}")
         if not isinstance(hierarchy, Hierarchy):
-            raise TypeError(f"hierarchies: give {name[:60]!r} a Hierarchy, not a {type(hierarchy).__name__}.")
+            words = "Make one with read_hierarchy, intervals or prefixes."
+            raise TypeError(f"hierarchies: {name[:60]!r} has a {type(hierarchy).__name__}. {words}")
     return hierarchies
 
 

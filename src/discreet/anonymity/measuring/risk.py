@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from discreet.anonymity.coding.classes import Classes
 from discreet.anonymity.coding.columns import Column
+from discreet.anonymity.measuring import plain
 from discreet.anonymity.measuring.exposure import Exposure
 from discreet.anonymity.measuring.linkage import Linkage
 from discreet.anonymity.measuring.loss import InformationLoss
@@ -21,7 +23,8 @@ class Risk:
     k             the smallest class
     unique        the rows that are alone in their class
     sizes         how many classes there are of each size
-    sensitive     l-diversity, t-closeness and more of each sensitive column; `risk.l`, `risk.t` and so on are the worst
+    sensitive     l-diversity, t-closeness and more of each sensitive column, or of one by `risk.of("ill")`; `risk.l`,
+                  `risk.t` and so on are the worst
     prosecutor    linking by somebody who knows that the person is in the table: one of the class
     journalist    linking by a list of the population; without one it is the prosecutor's
     marketer      the share of rows that somebody who links them all can expect to get right
@@ -99,6 +102,46 @@ class Risk:
         """One line: the attacks that are left open."""
         known = None if self.population is None else self.journalist
         return not_protected(self.prosecutor, known, self.sensitive, self.others)
+
+    def of(self, column: str) -> Exposure:
+        """Return what was measured of a sensitive column.
+
+        >>> import pyarrow as pa
+        >>> from discreet.anonymity import measure
+        >>> measure(pa.table({"age": [30, 30, 40], "ill": ["flu", "no", "flu"]}), "age", "ill").of("ill").l
+        1
+        """
+        for each in self.sensitive:
+            if each.column == column:
+                return each
+        known = ", ".join(each.column for each in self.sensitive)[:200] or "none"
+        raise ValueError(f"column: {str(column)[:60]!r} is no sensitive column here. Those are: {known}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it in plain numbers and texts, as JSON has them: what is infinite is None.
+
+        >>> import pyarrow as pa
+        >>> from discreet.anonymity import measure
+        >>> found = measure(pa.table({"age": [30, 30, 40], "ill": ["flu", "no", "flu"]}), "age", "ill").to_dict()
+        >>> found["k"], found["sizes"], found["sensitive"]["ill"]["l"], found["prosecutor"]["highest"]
+        (1, {'1': 1, '2': 1}, 1, 1.0)
+        """
+        return {
+            "rows": self.rows,
+            "classes": self.classes,
+            "k": self.k,
+            "unique": self.unique,
+            "sizes": plain.histogram(self.sizes),
+            "quasi": list(self.quasi),
+            "others": list(self.others),
+            "sensitive": plain.exposures(self.sensitive),
+            "prosecutor": plain.linkage(self.prosecutor),
+            "journalist": plain.linkage(self.journalist),
+            "marketer": self.marketer,
+            "population": self.population,
+            "loss": plain.loss(self.loss),
+            "not_protected": self.not_protected,
+        }
 
     def uniqueness(self, largest: int | None = None) -> tuple[Alone, ...]:
         """Count the rows that are alone by each subset of the quasi-identifying columns, of at most `largest` of them.

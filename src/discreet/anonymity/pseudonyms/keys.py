@@ -37,6 +37,9 @@ def write_key(path: str | Path) -> bytes:
             f"path: {path} is there already, and without its key nobody can make the same pseudonyms again. "
             "Read it with read_key, or name another file."
         ) from None
+    except FileNotFoundError:
+        folder = Path(path).parent
+        raise ValueError(f"path: there is no folder {folder}. Make it: mkdir -m 700 {folder}") from None
     except OSError as error:
         raise ValueError(f"path: {path} cannot be written ({error.strerror}). Name another file.") from None
     with os.fdopen(file, "w", encoding="ascii") as opened:
@@ -70,7 +73,8 @@ def read_key(path: str | Path) -> bytes:
     try:
         return checked_key(bytes.fromhex(text.decode("ascii").strip()))
     except ValueError as error:
-        why = str(error).removeprefix("key: ") if str(error).startswith("key: ") else "it holds no hexadecimal digits"
+        is_weak = str(error).startswith("key: ")
+        why = str(error).removeprefix("key: ").partition(". ")[0] if is_weak else "it holds no hexadecimal digits"
         raise ValueError(f"path: {path} is no key ({why}). Name a file that write_key wrote.") from None
 
 

@@ -61,19 +61,20 @@ apart from the table.
     others = [each for each in rows.names if each != name]
     coded = _codes(checked_key(key), *written(values))
     coded = pa.concat_arrays([coded, pa.nulls(1, coded.type)])
-    return rows.give_back({name: coded.take(pa.array(ids.codes))}, note=not_protected(name, others))
+    return rows.give_back({name: coded.take(pa.array(ids.codes))}, note=not_protected([name], others))
 
 
-def not_protected(column: str, others: Sequence[str]) -> str:
+def not_protected(columns: Sequence[str], others: Sequence[str]) -> str:
     """Name the attacks that pseudonyms leave open.
 
-    >>> not_protected("medallion", ["time", "place"])
+    >>> not_protected(["medallion"], ["time", "place"])
     "Not protected against: linkage attack (who is behind a pseudonym of 'medallion' can be found by time, place); \
 profiling (the rows of one person are seen to belong together)."
     """
     listed = ", ".join(name[:60] for name in others[:_LISTED]) + (", …" if len(others) > _LISTED else "")
-    how = f"linkage attack (who is behind a pseudonym of {column[:60]!r} can be found by {listed})"
-    often = f"frequency attack (who is behind a pseudonym of {column[:60]!r} can be found by how often it appears)"
+    named = " or ".join(repr(name[:60]) for name in columns)
+    how = f"linkage attack (who is behind a pseudonym of {named} can be found by {listed})"
+    often = f"frequency attack (who is behind a pseudonym of {named} can be found by how often it appears)"
     return (
         f"Not protected against: {how if others else often}; "
         "profiling (the rows of one person are seen to belong together)."

@@ -4,9 +4,10 @@ from html import escape
 from pathlib import Path
 
 from discreet.anonymity.measuring.risk import Risk
+from discreet.anonymity.showing.how import Released
 from discreet.anonymity.showing.parts import Grid, Part
 from discreet.anonymity.showing.pictures import Bar, bars
-from discreet.anonymity.showing.report import Released, clean, report
+from discreet.anonymity.showing.report import clean, report
 
 _STYLE = """
 body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 50rem; background: #fff; color: #222;

@@ -1,7 +1,7 @@
 """The parts of the report: classes, what they tell, who can be linked, by what, and what was lost."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import comb
 
@@ -100,6 +100,13 @@ def telling_apart(risk: Risk) -> Part:
     )
     said = f"Of more than one column, the worst of each number is shown, up to {most} of {len(risk.quasi)}."
     return Part("What singles people out", (said,) if worst else (), None, bars, "Share of the rows that are alone by")
+
+
+def told_apart(before: Risk, after: Risk) -> Part:
+    """Tell which columns singled people out before; whoever is alone by some columns is so by all of them."""
+    part = telling_apart(before)
+    now = "In the release nobody is alone by any of them." if after.k > 1 else "In the release k is 1: some still are."
+    return replace(part, title=f"{part.title}: before", sentences=(*part.sentences, now))
 
 
 def losses(risk: Risk) -> Iterator[Part]:

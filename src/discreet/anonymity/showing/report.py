@@ -2,42 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from discreet.anonymity.measuring.risk import Risk
-from discreet.anonymity.showing.parts import Part, classes, exposures, links, losses, telling_apart
-
-
-class Released(Protocol):
-    """What an attempt to anonymise tells."""
-
-    @property
-    def method(self) -> str:
-        """How values were made coarser."""
-
-    @property
-    def levels(self) -> Mapping[str, int] | None:
-        """The level of each column's hierarchy, if all rows have the same."""
-
-    @property
-    def found(self) -> str:
-        """Whether these levels are the best there are."""
-
-    @property
-    def suppressed(self) -> int:
-        """The rows that were left out."""
-
-    @property
-    def before(self) -> Risk:
-        """What was measured of the original."""
-
-    @property
-    def after(self) -> Risk:
-        """What was measured of the release."""
-
-    @property
-    def not_protected(self) -> str:
-        """The attacks that are left open."""
+from discreet.anonymity.showing.how import Released, how
+from discreet.anonymity.showing.parts import Part, classes, exposures, links, losses, telling_apart, told_apart
 
 
 @dataclass(frozen=True)
@@ -66,7 +34,8 @@ def report(result: Risk | Released) -> Report:
         first, parts = result, [*_of({"": result}), telling_apart(result), *losses(result)]
     else:
         first, seen = result.before, {"before": result.before, "after": result.after}
-        parts = [_how(result), *_of(seen), telling_apart(result.before), *losses(result.after)]
+        made = Part(f"Made coarser ({result.method})", tuple(how(result)))
+        parts = [made, *_of(seen), told_apart(result.before, result.after), *losses(result.after)]
     return Report(f"{first.rows:,} rows, told apart by {', '.join(first.quasi)}", tuple(parts), result.not_protected)
 
 
@@ -83,10 +52,3 @@ def _of(seen: Mapping[str, Risk]) -> Iterator[Part]:
     yield classes(seen)
     yield from exposures(seen)
     yield links(seen)
-
-
-def _how(result: Released) -> Part:
-    rows = f"{result.after.rows:,} of {result.before.rows:,} rows are released, {result.suppressed:,} are left out."
-    levels = ", ".join(f"{name} {level}" for name, level in (result.levels or {}).items())
-    told = (rows, f"Levels of the hierarchies: {levels} ({result.found}).") if levels else (rows,)
-    return Part(f"Made coarser ({result.method})", told)

@@ -3,5 +3,6 @@
 tour       the chapters in their order
 recorder   what is said: to the terminal, and kept;  page: the same as one HTML file;  pictures: SVG
 town       the made-up town;  copies: the same town under fresh ledgers;  tradeoff: the game that attackers play
-asking, attack (with averaging), budget (with crash and its worker), kernel     the chapters, each a function tell
+asking, attack (with averaging), budget (with crash and its worker), kernel, learning, anonymity, local
+           the chapters, each a function tell
 """

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
-from discreet.cli.tour import asking, attack, budget, kernel, learning
+from discreet.cli.tour import anonymity, asking, attack, budget, kernel, learning, local
 from discreet.cli.tour.page import write_page
 from discreet.cli.tour.recorder import Recorder
 from discreet.cli.tour.stage import FULL, Sizes, Stage, hands
@@ -22,6 +22,8 @@ class Chapter(StrEnum):
     BUDGET = "budget"
     KERNEL = "kernel"
     LEARN = "learn"
+    ANONYMISE = "anonymise"
+    LOCAL = "local"
 
 
 CHAPTERS: dict[Chapter, Callable[[Stage], None]] = {
@@ -30,6 +32,8 @@ CHAPTERS: dict[Chapter, Callable[[Stage], None]] = {
     Chapter.BUDGET: budget.tell,
     Chapter.KERNEL: kernel.tell,
     Chapter.LEARN: learning.tell,
+    Chapter.ANONYMISE: anonymity.tell,
+    Chapter.LOCAL: local.tell,
 }
 
 

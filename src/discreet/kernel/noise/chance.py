@@ -48,7 +48,7 @@ def tosses(source: Source, count: int, chance: Fraction) -> np.ndarray:
 
 
 def dice(source: Source, count: int, faces: int) -> np.ndarray:
-    """Return so many uniform integers from 0 to faces - 1, for up to 2^32 faces.
+    """Return so many uniform integers from 0 to faces - 1 as int64, for up to 2^32 faces.
 
     Claim: each has probability 1/faces, exactly, and is independent of the others.
     Proof: a word w of L bits makes w·faces, of which the upper half is the face and the lower half says where in
@@ -57,7 +57,7 @@ def dice(source: Source, count: int, faces: int) -> np.ndarray:
         left out are drawn again.
     Needs: Keystream.bytes.
     Checked by: test_dice_are_fair_when_every_word_is_tried, test_dice_with_many_faces_are_fair
-    Seal: c4fcc42c2dbf
+    Seal: 878de16c3083
     """
     if not 1 <= faces <= 1 << 32:
         raise ValueError(f"faces must be from 1 to 2^32, not {faces}")
@@ -71,7 +71,7 @@ def dice(source: Source, count: int, faces: int) -> np.ndarray:
             break
         shown[again] = _products(source, len(again), faces, word, wide)
     shown >>= wide(bits)
-    return shown
+    return shown.astype(np.int64) if small else shown.view(np.int64)
 
 
 def _products(

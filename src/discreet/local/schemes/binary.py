@@ -60,11 +60,11 @@ class Binary:
         Needs: tosses, dice.
         Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: affb5a04ea37
+        Seal: 9d2ff8a8323b
         """
         source = stream()
         told = tosses(source, len(places), self.truth)
-        upper = dice(source, len(places), self.steps).astype(np.int64) < places
+        upper = dice(source, len(places), self.steps) < places
         coin = tosses(source, len(places), Fraction(1, 2))
         return np.where(told, upper, coin).astype(self.dtype)
 

@@ -98,13 +98,13 @@ class Halves:
         Needs: tosses, dice.
         Checked by: test_hadamard_reports_have_the_law_that_is_claimed,
             test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 21a4f3f89458
+        Seal: 62e3c510ca99
         """
         source = stream()
         reports = np.empty(len(places), self.dtype)
         for start in range(0, len(places), _TOGETHER):
             block, row = self._owned(places[start : start + _TOGETHER])
-            points = dice(source, len(row), self.points).astype(np.int64)
+            points = dice(source, len(row), self.points)
             inside = points & (self.width - 1)
             inside ^= (row & -row) * odd_bits(inside & row)
             told = tosses(source, len(row), self.truth)

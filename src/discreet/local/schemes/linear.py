@@ -13,7 +13,7 @@ from discreet.kernel.noise.chance import dice, tosses
 from discreet.kernel.noise.keystream import stream
 from discreet.local.domain import Domain
 from discreet.local.oracle import Oracle, priced
-from discreet.local.schemes.parities import add_terms, best_checks, buckets_of, masks_of
+from discreet.local.schemes.parities import CHECKS, add_terms, buckets_of, masks_of
 from discreet.local.schemes.supporting import shares_of, smallest
 from discreet.local.schemes.walsh import walsh
 
@@ -35,7 +35,8 @@ def ParityHashing(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # no
     """
     price, odds = priced(epsilon)
     values = Domain.of(domain)
-    return Oracle(values, price, Linear(values.size, odds, best_checks(odds, bits_of(values.size))))
+    tried = (Linear(values.size, odds, checks) for checks in range(1, min(bits_of(values.size), CHECKS) + 1))
+    return Oracle(values, price, min(tried, key=lambda scheme: scheme.variance))
 
 
 def bits_of(size: int) -> int:
@@ -62,6 +63,11 @@ class Linear:
         return bits_of(self.size)
 
     @property
+    def masks(self) -> int:
+        """How many masks there are: 0, by which all values have the same bucket, is none."""
+        return (1 << self.bits) - 1
+
+    @property
     def buckets(self) -> int:
         """How many buckets a mask has."""
         return 1 << self.checks
@@ -73,8 +79,19 @@ class Linear:
 
     @property
     def rates(self) -> tuple[Fraction, Fraction]:
-        """How often a report's bucket is that of its owner's value, and that of any other value."""
-        return self.truth + (1 - self.truth) / self.buckets, Fraction(1, self.buckets)
+        """How often a report's bucket is that of its owner's value, and that of any other value.
+
+        Two values have the same bucket by 2^(bits-checks) of all masks (see `masks_of`), one of which is 0.
+        """
+        any_ = (1 - self.truth) / self.buckets
+        meet = Fraction((1 << (self.bits - self.checks)) - 1, self.masks)
+        return any_ + self.truth, any_ + self.truth * meet
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance of the share of a value that nobody has, times the number of people."""
+        own, other = self.rates
+        return other * (1 - other) / (own - other) ** 2
 
     @property
     def dtype(self) -> np.dtype:
@@ -91,13 +108,13 @@ class Linear:
         Needs: tosses, dice.
         Checked by: test_parity_reports_have_the_law_that_is_claimed,
             test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 04b054a9e1c0
+        Seal: 875338923876
         """
         source = stream()
         reports = np.empty(len(places), self.dtype)
         for start in range(0, len(places), _TOGETHER):
             part = reports[start : start + _TOGETHER]
-            mask = dice(source, len(part), 1 << self.bits).astype(np.int64)
+            mask = dice(source, len(part), self.masks) + 1
             own = buckets_of(masks_of(mask, self.bits, self.checks), places[start : start + _TOGETHER])
             told = tosses(source, len(part), self.truth)
             part["mask"], part["bucket"] = mask, np.where(told, own, dice(source, len(part), self.buckets))
@@ -108,6 +125,8 @@ class Linear:
         for field, limit in (("mask", 1 << self.bits), ("bucket", self.buckets)):
             if len(reports) and reports[field].max() >= limit:
                 raise ValueError(f"reports: {field} {int(reports[field].max())} is not below {limit}")
+        if not reports["mask"].all():
+            raise ValueError("reports: mask 0 is not used")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
         """Return the terms of the transform whose values are the numbers of supports."""
@@ -127,10 +146,10 @@ class Linear:
         mask, bucket = (int(part) for part in report)
         own = int(buckets_of(masks_of(np.array([mask]), self.bits, self.checks), np.array([place]))[0])
         any_ = (1 - self.truth) / self.buckets
-        return (any_ + self.truth if own == bucket else any_) / (1 << self.bits)
+        return (any_ + self.truth if own == bucket else any_) / self.masks
 
     def outcomes(self) -> Iterator[tuple[int, int]]:
         """Return every mask with every bucket."""
         if self.buckets << self.bits > _LISTED:
             raise ValueError("parity hashing: its reports are too many to list; pmf gives the probability of any")
-        return product(range(1 << self.bits), range(self.buckets))
+        return product(range(1, 1 << self.bits), range(self.buckets))

@@ -94,12 +94,12 @@ class Window:
         Needs: tosses, dice.
         Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: 733bf2d54d1a
+        Seal: 78b65b2e84b7
         """
         source = stream()
         told = tosses(source, len(places), self.truth)
-        near = dice(source, len(places), self.width).astype(np.int64) + places
-        anywhere = dice(source, len(places), self.size).astype(np.int64)
+        near = dice(source, len(places), self.width) + places
+        anywhere = dice(source, len(places), self.size)
         return np.where(told, near, anywhere).astype(self.dtype)
 
     def check(self, reports: np.ndarray) -> None:

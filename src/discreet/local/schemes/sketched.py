@@ -77,14 +77,14 @@ class Sketched:
         Needs: tosses, dice.
         Checked by: test_sketched_reports_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
-        Seal: 6dd142cdfd7e
+        Seal: ff8581bc1378
         """
         source = stream()
         reports = np.empty(len(marks), self.dtype)
         for start in range(0, len(marks), _TOGETHER):
             part, own = reports[start : start + _TOGETHER], marks[start : start + _TOGETHER]
             part["function"] = self._functions(dice(source, len(part), sum(self.weights) * self.rows))
-            mask = dice(source, len(part), 1 << self.bits).astype(np.int64)
+            mask = dice(source, len(part), 1 << self.bits)
             buckets = buckets_of(masks_of(mask, self.bits, self.checks), self._places(own, part["function"]))
             told = tosses(source, len(part), self.truth)
             part["mask"] = mask
@@ -92,8 +92,8 @@ class Sketched:
         return reports
 
     def _functions(self, drawn: np.ndarray) -> np.ndarray:
-        levels = np.repeat(np.arange(len(self.weights)), self.weights)[drawn // np.uint64(self.rows)]
-        return levels * self.rows + (drawn % np.uint64(self.rows)).astype(np.int64)
+        levels = np.repeat(np.arange(len(self.weights)), self.weights)[drawn // self.rows]
+        return np.asarray(levels * self.rows + drawn % self.rows)
 
     def _places(self, marks: np.ndarray, functions: np.ndarray) -> np.ndarray:
         """Return the place of each person's mark of the function's level."""

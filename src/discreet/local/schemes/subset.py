@@ -80,7 +80,7 @@ class Subset:
         Needs: tosses, dice.
         Checked by: test_reports_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: c30f974caab1
+        Seal: 534895e0c795
         """
         source = stream()
         rows = np.empty((len(places), self.dtype.itemsize), np.uint8)
@@ -106,10 +106,10 @@ class Subset:
         held = np.zeros((len(own), self.size), bool)
         flat, row = held.reshape(-1), np.arange(len(own)) * self.size
         columns = self.size - 1
-        first = dice(source, len(own), columns - self.chosen + 1).astype(np.int64)
+        first = dice(source, len(own), columns - self.chosen + 1)
         flat[row + first] = ~own
         for last in range(columns - self.chosen + 1, columns):
-            any_ = row + dice(source, len(own), last + 1).astype(np.int64)
+            any_ = row + dice(source, len(own), last + 1)
             flat[np.where(flat[any_], row + last, any_)] = True
         return held
 
