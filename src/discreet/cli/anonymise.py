@@ -6,12 +6,25 @@ from typing import Annotated
 import typer
 
 from discreet.cli.anonymising import Goals, Request, carry_out
+from discreet.cli.stops import wrong
 
 Columns = list[str] | None
+_COMMAS = "Join columns by commas, without blanks: --quasi zip,age."
+
+
+def _share(text: str) -> float:
+    """Read a share of the rows; percent are said to be none."""
+    try:
+        return float(text)
+    except ValueError:
+        percent = text.strip().removesuffix("%").strip()
+        example = f"{float(percent) / 100:g}" if percent.replace(".", "", 1).isdecimal() else "0.02"
+        raise typer.BadParameter(f"{text!r} is no share of the rows. Write {example}.") from None
 
 
 def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.")],
+    more: Annotated[Columns, typer.Argument(hidden=True, metavar="")] = None,
     quasi: Annotated[
         Columns, typer.Option(help="Columns by which people can be recognised: age,sex,zip; repeatable.")
     ] = None,
@@ -34,7 +47,12 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     method: Annotated[
         str, typer.Option(help="How values are made coarser.", metavar="mondrian|full-domain")
     ] = "mondrian",
-    suppress: Annotated[float, typer.Option(help="The largest share of the rows that may be left out.")] = 0,
+    suppress: Annotated[
+        float, typer.Option(help="The largest share of the rows that may be left out.", parser=_share, metavar="FLOAT")
+    ] = 0,
+    categories: Annotated[
+        Columns, typer.Option(help="Columns whose numbers are codes, such as zip, and have no order; repeatable.")
+    ] = None,
     hierarchies: Annotated[
         Columns, typer.Option(help="A folder of COLUMN.csv, or COLUMN=FILE: lines of value;coarser;…;*; repeatable.")
     ] = None,
@@ -42,7 +60,9 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
         Path | None, typer.Option(help="A table of people, to measure how many of them each row could be.")
     ] = None,
     drop: Annotated[Columns, typer.Option(help="Columns to leave out, such as names; repeatable.")] = None,
-    pseudonym: Annotated[str | None, typer.Option(help="The column of ids to replace by keyed pseudonyms.")] = None,
+    pseudonym: Annotated[
+        Columns, typer.Option(help="Columns of ids to replace by keyed pseudonyms; repeatable.")
+    ] = None,
     key_file: Annotated[
         Path | None, typer.Option(help="The key of the pseudonyms, in another folder; made if it is not there.")
     ] = None,
@@ -51,6 +71,8 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
 ) -> None:
     """Measure how anonymous a table is, or make it k-anonymous; and say what that does not protect against."""
+    if more:
+        wrong(f"TABLE: give one file, not {len(more) + 1}: {table}, {', '.join(more)}. {_COMMAS}")
     carry_out(
         Request(
             table=table,
@@ -59,8 +81,9 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
             drop=tuple(drop or ()),
             goals=Goals(k=k, l=l, t=t, diversity=diversity, c=c, method=method, suppress=suppress),
             hierarchies=tuple(hierarchies or ()),
+            categories=tuple(categories or ()),
             population=population,
-            pseudonym=pseudonym,
+            pseudonym=tuple(pseudonym or ()),
             key_file=key_file,
             out=out,
             html=html,

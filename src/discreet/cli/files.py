@@ -1,5 +1,6 @@
 """Whole tables in files: read so that no value is changed, and written in the format that the name ends in."""
 
+import codecs
 import os
 import re
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from discreet.cli.csv_text import write_csv
 from discreet.cli.stops import wrong
 
 _TEXT = {".csv": ",", ".tsv": "\t"}
@@ -17,6 +19,7 @@ _PARQUET = (".parquet", ".pq")
 _READABLE = ".csv, .tsv (each also with .gz), .parquet or .pq"
 _DELIMITERS = (",", ";", "\t", "|")  # of equally many, the first
 _FIRST = 65_536  # bytes in which the first line ends
+_MANY = 1 << 20
 _WRITABLE = (*_TEXT, *_PARQUET)
 
 # Text becomes a number or a time only if nothing is lost by it: 02139 is a code, and stays one.
@@ -37,13 +40,34 @@ def read_table(path: Path, option: str = "TABLE") -> pa.Table:
         wrong(f"{option}: {path} cannot be read. Give a file that ends in {_READABLE}.")
     try:
         return pa.parquet.read_table(path) if name.endswith(_PARQUET) else _read_csv(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if is_text(path) and (coding := _other_coding(path)):
+            convert = f"iconv -f {coding} -t UTF-8 {path.name} > utf8-{path.name}"
+            wrong(f"{option}: {path} is not in UTF-8. Save it as UTF-8, or convert it: {convert}")
         wrong(f"{option}: {path} cannot be read in its format ({str(error).splitlines()[0]}). Check that it is whole.")
 
 
 def is_text(path: Path) -> bool:
     """Return whether a file's columns are read as text, whatever they are."""
     return not path.name.lower().endswith(_PARQUET)
+
+
+def _other_coding(path: Path) -> str | None:
+    """Guess the coding of a text that is not UTF-8; None if it is."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with pa.input_stream(path, compression="detect") as stream:
+            first = stream.read(_MANY)
+            piece = first
+            while piece:
+                decoder.decode(piece)
+                piece = stream.read(_MANY)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "UTF-16" if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
+    except (pa.ArrowException, OSError):
+        return None
+    return None
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -113,7 +137,6 @@ def write_table(table: pa.Table, path: Path, option: str = "--out") -> None:
         if end in _PARQUET:
             pa.parquet.write_table(table, path)
         else:
-            options = pa.csv.WriteOptions(delimiter=_TEXT[end], quoting_style="needed")
-            pa.csv.write_csv(table, path, options)
+            write_csv(table, path, _TEXT[end])
     except (pa.ArrowException, OSError) as error:
         wrong(f"{option}: {path} cannot be written ({str(error).splitlines()[0]}). Name another place.")

@@ -47,7 +47,9 @@ def _plain(name: str) -> str:
 def _read(file: Path) -> Hierarchy:
     try:
         return read_hierarchy(file)
+    except FileNotFoundError:
+        wrong(f"{_OPTION}: there is no file {file}. Correct the path.")
     except OSError as error:
         wrong(f"{_OPTION}: {file} cannot be read ({error.strerror}).")
     except ValueError as error:
-        wrong(f"{_OPTION}: {error}")
+        wrong(f"{_OPTION}: {str(error).removeprefix('source: ')}")

@@ -23,7 +23,11 @@ _ROWS, _BITS = 4, 18  # of each level's sketch: 2^20 numbers
 
 
 class Hitter(NamedTuple):
-    """A value, the share of people who have it, and whether so large a share can hardly be read by chance."""
+    """A value, the share of people who have it, and whether so large a share can hardly be read by chance.
+
+    >>> Hitter("a.eu", share=0.6, margin=0.1, sure=True).value
+    'a.eu'
+    """
 
     value: Any
     share: float
@@ -65,7 +69,15 @@ def cuts_of(bits: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Finder:
-    """What `HeavyHitters` returns: `perturb` where the person is, `find` where reports arrive."""
+    """What `HeavyHitters` returns: `perturb` where the person is, `find` where reports arrive.
+
+    >>> import discreet as dc
+    >>> finder = dc.local.HeavyHitters(dc.local.Numbers(16), epsilon=4)
+    >>> tally = dc.local.Tally(finder)
+    >>> tally.add(finder.perturb([4711] * 2000))
+    >>> [hitter.value for hitter in finder.find(tally, most=1)]
+    [4711]
+    """
 
     prefixes: Prefixes
     oracle: OpenOracle

@@ -60,7 +60,13 @@ def width_of(bits: int) -> int:
 
 @dataclass(frozen=True, repr=False)
 class OpenOracle:
-    """What `Sketch` returns: `perturb` where the person is, `shares` of chosen values where reports arrive."""
+    """What `Sketch` returns: `perturb` where the person is, `shares` of chosen values where reports arrive.
+
+    >>> import discreet as dc
+    >>> words = dc.local.Sketch(epsilon=2)
+    >>> words.loss().epsilon, len(words.perturb(["yes", "no"]))
+    (Fraction(2, 1), 2)
+    """
 
     domain: Marked
     epsilon: Fraction

@@ -39,7 +39,7 @@ def write_key(path: str | Path) -> bytes:
         ) from None
     except FileNotFoundError:
         folder = Path(path).parent
-        raise ValueError(f"path: there is no folder {folder}. Make it: mkdir -m 700 {folder}") from None
+        raise ValueError(f"path: there is no folder {folder}. Make it: mkdir -p -m 700 {folder}") from None
     except OSError as error:
         raise ValueError(f"path: {path} cannot be written ({error.strerror}). Name another file.") from None
     with os.fdopen(file, "w", encoding="ascii") as opened:
