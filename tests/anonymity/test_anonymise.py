@@ -164,6 +164,9 @@ def test_a_column_that_did_not_change_keeps_its_type():
         ([date(2024, 1, 1), date(2024, 1, 31), date(2025, 1, 1), date(2025, 1, 2)],
          ["2024-01-01 to 2024-01-31"] * 2 + ["2025-01-01 to 2025-01-02"] * 2),
         ([1, 2, None, None], ["1-2", "1-2", None, None]),
+        ([1.0, 2.0, math.nan, math.nan], ["1-2", "1-2", None, None]),
+        ([1.0, 2.0, 8.0, math.inf], ["[1, 2]", "[1, 2]", "[8, inf]", "[8, inf]"]),
+        ([1.0, 2.0, 2.0**60, 2.0**61], ["[1, 2]"] * 2 + [f"[{2**60}, {2**61}]"] * 2),
         ([1, None, 1, 2], ["1", "*", "1", "*"]),
         ([True, False, True, False], [True, False, True, False]),
         ([True, False, False, False], ["*"] * 4),
@@ -231,6 +234,41 @@ def test_an_attempt_tells_what_was_done():
     assert str(attempt(PEOPLE, QUASI, 2)).startswith("mondrian: 6 of 6 rows released, 0 left out\n6 rows in ")
 
 
+def test_a_missing_age_makes_no_reals_of_the_others():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"age": [21, 31, None, None, 40, 44], "zip": [2139, 2138, None, None, 2139, 2139]})
+    assert frame.age.dtype == "float64"
+    assert list(anonymise(frame, "age", 2).age.fillna("?")) == ["21-31", "21-31", "?", "?", "40-44", "40-44"]
+    zips = anonymise(frame, "zip", 2, hierarchies={"zip": prefixes(5)}, method="full-domain").zip
+    assert list(zips.fillna("?")) == ["0213*", "0213*", "?", "?", "0213*", "0213*"]
+    out = anonymise(frame, "age", 2, hierarchies={"age": intervals(20, 49, [10, 30])}, method="full-domain")
+    assert set(out.age.fillna("?")) == {"20-49", "?"}
+    assert measure(out, "age", original=frame, hierarchies={"age": intervals(20, 49, [10, 30])}).loss.ncp > 0
+
+
+def test_an_attempt_tells_which_columns_have_a_hierarchy():
+    zips = {"zip": prefixes(5)}
+    told = attempt(PEOPLE, QUASI, 2, "ill", hierarchies={**zips, "ill": read_hierarchy("flu;*\ngout;*\ncold;*")})
+    assert told.hierarchies == {"zip": "prefixes(5)"}
+    assert "Made coarser by a hierarchy: zip (prefixes(5)); other labels than these" in str(told)
+    assert repr(told) == str(told)
+    assert "found" not in repr(attempt(PEOPLE, QUASI, 2))
+    assert "ierarchy" not in str(attempt(PEOPLE, QUASI, 2))
+    whole = str(attempt(PEOPLE, QUASI, 2, hierarchies=zips, method="full-domain"))
+    assert (
+        "Made coarser by a hierarchy: zip (prefixes(5)).\nNo hierarchy for age, job: each is either kept or '*'."
+        in whole
+    )
+    assert "No hierarchy" not in str(attempt(PEOPLE, "zip", 2, hierarchies=zips, method="full-domain"))
+
+
+def test_an_attempt_tells_which_rows_stayed():
+    table = pa.table({"age": [9, 1, 1, 1], "row": [0, 1, 2, 3]})
+    done = attempt(table, "age", 2, method="full-domain", suppress=0.3)
+    assert done.kept.tolist() == done.table["row"].to_pylist() == [1, 2, 3]
+    assert attempt(table, "age", 2).kept is None
+
+
 def test_the_sensitive_hierarchy_measures_closeness():
     """Flu and cold are both of the nose: classes that differ in nothing else are close."""
     ills = read_hierarchy("flu;nose;*\ncold;nose;*\ngout;foot;*")
@@ -261,7 +299,7 @@ REFUSED = [
     ({"sensitive": "ill", "l": 2.99, "diversity": "entropy"}, ValueError, "l: even the whole table"),
     ({"sensitive": "ill", "l": 3, "diversity": "recursive", "c": 1}, ValueError, "l: even the whole table"),
     ({"sensitive": "ill", "l": 2, "diversity": "recursive"}, ValueError, "c: recursive diversity needs it"),
-    ({"sensitive": "ill", "l": 2, "c": 2}, ValueError, "c: recursive diversity needs it, and nothing else"),
+    ({"sensitive": "ill", "l": 2, "c": 2}, ValueError, "c: recursive.* it, such as c=3, and nothing else"),
     ({"sensitive": "ill", "l": 2, "diversity": "recursive", "c": 0}, ValueError, "c: must be above 0"),
     ({"sensitive": "ill", "l": 2, "diversity": "recursive", "c": "2"}, TypeError, "c: must be a number"),
     ({"sensitive": "ill", "l": 2, "diversity": "many"}, ValueError, "diversity: write 'distinct', 'entropy'"),

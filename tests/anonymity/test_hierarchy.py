@@ -51,13 +51,22 @@ def test_quotes_protect_a_semicolon():
     ],
 )
 def test_what_is_no_tree_is_refused(text, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=f"^source: .*{words}"):
         read_hierarchy(text)
 
 
 def test_a_missing_file_is_an_error_of_its_own():
-    with pytest.raises(FileNotFoundError):
+    words = r"^source: there is no file no_such_file.csv. Give the path of a file, or the text itself, of lines such as"
+    with pytest.raises(FileNotFoundError, match=words):
         read_hierarchy("no_such_file.csv")
+
+
+def test_a_source_of_another_kind_or_coding_is_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"^source: give the path of a file, or the text itself, .*; not a dict\."):
+        read_hierarchy({"28": "20-29"})
+    (tmp_path / "name.csv").write_bytes("Zo\xeb;*\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"^source: the hierarchy name.csv is not in UTF-8. Save it as UTF-8.$"):
+        read_hierarchy(tmp_path / "name.csv")
 
 
 @pytest.mark.parametrize(

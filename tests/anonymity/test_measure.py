@@ -1,5 +1,7 @@
 """measure() finds what the definitions say, and says what is left open."""
 
+import json
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -188,7 +190,7 @@ def test_keys_of_subsets_do_not_overflow():
     ("given", "error", "words"),
     [
         ({"hierarchies": {"zip": read_hierarchy("1;*")}}, ValueError, "hierarchies: 'zip' is neither"),
-        ({"hierarchies": {"a": "a.csv"}}, TypeError, "hierarchies: give 'a' a Hierarchy, not a str"),
+        ({"hierarchies": {"a": "a.csv"}}, TypeError, "hierarchies: 'a' has a str. Make one with read_hierarchy"),
         ({"sensitive": "s", "hierarchies": {"s": read_hierarchy("q;*")}}, ValueError, "has no place for 2 of the 2"),
         ({"population": [1]}, TypeError, "population: give a table"),
         ({"population": pa.table({"b": [1]})}, ValueError, "population: the table has no column 'a'"),
@@ -209,3 +211,34 @@ def test_a_risk_shows_itself():
     assert repr(risk) == str(risk)
     assert str(risk).endswith(risk.not_protected)
     assert str(risk).startswith("12 rows in 3 classes of 4 to 4 by zip, age: 4-anonymous, 0 rows alone\n")
+
+
+def test_a_sensitive_column_is_found_by_its_name():
+    table = pa.table({"a": [1, 1, 2], "s": ["x", "y", "x"], "t": [3, 3, 3]})
+    risk = measure(table, "a", ["s", "t"])
+    assert risk.of("t") is risk.sensitive[1]
+    with pytest.raises(ValueError, match=r"^column: 'a' is no sensitive column here. Those are: s, t\.$"):
+        risk.of("a")
+    with pytest.raises(ValueError, match="Those are: none"):
+        measure(table, "a").of("s")
+
+
+@given(ROWS)
+def test_what_was_measured_goes_to_json_and_back(rows):
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    risk = measure(table, QUASI, ["word", "number"], original=table, population=table)
+    found = risk.to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert (found["k"], found["not_protected"]) == (risk.k, risk.not_protected)
+    assert found["sensitive"]["word"]["l"] == risk.of("word").l
+    assert found["sensitive"]["word"]["exposed"] == len(risk.of("word").exposed)
+    assert found["loss"]["columns"] == dict(risk.loss.columns)
+    assert found["journalist"]["single"] == risk.journalist.single
+    assert found["population"] == len(rows)
+
+
+def test_what_is_infinite_is_none_in_json():
+    found = measure(pa.table({"a": [1, 2, 2], "s": ["x", "y", "y"]}), "a", "s").to_dict()
+    assert found["sensitive"]["s"]["enhanced_beta"] is None
+    assert found["sensitive"]["s"]["recursive"] == [1.0, 1]
+    assert (found["population"], found["loss"]) == (None, None)

@@ -86,7 +86,11 @@ def test_a_measurement_is_told_in_parts():
 def test_a_release_is_told_beside_its_original():
     done = attempt(people(), ["zip", "age"], 4, "ill", hierarchies={"zip": prefixes(5)})
     made = report(done)
-    assert part(made, "Made coarser (mondrian)").sentences == ("8 of 8 rows are released, 0 are left out.",)
+    rows, tree = part(made, "Made coarser (mondrian)").sentences
+    assert rows == "8 of 8 rows are released, 0 are left out."
+    assert tree.startswith("Made coarser by a hierarchy: zip (prefixes(5)); ")
+    (only,) = part(report(attempt(people(), "zip", 4)), "Made coarser (mondrian)").sentences
+    assert only == rows
     assert part(made, "Classes").grid.headers == ("", "before", "after", "")
     assert numbers(made, "Classes")["k"] == ("1", str(done.after.k))
     assert numbers(made, "What was lost")["left out"] == ("0",)
@@ -98,6 +102,21 @@ def test_levels_of_a_full_domain_release_are_told():
     done = attempt(people(), "zip", 4, hierarchies={"zip": prefixes(5)}, method="full-domain")
     told = part(report(done), "Made coarser (full-domain)").sentences[1]
     assert told.startswith(f"Levels of the hierarchies: zip {done.levels['zip']} (")
+
+
+def test_a_full_domain_release_without_hierarchies_is_told_to_have_none():
+    done = attempt(people(), ["zip", "age"], 4, method="full-domain")
+    assert part(report(done), "Made coarser (full-domain)").sentences[-1] == (
+        "No hierarchy for zip, age: each is either kept or '*'."
+    )
+
+
+def test_a_release_tells_what_singled_people_out_before():
+    told = part(report(attempt(people(), ["zip", "age"], 4)), "What singles people out: before")
+    assert told.bars == part(report(measure(people(), ["zip", "age"])), "What singles people out").bars
+    assert told.sentences[-1] == "In the release nobody is alone by any of them."
+    still = part(report(attempt(people(), ["zip", "age"], 1)), "What singles people out: before")
+    assert still.sentences[-1] == "In the release k is 1: some still are."
 
 
 def test_homogeneous_rows_are_listed_from_one_and_not_without_end():

@@ -35,6 +35,7 @@ PEOPLE = """id,name,zip,age,ill
 ZIPS = "\n".join(f"{code};{code[:3]}**;*" for code in ("02139", "02138", "14853", "14850"))
 
 
+CODED = ("--out", "coded.csv")
 ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
@@ -56,7 +57,8 @@ def folder(tmp_path):
 
 
 def test_without_k_the_table_is_measured_and_the_last_line_says_what_is_not_protected(folder):
-    done = run("people.csv", "--quasi", "zip,age", "--sensitive", "ill", "--html", "report.html", cwd=folder)
+    words = ("--quasi", "zip,age", "--sensitive", "ill", "--html", "report.html", "--drop", "id,name")
+    done = run("people.csv", *words, cwd=folder)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "12 rows, told apart by zip, age" in done.stdout
     assert re.search(r"k +1 +the smallest class", done.stdout)
@@ -94,6 +96,7 @@ def test_hierarchies_are_found_in_a_folder_and_by_column(folder):
         done = run(*words, "--hierarchies", place, cwd=folder)
         assert done.exit_code == 0, done.stderr
         assert "Levels of the hierarchies: zip 1" in done.stdout
+        assert "Made coarser by a hierarchy: zip (adult_hierarchy_zip.csv)." in done.stdout
         assert set(read_table(folder / "released.csv")["zip"].to_pylist()) == {"021**", "148**"}
 
 
@@ -132,19 +135,138 @@ def test_pseudonyms_and_k_go_together(folder):
     words = ("people.csv", "--pseudonym", "name", "--key-file", "../keys/people.key", "--drop", "id")
     done = run(*words, "--quasi", "zip,age", "--k", "4", "--out", "both.csv", cwd=folder)
     assert done.exit_code == 0, done.stderr
-    coded, coarse = done.stdout.splitlines()[-2:]
-    assert coded.startswith("Not protected against: linkage attack (who is behind a pseudonym")
-    assert coarse.startswith("Not protected against: homogeneity attack")
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("Not protected against: linkage attack (who is behind a pseudonym")
+    assert "; homogeneity attack" in last
+    assert done.stdout.count("Not protected") == 1
     found = read_table(folder / "both.csv")
     assert measure(found, ["zip", "age"]).k >= 4
     assert all(len(code) == 26 for code in found["name"].to_pylist())
 
 
-def test_columns_that_name_everybody_are_pointed_at(folder):
-    done = run("people.csv", "--quasi", "zip,age", "--sensitive", "ill", "--k", "4", cwd=folder)
+@pytest.mark.parametrize("goals", [(), ("--k", "4")])
+@pytest.mark.parametrize("sensitive", [(), ("--sensitive", "ill"), ("--sensitive", "id")])
+def test_columns_that_name_everybody_are_pointed_at(folder, goals, sensitive):
+    done = run("people.csv", "--quasi", "zip,age", *sensitive, *goals, cwd=folder)
     assert done.exit_code == 0
-    assert "'id' is different in every row" in done.stderr
-    assert "'name' is different in every row" in done.stderr
+    assert re.findall(r"'(\w+)' is different in every row", done.stderr) == ["id", "name"]
+    assert "Add it to --drop, --pseudonym or --quasi." in done.stderr
+
+
+@pytest.mark.parametrize("named", [("--pseudonym", "id", "--pseudonym", "boss"), ("--pseudonym", "id,boss")])
+def test_all_columns_of_ids_get_pseudonyms_of_one_key(folder, named):
+    (folder / "staff.csv").write_text("id,boss,age\n1,3,20\n2,3,30\n3,,40\n")
+    done = run("staff.csv", *named, "--key-file", "../keys/k", "--out", "coded.parquet", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    coded = read_table(folder / "coded.parquet")
+    expected = pseudonymise(read_table(folder / "staff.csv"), "id", read_key(folder.parent / "keys" / "k"))
+    assert coded["id"].to_pylist() == expected["id"].to_pylist()
+    assert coded["boss"].to_pylist() == [coded["id"][2].as_py()] * 2 + [None]
+    last = done.stdout.splitlines()[-1]
+    assert "a pseudonym of 'id' or 'boss' can be found by age)" in last
+    assert coded.schema.metadata[b"not_protected"].decode() == last
+
+
+def test_a_release_that_is_not_written_is_said_to_be_none(folder):
+    words = ("people.csv", "--quasi", "zip", "--k", "2")
+    assert "No table was written: --out FILE writes it." in run(*words, cwd=folder).stdout
+    assert "No table was written" not in run(*words, "--out", "x.csv", cwd=folder).stdout
+    assert "No table was written" not in run("people.csv", "--quasi", "zip", cwd=folder).stdout
+
+
+def test_what_singles_people_out_is_said_to_be_so_before(folder):
+    assert "What singles people out: before" in run("people.csv", "--quasi", "zip,age", "--k", "4", cwd=folder).stdout
+    assert "What singles people out\n" in run("people.csv", "--quasi", "zip,age", cwd=folder).stdout
+
+
+@pytest.mark.parametrize("name", ["codes.csv", "codes.parquet"])
+def test_numbers_can_be_codes(folder, name):
+    table = pa.table({"zip": [10001, 10005, 10009, 10009], "ill": list("abab")})
+    if name.endswith(".csv"):
+        pa.csv.write_csv(table, folder / name)
+    else:
+        pq.write_table(table, folder / name)
+    words = (name, "--quasi", "zip", "--k", "2", "--force", "--out", "x.csv")
+    run(*words, cwd=folder)
+    assert read_table(folder / "x.csv")["zip"].to_pylist() == ["10001-10005"] * 2 + ["10009"] * 2
+    done = run(*words, "--categories", "zip", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    assert read_table(folder / "x.csv")["zip"].to_pylist() == ["{10001, 10005}"] * 2 + ["10009"] * 2
+
+
+def test_a_code_is_not_read_as_a_number_on_the_way(folder):
+    text = "icd,ill\n1.50,flu\n1.5,no\n1.50,flu\n1.5,no\n"
+    (folder / "codes.csv").write_text(text)
+    run("codes.csv", "--quasi", "icd", "--k", "2", "--categories", "icd", "--out", "x.csv", cwd=folder)
+    assert (folder / "x.csv").read_text() == text
+
+
+def test_codes_are_codes_in_the_population_too(folder):
+    (folder / "town.csv").write_text("zip,age\n14853,28\n")
+    (folder / "coarse.csv").write_text('zip,ill\n"{14850, 14853}",flu\n')
+    words = ("coarse.csv", "--quasi", "zip", "--sensitive", "ill", "--population", "town.csv")
+    done = run(*words, "--categories", "zip,ill", cwd=folder)
+    assert re.search(r"one person +1 +rows", done.stdout), done.stderr
+
+
+def test_what_did_not_change_is_written_as_it_was_and_quoted_only_where_needed(folder):
+    first, second = '20,1990,6000.0,"a, b",77516\n21,1990,1e3,"say ""x""",007\n', '30,1991,7,,\n31,1991,8.50,"",1\n'
+    text = f"age,year,pay,note,big\n{first}{second}"
+    (folder / "pay.csv").write_text(text)
+    words = ("--quasi", "age,year", "--k", "2", "--sensitive", "pay", "--out", "x.csv")
+    assert run("pay.csv", *words, cwd=folder).exit_code == 0
+    expected = re.sub("^2[01],", "20-21,", re.sub("^3[01],", "30-31,", text, flags=re.MULTILINE), flags=re.MULTILINE)
+    assert (folder / "x.csv").read_text() == expected
+
+
+def test_what_did_not_change_keeps_its_row_if_others_go(folder):
+    (folder / "odd.csv").write_text("age,pay\n99,1.0\n" + "30,2.50\n" * 9)
+    words = (
+        "odd.csv",
+        "--quasi",
+        "age",
+        "--k",
+        "3",
+        "--method",
+        "full-domain",
+        "--suppress",
+        "0.1",
+        "--sensitive",
+        "pay",
+    )
+    assert run(*words, "--out", "x.csv", cwd=folder).exit_code == 0
+    assert (folder / "x.csv").read_text() == "age,pay\n" + "30,2.50\n" * 9
+
+
+def test_equal_numbers_in_different_texts_do_not_tell_a_class_apart(folder):
+    (folder / "odd.csv").write_text("age,pay\n30.0,1\n30,1.0\n4e1,2\n40,2\n")
+    assert run("odd.csv", "--quasi", "age", "--k", "2", "--out", "x.csv", cwd=folder).exit_code == 0
+    assert (folder / "x.csv").read_text() == "age,pay\n30.0,1\n30.0,1.0\n40.0,2\n40.0,2\n"
+
+
+def test_reals_of_a_parquet_file_stay_reals_in_csv(folder):
+    pq.write_table(pa.table({"age": [3, 3], "pay": [6000.0, None]}), folder / "t.parquet")
+    assert run("t.parquet", "--quasi", "age", "--k", "2", "--out", "x.csv", cwd=folder).exit_code == 0
+    assert (folder / "x.csv").read_text() == "age,pay\n3,6000.0\n3,\n"
+
+
+def test_a_share_in_percent_is_told_how_to_write_it(folder):
+    for given, said in (("2%", "Write 0.02"), ("2.5 %", "Write 0.025"), ("some", "Write 0.02")):
+        done = run("people.csv", "--quasi", "zip", "--k", "2", "--suppress", given, cwd=folder)
+        assert done.exit_code == 2
+        assert said in done.stderr
+
+
+def test_columns_apart_by_blanks_are_told_to_be_joined(folder):
+    done = run("people.csv", "--quasi", "zip", "age", cwd=folder)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "TABLE: give one file, not 2: people.csv, age. Join columns by commas" in done.stderr
+
+
+def test_a_hierarchy_of_another_coding_is_refused_in_plain_words(folder):
+    (folder / "zip.csv").write_bytes("Zo\xeb;*\n".encode("latin-1"))
+    done = run("people.csv", "--quasi", "zip", "--hierarchies", "zip=zip.csv", cwd=folder)
+    assert done.stderr == "discreet: --hierarchies: the hierarchy zip.csv is not in UTF-8. Save it as UTF-8.\n"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +278,16 @@ def test_columns_that_name_everybody_are_pointed_at(folder):
         (("--quasi", "zip", "--sensitive", "zip"), "--sensitive: 'zip' is quasi-identifying too"),
         (("--quasi", "zip", "--k", "0"), "--k: "),
         (("--quasi", "zip", "--k", "13"), "--k: "),
-        (("--quasi", "zip", "--k", "2", "--l", "2"), "--l: "),
+        (
+            ("--quasi", "zip", "--k", "2", "--l", "2"),
+            "--l: it is about sensitive columns, and none is named. Give --se",
+        ),
+        (("--quasi", "zip", "--k", "2", "--diversity", "entropy"), "--l: give it too, such as --l 2, for entropy"),
+        (
+            ("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--l", "2", "--diversity", "recursive"),
+            "--c: recursive diversity needs it, such as --c 3",
+        ),
+        (("--quasi", "zip", "--categories", "age"), "--categories: 'age' is neither in --quasi nor in --sensitive"),
         (("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--l", "9"), "--l: "),
         (("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--t", "7"), "--t: "),
         (("--quasi", "zip", "--k", "2", "--suppress", "1.5"), "--suppress: "),
@@ -174,21 +305,45 @@ def test_columns_that_name_everybody_are_pointed_at(folder):
         (("--quasi", "zip", "--hierarchies", "nowhere"), "--hierarchies: nowhere is no folder"),
         (("--quasi", "age", "--hierarchies", "trees"), "--hierarchies: trees has none of age.csv"),
         (("--quasi", "age", "--hierarchies", "zip=trees/x.csv"), "--hierarchies: 'zip' is neither in --quasi"),
-        (("--quasi", "zip", "--hierarchies", "zip=trees/x.csv"), "--hierarchies: trees/x.csv cannot be read (No such"),
+        (("--quasi", "zip", "--hierarchies", "zip=trees/x.csv"), "--hierarchies: there is no file trees/x.csv"),
         (("--quasi", "zip", "--k", "2", "--population", "people.csv"), "--population: this is for measuring"),
         (("--quasi", "zip", "--population", "town.csv"), "--population: there is no file town.csv"),
         (("--quasi", "zip", "--drop", "nam"), "--drop: the table has no column 'nam'"),
         (("--quasi", "zip", "--drop", "zip"), "--quasi: the table has no column 'zip'"),
         (("--quasi", "zip", "--key-file", "../keys/k"), "--key-file: this is for pseudonyms"),
-        (("--pseudonym", "name"), "--key-file: without one this is plain hashing"),
-        (("--pseudonym", "nam", "--key-file", "../keys/k"), "--pseudonym: the table has no column 'nam'"),
-        (("--pseudonym", "zip", "--quasi", "zip", "--key-file", "../keys/k"), "--pseudonym: 'zip' is in --quasi"),
-        (("--pseudonym", "name", "--key-file", "people.key"), "--key-file: people.key is in the folder of people.csv"),
+        (("--pseudonym", "name", "--key-file", "../keys/k"), "--pseudonym: the table with them would not be written"),
+        (
+            ("--pseudonym", "name", "--key-file", "../keys/k", "--quasi", "zip"),
+            "--pseudonym: the table with them would not be written",
+        ),
+        (("--pseudonym", "name", *CODED), "--key-file: without one this is plain hashing"),
+        (("--pseudonym", "nam", "--key-file", "../keys/k", *CODED), "--pseudonym: the table has no column 'nam'"),
+        (("--pseudonym", "id,id", "--key-file", "../keys/k", *CODED), "--pseudonym: 'id' is named twice"),
+        (
+            ("--pseudonym", "id", "--key-file", "../keys/k", *CODED, "--quasi", "zipp", "--k", "2"),
+            "--quasi: the table has no column 'zipp'",
+        ),
+        (
+            ("--pseudonym", "id,zip", "--quasi", "zip", "--key-file", "../keys/k", *CODED),
+            "--pseudonym: 'zip' is in --quasi",
+        ),
+        (
+            ("--pseudonym", "name", "--key-file", "people.key", *CODED),
+            "--key-file: people.key is in the folder of people.csv",
+        ),
         (
             ("--pseudonym", "name", "--key-file", "../keys/k", "--out", "../keys/out.csv"),
             "--key-file: ../keys/k is in the folder of ../keys/out.csv",
         ),
-        (("--pseudonym", "name", "--key-file", "../keys/no/k"), "--key-file: ../keys/no/k cannot be written"),
+        (
+            ("--pseudonym", "name", "--key-file", "../keys/no/k", *CODED),
+            "--key-file: there is no folder ../keys/no. Make it: mkdir -p -m 700 ../keys/no",
+        ),
+        (("--pseudonym", "name", "--key-file", "trees", *CODED), "--key-file: trees is in the folder of people.csv"),
+        (
+            ("--pseudonym", "name", "--key-file", "..", *CODED),
+            "--key-file: .. cannot be read (Is a directory). Name an",
+        ),
     ],
 )
 def test_what_goes_wrong_is_said_before_anything_is_written(folder, words, said):
@@ -210,13 +365,13 @@ def test_a_key_that_others_may_read_is_refused(folder):
     key = folder.parent / "keys" / "people.key"
     key.write_text("ab" * 32)
     key.chmod(0o644)
-    done = run("people.csv", "--pseudonym", "name", "--key-file", key, cwd=folder)
+    done = run("people.csv", "--pseudonym", "name", "--key-file", key, *CODED, cwd=folder)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "--key-file: others than the owner may open" in done.stderr
 
 
 def test_plain_hashing_is_refused_with_the_number_of_candidates(folder):
-    done = run("people.csv", "--pseudonym", "zip", cwd=folder)
+    done = run("people.csv", "--pseudonym", "zip", *CODED, cwd=folder)
     assert "100,000 candidates, and one core hashes all of them in 0.1 s. Name a file for one with" in done.stderr
 
 
@@ -261,7 +416,25 @@ def test_csv_is_read_as_it_is_written(tmp_path, text, rows):
     assert read_table(file).to_pylist() == rows
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"a,b\n1,2,3\n", "a\nZo\xeb\n".encode("latin-1")])
+@pytest.mark.parametrize(
+    ("content", "coding"),
+    [
+        ("a\nZo\xeb\n".encode("latin-1"), "WINDOWS-1252"),
+        ("Zo\xeb\na\n".encode("latin-1"), "WINDOWS-1252"),
+        ("a\nZo\xeb\n".encode("utf-16"), "UTF-16"),
+        (b"a\nb\nZo\xc3", "WINDOWS-1252"),
+    ],
+)
+def test_a_csv_of_another_coding_is_refused_in_plain_words(tmp_path, capsys, content, coding):
+    file = tmp_path / "t.csv"
+    file.write_bytes(content)
+    with pytest.raises(typer.Exit):
+        read_table(file)
+    way = f"Save it as UTF-8, or convert it: iconv -f {coding} -t UTF-8 t.csv > utf8-t.csv"
+    assert capsys.readouterr().err == f"discreet: TABLE: {file} is not in UTF-8. {way}\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"a,b\n1,2,3\n"])
 def test_a_broken_csv_is_refused_and_no_row_is_dropped(tmp_path, capsys, content):
     file = tmp_path / "t.csv"
     file.write_bytes(content)

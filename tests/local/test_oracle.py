@@ -66,7 +66,7 @@ def test_messages_are_read_as_they_were_sent():
     reports = survey.perturb(COLOURS * 50)
     sent = list(reports.messages())
     assert {len(message) for message in sent} == {7}
-    for received in (bytes(reports), sent, iter(sent), [bytes(reports[:70]), bytes(reports[70:])]):
+    for received in (bytes(reports), bytearray(bytes(reports)), sent, iter(sent)):
         again = survey.read(received)
         assert np.array_equal(np.asarray(again), np.asarray(reports))
         assert np.array_equal(survey.estimate(again).estimates, survey.estimate(reports).estimates)
@@ -85,19 +85,19 @@ def test_reports_of_another_configuration_or_version_are_refused():
     with pytest.raises(ValueError, match="format 2; this version of Discreet reads format 1"):
         survey.read(b"\x02" + bytes(reports)[1:])
     with pytest.raises(ValueError, match="another configuration"):
-        survey.read([bytes(reports), bytes(dc.local.GRR(COLOURS, 2).perturb(COLOURS))])
+        survey.read([*reports.messages(), *dc.local.GRR(COLOURS, 2).perturb(COLOURS).messages()])
 
 
 def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
     wide = dc.local.GRR(1000, 1)
     reports = wide.perturb(np.arange(1000))
     tally = dc.local.Tally(wide)
-    for bad in (b"", b"\x01ab", bytes(reports)[:-1], [bytes(reports), b"\x01"]):
+    for bad in (b"", b"\x01ab", bytes(reports)[:-1], [bytes(reports[:1]), b"\x01"], [bytes(reports[:2])]):
         with pytest.raises(ValueError, match="reports"):
             tally.add(bad)
     forged = bytes(reports)[:6] + np.array([1000], "<u2").tobytes()
     with pytest.raises(ValueError, match="1000 is outside the domain"):
-        tally.add([bytes(reports), forged])
+        tally.add([bytes(reports[:1]), forged])
     assert tally.people == 0
     assert not tally.counts.any()
     for bad in ([1, 2], np.arange(3), "text", None):
@@ -320,3 +320,79 @@ def test_a_report_that_is_none_has_no_probability():
         for bad in ("red", None, [1, 2]):
             with pytest.raises((TypeError, ValueError), match="a report is one of"):
                 oracle.pmf(bad, "red")
+
+
+def test_nobody_sends_two_reports_in_one_message():
+    survey = dc.local.GRR(COLOURS, 1)
+    first, *others = survey.perturb(COLOURS).messages()
+    tally = dc.local.Tally(survey)
+    for bad in (first + b"\0", first + bytes(1000), first[:6]):
+        with pytest.raises(ValueError, match="torn, or too long"):
+            tally.add([*others, bad])
+    assert tally.people == 0
+    assert len(survey.read(bytes(survey.perturb([])))) == 0
+
+
+def test_reports_put_together_by_hand_are_refused():
+    survey = dc.local.GRR(2, 1)
+    for array in ([7, 1], np.array([0, 1]), np.zeros((2, 2), np.uint8), None):
+        with pytest.raises(TypeError, match="by hand"):
+            survey.estimate(dc.local.Reports(survey.made_by, array))
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        dc.local.GRR(3, 1),
+        dc.local.OUE(3, 1),
+        dc.local.OLH(3, 1),
+        dc.local.Hadamard(3, 1),
+        dc.local.ParityHashing(3, 4),
+        dc.local.SubsetSelection(3, 1),
+        dc.local.RAPPOR(3, 1),
+        dc.local.NoisyMean(0, 1, "1/1000"),
+        dc.local.Duchi(0, 1, 1),
+        dc.local.Piecewise(0, 1, 1),
+        dc.local.Hybrid(0, 1, 4),
+    ],
+    ids=lambda oracle: oracle.scheme.name,
+)
+def test_stored_tallies_are_read_and_forged_ones_refused(oracle):
+    tally = dc.local.Tally(oracle)
+    tally.add(oracle.perturb([1] * 300))
+    again = dc.local.Tally.read(oracle, bytes(tally))
+    assert np.all(again.estimate().estimates == tally.estimate().estimates)
+    stored = bytes(tally)
+    for people in (-5, 1 << 40, 0):
+        with pytest.raises(ValueError, match="tally: no people"):
+            dc.local.Tally.read(oracle, stored[:6] + people.to_bytes(8, "little", signed=True) + stored[14:])
+    with pytest.raises(ValueError, match="tally: no people"):
+        dc.local.Tally.read(oracle, stored[:14] + (1 << 62).to_bytes(8, "little") + stored[22:])
+    again.people = 1 << 31
+    with pytest.raises(ValueError, match="begin another"):
+        again.merge(tally)
+
+
+def test_reports_that_nobody_could_send_have_no_probability():
+    for oracle, bad in (
+        (dc.local.GRR(3, 1), 99),
+        (dc.local.Hadamard(3, 1), 999),
+        (dc.local.OLH(3, 1), (1, 1, 77)),
+        (dc.local.ParityHashing(3, 1), (1, 77)),
+        (dc.local.Duchi(0, 1, 1), 7),
+        (dc.local.Piecewise(0, 1, 1), 10**9),
+        (dc.local.Hybrid(0, 1, 4), 10**9),
+    ):
+        assert oracle.pmf(bad, 1) == 0
+
+
+@pytest.mark.parametrize("bounds", [(2**53, 2**53 + 1), (0, 5e-324), (1, "1.00000000000000000001"), (0, 10**400)])
+def test_bounds_between_which_floats_cannot_be_told_apart_are_refused(bounds):
+    with pytest.raises(ValueError, match="low, high"):
+        dc.local.Duchi(*bounds, 1)
+
+
+def test_values_that_cannot_be_looked_up_are_refused_by_name():
+    for bad in (bytearray(b"a"), [1], {}):
+        with pytest.raises(ValueError, match="is not in the domain"):
+            dc.local.GRR([b"a", b"b"], 1).perturb([bad])

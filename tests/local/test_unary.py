@@ -115,7 +115,7 @@ def test_messages_are_read_as_they_were_sent(protocol, size, length):
     reports = oracle.perturb(np.arange(300) % size)
     sent = list(reports.messages())
     assert {len(message) for message in sent} == {6 + length}
-    for received in (bytes(reports), sent, [bytes(reports[:100]), bytes(reports[100:])]):
+    for received in (bytes(reports), sent):
         again = oracle.read(received)
         assert np.array_equal(oracle.estimate(again).estimates, oracle.estimate(reports).estimates)
     half = oracle.read(bytes(reports[::2]))
@@ -125,7 +125,7 @@ def test_messages_are_read_as_they_were_sent(protocol, size, length):
 
 def test_bytes_that_nobody_could_have_sent_are_refused():
     oracle, tally = OUE(9, 1), dc.local.Tally(OUE(9, 1))
-    sent = bytes(oracle.perturb([3] * 5))
+    sent = bytes(oracle.perturb([3]))
     for bad, why in [
         (sent[:-1], "torn"),
         (sent[:5], "5 bytes"),

@@ -5,11 +5,18 @@ from typing import Annotated
 
 import typer
 
+from discreet.anonymity.showing.report import clean
 from discreet.cli.anonymising import Goals, Request, carry_out
 from discreet.cli.stops import wrong
 
 Columns = list[str] | None
 _COMMAS = "Join columns by commas, without blanks: --quasi zip,age."
+
+
+def _let_more_pass(context: typer.Context, table: Path) -> Path:
+    """Leave words that are no option to the command: who writes --quasi zip age is told about commas."""
+    context.allow_extra_args = True
+    return table
 
 
 def _share(text: str) -> float:
@@ -23,8 +30,8 @@ def _share(text: str) -> float:
 
 
 def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
-    table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.")],
-    more: Annotated[Columns, typer.Argument(hidden=True, metavar="")] = None,
+    context: typer.Context,
+    table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.", callback=_let_more_pass)],
     quasi: Annotated[
         Columns, typer.Option(help="Columns by which people can be recognised: age,sex,zip; repeatable.")
     ] = None,
@@ -71,8 +78,9 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
 ) -> None:
     """Measure how anonymous a table is, or make it k-anonymous; and say what that does not protect against."""
-    if more:
-        wrong(f"TABLE: give one file, not {len(more) + 1}: {table}, {', '.join(more)}. {_COMMAS}")
+    if context.args:
+        given = ", ".join([str(table), *context.args])
+        wrong(clean(f"TABLE: give one file, not {len(context.args) + 1}: {given}. {_COMMAS}"))
     carry_out(
         Request(
             table=table,

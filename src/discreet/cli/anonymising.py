@@ -1,11 +1,9 @@
 """What discreet anonymise does, step by step: check, read, pseudonymise, measure or anonymise, tell, write."""
 
 import io
-import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +18,12 @@ from discreet.anonymity.pseudonyms.pseudonyms import not_protected
 from discreet.anonymity.showing.page import write_report
 from discreet.anonymity.showing.report import clean, report
 from discreet.cli.anonymity_report import show
+from discreet.cli.anonymity_words import spelled
+from discreet.cli.csv_text import as_written
 from discreet.cli.files import check_place, is_text, read_table, typed, write_table
 from discreet.cli.hierarchies import find_hierarchies
 from discreet.cli.stops import wrong
 
-_SAME = (
-    "quasi",
-    "sensitive",
-    "drop",
-    "k",
-    "l",
-    "t",
-    "c",
-    "diversity",
-    "method",
-    "suppress",
-    "hierarchies",
-    "population",
-)
-_OPTIONS = {"column": "--pseudonym", "key": "--key-file", "path": "--key-file", "table": "TABLE"}
-_OPTIONS |= {name: f"--{name}" for name in _SAME}
 _PAGES = (".html", ".htm")
 
 
@@ -66,12 +50,23 @@ class Request:
     drop: tuple[str, ...]
     goals: Goals
     hierarchies: tuple[str, ...]
+    categories: tuple[str, ...]
     population: Path | None
-    pseudonym: str | None
+    pseudonym: tuple[str, ...]
     key_file: Path | None
     out: Path | None
     html: Path | None
     force: bool
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns that play each part."""
+
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    categories: tuple[str, ...]
+    ids: tuple[str, ...]
 
 
 def carry_out(request: Request) -> None:
@@ -79,46 +74,49 @@ def carry_out(request: Request) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
     _check(request)
-    with _spelled():
+    with spelled():
         given = _without(read_table(request.table), request.drop)
-        quasi, sensitive = _columns(request.quasi, given), _columns(request.sensitive, given)
+        roles = _roles(request, given)
         notes = []
-        if request.pseudonym is not None:
-            given = _pseudonymised(given, request.pseudonym, (*quasi, *sensitive), request)
-            notes.append(
-                not_protected(request.pseudonym, [name for name in given.column_names if name != request.pseudonym])
-            )
-        if quasi:
-            given = typed(given, (*quasi, *sensitive)) if is_text(request.table) else given
-            result = _result(given, quasi, sensitive, request)
+        if roles.ids:
+            given = _pseudonymised(given, roles.ids, request)
+            notes.append(not_protected(roles.ids, [name for name in given.column_names if name not in roles.ids]))
+        if roles.quasi:
+            result = _result(_ready(given, request.table, roles), roles, request)
             notes.append(result.not_protected)
             _tell(result, request.html)
             if request.goals.k is not None:
-                given = result.table
-                _warn_of_ids(given, (*quasi, *sensitive, request.pseudonym))
+                given = _released(result, given, roles, request)
+            _warn_of_ids(given, (*roles.quasi, *roles.ids))
+    note = _joined(notes)
     if request.out is not None:
-        write_table(given, request.out)
+        told = {**(given.schema.metadata or {}), b"not_protected": note.encode()}
+        write_table(given.replace_schema_metadata(told), request.out)
         typer.echo(f"{request.out}: {given.num_rows:,} rows written")
-    typer.echo("\n" + "\n".join(map(clean, notes)))
+    elif request.goals.k is not None:
+        typer.echo("\nNo table was written: --out FILE writes it.")
+    typer.echo("\n" + clean(note))
 
 
 def _check(request: Request) -> None:
     """Stop before any work if it could not be done, or would come to nothing."""
     check_place(request.out, "--out", request.force)
     check_place(request.html, "--html", request.force, endings=_PAGES)
-    is_changed = request.goals.k is not None or request.pseudonym is not None or bool(request.drop)
+    is_changed = request.goals.k is not None or bool(request.pseudonym) or bool(request.drop)
     if request.out is not None and not is_changed:
         wrong("--out: nothing would be different there. Say what to change: --k, --pseudonym or --drop.")
+    if request.pseudonym and request.out is None:
+        wrong("--pseudonym: the table with them would not be written. Name a file for it with --out.")
     if request.out is not None and request.out.resolve() == request.table.resolve():
         wrong("--out: this is the table itself, which would be lost. Name another file.")
-    if not request.quasi and (request.goals.k is not None or request.html or request.pseudonym is None):
+    if not request.quasi and (request.goals.k is not None or request.html or not request.pseudonym):
         wrong("--quasi: name the columns by which people can be recognised, such as --quasi age,sex,zip.")
     for name in ("l", "t", "c", "suppress"):
         if request.goals.k is None and getattr(request.goals, name):
             wrong(f"--{name}: this is for a table to be made. Add --k, such as --k 5.")
     if request.goals.k is not None and request.population is not None:
         wrong("--population: this is for measuring. Write the table with --out, then measure that one.")
-    if request.key_file is not None and request.pseudonym is None:
+    if request.key_file is not None and not request.pseudonym:
         wrong("--key-file: this is for pseudonyms. Add --pseudonym with the column of ids.")
 
 
@@ -133,13 +131,28 @@ def _without(table: pa.Table, given: Sequence[str]) -> pa.Table:
     return table.drop_columns(list(names(dropped, "drop", read(table)))) if dropped else table
 
 
-def _pseudonymised(table: pa.Table, column: str, used: Sequence[str], request: Request) -> pa.Table:
-    if column in used:
-        wrong(f"--pseudonym: {column!r} is in --quasi or --sensitive, too. An id can be only one of them.")
-    names(column, "column", read(table))  # before a key is made for it
-    if request.key_file is None:
-        return anonymity.pseudonymise(table, column, None)  # which tells why there must be a key
-    return anonymity.pseudonymise(table, column, _key(request.key_file, (request.table, request.out)))
+def _roles(request: Request, table: pa.Table) -> _Roles:
+    quasi, sensitive = _columns(request.quasi, table), _columns(request.sensitive, table)
+    categories, ids = _columns(request.categories, table), _columns(request.pseudonym, table)
+    for name in ids:
+        if name in quasi + sensitive:
+            wrong(clean(f"--pseudonym: {name!r} is in --quasi or --sensitive, too. An id can be only one of them."))
+    for name in categories:
+        if name not in quasi + sensitive:
+            wrong(clean(f"--categories: {name!r} is neither in --quasi nor in --sensitive."))
+    for argument, given in (("quasi", quasi), ("sensitive", sensitive), ("column", ids)):
+        if given:
+            names(given, argument, read(table))  # before a key is made
+    return _Roles(quasi, sensitive, categories, ids)
+
+
+def _pseudonymised(table: pa.Table, ids: Sequence[str], request: Request) -> pa.Table:
+    key = None  # with which pseudonymise tells why there must be one
+    if request.key_file is not None:
+        key = _key(request.key_file, (request.table, request.out))
+    for name in ids:
+        table = anonymity.pseudonymise(table, name, key)
+    return table
 
 
 def _key(file: Path, beside: Sequence[Path | None]) -> bytes:
@@ -156,19 +169,44 @@ def _key(file: Path, beside: Sequence[Path | None]) -> bytes:
     return key
 
 
-def _result(table: pa.Table, quasi: Sequence[str], sensitive: Sequence[str], request: Request) -> Any:
-    hidden = list(sensitive) or None
-    trees = find_hierarchies(request.hierarchies, (*quasi, *sensitive)) or None
+def _ready(table: pa.Table, path: Path, roles: _Roles) -> pa.Table:
+    """Make numbers and dates of texts that are, and texts of all that shall be codes."""
+    if is_text(path):
+        table = typed(table, [name for name in (*roles.quasi, *roles.sensitive) if name not in roles.categories])
+    for name in roles.categories:
+        if table.column_names.count(name) == 1 and not pa.types.is_nested(table.schema.field(name).type):
+            table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+    return table
+
+
+def _result(table: pa.Table, roles: _Roles, request: Request) -> Any:
+    hidden = list(roles.sensitive) or None
+    trees = find_hierarchies(request.hierarchies, (*roles.quasi, *roles.sensitive)) or None
     if request.goals.k is not None:
         goals = asdict(request.goals)
         if goals["l"] is not None and goals["l"].is_integer():
             goals["l"] = int(goals["l"])
-        return anonymity.attempt(table, list(quasi), sensitive=hidden, hierarchies=trees, **goals)
+        return anonymity.attempt(table, list(roles.quasi), sensitive=hidden, hierarchies=trees, **goals)
     people = None
     if request.population is not None:
-        people = read_table(request.population, "--population")
-        people = typed(people, quasi) if is_text(request.population) else people
-    return anonymity.measure(table, list(quasi), hidden, population=people, hierarchies=trees)
+        theirs = replace(
+            roles, sensitive=(), categories=tuple(name for name in roles.categories if name in roles.quasi)
+        )
+        people = _ready(read_table(request.population, "--population"), request.population, theirs)
+    return anonymity.measure(table, list(roles.quasi), hidden, population=people, hierarchies=trees)
+
+
+def _released(result: Any, given: pa.Table, roles: _Roles, request: Request) -> pa.Table:
+    """Return the release; in CSV what did not change is written as it was."""
+    if request.out is not None and is_text(request.out):
+        return as_written(result.table, given, result.kept, roles.quasi)
+    return result.table
+
+
+def _joined(notes: Sequence[str]) -> str:
+    """Make one line of several that begin and end alike."""
+    start = "Not protected against: "
+    return start + "; ".join(note.removeprefix(start).removesuffix(".") for note in notes) + "."
 
 
 def _tell(result: Any, html: Path | None) -> None:
@@ -181,12 +219,12 @@ def _tell(result: Any, html: Path | None) -> None:
         typer.echo(f"{html}: the report as a page")
 
 
-def _warn_of_ids(table: pa.Table, used: Sequence[str | None]) -> None:
+def _warn_of_ids(table: pa.Table, used: Sequence[str]) -> None:
     """Point at columns that are different in every row: as long as they are there, everybody is alone."""
     for name in table.column_names:
         if name not in used and table.num_rows > 1 and _is_id(table[name]):
-            told = f"{clean(name)!r} is different in every row, stays as it is, and can name people."
-            typer.echo(f"discreet: {told} Add it to --drop, or make it a --pseudonym.", err=True)
+            told = f"{clean(name)!r} is different in every row, and can name people."
+            typer.echo(f"discreet: {told} Add it to --drop, --pseudonym or --quasi.", err=True)
 
 
 def _is_id(column: pa.ChunkedArray) -> bool:
@@ -194,13 +232,3 @@ def _is_id(column: pa.ChunkedArray) -> bool:
         return bool(pc.count_distinct(column, mode="all").as_py() == len(column))
     except pa.ArrowException:  # lists and such
         return False
-
-
-@contextmanager
-def _spelled() -> Iterator[None]:
-    """Say what is wrong as the command line spells it."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        text = re.sub(r"^(\w+):", lambda match: f"{_OPTIONS.get(match[1], match[1])}:", str(error))
-        wrong(clean(text.replace("Give new_key(), and keep it", "Name a file for one with --key-file, and keep it")))

@@ -12,6 +12,8 @@ import numpy as np
 from discreet.kernel.exact import Number, fraction, whole
 
 STEPS = 1 << 20  # a number is rounded to one of so many steps from its lower to its upper bound
+_WIDEST, _SMALLEST = Fraction(10) ** 307, Fraction(1, 10**290)
+_FINEST = 1 << 30  # so much narrower than its bounds may an interval be: its steps are floats still
 LARGEST = 1 << 24  # values in a list: an estimate has a number for each
 
 
@@ -74,7 +76,7 @@ class Domain:
         try:
             return np.array([place[value] for value in given], np.int64)
         except (KeyError, TypeError):
-            missing = next(value for value in given if value not in (self.values or ()))
+            missing = next(value for value in given if not _in(value, place))
             near = difflib.get_close_matches(str(missing)[:60], [each for each in place if isinstance(each, str)], 1)
             hint = f". Did you mean {near[0]!r:.60}?" if near else ""
             shown = _shown(self.values or ())
@@ -107,6 +109,9 @@ class Interval:
         bounds = fraction(low, "low"), fraction(high, "high")
         if bounds[0] >= bounds[1]:
             raise ValueError(f"low must be below high, not {low} and {high}")
+        farthest = max(map(abs, bounds))
+        if farthest > _WIDEST or (bounds[1] - bounds[0]) * _FINEST < max(farthest, _SMALLEST):
+            raise ValueError("low, high: floats between them are too few to be told apart; take other units")
         return cls(*bounds)
 
     def places(self, values: Any, name: str) -> np.ndarray:
@@ -142,6 +147,13 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.low} {self.high}"
+
+
+def _in(value: Any, place: Mapping[Any, int]) -> bool:
+    try:
+        return value in place
+    except TypeError:  # a list, or another thing that may change
+        return False
 
 
 def listed(values: Any, name: str) -> list[Any]:

@@ -34,6 +34,10 @@ class Scheme(Protocol):
     def dtype(self) -> np.dtype:
         """One report, as it is sent."""
 
+    @property
+    def most_counted(self) -> int:
+        """The most that one report adds to a count."""
+
     def perturb(self, places: np.ndarray) -> np.ndarray:
         """Return a report for each person's place."""
 
@@ -104,7 +108,7 @@ class Oracle:
 
     def counts(self, reports: Reports) -> np.ndarray:
         """Return what an accumulator adds up."""
-        check_made_by(reports, self.made_by)
+        check_made_by(reports, self.made_by, self.scheme.dtype)
         return self.scheme.counts(reports.array)
 
     def estimate(

@@ -25,6 +25,8 @@ class Remembered:
     flip: Fraction
     noise: tuple[Fraction, Fraction]
 
+    most_counted = 1
+
     @property
     def name(self) -> str:
         """What a reader must know."""

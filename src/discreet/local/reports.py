@@ -4,7 +4,8 @@
     five bytes  the first of the SHA-256 of the configuration: which randomizer, which domain, which epsilon
     then        the reports, each of the same few bytes, little-endian
 
-A person's message is such a header with one report; a file of many has one header.
+A person's message is such a header with one report, and in a list of messages none can hold two; a file of many reports
+has one header.
 """
 
 import hashlib
@@ -72,19 +73,21 @@ def read_reports(received: Any, made_by: str, dtype: np.dtype) -> Reports:
     for number, head in enumerate({message[:_HEADER]: None for message in messages}, 1):
         check_header(head, made_by, "reports" if number == 1 else "reports, of several kinds")
     payloads = [message[_HEADER:] for message in messages]
-    if any(not payload or len(payload) % dtype.itemsize for payload in payloads):
-        raise ValueError(
-            f"reports: a message is torn; each report has {dtype.itemsize} bytes after the first {_HEADER}"
-        )
+    size = dtype.itemsize
+    if any(len(payload) % size if alone else len(payload) != size for payload in payloads):
+        words = "a file" if alone else "a message"
+        raise ValueError(f"reports: {words} is torn, or too long; after {_HEADER} bytes, a report has {size}")
     return Reports(made_by, np.frombuffer(b"".join(payloads), dtype))
 
 
-def check_made_by(reports: Reports, made_by: str) -> None:
+def check_made_by(reports: Reports, made_by: str, dtype: np.dtype) -> None:
     """Stop at what is no reports, or reports of another configuration."""
     if not isinstance(reports, Reports):
         raise TypeError(f"reports must be what perturb or read returns, not {type(reports).__name__}")
     if reports.made_by != made_by:
         raise ValueError(f"reports: made by {reports.made_by}, not by this configuration, {made_by}")
+    if not isinstance(reports.array, np.ndarray) or reports.array.dtype != dtype or reports.array.ndim != 1:
+        raise TypeError("reports must be what perturb or read returns, not put together by hand")
 
 
 def check_header(head: bytes, made_by: str, name: str) -> None:

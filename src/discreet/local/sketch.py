@@ -108,7 +108,7 @@ class OpenOracle:
 
     def counts(self, reports: Reports) -> np.ndarray:
         """Return what an accumulator adds up."""
-        check_made_by(reports, self.made_by)
+        check_made_by(reports, self.made_by, self.scheme.dtype)
         return self.scheme.counts(reports.array)
 
     def totals(self, reports: Reports | Tally) -> np.ndarray:

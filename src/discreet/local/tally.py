@@ -10,6 +10,7 @@ from discreet.local.oracle import Consistency, Oracle
 from discreet.local.reports import Received, Reports, check_header, header
 
 _INT = np.dtype("<i8")
+_MOST = 1 << 31  # reports; up to it every sum fits in 64 bits
 
 
 class Counted(Protocol):
@@ -53,6 +54,7 @@ class Tally:
     def add(self, reports: Reports | Received) -> None:
         """Add reports, or messages as they were received; if one of them is wrong, none is added."""
         known = reports if isinstance(reports, Reports) else self.oracle.read(reports)
+        _check_many(self.people + len(known))
         self.counts = self.counts + self.oracle.counts(known)
         self.people += len(known)
 
@@ -64,6 +66,7 @@ class Tally:
             raise ValueError("tally: merged with itself, everybody would count twice")
         if other.oracle.made_by != self.oracle.made_by:
             raise ValueError(f"tally: of another configuration, {other.oracle.made_by}, than {self.oracle.made_by}")
+        _check_many(self.people + other.people)
         self.counts = self.counts + other.counts
         self.people += other.people
 
@@ -89,9 +92,17 @@ class Tally:
         if len(numbers) != (1 + len(tally.counts)) * _INT.itemsize:
             raise ValueError("tally: its bytes are torn")
         people, *_ = both = np.frombuffer(numbers, _INT).astype(np.int64)
+        most = float(people) * oracle.scheme.most_counted
+        if not 0 <= people <= _MOST or (np.abs(both[1:].astype(np.float64)) > most).any():
+            raise ValueError("tally: no people can have sent what it says")
         tally.people, tally.counts = int(people), both[1:]
         return tally
 
     @property
     def _made_by(self) -> str:
         return f"tally of {self.oracle.made_by}"
+
+
+def _check_many(people: int) -> None:
+    if people > _MOST:
+        raise ValueError(f"tally: more than {_MOST:,} reports; begin another")

@@ -78,8 +78,10 @@ def _checked(hierarchies: Hierarchies, given: Inputs) -> Hierarchies:
             words = f"Those columns are: {', '.join(used)[:200]}."
             raise ValueError(f"hierarchies: {name[:60]!r} is neither quasi-identifying nor sensitive. {words}")
         if not isinstance(hierarchy, Hierarchy):
-            words = "Make one with read_hierarchy, intervals or prefixes."
-            raise TypeError(f"hierarchies: {name[:60]!r} has a {type(hierarchy).__name__}. {words}")
+            raise TypeError(
+                f"hierarchies: {name[:60]!r} has a {type(hierarchy).__name__}. "
+                "Make one with read_hierarchy, intervals or prefixes."
+            )
     return hierarchies
 
 

@@ -27,8 +27,8 @@ def _pseudonyms(recorder: Recorder, people: pa.Table, town: Town) -> None:
     his = pc.and_(pc.equal(released["ward"], governor.ward), pc.equal(released["age"], governor.age))
     ((name, ill),) = [(row["person"], row["ill"]) for row in released.filter(his).to_pylist()]
     recorder.say(
-        f"Every id becomes a pseudonym under a secret key; nobody can turn them back. But the row of somebody aged "
-        f"{governor.age} in the ward {governor.ward} is {name[:8]}…, and it says: ",
+        f"Every id becomes a pseudonym under a secret key, and nobody without it can turn them back. But the row of "
+        f"somebody aged {governor.age} in the ward {governor.ward} is {name[:8]}…, and it says: ",
         warn(ill),
         ". Who is alone in the town, by what others may know of them:",
     )

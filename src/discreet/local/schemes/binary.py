@@ -38,6 +38,7 @@ class Binary:
     odds: Fraction
 
     name = "duchi"
+    most_counted = 1
     dtype = np.dtype("<u1")
 
     @cached_property
@@ -93,7 +94,7 @@ class Binary:
     def probability(self, report: Any, place: int) -> Fraction:
         """Return how likely a bit is."""
         one = (1 - self.truth) / 2 + self.truth * Fraction(place, self.steps)
-        return one if int(report) else 1 - one
+        return {1: one, 0: 1 - one}.get(int(report), Fraction(0))
 
     def outcomes(self) -> range:
         """Return both bits."""

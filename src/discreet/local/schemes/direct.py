@@ -39,6 +39,7 @@ class Direct:
     odds: Fraction
 
     name = "grr"
+    most_counted = 1
 
     @property
     def truth(self) -> Fraction:
@@ -83,6 +84,8 @@ class Direct:
     def probability(self, report: Any, place: int) -> Fraction:
         """Return how likely a report is."""
         other = (1 - self.truth) / self.size
+        if not 0 <= int(report) < self.size:
+            return Fraction(0)
         return other + self.truth if int(report) == place else other
 
     def outcomes(self) -> range:

@@ -54,6 +54,8 @@ class Halves:
     odds: Fraction
     blocks: int
 
+    most_counted = 1
+
     @property
     def name(self) -> str:
         """The protocol, and what a reader must know of it."""
@@ -144,6 +146,8 @@ class Halves:
         """Return how likely a report is."""
         block, row = place % self.blocks, place // self.blocks + 1
         at, inside = divmod(int(report), self.width)
+        if not 0 <= int(report) < self.points:
+            return Fraction(0)
         any_ = (1 - self.truth) / self.points
         owned = at == block and (inside & row).bit_count() % 2 == 0
         return any_ + 2 * self.truth / self.width if owned else any_

@@ -67,6 +67,8 @@ class Hashing:
     buckets: int
     bits: int = 31  # fewer, of which 2^bits - 1 is prime, to list the whole law of a small domain
 
+    most_counted = 1
+
     @property
     def name(self) -> str:
         """The protocol, and what a reader must know of it."""
@@ -178,6 +180,8 @@ class Hashing:
     def probability(self, report: Any, place: int) -> Fraction:
         """Return how likely a report is, the drawing of its function included."""
         slope, shift, bucket = (int(part) for part in report)
+        if not (0 <= slope < self.prime and 0 <= shift < self.prime and 0 <= bucket < self.buckets):
+            return Fraction(0)
         any_ = (1 - self.truth) / self.buckets
         own = (slope * place + shift) % self.prime * self.buckets >> self.bits
         return (any_ + self.truth if own == bucket else any_) / self.prime**2

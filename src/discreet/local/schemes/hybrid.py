@@ -45,6 +45,11 @@ class Either:
     name = "hybrid"
 
     @property
+    def most_counted(self) -> int:
+        """The most that one report adds to a count."""
+        return self.size
+
+    @property
     def size(self) -> int:
         """How many reports there are."""
         return self.window.size + 2

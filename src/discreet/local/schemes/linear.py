@@ -94,6 +94,11 @@ class Linear:
         return other * (1 - other) / (own - other) ** 2
 
     @property
+    def most_counted(self) -> int:
+        """The most that one report adds to a count: every set of checks may meet in one place."""
+        return self.buckets
+
+    @property
     def dtype(self) -> np.dtype:
         """The mask, and the bucket."""
         return np.dtype([("mask", smallest(1 << self.bits)), ("bucket", smallest(self.buckets))])
@@ -144,6 +149,8 @@ class Linear:
     def probability(self, report: Any, place: int) -> Fraction:
         """Return how likely a report is, the drawing of its mask included."""
         mask, bucket = (int(part) for part in report)
+        if not (0 < mask <= self.masks and 0 <= bucket < self.buckets):
+            return Fraction(0)
         own = int(buckets_of(masks_of(np.array([mask]), self.bits, self.checks), np.array([place]))[0])
         any_ = (1 - self.truth) / self.buckets
         return (any_ + self.truth if own == bucket else any_) / self.masks

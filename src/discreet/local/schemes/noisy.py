@@ -39,6 +39,7 @@ class Noisy:
     epsilon: Fraction
 
     name = "noisy-mean"
+    most_counted = 1 << _HALF
     dtype = np.dtype("<i8")
 
     @cached_property

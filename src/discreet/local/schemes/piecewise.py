@@ -60,6 +60,11 @@ class Window:
     name = "piecewise"
 
     @property
+    def most_counted(self) -> int:
+        """The most that one report adds to a count."""
+        return max(self.size, 1 << _DIGITS)
+
+    @property
     def size(self) -> int:
         """How many reports there are: windows of the first and the last step end where they do."""
         return self.steps + self.width
@@ -131,6 +136,8 @@ class Window:
     def probability(self, report: Any, place: int) -> Fraction:
         """Return how likely a report is."""
         anywhere = (1 - self.truth) / self.size
+        if not 0 <= int(report) < self.size:
+            return Fraction(0)
         return anywhere + self.truth / self.width if place <= int(report) < place + self.width else anywhere
 
     def outcomes(self) -> range:

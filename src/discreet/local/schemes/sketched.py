@@ -62,6 +62,11 @@ class Sketched:
         return any_ + self.truth, any_ + self.truth * meet
 
     @property
+    def most_counted(self) -> int:
+        """The most that one report adds to a count: every set of checks may meet in one place."""
+        return self.buckets
+
+    @property
     def dtype(self) -> np.dtype:
         """The function, the mask, and the bucket."""
         parts = (("function", self.functions), ("mask", 1 << self.bits), ("bucket", self.buckets))

@@ -52,6 +52,7 @@ class Subset:
     chosen: int
 
     name = "subset"
+    most_counted = 1
 
     @property
     def own(self) -> Fraction:

@@ -59,6 +59,8 @@ class Unary:
     own: Fraction
     other: Fraction
 
+    most_counted = 1
+
     @property
     def dtype(self) -> np.dtype:
         """A report is a bit for each value."""
