@@ -8,7 +8,8 @@ import mission.anonymity
 import mission.curator
 import mission.habit
 import mission.kernel
-import mission.learning  # noqa: F401 - their rows join the list
+import mission.learning
+import mission.local  # noqa: F401 - their rows join the list
 from mission import tradeoff
 from mission.rows import ORDER, ROWS, NeedsDataError
 

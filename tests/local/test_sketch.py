@@ -194,9 +194,9 @@ def test_tallies_of_a_sketch_add_up_like_its_reports():
         Sketch(2, rows=4, bits=8).shares(tallies[0], [0])
 
 
-@pytest.mark.parametrize(("field", "limit"), [("function", 5), ("mask", 8), ("bucket", 4)])
+@pytest.mark.parametrize(("field", "limit"), [("function", 5), ("mask", 1 << 9), ("bucket", 4)])
 def test_what_nobody_could_have_sent_to_a_sketch_is_refused(field, limit):
-    oracle = Sketch(1, rows=5, bits=3)
+    oracle = Sketch(1, rows=5, bits=9)
     reports = oracle.perturb([1, 2, 3])
     reports.array[field][1] = limit - 1
     oracle.read(bytes(reports))
@@ -223,7 +223,7 @@ def test_what_nobody_could_have_sent_to_a_sketch_is_refused(field, limit):
 )
 def test_values_must_be_texts_or_whole_numbers(wrong, error, text):
     with pytest.raises(error, match=text):
-        Sketch(1, rows=1, bits=4).perturb(wrong)
+        Sketch(1, rows=1, bits=8).perturb(wrong)
 
 
 def test_numbers_of_all_kinds_have_the_same_marks():
@@ -241,8 +241,8 @@ def test_a_sketch_refuses_what_it_cannot_do():
         Sketch(1, rows=0)
     with pytest.raises(ValueError, match="rows must be at most 4096"):
         Sketch(1, rows=5000)
-    with pytest.raises(ValueError, match="bits must be at least 2"):
-        Sketch(1, bits=1)
+    with pytest.raises(ValueError, match="bits must be at least 8"):
+        Sketch(1, bits=7)
     with pytest.raises(ValueError, match="bits must be at most 24"):
         Sketch(1, bits=25)
     oracle = Sketch(1, rows=4, bits=16)

@@ -21,6 +21,7 @@ from discreet.local.schemes.supporting import shares_of
 from discreet.local.tally import Tally
 
 _ROWS = 1 << 12
+_FEWEST = 8  # bits of a place: among fewer places values meet so often that margins would not hold
 
 
 class Marked(Protocol):
@@ -52,7 +53,7 @@ def Sketch(epsilon: Number, *, rows: int = 16, bits: int = 16) -> "OpenOracle": 
 
 def width_of(bits: int) -> int:
     """Read how many bits a place has."""
-    wide = whole(bits, "bits", 2)
+    wide = whole(bits, "bits", _FEWEST)
     if wide > WIDEST:
         raise ValueError(f"bits must be at most {WIDEST}, not {wide}; take more rows")
     return wide
