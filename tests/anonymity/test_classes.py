@@ -85,12 +85,19 @@ def test_integers_that_floats_cannot_tell_apart_stay_apart():
 @pytest.mark.parametrize(
     ("array", "places"),
     [
-        (pa.array([7, 5, None]), [5, 7, np.nan]),
+        (pa.array([7, 5, None]), [0, 2, np.nan]),
+        (pa.array([7.0, 5.0, np.nan]), [5, 7, np.nan]),
+        (pa.array([2**63 - 1, -(2**63)]), [0, 2.0**64]),
+        (pa.array([2**60 + 1, 2**60, 2**60 + 3]), [0, 1, 3]),
+        (pa.array([2**64 - 1, 2**64 - 3], pa.uint64()), [0, 2]),
+        (pa.array([2**60 + 1, 2**60], pa.timestamp("ns")), [0, 1]),
+        (pa.array([2**60 + 1, 2**60], pa.duration("ns")), [0, 1]),
+        (pa.array([Decimal(f"1{end:037d}") for end in (2, 1)]), [0, 1]),
         (pa.array([date(1970, 1, 3), date(1970, 1, 1)]), [0, 2]),
-        (pa.array([Decimal("0.5"), Decimal("0.25")]), [0.25, 0.5]),
-        (pa.array([9, 4], pa.timestamp("s")), [4, 9]),
-        (pa.array([9, 4], pa.time32("s")), [4, 9]),
-        (pa.array([9, 4], pa.duration("s")), [4, 9]),
+        (pa.array([Decimal("0.5"), Decimal("0.25")]), [0, 0.25]),
+        (pa.array([9, 4], pa.timestamp("s")), [0, 5]),
+        (pa.array([9, 4], pa.time32("s")), [0, 5]),
+        (pa.array([9, 4], pa.duration("s")), [0, 5]),
     ],
 )
 def test_ordered_values_lie_on_a_line(array, places):

@@ -198,3 +198,20 @@ def test_the_shared_hierarchies_fit_their_columns():
         assert (np.diff(tree.losses, axis=0) >= 0).all()
         heights[name] = tree.height
     assert (heights["age"], heights["education"], heights["sex"]) == (4, 3, 1)
+
+
+def test_a_number_on_two_lines_with_different_labels_is_refused():
+    with pytest.raises(ValueError, match=r"'30' in line 1 and '30.0' in line 3 are one number with different labels"):
+        read_hierarchy("30;x;*\n\n30.0;y;*")
+    assert read_hierarchy("30;x;*\n30.0;x;*").path(30) == ("x", "*")
+
+
+def test_numbers_that_no_real_tells_apart_have_no_place_for_it():
+    ids = read_hierarchy("12345678901234567890;x;*\n12345678901234567891;y;*")
+    assert ids.path(12345678901234567890.0) is None
+    assert ids.path(12345678901234567891) == ids.path("12345678901234567891") == ("y", "*")
+
+
+def test_a_field_too_long_to_read_is_refused_with_its_line():
+    with pytest.raises(ValueError, match=r"line 2 cannot be read \(field larger than field limit"):
+        read_hierarchy(f"30;x;*\n{'3' * 140_000};y;*")

@@ -43,25 +43,98 @@ def test_the_table_that_was_given_stays_as_it_is(library):
     assert not getattr(table, "attrs", None)
 
 
-def test_pandas_keeps_its_index_its_types_and_a_note():
+def test_pandas_keeps_its_types_and_gets_a_note_but_not_what_could_name_people():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
-        {"age": [41, 29, 35], "kind": pd.Categorical(["a", "b", "a"]), "mixed": [1, "x", [2]]}, index=[7, 7, 9]
+        {"age": [41, 29, 35], "kind": pd.Categorical(["a", "b", "a"], ordered=True), "mixed": [1, "x", [2]]},
+        index=pd.Index(["Ana", "Bob", "Cem"], name="Dan"),
     )
-    frame.attrs["source"] = "made"
+    frame.attrs["source"] = "Ana"
     back = read(frame).give_back({"age": pa.array(["*", "*"])}, np.array([1, 2]), note="care")
-    assert back.index.tolist() == [7, 9]
-    assert back.attrs == {"source": "made", "not_protected": "care"}
+    assert back.index.equals(pd.RangeIndex(2))
+    assert back.index.name is None
+    assert back.attrs == {"not_protected": "care"}
     assert back["kind"].dtype == frame["kind"].dtype
     assert back["mixed"].tolist() == ["x", [2]]
-    assert frame.attrs == {"source": "made"}
+    assert frame.attrs == {"source": "Ana"}
+    assert frame.index.tolist() == ["Ana", "Bob", "Cem"]
     assert frame["age"].tolist() == [41, 29, 35]
 
 
-def test_arrow_keeps_its_metadata_and_a_note():
-    table = TABLE.replace_schema_metadata({b"source": b"made", b"pandas": b"{}"})
+def test_arrow_gets_a_note_and_loses_its_metadata():
+    inner = pa.struct([pa.field("x", pa.int64(), metadata={b"names": b"Ana"})])
+    schema = pa.schema(
+        [pa.field("age", pa.int64(), metadata={b"names": b"Ana, Bob"}), pa.field("deep", pa.list_(inner))],
+        metadata={b"source": b"Ana", b"pandas": b"{}"},
+    )
+    table = pa.table({"age": [41, 29], "deep": [[{"x": 1}], []]}, schema)
     back = read(table).give_back({}, np.array([0]), note="care")
-    assert back.schema.metadata == {b"source": b"made", b"not_protected": b"care"}
+    assert back.schema.metadata == {b"not_protected": b"care"}
+    assert back.schema.field("age").metadata is None
+    assert back.schema.field("deep").type.value_type.field("x").metadata is None
+    assert back.to_pylist() == [{"age": 41, "deep": [{"x": 1}]}]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int32(), pa.large_string(), ordered=True),
+        pa.list_(pa.dictionary(pa.int32(), pa.string())),
+        pa.map_(pa.string(), pa.dictionary(pa.int32(), pa.string())),
+        pa.struct([("x", pa.dictionary(pa.int32(), pa.string()))]),
+    ],
+)
+def test_a_dictionary_of_arrow_has_no_value_that_no_row_has(kind):
+    texts = ["Cem", "Ana", None, "Bob"]
+    values = [{pa.types.is_list: [text], pa.types.is_map: [("k", text)]}.get(_shape(kind), text) for text in texts]
+    if pa.types.is_struct(kind):
+        values = [{"x": text} for text in texts]
+    back = read(pa.table({"a": pa.array(values, kind)})).give_back({}, np.array([3, 0, 2]))
+    assert back["a"].type == kind
+    assert back["a"].to_pylist() == [values[3], values[0], values[2]]
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, back.schema) as writer:
+        writer.write_table(back)
+    assert b"Bob" in stream.getvalue().to_pybytes()
+    assert b"Ana" not in stream.getvalue().to_pybytes()
+
+
+def _shape(kind):
+    return next((fits for fits in (pa.types.is_map, pa.types.is_list) if fits(kind)), None)
+
+
+def test_equal_values_of_a_dictionary_become_one():
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["a", "a", None]))
+    back = read(pa.table({"a": twice})).give_back({})["a"].chunk(0)
+    assert back.dictionary.to_pylist() == ["a"]
+    assert back.indices.to_pylist() == [0, 0, None, None]
+
+
+def test_the_order_of_a_dictionary_stays():
+    sizes = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["low", "mid", "high"]), ordered=True)
+    assert read(pa.table({"a": sizes})).give_back({})["a"].chunk(0).dictionary.to_pylist() == ["low", "high"]
+
+
+def test_categories_of_pandas_that_no_row_has_are_gone():
+    pd = pytest.importorskip("pandas")
+    arrow = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    frame = pd.DataFrame({"a": pd.Categorical(["x", "Ana"]), "b": pd.array(["x", "Ana"], arrow)})
+    back = read(frame).give_back({}, np.array([0]))
+    assert back["a"].cat.categories.tolist() == ["x"]
+    assert back["b"].dtype == arrow
+    assert pa.table(back)["b"].chunk(0).dictionary.to_pylist() == ["x"]
+
+
+def test_categories_of_polars_that_no_row_has_are_gone():
+    pl = pytest.importorskip("polars")
+    kinds = {"a": pl.Enum(["z", "Ana", "x"]), "b": pl.Categorical(pl.Categories("people"))}
+    frame = pl.DataFrame({"a": ["x", "Ana", "z"], "b": ["x", "Ana", None]}, schema=kinds)
+    back = read(frame).give_back({}, np.array([0, 2]))
+    assert back.rows() == [("x", "x"), ("z", None)]
+    assert back["a"].dtype.categories.to_list() == ["z", "x"]
+    assert isinstance(back["b"].dtype, pl.Categorical)
+    assert back["b"].dtype != frame["b"].dtype  # which lists Ana
 
 
 def test_a_lazy_frame_comes_back_lazy():

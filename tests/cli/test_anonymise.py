@@ -244,6 +244,18 @@ def test_equal_numbers_in_different_texts_do_not_tell_a_class_apart(folder):
     assert (folder / "x.csv").read_text() == "age,pay\n30.0,1\n30.0,1.0\n40.0,2\n40.0,2\n"
 
 
+@pytest.mark.parametrize("ids", [[f"1234567890123456789{end}" for end in range(4)], ["1e400", "2e400", "3e400", "1"]])
+def test_numbers_with_more_digits_than_a_real_holds_stay_apart(folder, ids):
+    lines = "".join(f"{each},{place % 2},{each}\n" for place, each in enumerate(ids))
+    (folder / "long.csv").write_text(f"id,age,number\n{lines}")
+    done = run("long.csv", "--quasi", "id", cwd=folder)
+    assert done.exit_code == 0, done.output
+    assert "4 rows are alone" in " ".join(done.output.split())
+    words = ("--quasi", "age", "--sensitive", "number", "--k", "2", "--out", "out.parquet")
+    assert run("long.csv", *words, cwd=folder).exit_code == 0
+    assert pq.read_table(folder / "out.parquet")["number"].to_pylist() == ids
+
+
 def test_reals_of_a_parquet_file_stay_reals_in_csv(folder):
     pq.write_table(pa.table({"age": [3, 3], "pay": [6000.0, None]}), folder / "t.parquet")
     assert run("t.parquet", "--quasi", "age", "--k", "2", "--out", "x.csv", cwd=folder).exit_code == 0
@@ -353,6 +365,45 @@ def test_what_goes_wrong_is_said_before_anything_is_written(folder, words, said)
     assert said in done.stderr
     assert sorted(folder.parent.rglob("*")) == before
     assert (folder / "people.csv").read_text() == PEOPLE
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_the_table_is_never_overwritten_by_whatever_name(folder, link):
+    for name, option in (("x.csv", "--out"), ("x.html", "--html")):
+        link(folder / "people.csv", folder / name)
+        done = run("people.csv", "--quasi", "zip", "--k", "2", option, name, "--force", cwd=folder)
+        assert done.exit_code == 2
+        assert f"{option}: this is the table itself, which would be lost." in done.output
+    link(folder / "people.csv", folder / "y.html")
+    (folder / "other.csv").write_text(PEOPLE)
+    words = ("--quasi", "zip", "--population", "people.csv", "--html", "y.html", "--force")
+    assert "--html: this is the population itself" in run("other.csv", *words, cwd=folder).output
+    for place in ("trees", "zip=trees/adult_hierarchy_zip.csv"):
+        words = ("--quasi", "zip", "--k", "2", "--hierarchies", place, "--out", "trees/adult_hierarchy_zip.csv")
+        assert "--out: this is the hierarchy itself" in run("people.csv", *words, "--force", cwd=folder).output
+    assert (folder / "people.csv").read_text() == PEOPLE
+
+
+def test_what_a_parquet_file_says_besides_its_rows_is_not_written_again(folder):
+    ages = pa.field("age", pa.int64(), metadata={b"of": b"Ana"})
+    table = pa.table({"age": [1, 2], "name": ["Ana", "Bob"]}, pa.schema([ages, ("name", pa.string())]))
+    pq.write_table(table.replace_schema_metadata({b"names": b"Ana, Bob"}), folder / "in.parquet")
+    done = run("in.parquet", "--quasi", "age", "--drop", "name", "--out", "out.parquet", cwd=folder)
+    assert done.exit_code == 0, done.output
+    written = pq.read_table(folder / "out.parquet").schema
+    assert list(written.metadata) == [b"not_protected"]
+    assert b"of" not in (written.field("age").metadata or {})
+
+
+def test_no_key_is_left_behind_if_the_table_cannot_be_made(folder):
+    words = ("--pseudonym", "name", "--key-file", "../keys/k", *CODED, "--quasi", "zip", "--sensitive", "ill")
+    for goals in (("--k", "13"), ("--k", "2", "--l", "9")):
+        assert run("people.csv", *words, *goals, cwd=folder).exit_code == 2
+        assert not (folder.parent / "keys" / "k").exists()
+    assert run("people.csv", *words, "--k", "2", cwd=folder).exit_code == 0
+    released = read_table(folder / "coded.csv")["name"].to_pylist()
+    people = read_table(folder / "people.csv")
+    assert released == pseudonymise(people, "name", read_key(folder.parent / "keys" / "k"))["name"].to_pylist()
 
 
 def test_a_table_that_is_not_there_is_named(folder):
@@ -469,7 +520,15 @@ def test_a_packed_csv_is_read(tmp_path):
         (["2000-02-29", "1999-12-31"], "date32[day]"),
         (["2001-02-29", "1999-12-31"], "string"),
         (["2000-01-01 10:00", "2000-01-01 10:00:01"], "timestamp[us]"),
-        (["12345678901234567890123"], "double"),
+        (["12345678901234567890", "12345678901234567891"], "string"),
+        (["12345678901234567890123"], "string"),
+        (["9007199254740993.0", "1.5"], "string"),
+        (["0.30000000000000004", "9007199254740992.0"], "double"),
+        (["0.12345678901234567890", "0.12345678901234567891"], "string"),
+        (["1e400", "2e400"], "string"),
+        (["1e-400", "1.5"], "string"),
+        (["1e9999999999999999999", "1.5"], "string"),
+        (["1e22", "1.5"], "double"),
         ([None, None], "string"),
         (["", "1"], "string"),
     ],

@@ -13,10 +13,12 @@ import typer
 from rich.console import Console
 
 from discreet import anonymity
+from discreet.anonymity.coding.bare import bare_arrow
 from discreet.anonymity.coding.tables import names, read
 from discreet.anonymity.pseudonyms.pseudonyms import not_protected
 from discreet.anonymity.showing.page import write_report
 from discreet.anonymity.showing.report import clean, report
+from discreet.cli.anonymity_keys import find_key, keep_key
 from discreet.cli.anonymity_report import show
 from discreet.cli.anonymity_words import spelled
 from discreet.cli.csv_text import as_written
@@ -78,8 +80,9 @@ def carry_out(request: Request) -> None:
         given = _without(read_table(request.table), request.drop)
         roles = _roles(request, given)
         notes = []
+        key = find_key(request.key_file, (request.table, request.out)) if roles.ids else None
         if roles.ids:
-            given = _pseudonymised(given, roles.ids, request)
+            given = _pseudonymised(given, roles.ids, key)
             notes.append(not_protected(roles.ids, [name for name in given.column_names if name not in roles.ids]))
         if roles.quasi:
             result = _result(_ready(given, request.table, roles), roles, request)
@@ -88,10 +91,11 @@ def carry_out(request: Request) -> None:
             if request.goals.k is not None:
                 given = _released(result, given, roles, request)
             _warn_of_ids(given, (*roles.quasi, *roles.ids))
+        if key is not None and request.key_file is not None:
+            keep_key(key, request.key_file)
     note = _joined(notes)
     if request.out is not None:
-        told = {**(given.schema.metadata or {}), b"not_protected": note.encode()}
-        write_table(given.replace_schema_metadata(told), request.out)
+        write_table(bare_arrow(given).replace_schema_metadata({b"not_protected": note.encode()}), request.out)
         typer.echo(f"{request.out}: {given.num_rows:,} rows written")
     elif request.goals.k is not None:
         typer.echo("\nNo table was written: --out FILE writes it.")
@@ -107,8 +111,8 @@ def _check(request: Request) -> None:
         wrong("--out: nothing would be different there. Say what to change: --k, --pseudonym or --drop.")
     if request.pseudonym and request.out is None:
         wrong("--pseudonym: the table with them would not be written. Name a file for it with --out.")
-    if request.out is not None and request.out.resolve() == request.table.resolve():
-        wrong("--out: this is the table itself, which would be lost. Name another file.")
+    for option, place in (("--out", request.out), ("--html", request.html)):
+        _check_spared(option, place, request)
     if not request.quasi and (request.goals.k is not None or request.html or not request.pseudonym):
         wrong("--quasi: name the columns by which people can be recognised, such as --quasi age,sex,zip.")
     for name in ("l", "t", "c", "suppress"):
@@ -118,6 +122,16 @@ def _check(request: Request) -> None:
         wrong("--population: this is for measuring. Write the table with --out, then measure that one.")
     if request.key_file is not None and not request.pseudonym:
         wrong("--key-file: this is for pseudonyms. Add --pseudonym with the column of ids.")
+
+
+def _check_spared(option: str, place: Path | None, request: Request) -> None:
+    """Stop if a file that is read would be overwritten, by whatever name or link."""
+    trees = [Path(text.partition("=")[2]) for text in request.hierarchies]
+    trees += [file for text in request.hierarchies for file in Path(text).glob("*.csv")]
+    read_from = [("table", request.table), ("population", request.population), ("key", request.key_file)]
+    for what, path in [*read_from, *(("hierarchy", file) for file in trees)]:
+        if place is not None and path is not None and place.exists() and path.exists() and place.samefile(path):
+            wrong(f"{option}: this is the {what} itself, which would be lost. Name another file.")
 
 
 def _columns(given: Sequence[str], table: pa.Table) -> tuple[str, ...]:
@@ -146,27 +160,10 @@ def _roles(request: Request, table: pa.Table) -> _Roles:
     return _Roles(quasi, sensitive, categories, ids)
 
 
-def _pseudonymised(table: pa.Table, ids: Sequence[str], request: Request) -> pa.Table:
-    key = None  # with which pseudonymise tells why there must be one
-    if request.key_file is not None:
-        key = _key(request.key_file, (request.table, request.out))
+def _pseudonymised(table: pa.Table, ids: Sequence[str], key: bytes | None) -> pa.Table:
     for name in ids:
-        table = anonymity.pseudonymise(table, name, key)
+        table = anonymity.pseudonymise(table, name, key)  # which tells why there must be a key
     return table
-
-
-def _key(file: Path, beside: Sequence[Path | None]) -> bytes:
-    """Read a key, or make one; never in the folder of the data, with which it would be given away."""
-    for path in beside:
-        if path is not None and path.resolve().parent == file.resolve().parent:
-            wrong(
-                f"--key-file: {file} is in the folder of {path}. Keep the key apart from the data: name another folder."
-            )
-    if file.exists():
-        return anonymity.read_key(file)
-    key = anonymity.write_key(file)
-    typer.echo(f"{file}: a new key. Keep it apart from the data; whoever has it can undo the pseudonyms.", err=True)
-    return key
 
 
 def _ready(table: pa.Table, path: Path, roles: _Roles) -> pa.Table:

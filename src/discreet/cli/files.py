@@ -4,6 +4,7 @@ import codecs
 import os
 import re
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ _TYPES = (
     (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", pa.date32()),
     (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$", pa.timestamp("us")),
 )
+
+_SURE = r"^[-0-9.]{1,15}$"  # up to 15 digits every real keeps
 
 
 def read_table(path: Path, option: str = "TABLE") -> pa.Table:
@@ -111,11 +114,22 @@ def _of_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     values = pc.unique(column).drop_null()
     for pattern, kind in _TYPES:
         if len(values) and pc.all(pc.match_substring_regex(values, pattern)).as_py():
+            if kind == pa.float64() and not _are_exact(values):
+                return column
             try:
                 return column.cast(kind)
             except pa.ArrowInvalid:  # the 30th of February
                 return column
     return column
+
+
+def _are_exact(texts: pa.Array) -> bool:
+    """Tell whether reals, written as short as can be, are the numbers of the texts; long ids would become others."""
+    doubtful = texts.filter(pc.invert(pc.match_substring_regex(texts, _SURE)))
+    try:
+        return all(Decimal(repr(float(text))) == Decimal(text) for text in doubtful.to_pylist())
+    except InvalidOperation:  # an exponent beyond all bounds
+        return False
 
 
 def check_place(path: Path | None, option: str, force: bool, *, endings: tuple[str, ...] = _WRITABLE) -> None:

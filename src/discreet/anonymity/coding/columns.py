@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_EXACT = Context(prec=160)  # digits: more than the difference of two decimals of 76 can have
 _ORDERED: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_integer,
     pa.types.is_floating,
@@ -51,15 +53,29 @@ class Column:
     null: int | None
 
     @property
-    def positions(self) -> np.ndarray:
-        """Where each value of an ordered column lies on a line, as float64; NaN for null."""
+    def origin(self) -> int | Decimal:
+        """The number of an ordered column's smallest value, exact: positions begin there. Reals begin at 0."""
         kind = self.values.type
-        if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind):
-            width = pa.int32() if kind.bit_width == 32 else pa.int64()
-            return np.asarray(self.values.cast(width).cast(pa.float64()).to_numpy(zero_copy_only=False))
-        if pa.types.is_duration(kind):
-            return np.asarray(self.values.cast(pa.int64()).cast(pa.float64()).to_numpy(zero_copy_only=False))
-        return np.asarray(self.values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        if pa.types.is_floating(kind) or len(self.values) == (self.null is not None):
+            return 0
+        smallest: int | Decimal = _numbers(self.values[:1])[0].as_py()
+        return smallest
+
+    @property
+    def positions(self) -> np.ndarray:
+        """How far each value of an ordered column lies from the origin, as float64; NaN for null."""
+        numbers = _numbers(self.values)
+        if pa.types.is_floating(numbers.type):
+            return np.asarray(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        found = np.full(len(numbers), np.nan)
+        filled = numbers.drop_null()
+        if pa.types.is_decimal(numbers.type):
+            found[: len(filled)] = [float(_EXACT.subtract(each, self.origin)) for each in filled.to_pylist()]
+        elif len(filled):
+            # Differences are exact in 64 bits without a sign, whatever the numbers are; as floats some would be equal.
+            bits = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
+            found[: len(filled)] = bits - bits[0]
+        return found
 
 
 def encode(table: HasColumns, name: str) -> Column:
@@ -82,6 +98,13 @@ def encode(table: HasColumns, name: str) -> Column:
     values = second.dictionary.take(order)
     null = len(values) - 1 if values.null_count else None
     return Column(name, codes, values, _is_ordered(values.type), null)
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Return dates and times as the whole numbers that they are stored as, and numbers as they are."""
+    if pa.types.is_temporal(values.type):
+        return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    return values
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

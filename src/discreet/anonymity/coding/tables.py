@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from discreet.anonymity.coding.bare import bare_arrow, bare_pandas, bare_polars
+
 _SHOWN = 12  # so many column names still help in a message
 _LONGEST = 60
 
@@ -26,8 +28,10 @@ class GiveBack(Protocol):
 class Rows:
     """A table's columns by name, each made an Arrow array when it is asked for.
 
-    `give_back` leaves every other column as it was, of its own type, and keeps pandas' index. Its `note` is put where
-    the library has a place for it: pandas' attrs and Arrow's metadata, under "not_protected".
+    `give_back` leaves the values of every other column as they were, and takes away what else the table carried: its
+    metadata, pandas' attrs and index, categories that no row has. Its `note` is put where the library has a place for
+    it: pandas' attrs and Arrow's metadata, under "not_protected". In `loose` columns values that are equal may look
+    different, as 1 and 1.0 do among objects of Python.
 
     >>> rows = read(pa.table({"age": [41, 29], "zip": ["13053", "13068"]}))
     >>> rows.names, rows.count, rows.column("age").to_pylist()
@@ -40,6 +44,7 @@ class Rows:
     count: int
     column: Callable[[str], pa.ChunkedArray]
     give_back: GiveBack
+    loose: frozenset[str] = frozenset()
 
 
 def read(table: Any, argument: str = "table") -> Rows:
@@ -113,11 +118,8 @@ def _of_arrow(table: pa.Table) -> Rows:
         out = table if kept is None else table.take(pa.array(kept))
         for name, array in replaced.items():
             out = out.set_column(out.schema.get_field_index(name), name, array)
-        if note is not None:
-            # What pandas once wrote about the types of the columns is no longer true.
-            told = {key: text for key, text in (out.schema.metadata or {}).items() if key != b"pandas"}
-            out = out.replace_schema_metadata({**told, b"not_protected": note.encode()})
-        return out
+        out = bare_arrow(out)
+        return out if note is None else out.replace_schema_metadata({b"not_protected": note.encode()})
 
     return Rows(tuple(table.column_names), table.num_rows, table.column, give_back)
 
@@ -138,7 +140,7 @@ def _of_polars(frame: Any) -> Rows:
     def give_back(replaced: Mapping[str, pa.Array], kept: np.ndarray | None = None, *, note: str | None = None) -> Any:
         del note  # a frame of polars has no place for it
         out = whole if kept is None else whole[kept]
-        out = out.with_columns(pl.Series(name, array) for name, array in replaced.items())
+        out = bare_polars(out.with_columns(pl.Series(name, array) for name, array in replaced.items()))
         return out.lazy() if isinstance(frame, pl.LazyFrame) else out
 
     return Rows(tuple(whole.columns), whole.height, column, give_back)
@@ -156,11 +158,13 @@ def _of_pandas(frame: Any) -> Rows:
             values = array.to_pandas()
             values.index = out.index
             out.isetitem(labels.index(name), values)
+        out = bare_pandas(out)
         if note is not None:
-            out.attrs = {**out.attrs, "not_protected": note}
+            out.attrs["not_protected"] = note
         return out
 
-    return Rows(tuple(labels), len(frame), column, give_back)
+    loose = frozenset(name for name, kind in zip(labels, frame.dtypes, strict=True) if str(kind) == "object")
+    return Rows(tuple(labels), len(frame), column, give_back, loose)
 
 
 def _plain(series: Any) -> Any:

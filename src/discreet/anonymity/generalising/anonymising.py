@@ -1,7 +1,7 @@
 """anonymise: make a table coarser until nobody can be told from k-1 others by the columns that others know."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from discreet.anonymity.coding.inputs import Inputs, inputs
 from discreet.anonymity.generalising.goals import Goals, targets_of
 from discreet.anonymity.generalising.releasing import Release, allowed, by_full_domain, by_mondrian, note, trees_of
 from discreet.anonymity.labels.hierarchy import Hierarchy
+from discreet.anonymity.measuring.loss import summed_up
 from discreet.anonymity.measuring.measuring import measure
 from discreet.anonymity.measuring.risk import Risk
 from discreet.anonymity.showing.how import trees
@@ -80,8 +81,13 @@ def anonymise(  # noqa: PLR0913, PLR0917 - the rarer ones by name only
     values of somebody in the class. "full-domain" has one level of the hierarchies for each column, the best there
     is, and may leave out rows of small classes, at most the share `suppress`; Mondrian never needs to.
 
-    The release is of the library that the table is of, in the same order. Other columns are as they were. What it
-    does not protect against is in its attrs (pandas) or metadata (Arrow), as "not_protected".
+    The release is of the library that the table is of. Other columns are as they were. What else the table carried
+    stays behind, for it may name people: metadata, attrs, categories that no row has, and the index of pandas, whose
+    gaps would also tell which rows went; rows count from 0. What the release does not protect against is in its attrs
+    (pandas) or metadata (Arrow), as "not_protected".
+
+    Rows keep their order: shuffle them before you publish if the order says something. With pandas that is
+    `frame.sample(frac=1, ignore_index=True)`, with Arrow `table.take(np.random.default_rng().permutation(len(table)))`.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [23, 29, 35, 41], "job": ["cook", "judge", "cook", "cook"], "ill": list("abab")})
@@ -119,7 +125,9 @@ def attempt(  # noqa: PLR0913, PLR0917 - those of anonymise
     given = inputs(table, quasi, sensitive)
     released, told = _release(given, Goals(k, l, t, diversity, c), hierarchies, method, suppress)
     out = given.rows.give_back(released.texts, released.kept, note=told)
-    after = measure(out, quasi, sensitive, original=table, hierarchies=hierarchies)
+    after = measure(out, quasi, sensitive, hierarchies=hierarchies)
+    # What was lost is known; the texts of the release could be misread where a value looks like a label.
+    after = replace(after, loss=summed_up(released.lost, given.rows.count, after.members))
     return Attempt(
         table=out,
         method=method,

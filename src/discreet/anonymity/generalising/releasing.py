@@ -30,12 +30,14 @@ Trees = Mapping[str, Tree]
 class Release:
     """The texts of the columns that were made coarser, the rows that stay (all if None), and their classes.
 
+    `lost` is what these rows lose in each column, as `InformationLoss` counts it, all added up.
     `levels` and `found` tell the level of every column and how they were found, where a method has levels.
     """
 
     texts: Mapping[str, pa.Array]
     kept: np.ndarray | None
     classes: Classes
+    lost: Mapping[str, float]
     levels: Mapping[str, int] | None = None
     found: str = ""
 
@@ -81,12 +83,10 @@ def by_mondrian(given: Inputs, targets: Targets, trees: Trees) -> Release:
     axes = [replace(axis, codes=axis.codes[few.firsts]) for axis in axes]
     found = partition(axes, few.targets, few.like.sizes)
     classes = Classes(found.ids[few.like.ids], found.sizes)
-    texts = {
-        column.name: spread(labels, classes.ids)
-        for column, axis in zip(given.quasi, axes, strict=True)
-        if (labels := labels_of(column, axis, found)) is not None
-    }
-    return Release({**_evened(given, np.arange(given.rows.count)), **texts}, None, classes)
+    shown = {column.name: labels_of(column, axis, found) for column, axis in zip(given.quasi, axes, strict=True)}
+    texts = {name: spread(each.texts, classes.ids) for name, each in shown.items() if each is not None}
+    lost = {name: 0.0 if each is None else float(found.sizes @ each.losses) for name, each in shown.items()}
+    return Release({**_evened(given, np.arange(given.rows.count)), **texts}, None, classes, lost)
 
 
 def by_full_domain(given: Inputs, targets: Targets, trees: Trees, suppress: Any) -> Release:
@@ -107,22 +107,29 @@ def by_full_domain(given: Inputs, targets: Targets, trees: Trees, suppress: Any)
         if level
     }
     levels = {column.name: level for column, _, level in columns}
+    lost = {column.name: float(tree.losses[level][column.codes[rows]].sum()) for column, tree, level in columns}
     kept = None if len(rows) == given.rows.count else rows
-    return Release({**_evened(given, rows), **texts}, kept, classes_of(shown), levels, found.found)
+    return Release({**_evened(given, rows), **texts}, kept, classes_of(shown), lost, levels, found.found)
 
 
 def _evened(given: Inputs, rows: np.ndarray) -> dict[str, pa.Array]:
-    """Write NaN as null, and -0.0 as 0.0, in columns that have both: they count as equal, and must look so."""
+    """Write values that count as equal alike, where they may not look so: NaN and null, -0.0 and 0.0, 1 and 1.0."""
     found = {}
     for column in given.quasi:
-        if pa.types.is_floating(column.values.type):
+        if column.name in given.rows.loose:
+            found[column.name] = column.values.take(pa.array(column.codes[rows]))
+        elif pa.types.is_floating(column.values.type):
             raw = given.rows.column(column.name)
-            numbers = raw.drop_null().to_numpy()
-            signs = np.signbit(numbers[numbers == 0])
-            if (raw.null_count and np.isnan(numbers).any()) or (signs.any() and not signs.all()):
+            if _is_uneven(raw):
                 alike = column.values.take(pa.array(column.codes[rows]))
                 found[column.name] = alike.cast(raw.type) if pa.types.is_floating(raw.type) else alike
     return found
+
+
+def _is_uneven(reals: pa.ChunkedArray) -> bool:
+    numbers = reals.drop_null().to_numpy()
+    signs = np.signbit(numbers[numbers == 0])
+    return bool((reals.null_count and np.isnan(numbers).any()) or (signs.any() and not signs.all()))
 
 
 def allowed(suppress: Any, rows: int) -> int:

@@ -1,5 +1,7 @@
 """The text of each released value: a range, a set, or a hierarchy's label."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,12 +14,21 @@ from discreet.anonymity.generalising.axes import Axis, Bag, Branch
 from discreet.anonymity.labels.hierarchy import ANYTHING
 from discreet.anonymity.labels.ranges import span
 from discreet.anonymity.labels.reading import texts_of
+from discreet.anonymity.labels.sets import member_of_set
 from discreet.anonymity.labels.wholes import as_wholes
 
 _LONGEST_SET = 100  # a set of more values is as good as anything
 
 
-def labels_of(column: Column, axis: Axis, classes: Classes) -> pa.Array | None:
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What stands in a column for the rows of each class, and the share of the column's width that is lost by it."""
+
+    texts: pa.Array
+    losses: np.ndarray
+
+
+def labels_of(column: Column, axis: Axis, classes: Classes) -> Labels | None:
     """Return what stands in a column for the rows of each class; None if every class has one value only.
 
     A class of several values gets the smallest range that holds them ("20-29", or "[0.5, 1.5]" for reals that are not
@@ -28,17 +39,21 @@ def labels_of(column: Column, axis: Axis, classes: Classes) -> pa.Array | None:
     >>> from discreet.anonymity.coding.columns import encode
     >>> ages = encode(pa.table({"age": [23, 41, 29, 35, 41]}), "age")
     >>> pairs = Classes(np.array([0, 1, 0, 0, 1]), np.array([3, 2]))
-    >>> labels_of(ages, axis_of(ages, None), pairs).to_pylist()
-    ['23-35', '41']
+    >>> found = labels_of(ages, axis_of(ages, None), pairs)
+    >>> found.texts.to_pylist(), found.losses.round(2).tolist()
+    (['23-35', '41'], [0.67, 0.0])
     """
     cells = tally(classes, axis.codes, axis.totals, np.ones_like(axis.codes))
     if len(cells.values) == len(cells.sizes):
         return None
-    if isinstance(axis.shape, Bag):
-        return _sets(column, cells)
+    shape = axis.shape
+    if isinstance(shape, Bag):
+        many = np.diff(np.append(cells.starts, len(cells.values)))
+        return Labels(_sets(column, cells), np.where(many > _LONGEST_SET, 1, shape.loss(many)))
     low = cells.values[cells.starts]
     high = cells.values[np.append(cells.starts[1:], len(cells.values)) - 1]
-    return _common(axis.shape, low, high) if isinstance(axis.shape, Branch) else _ranges(column, low, high)
+    texts = _common(shape, low, high) if isinstance(shape, Branch) else _ranges(column, low, high)
+    return Labels(texts, shape.loss(low, high))
 
 
 def spread(labels: pa.Array, codes: np.ndarray) -> pa.Array:
@@ -70,9 +85,8 @@ def _ranges(column: Column, low: np.ndarray, high: np.ndarray) -> pa.Array:
 def _sets(column: Column, cells: Cells) -> pa.Array:
     texts = pa.array(texts_of(column.values), pa.string())
     bounds = np.append(cells.starts, len(cells.values))
-    lists = pa.ListArray.from_arrays(
-        pa.array(bounds, pa.int32()), pc.fill_null(texts, "null").take(pa.array(cells.values))
-    )
+    members = pa.array([member_of_set(text) for text in texts.to_pylist()], pa.string())
+    lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), members.take(pa.array(cells.values)))
     written = pc.binary_join_element_wise("{", pc.binary_join(lists, ", "), "}", "")
     many = np.diff(bounds)
     is_anything = (many == len(texts)) | (many > _LONGEST_SET)

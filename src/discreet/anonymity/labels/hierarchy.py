@@ -44,16 +44,46 @@ def read_hierarchy(source: str | Path) -> Hierarchy:
     (2, ('30-39', '*'))
     """
     name, text = _text_of(source)
-    lines = [line for line in csv.reader(io.StringIO(text), delimiter=";") if any(cell.strip() for cell in line)]
-    rows = [tuple(cell.strip() for cell in line) for line in lines]
-    if not rows or len(rows[0]) < 2:
+    rows = _rows(text, name)
+    if not rows or len(rows[0].cells) < 2:
         raise ValueError(f"source: {name} has no levels. Write value;label of level 1;...;* on each line.")
-    for place, row in enumerate(rows, 1):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"source: {name}: line {place} has {len(row)} fields and line 1 has {len(rows[0])}.")
-    _check_tree(rows, name)
-    paths = {row[0]: row[1:] for row in rows}
-    return Hierarchy(name, len(rows[0]) - 1, _finder(paths), tuple(paths))
+    first = rows[0]
+    for row in rows:
+        if len(row.cells) != len(first.cells):
+            many = f"line {row.line} has {len(row.cells)} fields and line {first.line} has {len(first.cells)}"
+            raise ValueError(f"source: {name}: {many}.")
+    _check_tree([row.cells for row in rows], name)
+    _check_numbers(rows, name)
+    paths = {row.cells[0]: row.cells[1:] for row in rows}
+    return Hierarchy(name, len(first.cells) - 1, _finder(paths), tuple(paths))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of a file, by its number, cut into cells."""
+
+    line: int
+    cells: tuple[str, ...]
+
+
+def _rows(text: str, name: str) -> list[_Row]:
+    """Cut all lines that are not empty."""
+    reader = csv.reader(io.StringIO(text), delimiter=";")
+    try:
+        rows = [_Row(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
+    except csv.Error as error:
+        raise ValueError(f"source: {name}: line {reader.line_num} cannot be read ({error}). Correct it.") from None
+    return [row for row in rows if any(row.cells)]
+
+
+def _check_numbers(rows: Sequence[_Row], name: str) -> None:
+    """Refuse 30 and 30.0 that become different labels: which is meant by the number cannot be told."""
+    seen: dict[Decimal, _Row] = {}
+    for row in rows:
+        number = _decimal(row.cells[0])
+        if number is not None and (first := seen.setdefault(number, row)).cells[1:] != row.cells[1:]:
+            both = f"{_short(first.cells[0])} in line {first.line} and {_short(row.cells[0])} in line {row.line}"
+            raise ValueError(f"source: {name}: {both} are one number with different labels. Give it one line.")
 
 
 def _text_of(source: Any) -> tuple[str, str]:
@@ -91,6 +121,9 @@ def _finder(paths: dict[str, tuple[str, ...]]) -> Callable[[Any], tuple[str, ...
     """Return how values of any type find their line, although all that a file holds is text."""
     exact = {number: path for text, path in paths.items() if (number := _decimal(text)) is not None}
     near = {float(number): path for number, path in exact.items()}
+    for number, labels in exact.items():
+        if near.get(float(number)) not in (labels, None):  # two numbers that no real tells apart
+            del near[float(number)]
     lower = {text.lower(): path for text, path in paths.items()}
 
     def path(value: Any) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@
 130**                           five characters, the first of which are 130
 20-29   [0.5, 1.5)   20..29     a range; its ends are in it, except at a round bracket
 <30   >=40   ≥40   90+          a range with one end
-{A, B}                          one of these
+{A, B}   {"A, B", C}            one of these
 Europe                          what a hierarchy says
 """
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from discreet.anonymity.coding.columns import Column
 from discreet.anonymity.labels.covers import Cover, cover_of
+from discreet.anonymity.labels.sets import members_of
 from discreet.anonymity.labels.spans import run_of
 
 _STEM = re.compile(r"([^*]*)\*+", re.DOTALL)
@@ -51,13 +52,39 @@ def read_cover(released: Column, original: Column, labels: Mapping[str, Sequence
     exact: list[int | None] = [None] * len(released.values)
     if released.values.type == original.values.type and not labels:
         exact = pc.index_in(released.values, original.values).to_pylist()
-    if None not in exact:
+    if None not in exact and (original.ordered or _is_same(released, original) or not _has_labels(original)):
         return cover_of([(code,) for code in exact if code is not None], len(original.values))
     known = _originals(original, labels or {})
+    _check_one_reading(released, known)
     pairs = zip(texts_of(released.values), exact, strict=True)
     return cover_of(
         [_stands_for(label, known) if code is None else (code,) for label, code in pairs], len(original.values)
     )
+
+
+def _is_same(released: Column, original: Column) -> bool:
+    return released.values.equals(original.values) and np.array_equal(released.codes, original.codes)
+
+
+def _has_labels(original: Column) -> bool:
+    return any(text is not None and _is_label(text) for text in texts_of(original.values))
+
+
+def _is_label(text: str) -> bool:
+    return text.endswith("*") or (text.startswith("{") and text.endswith("}"))
+
+
+def _check_one_reading(released: Column, known: _Originals) -> None:
+    """Refuse a text that is an original value, and may be the label of others just as well."""
+    if known.column.ordered or _is_same(released, known.column):
+        return
+    for text in texts_of(released.values):
+        if text is None or text in known.labels or text not in known.codes or not _is_label(text):
+            continue
+        others = range(len(known.column.values)) if text == "*" else _pattern(text, known)
+        if set(others) - {known.codes[text]}:
+            what = f"{text[:60]!r} in column {released.name[:60]!r} may be that value, or a label of others"
+            raise ValueError(f"table: {what}; the other table has both. Give the value another name in both tables.")
 
 
 def texts_of(values: pa.Array) -> list[str | None]:
@@ -102,7 +129,9 @@ def _pattern(label: str, known: _Originals) -> Sequence[int]:
         return _beginning_with(stem[1], len(label), known)
     if label.startswith("{") and label.endswith("}"):
         return _one_of(label[1:-1], known)
-    return run_of(label.strip(), known.places, known.column.values.type) if known.column.ordered else ()
+    if not known.column.ordered:
+        return ()
+    return run_of(label.strip(), known.places, known.column.values.type, known.column.origin)
 
 
 def _beginning_with(stem: str, length: int, known: _Originals) -> Sequence[int]:
@@ -111,14 +140,10 @@ def _beginning_with(stem: str, length: int, known: _Originals) -> Sequence[int]:
 
 
 def _one_of(inside: str, known: _Originals) -> Sequence[int]:
-    """Read a list; a value that has a comma in it is found because it is an original one."""
-    parts, found, start = inside.split(", "), set(), 0
-    while start < len(parts):
-        ends = (end for end in range(len(parts), start, -1) if ", ".join(parts[start:end]) in known.codes)
-        end = next(ends, start)
-        if end > start:
-            found.add(known.codes[", ".join(parts[start:end])])
-        elif parts[start] == "null" and known.column.null is not None:
-            found.add(known.column.null)
-        start = max(end, start + 1)
+    members = members_of(inside, known.codes)
+    found = {known.codes[text] for text in members if text is not None and text in known.codes}
+    if None in members and known.column.null is not None:
+        found.add(known.column.null)
+    elif None in members and "null" in known.codes:
+        found.add(known.codes["null"])
     return sorted(found)

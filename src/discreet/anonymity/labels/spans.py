@@ -2,6 +2,7 @@
 
 import re
 from datetime import time
+from decimal import Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +11,15 @@ _BRACKETS = re.compile(r"([\[(])\s*(\S.*?)\s*,\s*(\S.*?)\s*([\])])")
 _ONE_END = re.compile(r"(<=|>=|<|>|≤|≥)\s*(\S.*)")
 _BETWEEN = re.compile(r"\s*(?:-|\u2013|\.\.|\bto\b)\s*")
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_End = tuple[float | None, bool]
-_OPEN: tuple[_End, _End] = ((-np.inf, True), (np.inf, True))
+_EXACT = Context(prec=160)
+_End = tuple[Decimal | None, bool]
+_OPEN: tuple[_End, _End] = ((Decimal("-inf"), True), (Decimal("inf"), True))
 
 
-def run_of(label: str, places: np.ndarray, kind: pa.DataType) -> range:
+def run_of(label: str, places: np.ndarray, kind: pa.DataType, origin: int | Decimal = 0) -> range:
     """Return which of the sorted places on a line are in a range; none if the text is no range.
+
+    The line begins at the origin: its place is 0.
 
     >>> ages = np.array([21.0, 28.0, 35.0, 40.0])
     >>> [list(run_of(label, ages, pa.int64())) for label in ("20-29", "[21, 28)", "<=35", "35+", "old")]
@@ -24,8 +28,9 @@ def run_of(label: str, places: np.ndarray, kind: pa.DataType) -> range:
     (low, low_in), (high, high_in) = _ends(label, kind)
     if low is None or high is None:
         return range(0)
-    first = int(np.searchsorted(places, low, side="left" if low_in else "right"))
-    last = int(np.searchsorted(places, high, side="right" if high_in else "left"))
+    start, end = float(_EXACT.subtract(low, origin)), float(_EXACT.subtract(high, origin))
+    first = int(np.searchsorted(places, start, side="left" if low_in else "right"))
+    last = int(np.searchsorted(places, end, side="right" if high_in else "left"))
     return range(first, max(first, last))
 
 
@@ -46,17 +51,18 @@ def _ends(label: str, kind: pa.DataType) -> tuple[_End, _End]:
     return (None, True), (None, True)
 
 
-def _place(text: str, kind: pa.DataType) -> float | None:
-    """Read where a text lies on the line of a column's values, if it is one of their kind."""
+def _place(text: str, kind: pa.DataType) -> Decimal | None:
+    """Read the number of a text on the line of a column's values, exactly, if it is one of their kind."""
     try:
         if pa.types.is_time(kind):
-            moment = time.fromisoformat(text)
-            seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second + moment.microsecond / 10**6
-            return seconds * _PER_SECOND[kind.unit]
+            clock, _, fraction = text.partition(".")  # which Python reads to the microsecond only
+            moment = time.fromisoformat(clock)
+            seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
+            return (seconds + Decimal(f"0.{fraction}0")) * _PER_SECOND[kind.unit]
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-            return float(pa.scalar(text).cast(kind).cast(whole).as_py())
-        number = float(text)
-    except (pa.ArrowException, ValueError):
+            return Decimal(pa.scalar(text).cast(kind).cast(whole).as_py())
+        number = Decimal(text)
+    except (pa.ArrowException, ValueError, InvalidOperation):
         return None
-    return None if np.isnan(number) else number
+    return None if number.is_nan() else number

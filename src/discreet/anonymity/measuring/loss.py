@@ -46,14 +46,25 @@ def information_loss(
 ) -> InformationLoss:
     """Compare the quasi-identifying columns of a release with the original ones."""
     rows, before = len(classes.ids), len(original[0].codes)
-    gone = before - rows
-    if gone < 0:
+    if rows > before:
         words = "Give the table from which the release was made."
         raise ValueError(f"original: it has {before} rows, fewer than the {rows} of the release. {words}")
-    totals = {
-        mine.name: float(penalties(mine, theirs, trees.get(mine.name))[mine.codes].sum()) + gone
+    lost = {
+        mine.name: float(penalties(mine, theirs, trees.get(mine.name))[mine.codes].sum())
         for mine, theirs in zip(released, original, strict=True)
     }
+    return summed_up(lost, before, classes)
+
+
+def summed_up(lost: Mapping[str, float], before: int, classes: Classes) -> InformationLoss:
+    """Add what all released rows lost in each column to the rows that are missing of those that were there before.
+
+    >>> summed_up({"age": 1.5}, 4, Classes(np.array([0, 0, 0]), np.array([3]))).ncp
+    0.625
+    """
+    rows = len(classes.ids)
+    gone = before - rows
+    totals = {name: total + gone for name, total in lost.items()}
     return InformationLoss(
         ncp=round(sum(totals.values()) / len(totals) / before, 12),
         columns={name: round(total / before, 12) for name, total in totals.items()},
@@ -109,6 +120,7 @@ def _in_tree(released: Column, tree: Tree) -> np.ndarray:
 
 def _on_a_line(cover: Cover, places: np.ndarray) -> np.ndarray:
     last = len(places) - 1
+    places = places / np.abs(places[[0, -1]]).max()  # of reals near the largest there is, the width would be none
     width = places[np.clip(cover.high - 1, 0, last)] - places[np.clip(cover.low, 0, last)]
     mixed = (cover.high > len(places)) & (cover.high - cover.low > 1)  # null among others: it may be anything
     return np.where(mixed, 1.0, width / (places[-1] - places[0]))

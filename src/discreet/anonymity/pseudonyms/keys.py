@@ -30,6 +30,20 @@ def write_key(path: str | Path) -> bytes:
     True
     """
     key = new_key()
+    store_key(key, path)
+    return key
+
+
+def check_key_place(path: str | Path) -> None:
+    """Refuse a place for a key in a folder that is not there."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise ValueError(f"path: there is no folder {folder}. Make it: mkdir -p -m 700 {folder}")
+
+
+def store_key(key: bytes, path: str | Path) -> None:
+    """Write a key to a new file that only its owner may read."""
+    check_key_place(path)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -37,9 +51,6 @@ def write_key(path: str | Path) -> bytes:
             f"path: {path} is there already, and without its key nobody can make the same pseudonyms again. "
             "Read it with read_key, or name another file."
         ) from None
-    except FileNotFoundError:
-        folder = Path(path).parent
-        raise ValueError(f"path: there is no folder {folder}. Make it: mkdir -p -m 700 {folder}") from None
     except OSError as error:
         raise ValueError(f"path: {path} cannot be written ({error.strerror}). Name another file.") from None
     with os.fdopen(file, "w", encoding="ascii") as opened:
@@ -47,11 +58,10 @@ def write_key(path: str | Path) -> bytes:
         opened.write(f"{key.hex()}\n")
         opened.flush()
         os.fsync(opened.fileno())
-    return key
 
 
 def read_key(path: str | Path) -> bytes:
-    """Return the key in a file, which must be readable by its owner alone.
+    """Return the key in a file, which must be yours, and readable by nobody else.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,6 +79,10 @@ def read_key(path: str | Path) -> bytes:
         raise ValueError(
             f"path: others than the owner may open {path} (mode {stat.S_IMODE(state.st_mode):04o}). "
             f"If nobody has, take their right away: chmod 600 {path}. Else make a new key."
+        )
+    if state.st_uid != os.geteuid():
+        raise ValueError(
+            f"path: {path} belongs to another user, who knows the key. Name a file of your own, or make a new key."
         )
     try:
         return checked_key(bytes.fromhex(text.decode("ascii").strip()))

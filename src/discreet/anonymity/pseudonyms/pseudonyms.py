@@ -35,6 +35,9 @@ _LISTED = 6
 def pseudonymise(table: Any, column: str, key: bytes | None) -> Any:
     """Return the table with keyed pseudonyms in place of a column's ids; empty ones stay empty.
 
+    Rows keep their order, and count from 0: an index of pandas may hold the ids, and stays behind as metadata, attrs
+    and categories that no row has do.
+
     >>> from discreet.anonymity.pseudonyms.keys import new_key
     >>> table = pa.table({"medallion": ["5D12", "9Y99", None, "5D12"], "fare": [11.0, 34.0, 6.5, 8.0]})
     >>> first, second, empty, again = pseudonymise(table, "medallion", new_key())["medallion"].to_pylist()
