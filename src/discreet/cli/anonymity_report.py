@@ -19,6 +19,7 @@ def show(made: Report, console: Console) -> None:
     console.print(Text(clean(made.title), "bold"))
     for part in made.parts:
         _show(part, console)
+    console.file.flush()  # where nobody set a locale, what is printed next goes another way out
 
 
 def _show(part: Part, console: Console) -> None:
