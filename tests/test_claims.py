@@ -98,7 +98,15 @@ class Noise:
         return self._move(value, f"{value:.3g}")
 
     def _move(self, value, text):
-        return value + len(text)
+        return value + len(text) * self.width
+
+    @property
+    def width(self):
+        return 7
+
+    @property
+    def unread(self):
+        return 5
 
 
 class Mechanism(Protocol):
@@ -146,9 +154,10 @@ def test_a_sealed_project_has_no_problems(project, capsys):
         ("_WIDTH = 8", "_WIDTH = 8.0", "kernel.noise.loss"),
         ("value + len", "value - len", "kernel.noise.Noise.perturb"),
         (":.3g", ":.4g", "kernel.noise.Noise.perturb"),
+        ("return 7", "return 8", "kernel.noise.Noise.perturb"),
     ],
 )
-def test_a_changed_constant_or_helper_breaks_the_seal(project, capsys, old, new, broken):
+def test_a_changed_constant_property_or_helper_breaks_the_seal(project, capsys, old, new, broken):
     change(project, old, new)
     found = problems_about(project, "kernel")
     assert found == [f"{broken}: {claims.RESEAL.format(broken)}"]
@@ -164,6 +173,7 @@ def test_a_changed_constant_or_helper_breaks_the_seal(project, capsys, old, new,
         ('f"{value:.3g}"', '(f"" f"{value:.3g}")'),
         ("def _helper(scale):", 'def _helper(scale):\n    """Multiply."""'),
         ("_UNUSED = 1", "_UNUSED = 2"),
+        ("return 5", "return 6"),
     ],
 )
 def test_comments_docstrings_layout_and_strangers_leave_the_seal(project, old, new):

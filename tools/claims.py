@@ -6,7 +6,8 @@
 
 A claim is a docstring with the blocks Claim, Proof, Needs, Checked by and Seal; each begins a line, and its
 further lines are indented. A seal is a hash of the code that the proof was written for: the function or class
-without docstrings, comments and layout, and the private helpers that it names in its module or class.
+without docstrings, comments and layout, the private helpers that it names in its module or class, and the properties
+that it reads of its class.
 """
 
 import ast
@@ -121,7 +122,7 @@ def _walk(name: str, node: ast.AST, owner: ast.ClassDef | None, helpers: Helpers
             inner = f"{name}.{child.name}"
             yield Item(inner, child, owner, helpers)
             if isinstance(child, ast.ClassDef):
-                yield from _walk(inner, child, child, helpers | _private(child))
+                yield from _walk(inner, child, child, helpers | _private(child) | _properties(child))
             else:
                 yield from _walk(inner, child, None, helpers)
         elif isinstance(child, ast.stmt | ast.ExceptHandler):  # definitions under if, try or with
@@ -148,12 +149,22 @@ def _private(scope: ast.AST) -> Helpers:
     return found
 
 
+def _properties(owner: ast.ClassDef) -> Helpers:
+    """Return the properties of a class: what a method reads there is as much its code as what it calls."""
+    found = (node for node in owner.body if isinstance(node, ast.FunctionDef))
+    return {node.name: [node] for node in found if any(map(_makes_property, node.decorator_list))}
+
+
+def _makes_property(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator).rpartition(".")[2] in {"property", "cached_property"}
+
+
 def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__")
 
 
 def seal_of(item: Item) -> str:
-    """Return the hash of the code: its own and that of every private helper it reaches."""
+    """Return the hash of the code: its own and that of every private helper and property it reaches."""
     reached: dict[str, list[object]] = {}
     waiting: list[ast.AST] = [item.node]
     while waiting:

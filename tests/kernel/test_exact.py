@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.kernel import exact
 from discreet.kernel.exact import (
     exp_bounds,
     exp_up,
@@ -313,3 +314,14 @@ def test_odds_are_just_below_the_exponential(epsilon):
         )
         assert 0 <= short < mpmath.mpf(2) ** -62
     assert (odds * 2**64).denominator == 1
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "10"])
+def test_odds_lean_on_the_side_of_the_enclosure_that_hides_more(epsilon, monkeypatch):
+    # An enclosure is right however wide it is: only its upper end is surely not below exp(-epsilon).
+    asked, wide = Fraction(epsilon), 1 << 100
+    narrow = odds_for(asked)
+    monkeypatch.setattr(
+        exact, "exp_bounds", lambda x, bits: (exp_bounds(x, bits)[0] - wide, exp_bounds(x, bits)[1] + wide)
+    )
+    assert odds_for(asked) < narrow

@@ -161,7 +161,7 @@ def test_margins_are_as_wide_as_theory_says():
     assert wider[0] / margins[0] == pytest.approx(3.29 / 1.96, rel=0.02)
 
 
-@pytest.mark.parametrize("bad", [0, 1, -1, 95, math.nan, "x", True])
+@pytest.mark.parametrize("bad", [0, 1, -1, 95, math.nan, "x", True, "0.99999999999999999999"])
 def test_bad_confidences_are_refused_by_name(bad):
     survey = dc.local.GRR(3, 1)
     with pytest.raises((TypeError, ValueError), match="confidence"):

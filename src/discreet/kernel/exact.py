@@ -205,7 +205,8 @@ def odds_for(epsilon: Fraction) -> Fraction:
         of at most 2; with bits >= 3·epsilon + 128 its inverse is off by less than 2·exp(2·epsilon)/2^bits < 2^-63.
         Rounding down to 2^-64 takes away less than one unit more.
     Needs: exp_bounds.
-    Checked by: test_odds_are_just_below_the_exponential
+    Checked by: test_odds_are_just_below_the_exponential,
+        test_odds_lean_on_the_side_of_the_enclosure_that_hides_more
     Seal: 844d01a10319
     """
     bits = 128 + 3 * math.ceil(epsilon)

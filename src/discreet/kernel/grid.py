@@ -43,7 +43,7 @@ class Grid:
             so their composition is.
         Needs: that every engine computes the same four operations on doubles.
         Checked by: test_the_index_never_leaves_the_ends, test_the_engine_equals_the_reference
-        Seal: e0a82f55f479
+        Seal: 6ace28320fde
         """
         low, high, step = self.ends
         return math.floor(min(max(value, low), high) / step + 0.5)

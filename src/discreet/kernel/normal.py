@@ -3,10 +3,12 @@
 import math
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 
-from discreet.kernel.exact import exp_bounds
+from discreet.kernel.exact import Number, exp_bounds, share
 from discreet.kernel.noise.law import Law, Tails
 
+_SUREST = Fraction(1, 10**15)
 _SUMMED_BELOW = 64  # up to this sigma a tail is simply added up
 
 
@@ -64,6 +66,20 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     area_high = (total + error) * phi_high // root_low + 1
     shift = precision - bits
     return max(0, half - area_high) >> shift, -(-max(0, half - area_low) >> shift)
+
+
+def deviations(confidence: Number) -> float:
+    """Return within how many standard deviations of its mean a normal number lies with this probability.
+
+    A float, for margins: no privacy depends on it.
+
+    >>> round(deviations(0.95), 2)
+    1.96
+    """
+    inside = share(confidence, "confidence")
+    if 1 - inside < _SUREST:
+        raise ValueError(f"confidence: nothing is as sure as that; take at most 1 - {float(_SUREST):g}")
+    return -NormalDist().inv_cdf(float((1 - inside) / 2))
 
 
 def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:

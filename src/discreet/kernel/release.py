@@ -143,7 +143,7 @@ class Ask:
             Earlier.loss.
         Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
             test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
-        Seal: 974acd5d8a70
+        Seal: c2de7fff3525
         """
         spent = NOTHING
         for total, noise, before in self.drawn.values():

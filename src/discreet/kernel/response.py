@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from discreet.kernel.exact import Number, log_up, round_up, share
 from discreet.kernel.loss import Loss
 from discreet.kernel.noise.inversion import Boundaries, Inversion
 from discreet.kernel.noise.keystream import stream
+from discreet.kernel.normal import deviations
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RandomizedResponse:
         Proof: Inversion of a law on {0, 1} whose only boundary is the fraction 1 - flip.
         Needs: Inversion.draw.
         Checked by: test_coin_flips_have_the_exact_law
-        Seal: fd6773fedf85
+        Seal: 425bab97f7d9
         """
         values = np.asarray(bits)
         _check(values, "bits")
@@ -80,8 +80,8 @@ class RandomizedResponse:
         ones = int(np.count_nonzero(values))
         # The number of ones has the variance n·flip·(1-flip), whatever the truth; one more for its being an integer,
         # and the skewness of rare flips (Cornish, Fisher) where more than 95 % is asked for.
-        deviations = NormalDist().inv_cdf(float(1 + share(confidence, "confidence")) / 2)
-        spread = deviations * math.sqrt(values.size * flip * (1 - flip)) + max(1.0, (deviations**2 + 2) / 6)
+        spreads = deviations(confidence)
+        spread = spreads * math.sqrt(values.size * flip * (1 - flip)) + max(1.0, (spreads**2 + 2) / 6)
         return (ones / values.size - flip) / truth, spread / (values.size * truth)
 
     def __str__(self) -> str:

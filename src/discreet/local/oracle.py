@@ -6,14 +6,14 @@ The parts that differ from one protocol to another are its scheme, a small recor
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from discreet.kernel.event import canonical
-from discreet.kernel.exact import Number, odds_for, positive, share
+from discreet.kernel.exact import Number, odds_for, positive
 from discreet.kernel.loss import Loss
+from discreet.kernel.normal import deviations
 from discreet.local.domain import Domain, Interval
 from discreet.local.estimate import Estimate
 from discreet.local.reports import Received, Reports, check_made_by, read_reports
@@ -96,7 +96,7 @@ class Oracle:
         Proof: the value becomes its place in the public domain; the rest is the scheme's.
         Needs: the scheme's perturb.
         Checked by: test_reports_have_the_law_that_is_claimed
-        Seal: 0a9e7745c567
+        Seal: f0c1eb14a5c5
         """
         return Reports(self.made_by, self.scheme.perturb(self.domain.places(values, "values")))
 
@@ -124,8 +124,7 @@ class Oracle:
         """Return the estimate from what an accumulator has added up."""
         if not people:
             raise ValueError("reports must not be empty")
-        spreads = NormalDist().inv_cdf(float(1 + share(confidence, "confidence")) / 2)
-        estimates, margins = self.domain.told(*self.scheme.estimate(counts, people, spreads))
+        estimates, margins = self.domain.told(*self.scheme.estimate(counts, people, deviations(confidence)))
         if consistency == "simplex" and isinstance(estimates, np.ndarray):
             estimates = onto_simplex(estimates)
         elif consistency != "none":

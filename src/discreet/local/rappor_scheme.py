@@ -58,7 +58,7 @@ class Remembered:
         Needs: coins, tosses, dice, root_down.
         Checked by: test_what_a_device_keeps_loses_exactly_epsilon,
             test_what_devices_keep_has_the_law_that_is_claimed
-        Seal: c7fa9d145a21
+        Seal: 14cb17ad5674
         """
         source = stream()
         kept = np.empty(len(places), self.dtype)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
 
 from discreet.kernel.event import canonical
-from discreet.kernel.exact import Number, share, whole
+from discreet.kernel.exact import Number, whole
 from discreet.kernel.loss import Loss
+from discreet.kernel.normal import deviations
 from discreet.local.estimate import Estimate
 from discreet.local.marks import Anything, sorted_into
 from discreet.local.oracle import priced
@@ -97,7 +97,7 @@ class OpenOracle:
         Proof: a value's marks are public functions of it; the rest is the scheme's.
         Needs: Sketched.perturb.
         Checked by: test_sketched_reports_have_the_law_that_is_claimed
-        Seal: 9baf4d216255
+        Seal: f70a7a85b1ef
         """
         return Reports(self.made_by, self.scheme.perturb(self.domain.marks(values, "values")))
 
@@ -129,7 +129,7 @@ class OpenOracle:
 
         Unbiased over the public functions, too: those who are sorted into the same place by chance are taken off.
         """
-        spreads = NormalDist().inv_cdf(float(1 + share(confidence, "confidence")) / 2)
+        spreads = deviations(confidence)
         level = len(self.scheme.weights) - 1
         marks = self.domain.marks(values, "values")[:, level]
         supports, people = self.scheme.supports(self.totals(reports), level)

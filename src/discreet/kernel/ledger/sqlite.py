@@ -193,7 +193,7 @@ class SQLiteLedger:
             same part of it set apart; epsilon, and analysts' limits, which are fairness, may change.
         Needs: Budget.covers.
         Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
-        Seal: 8817ec543854
+        Seal: 300dd2432711
         """
         with self._writing() as (table, last):
             before = table.terms()

@@ -61,7 +61,7 @@ class Binary:
         Needs: tosses, dice.
         Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: 9d2ff8a8323b
+        Seal: e34eb86113f2
         """
         source = stream()
         told = tosses(source, len(places), self.truth)

@@ -60,7 +60,7 @@ class Direct:
         Needs: tosses, dice.
         Checked by: test_reports_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 500456033172
+        Seal: 9162e46905dc
         """
         source = stream()
         told = tosses(source, len(places), self.truth)

@@ -100,7 +100,7 @@ class Halves:
         Needs: tosses, dice.
         Checked by: test_hadamard_reports_have_the_law_that_is_claimed,
             test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 62e3c510ca99
+        Seal: f898e73f1045
         """
         source = stream()
         reports = np.empty(len(places), self.dtype)

@@ -119,7 +119,7 @@ class Hashing:
         Needs: tosses, dice.
         Checked by: test_hashing_reports_have_the_law_that_is_claimed,
             test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 1ff17c962e31
+        Seal: 8c256cdffd97
         """
         source = stream()
         reports = np.empty(len(places), self.dtype)

@@ -78,7 +78,7 @@ class Either:
         Needs: Window.perturb, Binary.perturb, tosses.
         Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: b3bf83d58af0
+        Seal: d59fc0f37fb8
         """
         number = tosses(stream(), len(places), self.window.truth)
         bits = self.binary.perturb(places).astype(np.int64) + self.window.size

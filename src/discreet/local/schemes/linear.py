@@ -113,7 +113,7 @@ class Linear:
         Needs: tosses, dice.
         Checked by: test_parity_reports_have_the_law_that_is_claimed,
             test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 875338923876
+        Seal: a6fbb41e9db1
         """
         source = stream()
         reports = np.empty(len(places), self.dtype)

@@ -54,7 +54,7 @@ class Noisy:
         Proof: Laplace.loss, where a person who has another number moves the step by at most `steps`.
         Needs: Laplace.perturb, laplace_for.
         Checked by: test_noise_at_home_loses_exactly_epsilon, test_noisy_numbers_have_the_law_that_is_claimed
-        Seal: 90d1e0d73a7b
+        Seal: 1a175f990271
         """
         return self.noise.perturb(places.astype(np.int64)).astype(self.dtype)
 

@@ -99,7 +99,7 @@ class Window:
         Needs: tosses, dice.
         Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: 78b65b2e84b7
+        Seal: 46bcfc06c8b7
         """
         source = stream()
         told = tosses(source, len(places), self.truth)

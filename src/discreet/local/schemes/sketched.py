@@ -82,7 +82,7 @@ class Sketched:
         Needs: tosses, dice.
         Checked by: test_sketched_reports_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
-        Seal: ff8581bc1378
+        Seal: 7b602cfb81a8
         """
         source = stream()
         reports = np.empty(len(marks), self.dtype)

@@ -81,7 +81,7 @@ class Subset:
         Needs: tosses, dice.
         Checked by: test_reports_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: 534895e0c795
+        Seal: 72c39d2429c9
         """
         source = stream()
         rows = np.empty((len(places), self.dtype.itemsize), np.uint8)

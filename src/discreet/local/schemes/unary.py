@@ -78,7 +78,7 @@ class Unary:
         Needs: coins, tosses, root_down.
         Checked by: test_reports_have_the_law_that_is_claimed,
             test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
-        Seal: c1c899b9b1c1
+        Seal: 4162ef4fa589
         """
         source = stream()
         rows = np.empty((len(places), self.dtype.itemsize), np.uint8)
