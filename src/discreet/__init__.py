@@ -40,6 +40,8 @@ __all__ = [
     "Sensitivity",
     "Threshold",
     "anonymity",
+    "attacks",
+    "audit",
     "connect",
     "create_ledger",
     "dbapi",
@@ -56,7 +58,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used: modules by their own name, and what `open` needs from the module that has it.
-_MODULES = frozenset({"anonymity", "dbapi", "learn", "local", "policy", "privacy"})
+_MODULES = frozenset({"anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy"})
 _ELSEWHERE = {
     "Answer": ("answer", "Answer"),
     "Curator": ("curator", "Curator"),
@@ -66,7 +68,7 @@ _ELSEWHERE = {
 }
 
 if TYPE_CHECKING:
-    from discreet import anonymity, dbapi, learn, local, policy, privacy
+    from discreet import anonymity, attacks, audit, dbapi, learn, local, policy, privacy
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
     from discreet.dbapi import connect

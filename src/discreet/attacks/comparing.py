@@ -1,0 +1,64 @@
+"""One attack against all defences: the trade-off in one call."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.attacks.laboratory import attack_named
+from discreet.attacks.progress import track
+from discreet.attacks.result import AttackResult, shown
+from discreet.kernel.exact import Number, fraction
+
+Run = Callable[..., AttackResult]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one attack achieved against nothing, the easy fix, and the curator at several epsilons.
+
+    >>> from discreet import attacks
+    >>> made = attacks.compare(attacks.threshold_game, epsilons=["1/3", 3])
+    >>> [result.defence for result in made.results]
+    ['nothing', 'easy', 'curator', 'curator']
+    """
+
+    results: tuple[AttackResult, ...]
+
+    def __str__(self) -> str:
+        first = self.results[0]
+        head = ("defence", first.metric, "guessing", "allowed", "epsilon implied")
+        rows = [head, *map(self._row, self.results)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([first.attack, *lines])
+
+    def figure(self) -> Any:
+        """Draw success against epsilon, with nothing, the easy fix, guessing, and what epsilon allows."""
+        from discreet.attacks.tradeoff import figure_of  # noqa: PLC0415 - matplotlib is an extra
+
+        return figure_of(self)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the comparison as rows of texts: defence, success, guessing, allowed, epsilon implied."""
+        return [self._row(result) for result in self.results]
+
+    def _row(self, result: AttackResult) -> tuple[str, ...]:
+        allowed = "" if result.ceiling is None else shown(result.ceiling)
+        return (str(result.shield), shown(result.success), shown(result.baseline), allowed, str(result.implied))
+
+
+def compare(
+    attack: str | Run, *, epsilons: Sequence[Number], data: Any = None, random_state: int | None = None
+) -> Comparison:
+    """Run an attack, or the one of this name, against nothing, the easy fix, and the curator at these epsilons.
+
+    >>> from discreet import attacks
+    >>> print(attacks.compare("threshold_game", epsilons=[1]).results[0].success)
+    1.0
+    """
+    run = attack_named(attack).run if isinstance(attack, str) else attack
+    if not isinstance(epsilons, Sequence) or isinstance(epsilons, str) or not epsilons:
+        raise TypeError("epsilons must be a list of prices, such as [0.1, 1]")
+    against: list[dict[str, Any]] = [{"defence": "nothing"}, {"defence": "easy"}]
+    against += [{"defence": "curator", "epsilon": fraction(epsilon, "epsilons")} for epsilon in epsilons]
+    return Comparison(tuple(run(data, **defence, random_state=random_state) for defence in track(against, "defences")))

@@ -1,0 +1,121 @@
+"""A report page: what leaks without a defence, with the easy fix and with the curator, side by side.
+
+One page that fetches nothing and runs nothing; what is in it is escaped.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from discreet.attacks.comparing import Comparison
+from discreet.attacks.defences import CURATOR, EASY, NOTHING
+from discreet.attacks.listing import Attack
+from discreet.attacks.result import AttackResult, shown
+
+_STYLE = """
+body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 66rem; background: #fff; color: #222;
+  font: 1rem/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; } h2 { margin: 2.4rem 0 .3rem; font-size: 1.25rem; } h3 { margin: 0; font-size: 1rem; }
+p { max-width: 44rem; margin: .4rem 0; }
+.side { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1rem; margin: 1rem 0; }
+.card { padding: .8rem 1rem; border-top: .3rem solid #c0392b; background: #faf6f3; }
+.card.easy { border-color: #d9822b; } .card.curator { border-color: #3b6ea8; background: #f2f6fb; }
+.card p { font-size: .9rem; color: #555; }
+.number { font-size: 1.7rem; font-weight: 600; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
+th, td { padding: .25rem 1.2rem .25rem 0; border-bottom: 1px solid #d4d7dc; text-align: left; vertical-align: top; }
+figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
+.note { color: #667; font-size: .9rem; }
+summary { cursor: pointer; margin: .6rem 0; }
+"""
+_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_SMALL = (
+    "“Guessing” is what somebody reaches who does not see the release. “Epsilon implied” is what the attack's success "
+    "proves: no release with a smaller epsilon could have lost so much; with the interval at 95 %. What the attack "
+    "gains with strangers, who are not in the data, is a fact about people and not about a person."
+)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One attack, the data that it ran on, and what it reached."""
+
+    attack: Attack
+    data: str
+    comparison: Comparison
+
+
+def write_page(chapters: Sequence[Chapter], path: str | Path) -> Path:
+    """Write the report of these attacks as one page; return its path."""
+    made = Path(path)
+    made.write_text(page(chapters), encoding="utf-8")
+    return made
+
+
+def page(chapters: Sequence[Chapter]) -> str:
+    """Return the report as a whole page."""
+    names = ", ".join(chapter.attack.name.replace("_", " ") for chapter in chapters)
+    title = f"Attacks: {names}" if len(chapters) <= 3 else f"{len(chapters)} attacks, with and without a defence"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f'<p class="note">{_SMALL}</p>\n{"".join(map(_chapter, chapters))}</body>\n</html>\n'
+    )
+
+
+def _chapter(chapter: Chapter) -> str:
+    attack, results = chapter.attack, chapter.comparison.results
+    cards = [
+        _card(NOTHING, "Nothing", attack.nothing, [each for each in results if each.defence == NOTHING]),
+        _card(EASY, "The easy fix", attack.easy, [each for each in results if each.defence == EASY]),
+        _card(CURATOR, "The curator", attack.curator, [each for each in results if each.defence == CURATOR]),
+    ]
+    return (
+        f'<h2 id="{escape(attack.name)}">{escape(attack.name.replace("_", " "))}</h2>\n<p>{escape(attack.says)}</p>\n'
+        f'<p class="note">Data: {escape(chapter.data)}</p>\n<div class="side">{"".join(cards)}</div>\n'
+        f"{_picture(chapter.comparison, 'Success, and the epsilon it implies, against the epsilon promised')}"
+        f"<details><summary>Each defence in detail</summary>\n{''.join(map(_detail, results))}</details>\n"
+    )
+
+
+def _card(word: str, title: str, released: str, results: Sequence[AttackResult]) -> str:
+    rows = "".join(
+        f'<p><span class="number">{escape(shown(each.success))}</span> {escape(each.metric)}'
+        f"{_promised(each)}<br>guessing {escape(shown(each.baseline))}; epsilon implied {escape(str(each.implied))}</p>"
+        for each in results
+    )
+    return f'<div class="card {word}"><h3>{title}</h3><p>{escape(released)}</p>{rows}</div>'
+
+
+def _promised(result: AttackResult) -> str:
+    if result.epsilon is None:
+        return ""
+    allowed = "" if result.ceiling is None else f", which allows {shown(result.ceiling)}"
+    return escape(f" at epsilon {result.epsilon}{allowed}")
+
+
+def _detail(result: AttackResult) -> str:
+    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>\n" for name, value in result.lines())
+    return f"<table>{rows}</table>\n{_picture(result, f'{result.attack} against {result.shield}')}"
+
+
+def _picture(thing: AttackResult | Comparison, caption: str) -> str:
+    """Draw it as an image inside the page; without matplotlib the numbers must do."""
+    try:
+        figure = thing.figure()
+    except ImportError:
+        return '<p class="note">No picture: matplotlib comes with the extra “attacks”.</p>\n'
+    source = base64.b64encode(_svg(figure)).decode()
+    return f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{source}"></figure>\n'
+
+
+def _svg(figure: Any) -> bytes:
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    return drawn.getvalue()

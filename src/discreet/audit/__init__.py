@@ -1,0 +1,1 @@
+"""Audits: lower bounds on the epsilon of anything that claims one, with stated confidence."""

@@ -1,0 +1,134 @@
+"""What all attacks share: curves, rarity, defences, comparisons, pictures."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from discreet import attacks
+from discreet.attacks.comparing import Comparison
+from discreet.attacks.defences import shield
+from discreet.attacks.evidence import Found, Guesses, Scores
+from discreet.attacks.ranking import curve
+from discreet.attacks.rarity import exposure
+from discreet.attacks.result import AttackResult
+from discreet.audit.counting import Share
+
+
+def _result(defence="nothing", epsilon=None, evidence=None, **more):
+    found = evidence or Found(Share(9, 10), Share(1, 10))
+    return AttackResult("made_up", shield(defence, epsilon), "of the people were found", found, **more)
+
+
+def _made_up(data=None, *, defence="nothing", epsilon=None, random_state=None):
+    rng = np.random.default_rng(random_state)
+    members = rng.normal(size=300) + {"nothing": 3, "easy": 1, "curator": 0}[defence]
+    hit = exposure(np.arange(300), members > 1, by="how tall they are")
+    return _result(defence, epsilon, Scores(members, rng.normal(size=300)), exposure=hit, details={"data": str(data)})
+
+
+def test_the_area_under_the_curve_is_the_chance_to_score_above_a_stranger():
+    rng = np.random.default_rng(1)
+    members, strangers = rng.integers(0, 9, 70).astype(float), rng.integers(0, 7, 50).astype(float)
+    pairs = np.subtract.outer(members, strangers)
+    assert curve(members, strangers).auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
+
+
+def test_members_found_are_not_told_where_strangers_are_too_few():
+    drawn = curve(np.arange(50.0) + 25, np.arange(50.0))
+    assert drawn.found_at(0.01) is None
+    assert drawn.found_at(0.02) == pytest.approx(26 / 50)
+
+
+def test_ties_are_not_found():
+    assert curve(np.ones(1000), np.ones(1000)).found_at(0.01) == 0
+
+
+def test_the_rarest_who_were_hit_are_named():
+    found = exposure([1, 5, 3, 4], [True, False, True, True], labels=["a", "b", "c", "d"])
+    assert found.rarest_hit == ("d", "c", "a")
+    assert [share.trials for share in found.deciles] == [1, 1, 1, 1]
+
+
+def test_exposure_needs_one_entry_each():
+    with pytest.raises(ValueError, match="one entry for each person"):
+        exposure([1, 2], [True])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("curator",), "needs an epsilon"),
+        (("nothing", 1), "promises no epsilon"),
+        (("easy", 1), "promises no epsilon"),
+        (("curator", 0), "above 0"),
+        (("curator", -1), "above 0"),
+        (("wall",), "must be"),
+    ],
+)
+def test_a_defence_that_means_nothing_is_refused(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        shield(*arguments)
+
+
+def test_success_and_guessing_come_from_the_evidence():
+    result = _result()
+    assert (result.success, result.baseline) == (0.9, 0.1)
+    assert result.ceiling is None
+    assert _result("curator", 1).ceiling == pytest.approx(0.2718, abs=1e-3)
+    assert _result(guessing=0.05).baseline == 0.05
+
+
+def test_a_result_says_what_it_found():
+    text = str(_made_up(defence="curator", epsilon="1/10", random_state=1))
+    assert "made_up against curator, epsilon 1/10" in text
+    assert "by tenths of how tall they are" in text
+
+
+def test_what_a_notebook_shows_is_escaped():
+    assert "<b>" not in _result(details={"<b>": 1})._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "evidence", [Found(Share(9, 10), Share(1, 10)), Guesses(9, 10), Scores([2.0, 3.0], [1.0, 2.0])]
+)
+@pytest.mark.parametrize(("defence", "epsilon"), [("nothing", None), ("curator", 1)])
+def test_every_result_can_be_drawn(evidence, defence, epsilon, tmp_path):
+    result = _result(defence, epsilon, evidence, exposure=exposure([1, 2], [True, False]))
+    result.figure().savefig(tmp_path / "drawn.svg")
+    assert (tmp_path / "drawn.svg").stat().st_size > 5000
+
+
+def test_an_attack_may_draw_its_own_picture():
+    drawn = []
+    _result(draw=drawn.append).figure()
+    assert len(drawn) == 1
+
+
+def test_one_call_compares_all_defences(tmp_path):
+    made = attacks.compare(_made_up, epsilons=["1/10", 1], data="given", random_state=5)
+    assert [str(result.shield) for result in made.results] == [
+        "nothing",
+        "easy",
+        "curator, epsilon 1/10",
+        "curator, epsilon 1",
+    ]
+    assert all(result.details["data"] == "given" for result in made.results)
+    assert made.results[0].success > made.results[1].success > made.results[2].success
+    made.figure().savefig(tmp_path / "drawn.svg")
+    assert "curator, epsilon 1/10" in str(made)
+
+
+def test_a_comparison_takes_partial_attacks():
+    assert isinstance(attacks.compare(functools.partial(_made_up), epsilons=[1]), Comparison)
+
+
+@pytest.mark.parametrize("epsilons", ["1", [], 1])
+def test_epsilons_must_be_a_list(epsilons):
+    with pytest.raises(TypeError, match="list of prices"):
+        attacks.compare(_made_up, epsilons=epsilons)
+
+
+def test_an_unknown_attack_is_refused_with_the_list():
+    with pytest.raises(ValueError, match="there are pseudonyms, linkage"):
+        attacks.compare("magic", epsilons=[1])
