@@ -14,8 +14,8 @@ import discreet as dc
 from discreet.cli import app
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (dc.anonymity, dc.learn, dc.local)
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PACKAGES = (dc.anonymity, dc.attacks, dc.audit, dc.learn, dc.local)
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,72 @@
+"""The lecture's membership test: d means of n people, with noise, and where its power ends."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.attacks.aggregates.membership import membership
+from discreet.attacks.aggregates.panel import Panel
+from discreet.attacks.drawing import GREY, INK, panels
+
+_SHADES = ("#c0392b", "#d9822b", "#3b6ea8")
+
+
+def answers(people: int, questions: int, *, random_state: int | None = None) -> Panel:
+    """Draw people who answer yes or no to so many questions, each with a share of yes between 1/5 and 4/5.
+
+    >>> answers(4, 3, random_state=0).values.shape
+    (4, 3)
+    """
+    rng = np.random.default_rng(random_state)
+    return Panel(rng.random((people, questions)) < rng.uniform(0.2, 0.8, questions))
+
+
+def power(d: int, n: int, *, noise: float = 0.0, plays: int = 10, random_state: int | None = None) -> float:
+    """Return how well members of a group of n are told from others by d means with noise of this standard deviation.
+
+    It is the area under the curve: 1/2 for guessing. Noise is counted in units of sqrt(d)/n.
+
+    >>> power(1000, 50, random_state=0) > 0.98
+    True
+    >>> abs(power(1000, 50, noise=20, random_state=0) - 0.5) < 0.1
+    True
+    """
+    rng = np.random.default_rng(random_state)
+    panel = answers(5 * n, d, random_state=int(rng.integers(2**32)))
+    width = noise * math.sqrt(d) / n
+
+    def noisy(members: np.ndarray) -> np.ndarray:
+        return np.asarray(members.mean(axis=0) + rng.normal(0, width, d))
+
+    seed = int(rng.integers(2**32))
+    return membership(panel, defence=noisy, pool=n, plays=plays, statistic="inner product", random_state=seed).success
+
+
+def power_figure(
+    *,
+    d: Sequence[int] = (10, 30, 100, 300, 1000, 3000),
+    n: Sequence[int] = (20, 60, 200),
+    noise: Sequence[float] = (0.03, 0.1, 0.3, 1, 3, 10),
+    random_state: int | None = None,
+) -> Any:
+    """Draw the power against d for each n without noise, and against the noise in units of sqrt(d)/n."""
+    figure, (left, right) = panels(2)
+    for size, shade in zip(n, _SHADES, strict=False):
+        seen = [power(each, size, random_state=random_state) for each in d]
+        left.plot(d, seen, "o-", color=shade, lw=1.5, ms=4, label=f"n = {size}")
+        left.axvline(size, color=shade, ls=":", lw=1)
+    left.set(xscale="log", xlabel="means published (d); dotted: d = n")
+    most = max(d)
+    for size, shade in zip(n, _SHADES, strict=False):
+        seen = [power(most, size, noise=each, random_state=random_state) for each in noise]
+        right.plot(noise, seen, "o-", color=shade, lw=1.5, ms=4, label=f"n = {size}, d = {most:,}")
+    right.axvline(1, color=INK, ls="--", lw=1)
+    right.set(xscale="log", xlabel="noise, in units of sqrt(d)/n")
+    for axes in (left, right):
+        axes.axhline(0.5, color=GREY, ls=":", lw=1.2)
+        axes.set_ylim(0.42, 1.03)
+        axes.legend(frameon=False, fontsize=7)
+    left.set_ylabel("pairs of a member and a stranger\nranked right", fontsize=8)
+    return figure

@@ -1,0 +1,113 @@
+"""Images of a class out of a classifier: model inversion, with an imagination that public images trained."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+import discreet as dc
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, shield
+from discreet.attacks.listing import Attack
+from discreet.attacks.models.identities import PEOPLE, identities
+from discreet.attacks.models.images import Gallery, digits
+from discreet.attacks.models.looks import looks
+from discreet.attacks.models.recover import Classifier, LabelOnly
+from discreet.attacks.result import AttackResult
+from discreet.kernel.exact import Number, whole
+
+_FEWEST = 60  # images of a class: a third is public, and a person is to be picked out of ten
+_GAMES: dict[str, Callable[..., Any]] = {"digits": looks, "people": identities}
+
+
+def invert(  # noqa: PLR0913 - two settings of its own beside what every attack has
+    data: Gallery | None = None,
+    *,
+    defence: Defence = "nothing",
+    epsilon: Number | None = None,
+    random_state: int | None = None,
+    classes: Literal["digits", "people"] = "digits",
+    repeats: int = 10,
+) -> AttackResult:
+    """Recover what classes look like by asking a classifier how sure it is about images that one imagines.
+
+    `data` is a `Gallery`, scikit-learn's handwritten digits unless given; a third of it is public, and a coin decides
+    who of the others is in the classifier's data. Its classes are those of the gallery, or with `classes="people"`
+    twenty people, of whom those who enrol are photographed five times. Released is a logistic regression that tells how
+    sure it is ("nothing"), tells the likeliest class only ("easy"), was learned privately ("curator"), or what a
+    function of yours makes of the members' `Gallery`: an object with `predict_proba` and `classes_`.
+
+    >>> result = invert(random_state=0, repeats=1)
+    >>> result.success > 0.7, result.details["pictures that an independent classifier recognises"] > 0.8
+    (True, True)
+    >>> invert(classes="people", random_state=0, repeats=4).implied.low > 1
+    True
+    """
+    protected = shield(defence, epsilon)
+    if classes not in _GAMES:
+        raise ValueError(f'classes must be "digits" or "people", not {classes!r}')
+    count = int(whole(repeats, "repeats", 1))
+    gallery = digits() if data is None else _checked(data)
+    rng = np.random.default_rng(random_state)
+    declared = PEOPLE if classes == "people" else int(gallery.labels.max()) + 1
+    played = _GAMES[classes](_trainer(protected, declared), gallery, rng, count)
+    return AttackResult(attack="invert", shield=protected, **played)
+
+
+def _trainer(protected: Shield, declared: int) -> Callable[[Gallery], Classifier]:
+    """Return how a classifier is made of the members' images under a defence."""
+    if protected.make is not None:
+        return partial(_own, protected.make)
+    made: dict[str, Callable[[Gallery], Classifier]] = {
+        NOTHING: _exact,
+        EASY: _silent,
+        CURATOR: partial(_private, protected, declared),
+    }
+    return made[protected.word]
+
+
+def _own(make: Callable[[Gallery], Any], members: Gallery) -> Classifier:
+    model = make(members)
+    if not callable(getattr(model, "predict_proba", None)) or not hasattr(model, "classes_"):
+        raise TypeError(f"defence must return a classifier with predict_proba and classes_, not {type(model).__name__}")
+    found: Classifier = model
+    return found
+
+
+def _exact(members: Gallery) -> Classifier:
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
+
+    model: Classifier = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
+    return model
+
+
+def _silent(members: Gallery) -> Classifier:
+    return LabelOnly(_exact(members))
+
+
+def _private(protected: Shield, declared: int, members: Gallery) -> Classifier:
+    # All images of a person count as one: it is people whom the promise is for.
+    model: Classifier = dc.learn.LogisticRegression(
+        epsilon=protected.price, bounds=(0, 1), classes=range(declared)
+    ).fit(members.images, members.labels, unit=members.people)
+    return model
+
+
+def _checked(data: Any) -> Gallery:
+    if not isinstance(data, Gallery):
+        raise TypeError(f"data must be a Gallery(images, labels), not {type(data).__name__}")
+    sizes = np.bincount(data.labels)
+    if sizes.size < 2 or sizes.min() < _FEWEST:
+        raise ValueError(f"data must have two classes 0, 1, ... or more, with at least {_FEWEST} images each")
+    return data
+
+
+ATTACK = Attack(
+    run=invert,
+    topic="facts",
+    says="From a classifier's confidences, recover what its classes look like",
+    nothing="a logistic regression that tells how sure it is of every class",
+    easy="the classifier tells the likeliest class only",
+    curator="a private logistic regression; all images of a person count as one",
+    built_in="scikit-learn's 1,797 handwritten digits",
+)

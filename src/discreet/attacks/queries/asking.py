@@ -1,0 +1,147 @@
+"""Asking one question about many targets at once: each is in a copy of the data, with an oracle of its own."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import discreet as dc
+from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
+from discreet.attacks.queries.oracles import Oracle, database
+from discreet.attacks.queries.people import People, Targets
+from discreet.kernel.errors import Refused
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about somebody: what to count or add up, and of whom; {target} is what is known of the target.
+
+    >>> Question("COUNT(*)", "ill = 1 AND NOT ({target})").about({"age": 30, "ward": "hill"})
+    "SELECT COUNT(*) FROM people WHERE ill = 1 AND NOT (age = 30 AND ward = 'hill')"
+    """
+
+    what: str
+    where: str
+
+    def about(self, person: Mapping[str, Any]) -> str:
+        """Write the question about one person."""
+        target = " AND ".join(f"{name} = {_literal(value)}" for name, value in person.items())
+        return f"SELECT {self.what} FROM people WHERE {self.where.format(target=target)}"  # noqa: S608 - our own words
+
+    def about_each(self, known: tuple[str, ...]) -> str:
+        """Write the question about the target of each copy, whom the public table `targets` describes."""
+        target = " AND ".join(f"{name} = target_{name}" for name in known)
+        return (
+            f"SELECT game, {self.what} AS n FROM people JOIN targets ON game = number "  # noqa: S608 - our own words
+            f"WHERE {self.where.format(target=target)} GROUP BY game ORDER BY game"
+        )
+
+
+Ask = Callable[[Question], np.ndarray]  # one number for each target, NaN where there is no answer
+
+
+@contextmanager
+def asking(
+    protected: Shield, targets: Targets, *, easy: Callable[[Oracle], Oracle], price: Fraction | None = None
+) -> Iterator[Ask]:
+    """Give the outsider somebody to ask, who knows of all targets.
+
+    What the curator or a function of the user's promises is for the questions about one target: each has a copy of the
+    data, and a budget, of its own. `price` is what each question to the curator costs, of epsilon in all.
+    """
+    if protected.word == CURATOR:
+        with _curator(targets, protected.price) as curator:
+            yield lambda question: _private(curator, question, targets, price or protected.price)
+    elif protected.word == OWN and protected.make is not None:
+        oracles = [_own(protected.make(targets.people.table)) for _ in targets.known]
+        yield lambda question: np.array(
+            [_answer(oracle, question.about(who)) for oracle, who in zip(oracles, targets.known, strict=True)]
+        )
+    else:
+        oracle = easy(_exact(targets)) if protected.word == EASY else _exact(targets)
+        yield lambda question: np.asarray(oracle(question.about_each(targets.people.known)), float)
+
+
+def _exact(targets: Targets) -> Oracle:
+    """Answer exactly for each target."""
+    run = database({"people": _copies(targets), "targets": _described(targets)})
+
+    def ask(sql: str) -> np.ndarray:
+        answers = np.zeros(len(targets.known))  # a copy in which nobody is counted has no row
+        for game, number in run(sql):
+            answers[game] = 0 if number is None else number  # a sum over nobody
+        return answers
+
+    return ask
+
+
+@contextmanager
+def _curator(targets: Targets, budget: Fraction) -> Iterator[dc.Curator]:
+    with dc.open(
+        {"people": _copies(targets)},
+        public={"targets": _described(targets)},
+        unit="row",  # a person's copies are different units, so that each copy has the whole budget
+        budget=budget,
+        columns={"people": {"game": {"between": [0, len(targets.known) - 1]}, **_columns(targets.people)}},
+        groups=1,
+        rows=1,
+        ledger=":memory:",
+    ) as curator:
+        yield curator
+
+
+def _private(curator: dc.Curator, question: Question, targets: Targets, price: Fraction) -> np.ndarray:
+    try:
+        answer = curator.ask(question.about_each(targets.people.known), epsilon=price)
+    except Refused:
+        return np.full(len(targets.known), np.nan)
+    return np.asarray(answer.table["n"].to_numpy(), float)
+
+
+def _copies(targets: Targets) -> pa.Table:
+    table, games = targets.people.table, len(targets.known)
+    copies = pa.concat_tables([table] * games).combine_chunks()
+    return copies.append_column("game", pa.array(np.repeat(np.arange(games), table.num_rows)))
+
+
+def _described(targets: Targets) -> pa.Table:
+    """Return what is known of each copy's target."""
+    described = pa.Table.from_pylist(targets.known)
+    described = described.rename_columns([f"target_{name}" for name in described.column_names])
+    return described.append_column("number", pa.array(np.arange(len(targets.known))))
+
+
+def _columns(people: People) -> dict[str, Any]:
+    declared: dict[str, Any] = {name: _type(people.table.schema.field(name).type) for name in people.known}
+    declared[people.secret] = {"in": [0, 1]}
+    if people.amount is not None:
+        declared[people.amount] = (0, people.highest)
+    return declared
+
+
+def _type(stored: pa.DataType) -> str:
+    if pa.types.is_integer(stored):
+        return "integer"
+    return "real" if pa.types.is_floating(stored) else "boolean" if pa.types.is_boolean(stored) else "text"
+
+
+def _own(oracle: Any) -> Oracle:
+    if not callable(oracle):
+        raise TypeError("the defence must return a function that answers a question in SQL with a number")
+    answers: Oracle = oracle
+    return answers
+
+
+def _answer(oracle: Oracle, sql: str) -> float:
+    try:
+        return float(oracle(sql))
+    except Refused:
+        return float("nan")
+
+
+def _literal(value: Any) -> str:
+    return "'{}'".format(value.replace("'", "''")) if isinstance(value, str) else str(value)

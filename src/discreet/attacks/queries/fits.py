@@ -1,0 +1,164 @@
+"""Differencing of models: two fits, with and without one row, and the number that the row brought in."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import discreet as dc
+from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
+from discreet.attacks.evidence import Guesses
+from discreet.attacks.progress import track
+from discreet.attacks.rarity import exposure
+from discreet.attacks.result import AttackResult
+from discreet.kernel.exact import whole
+
+Fit = Callable[[np.ndarray, np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that least squares are fitted on: features that an outsider knows of everybody, and a secret number each.
+
+    `bounds` (a low and a high end for each feature) and `target_bounds` are what the owner declares for private fits.
+
+    >>> rows = Rows([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
+    >>> rows.X.shape
+    (3, 1)
+    """
+
+    X: Any
+    y: Any
+    bounds: Any
+    target_bounds: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        X, y = np.array(self.X, float), np.array(self.y, float)
+        if X.ndim != 2 or y.shape != X.shape[:1] or not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise ValueError("X must have a row of finite numbers for each number of y")
+        if np.linalg.matrix_rank(_with_one(X[1:])) <= X.shape[1]:
+            raise ValueError("X must have more rows than columns, and no column that follows from the others")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+
+
+def diabetes() -> Rows:
+    """Return the patients that come with scikit-learn: ten measurements, and how far the illness got in a year.
+
+    >>> diabetes().X.shape
+    (442, 10)
+    """
+    from sklearn.datasets import load_diabetes  # noqa: PLC0415 - an extra
+
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    low, high = [15, 1, 15, 50, 80, 20, 10, 1, 3, 40], [90, 2, 50, 150, 320, 260, 110, 10, 7, 140]
+    return Rows(X, y, bounds=(low, high), target_bounds=(0, 400))
+
+
+def recover(with_row: Any, without_row: Any, X: np.ndarray, row: int) -> float:
+    """Return the number that a row had in a fit, from two models and everybody's features.
+
+    Least squares solve A'A w = A'y. With the row and without, the right sides differ by the row times its number.
+
+    >>> X, y = np.array([[1.0], [2.0], [4.0]]), np.array([3.0, 5.0, 10.0])
+    >>> round(recover(least_squares(X, y), least_squares(X[1:], y[1:]), X, row=0), 9)
+    3.0
+    """
+    A = _with_one(X)
+    rest = np.delete(A, row, axis=0)
+    # Products with vectors only: the square of A would cost digits, and time.
+    moved = A.T @ (A @ _weights(with_row)) - rest.T @ (rest @ _weights(without_row))
+    return float(A[row] @ moved / (A[row] @ A[row]))
+
+
+def is_in(model: Any, with_row: Any, without_row: Any, X: np.ndarray) -> bool:
+    """Guess that a row is in a fit if its predictions are nearer to those of the exact fit with the row.
+
+    >>> X, y = np.array([[1.0], [2.0], [4.0], [5.0]]), np.array([3.0, 5.0, 10.0, 0.0])
+    >>> models = least_squares(X, y), least_squares(X[1:], y[1:])
+    >>> is_in(models[0], *models, X=X), is_in(models[1], *models, X=X)
+    (True, False)
+    """
+    seen, near, far = (_with_one(X) @ _weights(each) for each in (model, with_row, without_row))
+    return bool(np.linalg.norm(seen - near) < np.linalg.norm(seen - far))
+
+
+def least_squares(X: np.ndarray, y: np.ndarray) -> SimpleNamespace:
+    """Fit y by a weighted sum of the columns of X and a constant, exactly.
+
+    >>> least_squares(np.array([[1.0], [2.0], [4.0]]), np.array([3.0, 5.0, 9.0])).coef_.round(9).tolist()
+    [2.0]
+    """
+    weights = np.linalg.lstsq(_with_one(X), y, rcond=None)[0]
+    return SimpleNamespace(coef_=weights[:-1], intercept_=float(weights[-1]))
+
+
+def difference_fits(
+    rows: Rows, protected: Shield, rng: np.random.Generator, targets: int, smallest: int
+) -> AttackResult:
+    """Find for each target which of two numbers it brought into a fit: a low or a high one, as a coin decided."""
+    if protected.word == EASY and len(rows.y) - 1 < whole(smallest, "smallest", 1):
+        raise ValueError(f"X: the easy fix releases no fit of fewer than {smallest} rows: give more, or smallest=")
+    fit = _fit(rows, protected)
+    chosen = np.sort(rng.permutation(len(rows.y))[: whole(targets, "targets", 1)])
+    coins = rng.integers(0, 2, chosen.size).astype(bool)
+    low, high = np.quantile(rows.y, (0.1, 0.9))
+    truths = np.where(coins, high, low)
+    games = track(list(zip(chosen, truths, strict=True)), "fits")
+    found, told = np.array([_play(fit, rows, row, truth) for row, truth in games]).T
+    hit = (found > (low + high) / 2) == coins
+    errors = np.abs(found - truths)
+    return AttackResult(
+        attack="differencing",
+        shield=protected,
+        metric="of the secrets were found",
+        # A private fit is for half of epsilon, and for the removal of a row. Only one of the two has the target, and
+        # there its number is replaced: a removal and an addition, which is twice the half.
+        evidence=Guesses(int(hit.sum()), hit.size),
+        details={
+            "numbers from": float(rows.y.min()),
+            "numbers to": float(rows.y.max()),
+            "found number is off by, median": float(np.median(errors)),
+            "found number is off by, at most": float(errors.max()),
+            "told from one fit whether the row is in it": float(told.mean()),
+        },
+        # Rare is who is far from the centre, in standard deviations of the features.
+        exposure=exposure(_distance(rows.X)[chosen], hit, labels=[f"row {row}" for row in chosen], by="distance"),
+    )
+
+
+def _play(fit: Fit, rows: Rows, row: int, truth: float) -> tuple[float, float]:
+    """Return the number that is found, and how many of the two fits are told apart by who knows all the rest."""
+    y = rows.y.copy()
+    y[row] = truth
+    both = ((rows.X, y), (np.delete(rows.X, row, axis=0), np.delete(y, row)))
+    with_row, without_row = (fit(*each) for each in both)
+    near, far = (least_squares(*each) for each in both)
+    told = is_in(with_row, near, far, rows.X) + (not is_in(without_row, near, far, rows.X))
+    return recover(with_row, without_row, rows.X, row), told / 2
+
+
+def _fit(rows: Rows, protected: Shield) -> Fit:
+    if protected.word == CURATOR:
+        return lambda X, y: _private(rows, protected.price / 2, X, y)
+    return protected.make if protected.word == OWN and protected.make is not None else least_squares
+
+
+def _private(rows: Rows, epsilon: Fraction, X: np.ndarray, y: np.ndarray) -> Any:
+    model = dc.learn.LinearRegression(epsilon=epsilon, bounds=rows.bounds, target_bounds=rows.target_bounds)
+    return model.fit(X, y)
+
+
+def _with_one(X: np.ndarray) -> np.ndarray:
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def _weights(model: Any) -> np.ndarray:
+    return np.append(np.ravel(model.coef_), model.intercept_)
+
+
+def _distance(X: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.norm((X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1), axis=1))

@@ -1,0 +1,82 @@
+"""Counts that are asked for instead of tables: many questions at once, each about people of its own."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+import discreet as dc
+
+Answers = Callable[[np.ndarray], np.ndarray]  # exact counts, a row for each question -> what is answered
+
+_DECOYS = 1000  # questions about nobody: the attacker asks them to see what the noise is like
+_FALSE = 0.05  # of those who are not in the data, the share that an attacker is ready to name
+_SURE = 50.0  # an epsilon without noise to speak of
+_SQL = "SELECT question, value, COUNT(*) AS n FROM people GROUP BY question, value ORDER BY question, value"
+
+
+def private_counts(counts: np.ndarray, epsilon: Fraction) -> np.ndarray:
+    """Have the curator answer all questions: a row of counts is one question, of people who are in no other one.
+
+    So each question has noise of its own, and all of them together cost nobody more than epsilon.
+
+    >>> private_counts(np.array([[3, 0], [0, 1]]), Fraction(40)).tolist()
+    [[3, 0], [0, 1]]
+    """
+    questions, values = counts.shape
+    where, which = np.nonzero(counts)
+    many = counts[where, which]
+    people = pa.table({"question": np.repeat(where, many), "value": np.repeat(which, many)})
+    # A column's range has two values at least; the last of each is nobody's.
+    columns = {"question": (0, questions), "value": (0, values)}
+    with dc.open(
+        people, table="people", unit="row", budget=epsilon, columns=columns, groups=1, rows=1, ledger=":memory:"
+    ) as curator:
+        answer = curator.ask(_SQL, epsilon=epsilon)
+    return np.asarray(answer.table["n"].to_numpy().reshape(questions + 1, values + 1)[:-1, :-1])
+
+
+def answered(answers: Answers, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answers to these questions, and to some about nobody.
+
+    >>> seen, decoys = answered(lambda counts: counts, np.array([[1]]))
+    >>> seen.tolist(), decoys.any()
+    ([[1]], np.False_)
+    """
+    asked = np.concatenate([counts, np.zeros((_DECOYS, counts.shape[1]), counts.dtype)])
+    seen = np.asarray(answers(asked), float)
+    if seen.shape != asked.shape or not np.isfinite(seen).all():
+        raise ValueError(
+            f"the defence's answers must be numbers of the shape of the counts, {asked.shape}, not {seen.shape}. "
+            "Return counts + noise."
+        )
+    return seen[: len(counts)], seen[len(counts) :]
+
+
+def sharpness(decoys: np.ndarray) -> float:
+    """Return the epsilon of the noise that is seen in the answers about nobody.
+
+    >>> sharpness(np.zeros((10, 2)))
+    50.0
+    >>> noise = dc.Laplace(2).perturb(np.zeros((100, 1000), np.int64))
+    >>> 0.48 < sharpness(noise) < 0.52
+    True
+    """
+    mean = float(np.abs(decoys).mean())
+    if mean == 0:
+        return _SURE
+    # The mean of |noise| with weights proportional to q^|noise| is 2q/(1 - q²), and epsilon is -ln q.
+    return min(_SURE, -math.log((math.sqrt(1 + mean * mean) - 1) / mean))
+
+
+def threshold(decoys: np.ndarray) -> float:
+    """Return the count from which on somebody is named: at most a twentieth of those who are not there reach it.
+
+    >>> threshold(np.zeros(100)), threshold(np.arange(100))
+    (0.5, 94.5)
+    """
+    ordered = np.sort(np.ravel(decoys))
+    allowed = math.floor(_FALSE * ordered.size)
+    return float(max(ordered[-allowed - 1] + 0.5, 0.5))

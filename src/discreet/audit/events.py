@@ -1,0 +1,132 @@
+"""Which events tell two data sets apart: chosen on pilot runs, to be counted on fresh ones."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+import numpy as np
+
+from discreet.audit.features import Feature, features
+from discreet.audit.outcomes import Outcomes
+
+_LEVELS = np.unique(
+    np.concatenate([np.linspace(0, 1, 129), np.geomspace(1e-5, 0.01, 13), 1 - np.geomspace(1e-5, 0.01, 13)])
+)
+_DEVIATIONS = 2.0  # what an interval will take away, roughly
+# The best of hundreds of events was lucky on the pilot, by about three standard errors. Events far out in a tail are
+# found only by somebody bolder.
+_CAUTIOUS, _BOLD = 3.0, 1.0
+
+
+_FEW = 4  # what was seen less often than that is luck
+
+
+@dataclass(frozen=True)
+class Event:
+    """That a feature of the outcome is at least, at most or exactly a bound."""
+
+    feature: Feature
+    relation: str
+    bound: float
+
+    def hits(self, seen: Outcomes) -> np.ndarray:
+        """Tell for each run whether it happened."""
+        return _compared(self.feature.score(seen), self.relation, self.bound)
+
+    def __str__(self) -> str:
+        if self.feature.name.startswith("whether ") and {self.relation, self.bound} <= {">=", "==", 1.0}:
+            return self.feature.name.removeprefix("whether ")
+        bound = int(self.bound) if float(self.bound).is_integer() else float(f"{self.bound:.6g}")
+        return f"{self.feature.name} {self.relation} {bound}"
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """An event that looks likelier on one of the data sets; what fresh runs will probably show, and at best."""
+
+    event: Event
+    forwards: bool
+    promise: float
+    hope: float
+
+
+def suspicions(pilot: tuple[Outcomes, Outcomes], fresh: int, *, delta: float = 0.0, most: int = 8) -> list[Suspicion]:
+    """Return the most telling events, the best first, given how many fresh runs will judge them."""
+    half = [len(seen) // 2 for seen in pilot]
+    learning = pilot[0].part(0, half[0]), pilot[1].part(0, half[1])
+    # What was learned from some runs looks too good on the same runs.
+    judging = pilot[0].part(half[0]), pilot[1].part(half[1])
+    tallies = [_tally(each, judging if each.learned else pilot) for each in features(*learning)]
+    ordered = [
+        sorted(chain(*(_best(tally, fresh, delta, luck) for tally in tallies)), key=lambda each: -each.promise)
+        for luck in (_CAUTIOUS, _BOLD)
+    ]
+    least = max((each.promise for each in ordered[0]), default=0.0)
+    in_turns = [each for pair in zip_longest(*ordered) for each in pair if each is not None]
+    return _different([each for each in in_turns if each.hope >= least], pilot, most)
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """How often a feature was at least, at most and exactly each of some bounds, here and there."""
+
+    feature: Feature
+    bounds: np.ndarray
+    hits: dict[str, tuple[np.ndarray, np.ndarray]]
+    trials: tuple[int, int]
+
+
+def _tally(feature: Feature, seen: tuple[Outcomes, Outcomes]) -> _Tally:
+    scores = [feature.score(each) for each in seen]
+    here, there = (np.sort(each[~np.isnan(each)]) for each in scores)
+    pooled = np.concatenate([here, there])
+    bounds = np.unique(np.quantile(pooled, _LEVELS, method="nearest")) if pooled.size else np.zeros(1)
+    before = np.searchsorted(here, bounds, "left"), np.searchsorted(there, bounds, "left")
+    upto = np.searchsorted(here, bounds, "right"), np.searchsorted(there, bounds, "right")
+    hits = {">=": (here.size - before[0], there.size - before[1]), "<=": upto}
+    if not feature.learned:  # a learned score says the more, the larger it is
+        hits["=="] = upto[0] - before[0], upto[1] - before[1]
+    return _Tally(feature, bounds, hits, (len(seen[0]), len(seen[1])))
+
+
+def _best(tally: _Tally, fresh: int, delta: float, luck: float) -> Iterator[Suspicion]:
+    """Yield the best event of each relation, each way."""
+    for relation, (here, there) in tally.hits.items():
+        for forwards in (True, False):
+            pair = (here, there) if forwards else (there, here)
+            trials = tally.trials if forwards else tally.trials[::-1]
+            seen, error = _shown(pair, trials, delta)
+            promised = seen - error * (luck / math.sqrt(min(trials)) + _DEVIATIONS / math.sqrt(fresh))
+            best = int(np.argmax(np.where(pair[0] >= _FEW, promised, -np.inf)))
+            event = Event(tally.feature, relation, tally.bounds[best].item())
+            hope = seen[best] + error[best] * _CAUTIOUS / math.sqrt(min(trials))
+            if pair[0][best] >= _FEW:
+                yield Suspicion(event, forwards, float(promised[best]), float(hope))
+
+
+def _shown(hits: tuple[np.ndarray, np.ndarray], trials: tuple[int, int], delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the epsilon that each event shows, and its standard error for a single run."""
+    p, q = ((count + 0.5) / (size + 1) for count, size in zip(hits, trials, strict=True))
+    over = np.maximum(p - delta, 1e-12)
+    return np.log(over / q), np.sqrt(p * (1 - p) / over**2 + (1 - q) / q)
+
+
+def _different(ordered: list[Suspicion], pilot: tuple[Outcomes, Outcomes], most: int) -> list[Suspicion]:
+    """Return the first few that do not say the same as one before."""
+    kept: list[Suspicion] = []
+    known: set[bytes] = set()
+    for each in ordered:
+        if len(kept) == most:
+            break
+        mark = bytes([each.forwards]) + b"".join(np.packbits(each.event.hits(seen)).tobytes() for seen in pilot)
+        if mark not in known:
+            known.add(mark)
+            kept.append(each)
+    return kept
+
+
+def _compared(scores: np.ndarray, relation: str, bound: float) -> np.ndarray:
+    if relation == ">=":
+        return np.asarray(scores >= bound)
+    return np.asarray(scores <= bound if relation == "<=" else scores == bound)

@@ -1,0 +1,99 @@
+"""What an audit found."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.counting import Share
+
+
+@dataclass(frozen=True)
+class Seen:
+    """For a picture: the telling number of some runs on each data set, and where the event begins or ends."""
+
+    name: str
+    here: np.ndarray
+    there: np.ndarray
+    relation: str
+    bound: float
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit proved: the mechanism's epsilon is at least `epsilon_low`, for this delta, at this confidence.
+
+    A claim below it is refuted. A claim above it may be true: an audit can find a leak, never its absence.
+
+    >>> from discreet import audit
+    >>> result = audit.exact({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75}, claim=1)
+    >>> result.holds, round(result.epsilon_low, 4)
+    (False, 1.0986)
+    """
+
+    epsilon_low: float
+    claim: Fraction | None
+    runs: int
+    delta: float
+    confidence: float
+    event: str
+    direction: str
+    counts: tuple[Share, Share] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    seen: Seen | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is still standing: True if nothing was claimed."""
+        return self.claim is None or self.epsilon_low <= float(self.claim)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.claim is None:
+            return "nothing was claimed"
+        return "not refuted" if self.holds else "refuted"
+
+    def figure(self) -> Any:
+        """Draw what was seen on both data sets with the telling event, and the claim beside what was proved."""
+        from discreet.audit.drawing import figure_of  # noqa: PLC0415 - matplotlib is an extra
+
+        return figure_of(self)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return what there is to say, as pairs of a name and a text."""
+        said = [("claimed epsilon", _number(self.claim)), ("proved", f"at least {_number(self.epsilon_low)}")]
+        if self.delta:
+            said.append(("delta", f"{self.delta:g}"))
+        said += [("verdict", self.verdict), ("telling event", self.event), ("which is", self.direction)]
+        if self.counts is not None:
+            said.append(("seen in", " and ".join(f"{each.hits:,} of {each.trials:,}" for each in self.counts)))
+        return [*said, ("confidence", confidence_text(self.confidence))]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.lines())
+        return f"<table>{rows}</table>"
+
+
+def confidence_text(confidence: float) -> str:
+    """Return a confidence as people read it.
+
+    >>> confidence_text(0.95), confidence_text(1 - 1e-9), confidence_text(1)
+    ('95 %', 'all but 1e-09', 'certain')
+    """
+    if confidence >= 1:
+        return "certain"
+    return f"{100 * confidence:.4g} %" if confidence <= 0.999 else f"all but {1 - confidence:.1g}"
+
+
+def _number(epsilon: Any) -> str:
+    if epsilon is None:
+        return "none"
+    return "∞" if epsilon == math.inf else f"{float(epsilon):.4g}"

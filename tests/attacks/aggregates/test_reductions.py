@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.attacks.aggregates import oracles
+from discreet.attacks.aggregates.reconstruct import Secrets
+from discreet.attacks.aggregates.reductions import (
+    Replaced,
+    fitting,
+    membership_from_reconstruction,
+    reconstruction_from_membership,
+)
+from discreet.attacks.aggregates.study import Study, drawn_study, means_by_secret, private_means
+from discreet.attacks.evidence import Guesses
+
+SURE = 1 - 1e-9  # intervals of the tests that meet real noise
+
+
+@pytest.mark.parametrize("defence", ["nothing", "easy"])
+def test_who_can_reconstruct_can_tell_members(defence):
+    result = membership_from_reconstruction(defence=defence, random_state=0)
+    assert result.success > 0.9
+    assert result.baseline < 0.08
+    said = result.details
+    assert said["membership told right"] == pytest.approx(said["bits right in the reconstruction"], abs=0.05)
+
+
+def test_the_better_reconstruction_is_the_better_membership_attack():
+    people = Secrets.drawn(128, random_state=1)
+    weak, strong = (
+        membership_from_reconstruction(people, method=method, random_state=0)
+        for method in ("one at a time", "least squares")
+    )
+    assert strong.success == 1
+    assert strong.baseline == 0
+    assert weak.details["membership told right"] < 1
+
+
+@pytest.mark.parametrize("defence", ["nothing", "easy"])
+def test_who_can_tell_members_can_reconstruct(defence):
+    result = reconstruction_from_membership(defence=defence, random_state=0)
+    said = result.details
+    assert said["members found"] > 0.98
+    assert said["bit right"] == pytest.approx(said["members found"], abs=0.02)
+    assert said["bit wrong"] <= said["strangers taken for members"]
+    assert result.success > 0.98
+
+
+def test_fewer_attributes_make_both_attacks_weaker_together():
+    study = drawn_study(200, 150, np.random.default_rng(0))
+    said = reconstruction_from_membership(study, random_state=0).details
+    assert 0.2 < said["members found"] < 0.5
+    assert said["bit right"] == pytest.approx(said["members found"], abs=0.06)
+    assert said["both tests say out"] > 0.4
+
+
+def test_the_curator_stops_membership_from_reconstruction():
+    result = membership_from_reconstruction(
+        Secrets.drawn(64, random_state=0), defence="curator", epsilon="1/10", random_state=0
+    )
+    assert result.evidence.implied(confidence=SURE).low <= 0.1
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1])
+def test_the_curator_stops_reconstruction_from_membership(epsilon):
+    study = drawn_study(200, 300, np.random.default_rng(0))
+    result = reconstruction_from_membership(study, defence="curator", epsilon=epsilon, random_state=0)
+    assert result.evidence.implied(confidence=SURE).low <= float(result.epsilon)
+    assert result.success < 0.8
+
+
+def test_a_secret_that_moves_people_between_groups_is_two_steps():
+    assert reconstruction_from_membership(
+        drawn_study(50, 20, np.random.default_rng(0)), defence="curator", epsilon=1, random_state=0
+    ).ceiling > Guesses(1, 2).ceiling(1.9)
+
+
+def test_a_delta_of_two_steps_is_refused():
+    with pytest.raises(ValueError, match="depends on epsilon"):
+        Replaced(Guesses(9, 10)).ceiling(1, 1e-6)
+    with pytest.raises(ValueError, match="depends on epsilon"):
+        Replaced(Guesses(9, 10)).implied(1e-6)
+
+
+def test_means_with_far_too_little_noise_are_caught():
+    def blur(values, secrets):
+        return means_by_secret(values, secrets) + np.random.default_rng(0).laplace(0, 0.01, (2, values.shape[1]))
+
+    result = reconstruction_from_membership(defence=blur, epsilon="1/10", random_state=0)
+    assert result.implied.low > 0.1
+
+
+def test_counts_with_far_too_little_noise_are_caught():
+    def oracle_for(bits):
+        return lambda subsets: dc.Laplace(1).perturb(oracles.exact(bits)(subsets).astype(np.int64))
+
+    result = membership_from_reconstruction(defence=oracle_for, epsilon="1/10", random_state=0)
+    assert result.evidence.implied(confidence=SURE).low > 0.1
+
+
+def test_private_means_are_about_the_means():
+    study = drawn_study(100, 5, np.random.default_rng(0))
+    near = private_means(study.values, study.secrets, dc.Loss(10_000).epsilon)
+    assert near == pytest.approx(means_by_secret(study.values, study.secrets), abs=0.01)
+
+
+def test_a_stranger_fits_no_group():
+    study = drawn_study(100, 400, np.random.default_rng(0))
+    scores = fitting(study.strangers, means_by_secret(study.values, study.secrets), study.rates)
+    assert scores.mean() == pytest.approx(0, abs=0.2)
+    assert scores.std() == pytest.approx(1, abs=0.15)
+
+
+def test_both_tell_who_is_exposed():
+    for attack in (membership_from_reconstruction, reconstruction_from_membership):
+        assert len(attack(random_state=0).exposure.deciles) == 10
+
+
+def test_other_data_are_refused():
+    with pytest.raises(TypeError, match="data must be Secrets"):
+        membership_from_reconstruction([1, 0])
+    with pytest.raises(TypeError, match="data must be a Study"):
+        reconstruction_from_membership([1, 0])
+    with pytest.raises(ValueError, match="two rows of means"):
+        reconstruction_from_membership(defence=lambda values, secrets: [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"secrets": [0]}, "an entry, for each person"),
+        ({"rates": [0.5]}, "of the same attributes"),
+        ({"values": [[0, 3], [1, 1]]}, "zeros and ones"),
+        ({"secrets": [1, 1]}, "both secrets must occur"),
+        ({"rates": [0.0, 0.5]}, "between 0 and 1"),
+    ],
+)
+def test_studies_that_make_no_sense_are_refused(change, words):
+    good = {"values": [[0, 1], [1, 1]], "secrets": [0, 1], "strangers": [[0, 0]], "rates": [0.5, 0.5]}
+    assert Study(**good).values.shape == (2, 2)
+    with pytest.raises(ValueError, match=words):
+        Study(**(good | change))

@@ -1,0 +1,101 @@
+"""A missing value by brute force over an oracle of membership."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from discreet import attacks
+from discreet.attacks.models.attributes import trust
+from discreet.attacks.models.imputing import learn_imputer
+from discreet.attacks.models.people import Labelled
+from discreet.attacks.models.secrets import Secretive, adults, patients
+from discreet.attacks.models.targets import fit_exactly
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+SURE = 1 - 1e-9
+SOME = patients(1, people=800)
+FEW = {"shadows": 3, "targets": 2, "random_state": 7}
+
+
+def test_values_missing_of_members_are_found_and_those_of_strangers_are_not():
+    result = attacks.attributes(SOME, **FEW)
+    assert result.success > result.baseline + 0.2
+    assert result.evidence.baseline < result.baseline
+    assert result.implied.low > 0.4
+
+
+def test_members_are_found_whose_value_nobody_would_have_guessed():
+    assert attacks.attributes(SOME, **FEW).exposure.deciles[-1].value > 0.4
+
+
+def test_rounded_confidences_are_hardly_less():
+    result = attacks.attributes(SOME, defence="easy", **FEW)
+    assert result.success > result.baseline + 0.15
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1])
+def test_a_private_model_tells_no_more_than_imputation(epsilon):
+    result = attacks.attributes(defence="curator", epsilon=epsilon, random_state=7)
+    assert result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
+    assert abs(result.success - result.details["imputed right, without the model"]) < 0.12
+
+
+def test_a_promise_that_is_not_kept_is_found_out():
+    result = attacks.attributes(
+        SOME, defence=lambda members: fit_exactly("forest", members, seed=0), epsilon="1/10", **FEW
+    )
+    assert result.implied.low > 0.1
+    assert result.success > result.ceiling
+
+
+def test_an_oracle_that_is_of_no_use_is_not_believed():
+    rng = np.random.default_rng(0)
+    before = np.log(np.full((400, 3), 1 / 3))
+    assert trust(before, 5 * rng.normal(size=(400, 3)), rng.integers(3, size=400)) == 0
+    truth = rng.integers(3, size=400)
+    assert trust(before, 5.0 * np.eye(3)[truth], truth) == 1
+
+
+def test_imputation_is_not_judged_by_people_whom_it_learned_from():
+    noise = Secretive(Labelled(np.random.default_rng(0).integers(0, 2, (600, 8)), np.arange(600) % 2), column=0)
+    unseen = learn_imputer(noise, seed=0).unseen.argmax(axis=1) == noise.secret
+    assert unseen.mean() < 0.63  # six deviations above a coin
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [(9, "one of the 9 columns"), (-1, "column must be"), (0.5, "column"), (8, "at least two")],
+)
+def test_a_wrong_column_is_refused(column, says):
+    people = Labelled(np.zeros((100, 9)), np.arange(100) % 2)
+    with pytest.raises((ValueError, TypeError), match=says):
+        Secretive(people, column)
+
+
+def test_fractions_are_no_secret_to_try():
+    with pytest.raises(ValueError, match="whole numbers from 0"):
+        Secretive(Labelled(np.full((100, 1), 0.5), np.arange(100) % 2), 0)
+
+
+def test_wrong_data_are_refused():
+    with pytest.raises(TypeError, match="Secretive record of people and a column, not Labelled"):
+        attacks.attributes(SOME.people)
+    with pytest.raises(TypeError, match="Labelled"):
+        Secretive(np.eye(3), 0)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"adult\.parquet is not in"):
+        adults(tmp_path)
+
+
+def test_occupations_are_found_beyond_imputation():
+    if not (DATA / "adult.parquet").exists():
+        pytest.skip("needs adult in DISCREET_DATA")
+    result = attacks.attributes(attacks.attack_named("attributes").load(DATA), targets=1, shadows=3, random_state=0)
+    assert result.details["values to choose from"] == 14
+    assert result.success > result.baseline + 0.05

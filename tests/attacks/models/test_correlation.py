@@ -1,0 +1,239 @@
+"""Genotypes guessed from doses: a fact about people, told apart from what a model remembers of its own people."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from discreet import attacks
+from discreet.attacks.defences import shield
+from discreet.attacks.models.correlation import guess_genotypes
+from discreet.attacks.models.doses import Averages, Rounded, trainer
+from discreet.attacks.models.patients import Patients, generated, load
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return generated(np.random.default_rng(5), 1200)
+
+
+def least(result):
+    return result.evidence.implied(confidence=SURE).low
+
+
+def few(**changed):
+    given = {"known": [[4.0], [6.0]] * 30, "genotype": [0, 2] * 30, "dose": [20.0, 40.0] * 30, "bounds": ([0], [9])}
+    return Patients(**{**given, **changed})
+
+
+def test_least_squares_tells_the_genotype_of_members_and_strangers_alike():
+    result = attacks.correlation(random_state=0)
+    assert result.success > 0.55
+    assert result.evidence.baseline > 0.55
+    assert abs(result.success - result.evidence.baseline) < 0.02
+    assert result.baseline == pytest.approx(0.36, abs=0.04)
+    assert result.implied.low == 0
+
+
+def test_rounded_doses_tell_it_as_well():
+    exact, rounded = (attacks.correlation(defence=word, random_state=0) for word in ("nothing", "easy"))
+    assert rounded.success > exact.success - 0.03
+
+
+def test_a_full_tree_remembers_its_members():
+    result = attacks.correlation(model="tree", random_state=0)
+    assert result.success > 0.8
+    assert result.evidence.baseline < 0.55
+    assert least(result) > 0.8
+
+
+def test_leaves_of_five_still_remember():
+    full, pruned = (attacks.correlation(defence=word, model="tree", random_state=0) for word in ("nothing", "easy"))
+    assert 0.05 < pruned.success - pruned.evidence.baseline < full.success - full.evidence.baseline
+    assert least(pruned) > 0.05
+
+
+def test_memory_is_worst_for_the_rare():
+    beyond = attacks.correlation(model="tree", random_state=0).details
+    rarest, all_of_them = (
+        float(beyond[name].split()[0])
+        for name in ("members beyond strangers, rarest tenth", "members beyond strangers")
+    )
+    assert rarest > all_of_them > 0.3
+
+
+@pytest.mark.parametrize("model", ["linear", "tree"])
+@pytest.mark.parametrize("epsilon", [0.1, 1])
+def test_the_curator_gives_members_away_no_more_than_strangers(model, epsilon, patients):
+    result = attacks.correlation(patients, defence="curator", epsilon=epsilon, model=model, random_state=1, splits=3)
+    assert least(result) <= epsilon
+    assert result.success <= result.ceiling + 0.1
+    assert abs(result.success - result.evidence.baseline) < 0.12
+
+
+def test_the_fact_itself_comes_through_the_curator_when_the_model_is_of_use(patients):
+    result = attacks.correlation(patients, defence="curator", epsilon=1000, random_state=1, splits=2)
+    assert result.success > result.baseline + 0.1
+    assert result.evidence.baseline > result.baseline + 0.1
+
+
+def test_a_model_that_remembers_and_claims_to_be_private_is_caught(patients):
+    from sklearn.tree import DecisionTreeRegressor
+
+    def liar(members):
+        return DecisionTreeRegressor(random_state=0).fit(members.features(), members.dose)
+
+    result = attacks.correlation(patients, defence=liar, epsilon="1/10", random_state=0)
+    assert result.defence == "own"
+    assert least(result) > 0.1
+    assert result.success > result.ceiling
+
+
+def test_the_dose_of_the_nearest_patient_is_caught_as_well(patients):
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    def liar(members):
+        return make_pipeline(StandardScaler(), KNeighborsRegressor(1)).fit(members.features(), members.dose)
+
+    assert least(attacks.correlation(patients, defence=liar, epsilon="1/10", random_state=0)) > 0.1
+
+
+def test_a_model_without_the_genotype_tells_the_majority_only(patients):
+    from sklearn.linear_model import LinearRegression
+
+    class Blind:
+        def __init__(self, members):
+            self.model = LinearRegression().fit(members.known, members.dose)
+
+        def predict(self, X):
+            return self.model.predict(X[:, :-1])
+
+    blind = attacks.correlation(patients, defence=Blind, random_state=0)
+    exact = attacks.correlation(patients, random_state=0)
+    assert blind.success == pytest.approx(blind.baseline)
+    missed = "the dose of strangers is missed by, mg a week"
+    assert blind.details[missed] > exact.details[missed] + 0.5
+
+
+def test_the_attack_sees_the_model_the_fields_the_dose_and_no_genotype():
+    model = Averages(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    known, dose = np.full((4, 1), 5.0), np.array([19.0, 31.0, 44.0, 26.0])
+    assert guess_genotypes(model, known, dose, np.array([0.1, 0.45, 0.45])).tolist() == [0, 1, 2, 1]
+
+
+def test_a_genotype_that_nobody_has_is_never_guessed():
+    model = Averages(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    guessed = guess_genotypes(model, np.full((2, 1), 5.0), np.array([29.0, 30.0]), np.array([0.5, 0.0, 0.5]))
+    assert 1 not in guessed
+
+
+def test_the_same_seed_gives_the_same_result(patients):
+    first, second = (attacks.correlation(patients, random_state=3, splits=1) for _ in range(2))
+    assert first.evidence == second.evidence
+    assert first.evidence != attacks.correlation(patients, random_state=4, splits=1).evidence
+
+
+def test_every_patient_is_in_once_and_out_once_in_each_split(patients):
+    result = attacks.correlation(patients, random_state=3, splits=2)
+    assert result.evidence.members.trials == result.evidence.strangers.trials == 2 * len(patients)
+
+
+def test_it_tells_who_is_most_exposed(patients):
+    result = attacks.correlation(patients, random_state=3, splits=1)
+    assert len(result.exposure.deciles) == 10
+    assert result.exposure.rarest_hit[0].startswith("patient ")
+    assert result.exposure.deciles[0].value > result.exposure.deciles[-1].value  # typical people are guessed best
+
+
+def test_the_picture_shows_members_beside_strangers(patients):
+    pytest.importorskip("matplotlib")
+    result = attacks.correlation(patients, random_state=3, splits=1)
+    axes = result.figure().axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["guessing", "members", "strangers"]
+
+
+def test_a_comparison_of_trees_can_be_made(patients):
+    made = attacks.compare(partial(attacks.correlation, model="tree", splits=1), epsilons=[1], data=patients)
+    assert [result.defence for result in made.results] == ["nothing", "easy", "curator"]
+
+
+def test_rounding_is_to_the_step():
+    assert Rounded(Averages(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(np.zeros((1, 2))).tolist() == [22.5]
+
+
+def test_the_private_table_of_averages_has_a_dose_for_every_cell():
+    young = few(known=[[0.0]] * 60)  # the other bands are empty
+    model = trainer(shield("curator", 1), "tree")(young)
+    cells = [[age, genotype] for age in (0.0, 3.0, 5.0, 9.0) for genotype in (0.0, 1.0, 2.0)]
+    doses = model.predict(np.array(cells))
+    assert ((doses >= 0) & (doses <= 100)).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"known": [4.0] * 60}, "known must have a row"),
+        ({"dose": [20.0] * 59}, "an entry, for each patient"),
+        ({"genotype": [0] * 59}, "an entry, for each patient"),
+        ({"dose": [np.nan] * 60}, "leave out patients"),
+        ({"known": [[np.inf]] * 60}, "leave out patients"),
+        ({"bounds": ([0, 0], [1, 1])}, "bounds must be"),
+        ({"bounds": ([1], [1])}, "bounds must be"),
+        ({"genotype": [0, 3] * 30}, "genotype must be 0, 1 or 2"),
+        ({"genotype": [0.0, 2.0] * 30}, "genotype must be 0, 1 or 2"),
+    ],
+)
+def test_patients_who_do_not_fit_are_refused(changed, said):
+    with pytest.raises(ValueError, match=said):
+        few(**changed)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ({"data": [1, 2]}, TypeError, r"data must be Patients\(known, genotype, dose, bounds\), not list"),
+        ({"model": "forest"}, ValueError, 'model must be "linear" or "tree", not \'forest\''),
+        ({"splits": 0}, ValueError, "splits"),
+        ({"defence": "curator"}, TypeError, "needs an epsilon"),
+        ({"defence": lambda patients: None}, TypeError, "defence must return a model with a method predict"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, kind, said):
+    with pytest.raises(kind, match=said):
+        attacks.correlation(**given)
+
+
+def test_too_few_patients_are_refused():
+    tiny = few().at(np.arange(10))
+    with pytest.raises(ValueError, match="the number of patients"):
+        attacks.correlation(tiny)
+
+
+def test_a_folder_without_the_data_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"warfarin_iwpc\.parquet is not in"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not (DATA / "warfarin_iwpc.parquet").exists(), reason="needs warfarin_iwpc in DISCREET_DATA")
+def test_real_patients_genotypes_are_a_fact_and_not_a_memory():
+    real = load(DATA)
+    assert len(real) == 3524
+    exact = attacks.correlation(real, random_state=0)
+    assert exact.baseline == pytest.approx(0.356, abs=0.001)
+    assert exact.success == pytest.approx(0.58, abs=0.01)
+    assert exact.evidence.baseline == pytest.approx(0.58, abs=0.01)
+    private = attacks.correlation(real, defence="curator", epsilon=1, random_state=0, splits=20)
+    assert private.success == pytest.approx(0.52, abs=0.06)
+    assert private.evidence.baseline == pytest.approx(private.success, abs=0.03)
+    tree = attacks.correlation(real, model="tree", random_state=0)
+    assert tree.success > 0.8
+    assert tree.evidence.baseline < 0.5

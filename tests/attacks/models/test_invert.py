@@ -1,0 +1,233 @@
+"""Images recovered from classifiers: how a class looks is told about everybody, how a person looks is not."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from discreet import attacks
+from discreet.attacks.models.identities import pick
+from discreet.attacks.models.images import Gallery, digits, imagination
+from discreet.attacks.models.looks import classify
+from discreet.attacks.models.mosaic import Mosaic, stacked
+from discreet.attacks.models.recover import LabelOnly, confidences, recover
+
+SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
+NAMED = "pictures that an independent classifier recognises"
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return attacks.invert(random_state=0, repeats=3)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return attacks.invert(classes="people", random_state=0, repeats=5)
+
+
+def least(result):
+    return result.evidence.implied(confidence=SURE).low
+
+
+class Certain:
+    """A classifier of 64 pixels by which half of an image is darker."""
+
+    classes_ = np.array([0, 5])
+
+    def predict_proba(self, X):
+        left = X.reshape(-1, 8, 8)[:, :, :4].sum(axis=(1, 2))
+        right = X.reshape(-1, 8, 8)[:, :, 4:].sum(axis=(1, 2))
+        sure = 1 / (1 + np.exp(-(right - left)))
+        return np.column_stack([1 - sure, sure])
+
+
+def test_the_digits_are_recovered_and_recognised(exact):
+    assert exact.details[NAMED] >= 0.9
+    assert exact.success > 0.75
+    assert exact.baseline == 0.1
+
+
+def test_members_lose_no_more_than_strangers_by_the_look_of_their_class(exact):
+    assert abs(exact.success - exact.evidence.baseline) < 0.05
+    assert least(exact) == 0
+
+
+def test_telling_the_likeliest_class_only_does_not_help(exact):
+    easy = attacks.invert(defence="easy", random_state=0, repeats=3)
+    assert easy.details[NAMED] >= 0.85
+    assert easy.success > exact.success - 0.2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1])
+def test_the_curator_gives_members_away_no_more_than_strangers(epsilon):
+    result = attacks.invert(defence="curator", epsilon=epsilon, random_state=0, repeats=2)
+    assert least(result) <= epsilon
+    assert abs(result.success - result.evidence.baseline) < 0.2
+
+
+def test_the_look_of_a_class_comes_through_a_curator_that_is_of_use():
+    result = attacks.invert(defence="curator", epsilon=1000, random_state=0, repeats=2)
+    assert result.success > 0.3
+    assert result.details[NAMED] > 0.4
+
+
+def test_a_class_of_one_person_gives_the_person_away(people):
+    assert people.success > 0.9
+    assert people.evidence.baseline < 0.35
+    assert people.implied.low > 1
+
+
+def test_a_person_is_partly_given_away_by_labels_alone():
+    easy = attacks.invert(defence="easy", classes="people", random_state=0)
+    assert 0.3 < easy.success < 0.8
+    assert easy.implied.low > 0.1
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1])
+def test_the_curator_hides_a_class_of_one_person(epsilon):
+    result = attacks.invert(defence="curator", epsilon=epsilon, classes="people", random_state=0, repeats=5)
+    assert least(result) <= epsilon
+    assert result.success < 0.6
+
+
+def test_a_classifier_that_claims_to_be_private_is_caught():
+    from sklearn.linear_model import LogisticRegression
+
+    def liar(members):
+        return LogisticRegression(max_iter=1000).fit(members.images, members.labels)
+
+    result = attacks.invert(defence=liar, epsilon="1/10", classes="people", random_state=0, repeats=5)
+    assert result.defence == "own"
+    assert result.implied.low > 0.1
+    assert result.success > result.ceiling
+
+
+def test_noise_that_is_much_too_small_is_caught():
+    from sklearn.linear_model import LogisticRegression
+
+    noise = np.random.default_rng(0)
+
+    def liar(members):
+        model = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
+        model.coef_ += noise.laplace(0, 0.02, model.coef_.shape)
+        return model
+
+    result = attacks.invert(defence=liar, epsilon="1/10", classes="people", random_state=0, repeats=5)
+    assert result.implied.low > 0.1
+
+
+def test_the_search_sees_confidences_only_and_finds_what_a_classifier_is_sure_of():
+    rng = np.random.default_rng(0)
+    dream = imagination(digits().images[:300], rng)
+    left, right = recover(Certain(), [0, 5], dream, rng, 0.0).reshape(2, 8, 8)
+    assert left[:, :4].sum() > left[:, 4:].sum() + 5
+    assert right[:, 4:].sum() > right[:, :4].sum() + 5
+
+
+def test_of_a_class_that_is_not_there_nothing_is_seen():
+    images = np.random.default_rng(0).random((4, 64))
+    told = confidences(Certain(), [0, 3, 5], images)
+    assert (told[:, 1] == 0).all()
+    assert told.sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def test_labels_only_are_certain():
+    images = np.random.default_rng(0).random((6, 64))
+    told = LabelOnly(Certain()).predict_proba(images)
+    assert set(np.unique(told)) == {0.0, 1.0}
+    assert (told.argmax(axis=1) == Certain().predict_proba(images).argmax(axis=1)).all()
+    assert LabelOnly(Certain()).classes_.tolist() == [0, 5]
+
+
+def test_nearest_pictures_and_candidates_are_found():
+    rng = np.random.default_rng(0)
+    images, pictures = rng.random((20, 9)), rng.random((4, 9))
+    nearest = [int(((pictures - image) ** 2).sum(axis=1).argmin()) for image in images]
+    assert classify(images, pictures).tolist() == nearest
+    assert pick(images[3], images) == 3
+
+
+def test_no_person_is_on_two_sides():
+    twice = Gallery(np.tile(digits().images, (2, 1)), np.tile(digits().labels, 2), np.tile(np.arange(1797), 2))
+    seen = []
+
+    def watched(members):
+        seen.append(set(members.people.tolist()))
+        assert len(members) == 2 * len(seen[-1])
+        return Certain()
+
+    attacks.invert(twice, defence=watched, random_state=0, repeats=1)
+    assert 450 < len(seen[0]) < 750
+
+
+def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
+    seen = []
+
+    def watched(members):
+        seen.append(set(members.labels.tolist()))
+        return Certain()
+
+    result = attacks.invert(defence=watched, classes="people", random_state=0, repeats=4)
+    assert all({0, 1} <= enrolled <= set(range(20)) for enrolled in seen)
+    assert result.evidence.members.trials == sum(map(len, seen)) - 8
+    assert result.evidence.members.trials + result.evidence.strangers.trials == 4 * 18
+
+
+def test_the_same_seed_gives_the_same_result(people):
+    again = attacks.invert(classes="people", random_state=0, repeats=5)
+    assert again.evidence == people.evidence
+    assert again.details == people.details
+
+
+def test_it_tells_who_is_most_exposed(exact, people):
+    assert len(exact.exposure.deciles) == len(people.exposure.deciles) == 10
+    assert exact.exposure.deciles[0].value > exact.exposure.deciles[-1].value + 0.3
+    assert people.exposure.rarest_hit[0].startswith("image ")
+
+
+def test_the_picture_shows_what_was_recovered_beside_what_is(exact):
+    pytest.importorskip("matplotlib")
+    axes = exact.figure().axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["recovered", "members' mean"]
+    assert axes.images[0].get_array().shape == (20, 100)
+
+
+def test_pictures_of_several_defences_are_stacked(exact, people):
+    assert list(stacked([exact, exact]).rows) == ["members' mean", "nothing"]
+    assert Mosaic({"one": np.zeros((2, 9))}).tiles().shape == (5, 10)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "people", "said"),
+    [
+        (np.zeros((2, 5)), [0, 1], None, "square images"),
+        (np.zeros(4), [0], None, "square images"),
+        (np.full((2, 4), 16.0), [0, 1], None, "pixels from 0 to 1"),
+        (np.full((2, 4), np.nan), [0, 1], None, "pixels from 0 to 1"),
+        (np.zeros((2, 4)), [0], None, "labels must be"),
+        (np.zeros((2, 4)), [0.0, 1.0], None, "labels must be"),
+        (np.zeros((2, 4)), [0, -1], None, "labels must be"),
+        (np.zeros((2, 4)), [0, 1], [1], "whose each image is"),
+    ],
+)
+def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
+    with pytest.raises(ValueError, match=said):
+        Gallery(images, labels, people)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ({"data": [1, 2]}, TypeError, r"data must be a Gallery\(images, labels\), not list"),
+        ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "two classes"),
+        ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "at least 60 images"),
+        ({"classes": "faces"}, ValueError, 'classes must be "digits" or "people", not \'faces\''),
+        ({"repeats": 0}, ValueError, "repeats"),
+        ({"defence": "easy", "epsilon": 1}, TypeError, "promises no epsilon"),
+        ({"defence": lambda gallery: None}, TypeError, "predict_proba and classes_"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, kind, said):
+    with pytest.raises(kind, match=said):
+        attacks.invert(**given)

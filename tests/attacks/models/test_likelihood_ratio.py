@@ -1,0 +1,187 @@
+"""Membership by the odds of a model's confidence: it works where nothing is done, and not against a private model."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from discreet import attacks
+from discreet.attacks.models.difficulty import fit_levels, odds, scaled, seen_by
+from discreet.attacks.models.people import Labelled, locations, purchases, rarity
+from discreet.attacks.models.shadows import flip
+from discreet.attacks.models.targets import fit_exactly, hide
+from discreet.attacks.ranking import curve
+from discreet.learn import LogisticRegression
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+SURE = 1 - 1e-9
+PEOPLE = purchases(3, people=500)
+FEW = {"shadows": 3, "targets": 2, "random_state": 5}
+
+
+def holds(result):
+    """Tell whether what was seen is possible for what was promised, but for one chance in a billion."""
+    return result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
+
+
+def test_members_of_an_overfitted_forest_are_found_with_three_shadows():
+    result = attacks.likelihood_ratio(PEOPLE, **FEW)
+    assert result.success > 0.97
+    assert result.details["members found at 1% of strangers"] > 0.7
+    assert result.implied.low > 2
+
+
+def test_everything_but_the_noise_follows_from_the_random_state():
+    one, two, other = (attacks.likelihood_ratio(PEOPLE, **FEW | {"random_state": seed}) for seed in (7, 7, 8))
+    assert (one.evidence.members == two.evidence.members).all()
+    assert one.success != other.success
+
+
+def test_shadows_of_other_people_do_as_well():
+    assert attacks.likelihood_ratio(purchases(3), shadowing="offline", **FEW).success > 0.95
+
+
+@pytest.mark.parametrize(("fix", "least"), [("rounded", 0.95), ("top", 0.95), ("label", 0.6)])
+def test_easy_fixes_still_leak(fix, least):
+    assert attacks.likelihood_ratio(PEOPLE, defence="easy", fix=fix, **FEW).success > least
+
+
+@pytest.mark.parametrize("target", ["network", "logistic"])
+def test_other_models_leak_as_well(target):
+    result = attacks.likelihood_ratio(PEOPLE, target=target, **FEW)
+    assert result.success > 0.7
+    assert result.implied.low > 0.5
+
+
+def test_people_far_from_their_class_are_most_exposed():
+    shares = [share.value for share in attacks.likelihood_ratio(PEOPLE, target="network", **FEW).exposure.deciles]
+    assert shares[-1] > shares[0] + 0.3
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1, 10])
+def test_a_private_model_keeps_its_promise(epsilon):
+    result = attacks.likelihood_ratio(defence="curator", epsilon=epsilon, random_state=5)
+    assert holds(result)
+    assert result.success < result.ceiling + 0.05  # six deviations of the rank of 3,000 members
+    assert result.delta == 1e-5
+
+
+def test_at_a_small_epsilon_there_is_nothing_to_find():
+    result = attacks.likelihood_ratio(defence="curator", epsilon="1/10", delta=0, random_state=5)
+    assert abs(result.success - 0.5) < 0.024 + 0.05  # what epsilon allows, and six deviations
+    assert result.delta == 0
+
+
+def test_a_promise_that_is_not_kept_is_found_out():
+    def noise_that_is_too_small(members):
+        return LogisticRegression(epsilon=1000, bounds=(0, 1), classes=range(10)).fit(members.X, members.y)
+
+    result = attacks.likelihood_ratio(
+        PEOPLE, defence=noise_that_is_too_small, epsilon="1/10", shadows=4, targets=4, random_state=5
+    )
+    assert result.implied.low > 0.1
+    assert result.success > result.ceiling + 0.08  # six deviations of the rank of 1,000 members
+
+
+def test_a_model_of_ones_own_is_attacked():
+    result = attacks.likelihood_ratio(PEOPLE, defence=lambda members: fit_exactly("forest", members, 0, 2), **FEW)
+    assert result.defence == "own"
+    assert 0.5 < result.success < 0.9
+
+
+def test_a_defence_that_returns_no_model_is_refused():
+    with pytest.raises(TypeError, match="your function returned list; return a fitted model with predict_proba"):
+        attacks.likelihood_ratio(PEOPLE, defence=lambda members: [], **FEW)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"target": "tree"}, "target must be one of forest, network, logistic, not 'tree'"),
+        ({"fix": "none"}, "fix must be one of label, rounded, top, not 'none'"),
+        ({"shadowing": "none"}, 'shadowing must be "online" or "offline"'),
+        ({"shadows": 1}, "shadows"),
+        ({"targets": 0}, "targets"),
+        ({"delta": -1}, "delta"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        attacks.likelihood_ratio(PEOPLE, **FEW | wrong)
+
+
+def test_wrong_people_are_refused():
+    with pytest.raises(ValueError, match="60 people are too few"):
+        attacks.likelihood_ratio(purchases(0, people=60))
+    with pytest.raises(TypeError, match="Labelled record of X and y, not ndarray"):
+        attacks.likelihood_ratio(np.eye(100))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "says"),
+    [
+        (np.eye(3), [0, 1], "a row for each person"),
+        (np.full((2, 1), np.nan), [0, 1], "finite"),
+        (np.eye(2), [-1, 0], "whole numbers from 0"),
+        (np.eye(2), [0.5, 1], "whole numbers from 0"),
+    ],
+)
+def test_wrong_records_are_refused(X, y, says):
+    with pytest.raises(ValueError, match=says):
+        Labelled(X, np.array(y))
+
+
+def test_coins_are_flipped_one_by_one():
+    # Halves of a fixed size would replace people, for whom twice the epsilon may show.
+    sizes = flip(1000, 200, np.random.default_rng(0)).sum(axis=1)
+    assert 10 < sizes.std() < 22
+
+
+def test_levels_of_difficulty_tell_members_of_hard_people_only():
+    rng = np.random.default_rng(0)
+    easy = rng.random(2000) < 0.5
+    inside = rng.random((6, 2000)) < 0.5
+    usual = np.where(easy, 1.3, 0.4)
+    scores = usual + np.where(inside, np.where(easy, 0.0, 0.8), 0.0) + rng.normal(0, 0.1, inside.shape)
+    levels = fit_levels(scores[1:], inside[1:])
+    given = odds(levels, *(seen_by(scores[1:], which) for which in (inside[1:], ~inside[1:])), scores[0])
+    hard = curve(given[inside[0] & ~easy], given[~inside[0] & ~easy])
+    simple = curve(given[inside[0] & easy], given[~inside[0] & easy])
+    assert hard.auc > 0.999
+    assert abs(simple.auc - 0.5) < 0.1
+
+
+def test_confidence_outside_its_range_is_no_trouble():
+    assert np.isfinite(scaled(np.array([-1e-9, 0, 1, 1 + 1e-9]))).all()
+
+
+def test_a_label_is_all_that_is_left():
+    told = hide(np.array([[0.2, 0.5, 0.3]]), "label")
+    assert told.tolist() == [[0.0, 1.0, 0.0]]
+
+
+def test_a_class_that_no_member_has_is_no_trouble():
+    rare = Labelled(PEOPLE.X, np.where(np.arange(500) == 17, 10, PEOPLE.y))
+    assert attacks.likelihood_ratio(rare, **FEW).success > 0.9
+
+
+def test_rarity_does_not_depend_on_units():
+    wide = Labelled(PEOPLE.X * [1000.0] + 5, PEOPLE.y)
+    assert np.allclose(rarity(wide), rarity(PEOPLE))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"location30_mia\.parquet is not in"):
+        locations(tmp_path)
+
+
+def test_people_who_checked_in_are_found():
+    if not (DATA / "location30_mia.parquet").exists():
+        pytest.skip("needs location30_mia in DISCREET_DATA")
+    people = attacks.attack_named("likelihood_ratio").load(DATA)
+    assert (people.X.shape, people.classes) == ((5010, 446), 30)
+    some = people.some(np.arange(1200))
+    assert attacks.likelihood_ratio(some, shadows=2, targets=1, random_state=0).success > 0.97

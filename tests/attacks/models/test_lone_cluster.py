@@ -1,0 +1,167 @@
+"""The lone cluster: exact parameters tell where a lone person is, small ones left out too; private ones do not."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from discreet import attacks
+from discreet.attacks.models import mixtures
+from discreet.attacks.models.city import City, city, load
+from discreet.attacks.models.lone_cluster import ATTACK, guesses, lone_cluster
+from discreet.attacks.models.mixtures import Seen
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+
+
+def fitted(places, noise=0.0):
+    from sklearn.mixture import GaussianMixture
+
+    model = GaussianMixture(25, random_state=0).fit(places)
+    model.means_ = model.means_ + np.random.default_rng(0).normal(0, noise, model.means_.shape)
+    return model
+
+
+def test_the_laboratory_knows_the_attack():
+    assert attacks.attack_named("lone_cluster") is ATTACK
+    assert ATTACK.topic == "clusters"
+
+
+def test_exact_parameters_give_lone_people_away():
+    result = lone_cluster(random_state=0)
+    assert result.success > 0.7
+    assert result.baseline == 0
+    assert result.details["median miss, in km"] < 0.001
+    assert result.implied.low > 1
+
+
+def test_leaving_small_components_out_hides_lone_people_until_rows_are_planted():
+    alone = lone_cluster(random_state=0, defence="easy", planted=0)
+    assert alone.success == 0
+    assert alone.details["median miss, in km"] is None
+    planted = lone_cluster(random_state=0, defence="easy")
+    assert planted.success > 0.8
+    assert planted.baseline < 0.2
+    assert planted.implied.low > 1
+
+
+def test_the_density_tells_who_is_in():
+    name = "told from absent ones by the density at their place (AUC)"
+    assert lone_cluster(random_state=0).details[name] > 0.9
+
+
+@pytest.mark.parametrize("planted", [0, None])
+def test_a_private_mixture_hides_lone_people(planted):
+    result = lone_cluster(random_state=0, defence="curator", epsilon=1, planted=planted, plays=2)
+    assert result.success < 0.5  # noise is of kilometres, and 12 people are in: half of them are not hit by chance
+    assert result.delta == 1e-6
+    assert result.epsilon == 1
+
+
+def test_noise_that_is_much_too_small_is_caught():
+    result = lone_cluster(random_state=0, defence=lambda places: fitted(places, noise=0.001), epsilon="1/10")
+    assert result.implied.low > 0.1
+    assert result.success > result.ceiling
+
+
+def test_noise_of_a_kilometre_on_the_means_of_a_defence_of_ones_own_hides_the_place():
+    result = lone_cluster(random_state=0, defence=lambda places: fitted(places, noise=1.0))
+    assert result.success < 0.2
+
+
+def test_the_farthest_people_are_named():
+    result = lone_cluster(random_state=0)
+    assert result.exposure.by == "distance to others"
+    assert result.exposure.rarest_hit[0].startswith("lone person")
+
+
+def test_planted_rows_are_taken_off_the_mean():
+    person, planted = np.array([3.0, 4.0]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
+    mean = (planted[0].sum(axis=0) + person) / 5
+    seen = Seen(np.array([0.05, 0.95]), np.array([mean, [30.0, 30.0]]), np.array([np.eye(2)] * 2))
+    assert np.allclose(guesses(seen, planted, people=100)[0], person)
+
+
+def test_components_of_two_people_are_not_taken_for_one():
+    seen = Seen(np.array([0.02, 0.98]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
+    assert len(guesses(seen, np.empty((3, 0, 2)), people=100)[0]) == 0
+
+
+def test_a_release_of_small_components_only_keeps_the_largest():
+    seen = Seen(np.array([0.4, 0.6]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
+    assert mixtures.without_small(seen, people=5).weights.tolist() == [0.6]
+
+
+def test_the_density_is_that_of_the_mixture():
+    from sklearn.mixture import GaussianMixture
+
+    places = city(random_state=0).crowd[:200]
+    model = GaussianMixture(3, random_state=0).fit(places)
+    assert np.allclose(mixtures.of_model(model).log_density(places), model.score_samples(places))
+
+
+def test_everybody_is_in_half_of_the_mixtures():
+    result = lone_cluster(random_state=0, plays=4)
+    assert result.evidence.members.trials == result.evidence.strangers.trials == 24
+
+
+def test_one_random_state_gives_one_result():
+    first, second = (lone_cluster(random_state=3) for _ in range(2))
+    assert first.details == second.details
+
+
+def test_the_map_is_drawn():
+    pytest.importorskip("matplotlib")
+    left, _ = lone_cluster(random_state=0, plays=2).figure().axes
+    assert left.get_xlabel() == "km"
+
+
+@pytest.mark.parametrize(
+    ("data", "keywords", "error", "said"),
+    [
+        ([[0, 1]], {}, TypeError, "data must be a City"),
+        (None, {"people": 5000}, ValueError, "people: 5000 of the crowd"),
+        (None, {"people": 10}, ValueError, "people"),
+        (None, {"radius": 0}, ValueError, "radius must lie between 0 and"),
+        (None, {"planted": -1}, ValueError, "planted"),
+        (None, {"plays": 1}, ValueError, "plays"),
+        (None, {"delta": 2}, ValueError, "delta"),
+        (None, {"defence": "curator"}, TypeError, "needs an epsilon"),
+        (None, {"defence": lambda places: places}, ValueError, "no weights_"),
+        (
+            None,
+            {"defence": lambda places: SimpleNamespace(weights_=[1], means_=[[0, 0]], covariances_=[1])},
+            ValueError,
+            "must be full",
+        ),
+    ],
+)
+def test_bad_input_is_refused(data, keywords, error, said):
+    with pytest.raises(error, match=said):
+        lone_cluster(data, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "loners", "said"),
+    [([[1, 2, 3]], [[1, 1]], "crowd must be places"), ([[1, 1]], [[11, 1]], "loners must lie from 0 to side")],
+)
+def test_a_bad_city_is_refused(crowd, loners, said):
+    with pytest.raises(ValueError, match=said):
+        City(crowd, loners, side=10)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"gowalla_nyc_checkins\.parquet is not in"):
+        load(tmp_path)
+
+
+def test_lone_people_of_new_york_are_located_from_a_fine_mixture():
+    if not (DATA / "gowalla_nyc_checkins.parquet").exists():
+        pytest.skip("the check-ins are not in DISCREET_DATA")
+    york = load(DATA)
+    assert york.apart.min() > 2
+    assert lone_cluster(york, random_state=0, components=60).success > 0.8
+    assert lone_cluster(york, random_state=0, components=60, defence="easy").success > 0.8
+    assert lone_cluster(york, random_state=0, defence="curator", epsilon=1, plays=2).success < 0.5

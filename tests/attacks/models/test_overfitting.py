@@ -1,0 +1,38 @@
+"""Overfitting is the enemy of both: tame models leak less than wild ones."""
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+from discreet.attacks.models.overfitting import Overfitting, Point, overfitting
+from discreet.attacks.models.people import purchases
+
+PEOPLE = purchases(2, people=400)
+
+
+def test_what_leaks_grows_with_the_gap():
+    seen = overfitting(
+        PEOPLE,
+        strengths={"forest": (2, 5, 30), "network": (10, 0.0001)},
+        epsilons=[1],
+        random_state=3,
+        shadows=2,
+        targets=1,
+    )
+    assert seen.correlation > 0.6
+    tame, middle, wild, *_, private = seen.points
+    assert tame.auc < middle.auc < wild.auc
+    assert private.kind == "private"
+    assert private.auc < wild.auc
+
+
+def test_points_are_drawn_and_told():
+    pytest.importorskip("matplotlib")
+    seen = Overfitting((Point("forest", 2, 0.7, 0.6, 0.6), Point("private", 1, 0.5, 0.5, 0.5)))
+    assert len(seen.figure().axes) == 2
+    assert "forest             2     0.70       0.60   0.10   0.60" in str(seen)
+
+
+def test_an_unknown_model_is_refused():
+    with pytest.raises(ValueError, match="'tree' is none of forest, network, logistic"):
+        overfitting(PEOPLE, strengths={"tree": (1,)}, epsilons=[])

@@ -1,0 +1,91 @@
+"""Membership by an oracle that was trained on shadow models."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from discreet import attacks
+from discreet.attacks.models.people import purchases
+from discreet.attacks.models.shadow import features
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+SURE = 1 - 1e-9
+PEOPLE = purchases(4, people=800)
+FEW = {"shadows": 2, "targets": 2, "random_state": 6}
+
+
+@pytest.mark.parametrize("attacker", ["network", "forest", "logistic"])
+def test_an_oracle_learns_who_was_in_a_forest(attacker):
+    result = attacks.shadow(PEOPLE, attacker=attacker, **FEW)
+    assert result.success > 0.85
+    assert result.implied.low > 0.5
+
+
+def test_a_network_learns_who_was_in_a_network():
+    assert attacks.shadow(PEOPLE, attacker="network", target="network", **FEW).success > 0.7
+
+
+def test_labels_alone_give_away_that_the_model_is_oftener_right_about_members():
+    result = attacks.shadow(PEOPLE, defence="easy", **FEW)
+    gap = result.details["the models are right about members"] - result.details["and about strangers"]
+    assert result.success >= 0.5 + gap / 2 - 0.01
+    assert result.success < 0.75
+    assert result.implied.low > 0.3
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1])
+def test_a_private_model_keeps_its_promise(epsilon):
+    result = attacks.shadow(defence="curator", epsilon=epsilon, random_state=6)
+    assert result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
+    assert result.success < result.ceiling + 0.07  # six deviations of the rank of 1,500 members
+    assert result.success > 0.43
+
+
+def test_a_promise_that_is_not_kept_is_found_out():
+    from sklearn.ensemble import RandomForestClassifier
+
+    result = attacks.shadow(
+        PEOPLE,
+        defence=lambda members: RandomForestClassifier(20, random_state=0).fit(members.X, members.y),
+        epsilon="1/10",
+        **FEW,
+    )
+    assert result.implied.low > 0.1
+
+
+def test_the_calibrated_attack_finds_more_where_nobody_is_accused_wrongly():
+    plain = attacks.shadow(PEOPLE, **FEW).details["members found at 1% of strangers"]
+    calibrated = attacks.likelihood_ratio(PEOPLE, **FEW).details["members found at 1% of strangers"]
+    assert calibrated > 3 * plain
+
+
+def test_everybody_is_in_a_tenth_of_rarity():
+    result = attacks.shadow(PEOPLE, **FEW)
+    assert sum(share.trials for share in result.exposure.deciles) == result.evidence.members.size
+
+
+def test_features_do_not_depend_on_the_order_of_other_classes():
+    told = np.array([[0.5, 0.3, 0.2], [0.5, 0.2, 0.3]])
+    one, other = features(told, np.array([0, 0]))
+    assert one.tolist() == other.tolist()
+
+
+def test_an_unknown_attacker_is_refused():
+    with pytest.raises(ValueError, match="attacker must be one of network, forest, logistic, not 'oracle'"):
+        attacks.shadow(PEOPLE, attacker="oracle")
+
+
+def test_too_few_people_are_refused():
+    with pytest.raises(ValueError, match="at least 80"):
+        attacks.shadow(purchases(0, people=50))
+
+
+def test_people_who_checked_in_are_told_from_strangers():
+    if not (DATA / "location30_mia.parquet").exists():
+        pytest.skip("needs location30_mia in DISCREET_DATA")
+    people = attacks.attack_named("shadow").load(DATA).some(np.arange(1200))
+    assert attacks.shadow(people, shadows=2, targets=1, random_state=0).success > 0.9

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from discreet import attacks
+from discreet.attacks.queries.asking import Question
+from discreet.attacks.queries.averaging import average
+from discreet.attacks.queries.oracles import exact, fresh_noise
+
+SURE = 1 - 1e-9
+
+
+def test_fresh_noise_is_averaged_away():
+    result = attacks.averaging(defence="easy", random_state=0)
+    assert result.details["found after one answer"] < 0.6
+    assert result.details["different answers"] == 10_000
+    assert result.success == 1
+    assert 0.9 < result.details["found of all targets"] < 1
+
+
+def test_exact_answers_need_no_second_question():
+    result = attacks.averaging(random_state=0)
+    assert result.details["found after one answer"] == result.success == 1
+    assert (result.details["answers"], result.details["different answers"]) == (20, 1)
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1])
+def test_the_curator_gives_one_answer_however_often_it_is_asked(epsilon):
+    result = attacks.averaging(defence="curator", epsilon=epsilon, random_state=0)
+    assert result.details["different answers"] == 1
+    assert result.success <= result.ceiling + 0.16
+    assert result.evidence.implied(confidence=SURE).low <= result.epsilon
+
+
+def test_too_little_noise_is_caught_in_a_defence_of_ones_own():
+    rng = np.random.default_rng(0)
+    result = attacks.averaging(
+        defence=lambda table: fresh_noise(exact(table), 1, rng),
+        epsilon="1/10",
+        random_state=0,
+        targets=40,
+        repeats=100,
+    )
+    assert result.implied.low > 0.1
+
+
+def test_more_answers_find_more():
+    few, many = (attacks.averaging(defence="easy", random_state=0, repeats=n).success for n in (4, 4000))
+    assert few < 0.7
+    assert many > 0.97
+
+
+def test_the_means_are_those_of_the_answers():
+    answers = iter([np.array([1.0, 0.0]), np.array([2.0, 0.0]), np.array([6.0, 3.0])])
+    steps, different = average(lambda question: next(answers), Question("COUNT(*)", "{target}"), 3)
+    assert {number: mean.tolist() for number, mean in steps.items()} == {1: [1, 0], 2: [1.5, 0], 3: [3, 1]}
+    assert different == 3
+
+
+def test_no_repeats_and_no_noise_are_refused():
+    with pytest.raises(ValueError, match="repeats"):
+        attacks.averaging(repeats=0)
+    with pytest.raises(ValueError, match="width"):
+        attacks.averaging(width=0)
+
+
+def test_the_picture_shows_success_by_answers():
+    pytest.importorskip("matplotlib")
+    figure = attacks.averaging(defence="easy", random_state=0, repeats=64).figure()
+    assert figure.axes[0].get_xlabel() == "answers averaged"
+    assert list(figure.axes[0].get_lines()[0].get_xdata()) == [1, 2, 4, 8, 16, 32, 64]

@@ -1,0 +1,142 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet import attacks
+from discreet.attacks.laboratory import attack_named
+from discreet.attacks.queries.oracles import exact, fresh_noise, large_sets
+from discreet.attacks.queries.people import People
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+SURE = 1 - 1e-9
+
+
+def test_two_exact_counts_give_away_everybody_whom_nobody_is_like():
+    result = attacks.differencing(random_state=0)
+    assert result.success == 1
+    assert result.details["targets singled out"] > 300
+    assert 0.9 < result.details["found of all targets"] < 1
+
+
+def test_two_exact_sums_give_away_a_salary():
+    assert attacks.differencing(random_state=0).details["salary is off by, median"] == 0
+
+
+def test_large_sets_only_do_not_help_although_the_direct_question_is_refused():
+    nothing, easy = (attacks.differencing(defence=word, random_state=0) for word in ("nothing", "easy"))
+    asked = "questions about the target alone that were answered"
+    assert (nothing.details[asked], easy.details[asked]) == (1, 0)
+    assert easy.success == nothing.success == 1
+    assert easy.details["salary is off by, median"] == 0
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1, 3])
+def test_the_curator_keeps_its_promise(epsilon):
+    result = attacks.differencing(defence="curator", epsilon=epsilon, random_state=0)
+    assert result.success <= result.ceiling + 0.16
+    assert result.evidence.implied(confidence=SURE).low <= result.epsilon
+    assert result.details["salary is off by, median"] > 20_000
+
+
+def test_private_counts_at_a_tenth_are_near_a_coin():
+    assert abs(attacks.differencing(defence="curator", epsilon="1/10", random_state=0).success - 0.5) < 0.16
+
+
+def test_people_who_are_rare_are_found_more_often():
+    shares = attacks.differencing(random_state=0).exposure.deciles
+    assert shares[0].value < 0.9 < shares[-1].value == 1
+
+
+def test_too_little_noise_is_caught_in_a_defence_of_ones_own():
+    rng = np.random.default_rng(0)
+    result = attacks.differencing(
+        defence=lambda table: fresh_noise(exact(table), 2 / 10, rng), epsilon="1/10", random_state=0, targets=60
+    )
+    assert result.implied.low > 0.1
+
+
+def test_a_defence_of_ones_own_may_refuse_by_raising():
+    def deaf(table):
+        def ask(sql):
+            raise dc.Refused("no")
+
+        return ask
+
+    result = attacks.differencing(defence=deaf, random_state=0, targets=50)
+    assert result.success == 1 - result_of_coins(50)
+    assert result.details["questions about the target alone that were answered"] == 0
+
+
+def result_of_coins(targets):
+    """Return the share of secrets that are 1, which is where the guess "no" is wrong."""
+    blind = attacks.differencing(defence=lambda table: lambda sql: 0, random_state=0, targets=targets)
+    return 1 - blind.success
+
+
+def test_the_attack_on_an_own_oracle_equals_the_attack_on_ours():
+    ours, own = (
+        attacks.differencing(defence=defence, random_state=3, targets=20)
+        for defence in ("easy", lambda table: large_sets(exact(table), 10))
+    )
+    assert ours.evidence == own.evidence
+    assert ours.exposure == own.exposure
+
+
+def test_a_defence_that_is_no_oracle_is_refused():
+    with pytest.raises(TypeError, match="must return a function that answers"):
+        attacks.differencing(defence=lambda table: 3, targets=2)
+
+
+def test_data_of_another_kind_are_refused():
+    with pytest.raises(TypeError, match="data must be People"):
+        attacks.differencing([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("table", "known", "secret", "says"),
+    [
+        ({"age": [1, 2], "ill": [0, 1]}, ("ages",), "ill", "no column 'ages'"),
+        ({"age": [1, 2], "ill": [0, 1]}, (), "ill", "name at least one column"),
+        ({"age": [1, 2], "ill": [0, 2]}, ("age",), "ill", "0 and 1 only"),
+        ({"age": [1, None], "ill": [0, 1]}, ("age",), "ill", "has gaps"),
+        ({"age": [1], "ill": [0]}, ("age",), "ill", "two people or more"),
+    ],
+)
+def test_people_who_cannot_be_asked_about_are_refused(table, known, secret, says):
+    with pytest.raises(ValueError, match=says):
+        People(table, known, secret)
+
+
+def test_people_of_whom_none_can_be_singled_out_are_refused():
+    with pytest.raises(ValueError, match="no target can be singled out"):
+        attacks.differencing(People({"age": [1, 1], "ill": [0, 1]}, ("age",), "ill"))
+
+
+def test_amounts_outside_their_bounds_are_refused():
+    with pytest.raises(ValueError, match=r"between 0 and highest \(10\)"):
+        People({"age": [1, 2], "ill": [0, 1], "pay": [5, 11]}, ("age",), "ill", amount="pay", highest=10)
+
+
+def test_names_with_quotation_marks_are_asked_about():
+    people = People({"street": ["King's", "Mill", "Mill"], "ill": [1, 0, 1]}, ("street",), "ill")
+    for defence in ("nothing", exact):
+        assert attacks.differencing(people, defence=defence, random_state=0).success == 1
+
+
+def test_a_census_is_found_out():
+    if not (DATA / "pums_ca_1000.parquet").exists():
+        pytest.skip("needs pums_ca_1000.parquet in DISCREET_DATA")
+    people = attack_named("differencing").load(DATA)
+    easy = attacks.differencing(people, defence="easy", random_state=0)
+    assert easy.success == 1
+    assert easy.details["income is off by, median"] == 0
+    private = attacks.differencing(people, defence="curator", epsilon="1/10", random_state=0)
+    assert private.evidence.implied(confidence=SURE).low <= 0.1
+
+
+def test_a_folder_without_the_data_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"pums_ca_1000.parquet is not in"):
+        attack_named("differencing").load(tmp_path)

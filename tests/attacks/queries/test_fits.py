@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from discreet import attacks
+from discreet.attacks.queries.fits import Rows, diabetes, least_squares, recover
+
+SURE = 1 - 1e-9
+
+
+@pytest.fixture(scope="module")
+def patients():
+    pytest.importorskip("sklearn")
+    return diabetes()
+
+
+@pytest.mark.parametrize("defence", ["nothing", "easy"])
+def test_two_fits_give_away_the_row_between_them(patients, defence):
+    result = attacks.differencing(patients, defence=defence, random_state=0)
+    assert result.success == 1
+    assert result.details["found number is off by, at most"] <= 1e-6
+    assert result.details["told from one fit whether the row is in it"] == 1
+    assert len(result.exposure.deciles) == 10
+
+
+def test_two_private_fits_do_not(patients):
+    result = attacks.differencing(patients, defence="curator", epsilon="1/10", random_state=0, targets=150)
+    assert result.evidence.implied(confidence=SURE).low <= 0.1
+    assert abs(result.success - 0.5) < 0.27  # six and a half standard deviations
+    assert result.details["found number is off by, median"] > 100
+
+
+def test_too_little_noise_is_caught(patients):
+    rng = np.random.default_rng(0)
+
+    def fit(X, y):
+        model = least_squares(X, y)
+        model.coef_ = model.coef_ + rng.laplace(0, 1e-9, model.coef_.shape)
+        return model
+
+    result = attacks.differencing(patients, defence=fit, epsilon="1/10", random_state=0, targets=100)
+    assert result.evidence.implied(confidence=SURE).low > 0.1
+
+
+def test_the_number_is_found_from_models_and_features_alone():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    for row in (0, 17, 49):
+        rest = least_squares(np.delete(X, row, axis=0), np.delete(y, row))
+        assert abs(recover(least_squares(X, y), rest, X, row) - y[row]) < 1e-10
+
+
+def test_rows_that_cannot_be_fitted_are_refused():
+    with pytest.raises(ValueError, match="a row of finite numbers for each"):
+        Rows([[1.0], [2.0]], [1.0], bounds=(0, 1), target_bounds=(0, 1))
+    with pytest.raises(ValueError, match="more rows than columns"):
+        Rows([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], bounds=(0, 1), target_bounds=(0, 1))
+
+
+def test_the_easy_fix_releases_no_small_fit():
+    rows = Rows([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
+    with pytest.raises(ValueError, match="no fit of fewer than 10 rows"):
+        attacks.differencing(rows, defence="easy")
+    assert attacks.differencing(rows, random_state=0).success == 1

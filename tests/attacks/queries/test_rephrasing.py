@@ -1,0 +1,89 @@
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet import attacks
+from discreet.attacks.queries.oracles import exact, fresh_noise, same_text
+from discreet.attacks.queries.paraphrases import paraphrases
+from discreet.attacks.queries.rephrasing import listen
+
+SURE = 1 - 1e-9
+
+
+def test_the_same_answer_for_the_same_text_is_got_round_in_other_words():
+    result = attacks.rephrasing(defence="easy", random_state=0, targets=100)
+    assert result.details["new answers"] == result.details["texts asked"] == 200
+    assert result.details["found after one answer"] < 0.85
+    assert result.success == 1
+
+
+def test_the_curator_takes_its_price_for_other_words_until_the_budget_ends():
+    result = attacks.rephrasing(defence="curator", epsilon=1, random_state=0, targets=100)
+    assert result.details["new answers"] == 20
+    assert result.details["refused"] > 0
+    assert result.details["earlier answers again"] > 0
+    assert result.success <= result.ceiling + 0.36  # 6.2 standard deviations
+    assert result.evidence.implied(confidence=SURE).low <= 1
+
+
+def test_at_a_tenth_nothing_is_learned():
+    result = attacks.rephrasing(defence="curator", epsilon="1/10", random_state=0, targets=100)
+    assert result.evidence.implied(confidence=SURE).low <= 0.1
+
+
+def test_all_paraphrases_ask_the_same():
+    table = pa.table({"age": [30, 30, 30, 40], "ill": [1, 0, 1, 1]})
+    ask = exact(table)
+    texts = [question.about({"age": 30}) for question in islice(paraphrases("ill"), 1000)]
+    assert len(set(texts)) == 1000
+    assert {ask(text) for text in texts} == {2.0}
+
+
+def test_a_cache_by_text_does_not_know_two_paraphrases_as_one():
+    ask = same_text(fresh_noise(exact(pa.table({"age": [30], "ill": [1]})), 1, np.random.default_rng(0)))
+    texts = [question.about({"age": 30}) for question in islice(paraphrases("ill"), 100)]
+    assert len({float(ask(text)) for text in texts}) == 100
+    assert ask(texts[0]) == ask(texts[0].lower())
+
+
+def test_the_curator_knows_some_paraphrases_as_the_same_question_and_charges_the_others():
+    table = pa.table({"age": [30, 31, 40], "ill": [1, 0, 1]})
+    columns = {"age": (0, 120), "ill": {"in": [0, 1]}}
+    with dc.open(table, unit="row", budget=1, columns=columns, groups=1, rows=1, ledger=":memory:") as curator:
+        curator.ask("SELECT COUNT(*) FROM data WHERE age > 30", epsilon="1/10")
+        same = curator.ask("select count(1) as n from DATA where AGE>30", epsilon="1/10")
+        other = curator.ask("SELECT COUNT(*) FROM data WHERE age >= 31", epsilon="1/10")
+        assert (same.paid.epsilon, other.paid.epsilon) == (0, dc.Budget(epsilon="1/10").epsilon)
+
+
+def test_answers_that_differ_are_averaged_and_repeats_are_not():
+    told = iter([[1.0], [1.0], [4.0], [np.nan]])
+    heard = listen(lambda question: np.array(next(told)), list(islice(paraphrases("ill"), 4)))
+    assert (heard.asked, heard.new, heard.again) == (4, 2, 1)
+    assert {number: mean.tolist() for number, mean in heard.steps.items()} == {1: [1.0], 2: [2.5]}
+
+
+def test_an_oracle_that_refuses_everything_gives_nothing_away():
+    result = attacks.rephrasing(defence=lambda table: lambda sql: np.nan, random_state=0, targets=60)
+    assert result.details["new answers"] == 0
+    assert 0.1 < result.success < 0.9
+
+
+def test_too_little_noise_is_caught_in_a_defence_of_ones_own():
+    rng = np.random.default_rng(0)
+    result = attacks.rephrasing(
+        defence=lambda table: fresh_noise(exact(table), 1, rng),
+        epsilon="1/10",
+        random_state=0,
+        targets=40,
+        texts=25,
+    )
+    assert result.implied.low > 0.1
+
+
+def test_no_texts_are_refused():
+    with pytest.raises(ValueError, match="texts"):
+        attacks.rephrasing(texts=0)

@@ -1,0 +1,98 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet import attacks
+from discreet.attacks.queries.threshold_game import TwoSets, above
+
+SURE = 1 - 1e-9
+
+
+def test_the_exact_mean_always_tells():
+    result = attacks.threshold_game(random_state=0)
+    assert (result.success, result.baseline, result.ceiling) == (1.0, 0.5, None)
+    assert result.implied.seen == math.inf
+    assert result.details["threshold T"] == 0.005
+
+
+def test_the_games_of_the_report_have_its_numbers():
+    # Noise of width 1/(3n), which is epsilon 3, and 3/n, which is 1/3.
+    for epsilon, zeros, one, ratio in (("3", 0.112, 0.888, 2.07), ("1/3", 0.423, 0.577, 0.31)):
+        told = attacks.threshold_game(defence="curator", epsilon=epsilon, random_state=0).details
+        names = ("above T without the person", "above T with the person")
+        assert [round(told[f"{name}, by the law"], 3) for name in names] == [zeros, one]
+        assert round(told["log-ratio at T, which epsilon is at least"], 2) == ratio
+        for name in names:  # 1,000 plays of each: six and a half standard deviations
+            assert abs(told[f"{name}, seen"] - told[f"{name}, by the law"]) < 0.11
+        exact = dc.privacy.threshold_game(1 / (100 * Fraction(epsilon)))
+        assert abs(exact.zeros - told[f"{names[0]}, by the law"]) < 1e-5
+
+
+def test_a_little_noise_still_tells_in_most_plays():
+    result = attacks.threshold_game(defence="easy", random_state=0)
+    assert 0.86 < result.success < 0.91
+    assert 1.7 < result.implied.low < 2.07 < result.implied.high < 2.4
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1, 3])
+def test_the_curator_keeps_its_promise(epsilon):
+    result = attacks.threshold_game(defence="curator", epsilon=epsilon, random_state=0)
+    assert result.success <= result.ceiling + 0.07
+    assert result.evidence.implied(confidence=SURE).low <= result.epsilon
+
+
+def test_too_little_noise_is_caught():
+    rng = np.random.default_rng(0)
+    result = attacks.threshold_game(
+        defence=lambda values: values.mean() + rng.laplace(0, 1 / 100), epsilon="1/10", random_state=0
+    )
+    assert result.defence == "own"
+    assert result.evidence.implied(confidence=SURE).low > 0.1
+
+
+def test_the_same_state_plays_the_same_game():
+    one, other = (attacks.threshold_game(defence="easy", random_state=5) for _ in range(2))
+    assert one.evidence == other.evidence
+    assert one.details == other.details
+
+
+def test_other_sets_can_be_played():
+    sets = TwoSets([0.2, 0.4], [0.2, 0.9])
+    assert attacks.threshold_game(sets, random_state=0, plays=50).success == 1.0
+    assert round(sets.threshold, 3) == 0.425
+
+
+def test_the_guess_is_a_function_of_what_is_seen():
+    assert above(np.array([-1.0, 0.005, 1.0]), 0.005).tolist() == [False, False, True]
+
+
+def test_sets_that_differ_in_more_than_one_place_are_refused():
+    with pytest.raises(ValueError, match="differ in exactly one place"):
+        TwoSets([0, 0, 0], [1, 1, 0])
+    with pytest.raises(ValueError, match="differ in exactly one place"):
+        TwoSets([0, 0], [0, 0, 1])
+
+
+def test_numbers_outside_and_sets_the_wrong_way_round_are_refused():
+    with pytest.raises(ValueError, match="without must be a list of numbers from 0 to 1"):
+        TwoSets([0, 2], [0, 1])
+    with pytest.raises(ValueError, match="the other way round"):
+        TwoSets([1, 0], [0, 0])
+
+
+def test_data_of_another_kind_and_a_defence_without_a_number_are_refused():
+    with pytest.raises(TypeError, match="data must be TwoSets"):
+        attacks.threshold_game([0, 1])
+    with pytest.raises(ValueError, match="must return one number"):
+        attacks.threshold_game(defence=lambda values: values)
+
+
+def test_the_picture_has_both_laws_and_the_threshold():
+    pytest.importorskip("matplotlib")
+    for result in (attacks.threshold_game(random_state=0), attacks.threshold_game(defence="easy", random_state=0)):
+        axes = result.figure().axes[0]
+        assert [text.get_text().strip() for text in axes.texts] == ["T = 0.005"]
+    assert len(axes.get_lines()) == 3

@@ -1,0 +1,92 @@
+"""Audits of known laws are exact."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+import discreet as dc
+from discreet import audit
+from discreet.privacy import output
+
+
+def test_an_epsilon_that_is_attained_holds_and_a_smaller_claim_does_not():
+    here, there = output(dc.Laplace(7), 3), output(dc.Laplace(7), 5)
+    assert audit.exact(here, there, "2/7").holds
+    assert not audit.exact(here, there, "0.2857").holds
+    assert audit.exact(here, there, "2/7").epsilon_low == pytest.approx(2 / 7)
+
+
+def test_the_worse_of_both_directions_counts():
+    p, q = {0: Fraction(1, 2), 1: Fraction(1, 2)}, {0: Fraction(9, 10), 1: Fraction(1, 10)}
+    result = audit.exact(p, q, 1)
+    assert result.epsilon_low == pytest.approx(math.log(5)) == audit.exact(q, p, 1).epsilon_low
+    assert (result.direction, result.event) == ("likelier on D than on D2", "the output is 1")
+    assert audit.exact(q, p, 1).direction == "likelier on D2 than on D"
+
+
+def test_what_only_one_law_can_say_is_infinite_unless_delta_covers_it():
+    p, q = {0: 0.99, 1: 0.01}, {0: 1.0}
+    assert audit.exact(p, q, 5).epsilon_low == math.inf
+    assert audit.exact(p, q, 5, delta=0.02).epsilon_low == 0
+    assert not audit.exact(p, q, 5, delta=0.001).holds
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_a_gaussian_is_as_private_as_its_exact_curve_says(delta):
+    here, there = output(dc.Gaussian(5), 0), output(dc.Gaussian(5), 1)
+    low = audit.exact(here, there, 1, delta=delta).epsilon_low
+    assert dc.privacy.hockey_stick(here, there, low + 1e-9) <= delta < dc.privacy.hockey_stick(here, there, low - 1e-9)
+    assert audit.exact(here, there, 1).epsilon_low == math.inf
+
+
+def test_equal_laws_tell_nothing():
+    assert audit.exact({0: 1.0}, {0: 1.0}, 0).epsilon_low == 0
+    assert audit.exact({0: 1.0}, {0: 1.0}, 0).holds
+
+
+def test_dice_are_tried_in_all_ways():
+    def survey(bit, below):
+        return bit if below(2) else below(2)
+
+    laws = [audit.law_of(survey, bit) for bit in (0, 1)]
+    assert laws[1] == {0: Fraction(1, 4), 1: Fraction(3, 4)}
+    assert audit.exact(*laws, claim=dc.RandomizedResponse("1/2").loss()).holds
+    assert not audit.exact(*laws, claim="1.0986").holds
+
+
+def test_dice_that_depend_on_other_dice_have_the_right_law():
+    law = audit.law_of(lambda data, below: sum(below(6) + 1 for _ in range(below(2) + 1)), None)
+    assert sum(law.values()) == 1
+    assert law[1] == Fraction(1, 12)
+    assert law[12] == Fraction(1, 72)
+
+
+def test_an_error_of_an_algorithm_is_an_outcome():
+    law = audit.law_of(lambda data, below: 1 // below(2), None)
+    assert list(law.values()) == [Fraction(1, 2)] * 2
+    assert "raised ZeroDivisionError: integer division or modulo by zero" in law
+
+
+def test_an_algorithm_without_dice_has_one_outcome():
+    assert audit.law_of(lambda data, below: data, 5) == {5: 1}
+
+
+def test_an_endless_algorithm_is_refused():
+    def tosses_until_heads(data, below):
+        while not below(2):
+            pass
+
+    with pytest.raises(ValueError, match="must come to an end"):
+        audit.law_of(tosses_until_heads, None)
+
+
+def test_too_many_ways_are_refused(monkeypatch):
+    monkeypatch.setattr("discreet.audit.exact_laws._PATHS", 50)
+    with pytest.raises(ValueError, match="more than 50 ways"):
+        audit.law_of(lambda data, below: below(10) + below(10), None)
+
+
+def test_laws_and_outputs_do_not_mix():
+    with pytest.raises(TypeError, match="two pmfs or two outputs"):
+        audit.exact(output(dc.Laplace(1), 0), {0: 1.0}, 1)

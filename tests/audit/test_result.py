@@ -1,0 +1,58 @@
+"""What an audit says, in words and in pictures."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import audit
+from discreet.audit.result import AuditResult, Seen
+
+PLAIN = AuditResult(1.5, Fraction(1), 100, 0.0, 0.95, "x > <b>3</b>", "likelier on D than on D2")
+
+
+def test_a_claim_below_what_was_proved_is_refuted():
+    assert not PLAIN.holds
+    assert PLAIN.verdict == "refuted"
+    assert AuditResult(1.0, Fraction(1), 100, 0.0, 0.95, "x", "").holds
+    assert AuditResult(9.0, None, 100, 0.0, 0.95, "x", "").holds
+
+
+def test_the_text_has_all_that_matters():
+    text = str(AuditResult(1.5, Fraction(1), 9, 1e-6, 0.95, "x", "y", (audit.Share(1, 9), audit.Share(0, 9))))
+    for part in ("claimed epsilon: 1", "at least 1.5", "refuted", "delta: 1e-06", "1 of 9 and 0 of 9", "95 %"):
+        assert part in text
+
+
+def test_html_is_escaped():
+    html = PLAIN._repr_html_()
+    assert "<b>" not in html
+    assert "&lt;b&gt;3" in html
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("here", "relation", "claim", "low"),
+    [
+        (RNG.normal(size=50), ">=", Fraction(1), 1.5),
+        (RNG.integers(0, 5, 50).astype(float), "<=", None, 1.5),
+        (np.zeros(50), "==", Fraction(1), float("inf")),
+        (np.full(50, np.nan), ">=", Fraction(0), 0.0),
+    ],
+    ids=["numbers", "integers", "one value", "none"],
+)
+def test_every_result_can_be_drawn(here, relation, claim, low):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    seen = Seen("the output", here, here + 1, relation, 1.0)
+    figure = AuditResult(low, claim, 100, 0.0, 0.95, "x", "", seen=seen).figure()
+    figure.draw_without_rendering()
+    assert len(figure.axes) == 2
+
+
+def test_results_without_runs_are_drawn_by_their_counts():
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    shares = audit.Share(3, 10), audit.Share(0, 10)
+    AuditResult(1.5, Fraction(1), 10, 0.0, 0.95, "x", "", shares).figure().draw_without_rendering()
+    audit.exact({0: 1.0}, {1: 1.0}, claim=1).figure().draw_without_rendering()

@@ -1,0 +1,88 @@
+"""The search for bad neighbours finds what is wrong in one place only, and leaves what is sound alone."""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet import audit
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "broken"))
+import audited
+
+
+def worst_of(broken, **more):
+    mechanism = broken(np.random.default_rng(0))
+    with np.errstate(all="ignore"):
+        return audit.search(mechanism, audit.nearby(0, 10), 1, 800, tries=75, random_state=0, **more)
+
+
+def test_what_fails_on_empty_data_only_is_found():
+    result = worst_of(audited.silent_when_empty)
+    assert not result.holds
+    assert len(result.details["D2"]) == 0
+
+
+def test_what_fails_at_a_bound_only_is_found():
+    result = worst_of(audited.exact_at_the_bound)
+    assert not result.holds
+    assert result.details["D"][-1] == audited.HIGH
+
+
+def test_what_fails_for_nan_only_is_found():
+    rng = np.random.default_rng(0)
+    sound = audited.sound_sum(rng)
+    result = worst_of(lambda _: lambda rows: math.nan if np.isnan(rows).any() else sound(rows))
+    assert not result.holds
+    assert np.isnan(result.details["D"][-1])
+
+
+@pytest.mark.parametrize("broken", [audited.spoiled_by_nan, audited.spoiled_by_the_huge], ids=lambda f: f.__name__)
+def test_other_broken_sums_are_found(broken):
+    assert not worst_of(broken).holds
+
+
+def test_a_sound_sum_is_not_refuted():
+    result = worst_of(audited.sound_sum, confidence=1 - 1e-9)
+    assert result.holds
+    assert result.details["pairs tried"] == 75
+
+
+def test_a_function_that_makes_neighbours_is_enough():
+    def one_more(rng):
+        rows = rng.uniform(0, 10, rng.integers(0, 3))
+        return np.append(rows, 10.0), rows
+
+    mechanism = audited.exact_at_the_bound(np.random.default_rng(0))
+    result = audit.search(mechanism, one_more, 1, 500, tries=4, random_state=1)
+    assert not result.holds
+
+
+def test_the_search_tells_how_far_it_is():
+    said = []
+    audit.search(
+        lambda rows: 0, [([1], []), ([2], [])], 1, 200, progress=lambda *done: said.append(done), random_state=0
+    )
+    assert said[:2] == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "message"), [([], "neighbours must not be empty"), ([3], "neighbours must be pairs")]
+)
+def test_neighbours_that_are_none_are_refused(neighbours, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        audit.search(lambda rows: 0, neighbours, 1, 200)
+
+
+def test_bounds_in_the_wrong_order_are_refused():
+    with pytest.raises(ValueError, match="low must be below high"):
+        audit.nearby(1, 1)
+
+
+def test_nearby_data_sets_differ_in_one_row():
+    rng = np.random.default_rng(0)
+    for each in audit.nearby(-1, 1, rows=4):
+        first, second = each(rng) if callable(each) else each
+        assert np.array_equal(first[:-1], second, equal_nan=True)

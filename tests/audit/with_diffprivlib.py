@@ -1,0 +1,30 @@
+"""Runs mechanisms of diffprivlib on two data sets and writes the outputs; for its own environment, without discreet.
+
+    python with_diffprivlib.py EXHIBIT RUNS OUT.npz
+"""
+
+import sys
+
+import numpy as np
+from diffprivlib import tools
+from diffprivlib.mechanisms import Laplace
+
+SEED = 20240  # so that the exhibit is the same in every run
+
+
+def laplace(data, runs):
+    """A count by Laplace noise in doubles, at epsilon 1."""
+    mechanism = Laplace(epsilon=1, delta=0, sensitivity=1, random_state=SEED + int(data))
+    return [mechanism.randomise(float(data)) for _ in range(runs)]
+
+
+def nanmean(data, runs):
+    """A mean of a hundred known values beside nine hundred that are missing, at epsilon 1."""
+    rows = np.concatenate([np.full(900, np.nan), np.zeros(99), [float(data)]])
+    state = np.random.RandomState(SEED + int(data))
+    return [tools.nanmean(rows, epsilon=1, bounds=(0, 1), random_state=state) for _ in range(runs)]
+
+
+if __name__ == "__main__":
+    exhibit, runs, out = {"laplace": laplace, "nanmean": nanmean}[sys.argv[1]], int(sys.argv[2]), sys.argv[3]
+    np.savez(out, here=np.array(exhibit(0, runs)), there=np.array(exhibit(1, runs)))
