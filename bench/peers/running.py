@@ -26,6 +26,8 @@ ANONYMISERS = {
     "anonypy": ("with_anonypy.py", ["anonypy==0.2.*", "pandas", "pyarrow"]),
     "pycanon": ("with_pycanon.py", ["pycanon==1.3.*", "pyarrow"]),
 }
+# ART does not say that it needs packaging.
+ATTACKERS = {"ART": ("with_art.py", ["adversarial-robustness-toolbox==1.20.*", "packaging", "scikit-learn>=1.6"])}
 
 
 class NotMeasuredError(Exception):
@@ -42,7 +44,7 @@ def run(peer, folder, rows, times, seconds):
 
 def run_jobs(peer, jobs, seconds):
     """Return what a peer's script tells of every job in a file."""
-    script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS)[peer]
+    script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS | ATTACKERS)[peer]
     python = _environment(script, packages)
     return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
 

@@ -1,6 +1,7 @@
 """Audits by many runs. Confidence is 1 - 1e-9 wherever chance is the machine's; other chance has a seed."""
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -108,16 +109,19 @@ def test_the_text_of_an_error_is_an_outcome():
         (None, 0),
         ({"a": 1}, {"a": 2}),
         (10**400, 10**400 + 1),
+        (0.0, -0.0),
+        (Decimal("0.1"), Decimal("0.2")),
+        (np.array([]), np.array([1.0])),
         (frozenset({1}), frozenset({2})),
         (np.array([[1, 2], [3, 4]]), np.array([[1, 2], [3, 5]])),
     ],
     ids=repr,
 )
 def test_outputs_of_any_kind_are_told_apart(one, other):
-    result = audit.measure(lambda data: one if data else other, True, False, 1, 400)
+    result = audit.measure(lambda data: one if data else other, 1, 0, 1, 400)
     assert not result.holds
     assert result.epsilon_low > 3
-    assert audit.measure(lambda data: one, True, False, 1, 400).epsilon_low == 0
+    assert audit.measure(lambda data: one, 1, 0, 1, 400).epsilon_low == 0
 
 
 def test_not_a_number_in_an_array_of_a_batch_is_an_outcome():
@@ -142,6 +146,16 @@ def test_noise_that_repeats_cancels_between_coordinates():
 
     result = audit.measure(shared, np.array([5, 5]), np.array([5, 6]), 1, 4000, random_state=0)
     assert not result.holds
+
+
+def test_bits_that_tell_only_together_are_taken_together():
+    rng = rng_of(9)
+
+    def shares(secret, runs):
+        first = rng.integers(0, 2, runs)
+        return np.column_stack([first, first ^ secret, rng.integers(0, 2, runs)])
+
+    assert audit.measure(audit.Batch(shares), 0, 1, 1, 2000).epsilon_low > 4
 
 
 def test_a_long_vector_that_leaks_in_one_place_is_caught():
@@ -186,7 +200,7 @@ def test_events_of_ones_own_are_judged_on_all_runs():
     events = {"positive": lambda y: y >= 1, "even": lambda y: y % 2 == 0}
     result = audit.measure(dc.Laplace(1), 0, 1, 1, 20_000, events=events, confidence=SURE)
     assert result.holds
-    assert 0.8 < result.epsilon_low
+    assert result.epsilon_low > 0.8
     assert result.event in ("positive", "not: positive")
     assert result.counts[0].trials == 20_000
 
@@ -228,13 +242,13 @@ def test_the_same_chance_gives_the_same_result():
 
 def test_false_alarms_are_as_rare_as_stated():
     # Both data sets give the same law of many features, so that any excess is chance. Seeds make the count fixed; were
-    # the error 20 % as stated, more than 60 of 150 would be a chance of 1e-8.
+    # the error 20 % as stated, more than 30 of 60 would be a chance of 1e-7. tests/slow has thousands.
     alarms = 0
-    for seed in range(150):
+    for seed in range(60):
         rng = rng_of(seed)
         batch = audit.Batch(lambda data, runs, rng=rng: two_sided(rng, 2, (runs, 2)))
         alarms += not audit.measure(batch, 0, 1, 0, 400, confidence=0.8).holds
-    assert alarms <= 60
+    assert alarms <= 30
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,12 @@ from discreet.audit.ratios import least_epsilon, refutes
 @pytest.mark.parametrize(("delta", "error"), [(0.0, 0.3), (0.0, 0.05), (0.2, 0.3)])
 def test_the_bound_is_too_large_no_more_often_than_stated_for_any_two_probabilities(delta, error):
     n, m = 11, 8
-    table = np.array([
-        [least_epsilon(Share(k, n), Share(j, m), delta=delta, error=error) for j in range(m + 1)] for k in range(n + 1)
-    ])
+    table = np.array(
+        [
+            [least_epsilon(Share(k, n), Share(j, m), delta=delta, error=error) for j in range(m + 1)]
+            for k in range(n + 1)
+        ]
+    )
     worst = 0.0
     for q in np.linspace(0.01, 0.99, 25):
         for p in np.linspace(q + delta, 1, 12):

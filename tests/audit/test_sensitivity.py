@@ -9,16 +9,21 @@ from discreet import audit
 
 
 def test_a_bound_of_two_derived_by_hand_is_really_the_root_of_four_and_a_half():
-    # "Each of two means moves by 1 and each of two spreads by 1/2, so l2 is at most 2": but a point of weight 1/2 in
-    # both clusters moves four cross terms too.
+    # A point that is whitened and clipped to length r = sqrt(2), whose outer product with itself is released beside it
+    # and beside its weight. "The weight moves by 1, the point by sqrt(2), and the outer product by 1 after division by
+    # r²: 2 in all." But what is divided by r² has its trace left in: the diagonal is counted twice.
     def statistic(rows):
-        z = np.asarray(rows)
-        parts = [np.ones_like(z), z, z * z - 0.5, math.sqrt(2) * z * np.abs(z) + 0 * z]
-        return [math.sqrt(0.9) * part.sum() for part in parts[:2]] + [part.sum() for part in parts[2:]]
+        points = np.reshape(rows, (-1, 2))
+        outer = points.T @ points / 2
+        return [len(points), *points.sum(axis=0), *outer.ravel(), np.trace(outer) / math.sqrt(2)]
 
-    moved = audit.sensitivity(statistic, lambda rng: ([float(rng.choice([-1, 0, 1]))], []), tries=200, random_state=0)
+    def one_point(rng):
+        angle = rng.uniform(0, 2 * math.pi)
+        return [[math.sqrt(2) * math.cos(angle), math.sqrt(2) * math.sin(angle)]], []
+
+    moved = audit.sensitivity(statistic, one_point, tries=200, random_state=0)
     assert moved.l2 > 2
-    assert moved.l2**2 == pytest.approx(0.9 + 0.9 + 0.25 + 2)
+    assert moved.l2**2 == pytest.approx(4.5)
 
 
 def test_the_farthest_pair_is_kept():
@@ -31,7 +36,7 @@ def test_the_farthest_pair_is_kept():
 
 def test_not_a_number_is_beyond_every_bound():
     pairs = [([1.0], []), ([math.nan], []), ([2.0], [])]
-    moved = audit.sensitivity(lambda rows: sum(rows), pairs)
+    moved = audit.sensitivity(sum, pairs)
     assert moved.l1 == math.inf
     assert moved.worst_l1 is not pairs[2]
 

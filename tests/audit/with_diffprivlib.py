@@ -1,6 +1,6 @@
 """Runs mechanisms of diffprivlib on two data sets and writes the outputs; for its own environment, without discreet.
 
-    python with_diffprivlib.py EXHIBIT RUNS OUT.npz
+python with_diffprivlib.py EXHIBIT RUNS OUT.npz
 """
 
 import sys
@@ -26,5 +26,9 @@ def nanmean(data, runs):
 
 
 if __name__ == "__main__":
-    exhibit, runs, out = {"laplace": laplace, "nanmean": nanmean}[sys.argv[1]], int(sys.argv[2]), sys.argv[3]
-    np.savez(out, here=np.array(exhibit(0, runs)), there=np.array(exhibit(1, runs)))
+    outputs = {}
+    for word in sys.argv[2:]:
+        name, runs = word.split("=")
+        for data in (0, 1):
+            outputs[f"{name} {data}"] = np.array({"laplace": laplace, "nanmean": nanmean}[name](data, int(runs)))
+    np.savez(sys.argv[1], **outputs)

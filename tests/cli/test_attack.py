@@ -31,8 +31,8 @@ def test_the_list_names_every_attack_and_what_it_does(tmp_path):
 def test_an_attack_is_shown_against_all_defences(tmp_path):
     result = run("threshold_game", "--epsilon", "1/3", "--epsilon", "3", "--seed", "1", cwd=tmp_path)
     assert result.exit_code == 0
-    rows = re.findall(r"^(nothing|easy|curator, epsilon \S+) +(\S+) ", result.output, re.MULTILINE)
-    assert [row[0] for row in rows] == ["nothing", "easy", "curator, epsilon 1/3", "curator, epsilon 3"]
+    rows = re.findall(r"^ ?(nothing|easy|curator at \S+) +(\S+) ", result.output, re.MULTILINE)
+    assert [row[0] for row in rows] == ["nothing", "easy", "curator at 1/3", "curator at 3"]
     assert rows[0][1] == "1"
 
 

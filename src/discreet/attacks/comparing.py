@@ -10,6 +10,7 @@ from discreet.attacks.result import AttackResult, shown
 from discreet.kernel.exact import Number, fraction
 
 Run = Callable[..., AttackResult]
+HEADERS = ("defence", "success", "at 95 %", "guessing", "allowed", "epsilon implied")
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,10 @@ class Comparison:
     results: tuple[AttackResult, ...]
 
     def __str__(self) -> str:
-        first = self.results[0]
-        head = ("defence", first.metric, "guessing", "allowed", "epsilon implied")
-        rows = [head, *map(self._row, self.results)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
+        first, rows = self.results[0], [HEADERS, *self.rows()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADERS))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([first.attack, *lines])
+        return "\n".join([f"{first.attack}: what share {first.metric}", *lines])
 
     def figure(self) -> Any:
         """Draw success against epsilon, with nothing, the easy fix, guessing, and what epsilon allows."""
@@ -39,12 +38,13 @@ class Comparison:
         return figure_of(self)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the comparison as rows of texts: defence, success, guessing, allowed, epsilon implied."""
+        """Return the comparison as rows of texts, below `HEADERS`."""
         return [self._row(result) for result in self.results]
 
     def _row(self, result: AttackResult) -> tuple[str, ...]:
+        name = result.defence if result.epsilon is None else f"{result.defence} at {result.epsilon}"
         allowed = "" if result.ceiling is None else shown(result.ceiling)
-        return (str(result.shield), shown(result.success), shown(result.baseline), allowed, str(result.implied))
+        return name, shown(result.success), result.ends, shown(result.baseline), allowed, str(result.implied)
 
 
 def compare(

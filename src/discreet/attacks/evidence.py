@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.attacks.ranking import Curve, curve
 from discreet.audit.counting import Share
+from discreet.kernel.normal import deviations
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Evidence(Protocol):
     @property
     def baseline(self) -> float:
         """What it would have reached without the person's data."""
+        ...
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the attack's true success lies."""
         ...
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
@@ -83,6 +88,10 @@ class Guesses:
     def baseline(self) -> float:
         """The prior."""
         return self.prior
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the chance of a right guess lies."""
+        return Share(self.right, self.plays).interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
         """Return the epsilon implied: how far the odds of being right are above those of the prior."""
@@ -128,6 +137,10 @@ class Found:
         """The share of strangers."""
         return self.strangers.value
 
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the chance for a member lies."""
+        return self.members.interval(confidence)
+
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
         """Return the epsilon implied by it or its contrary, in both directions."""
         each = 1 - (1 - confidence) / 2  # both intervals hold together
@@ -138,8 +151,8 @@ class Found:
         return Implied(seen, least, most)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest chance for a member, given that of a stranger."""
-        outside = self.strangers.value
+        """Return the highest chance for a member, given the highest that a stranger may have, at 95 %."""
+        _, outside = self.strangers.interval()  # the chance itself is not known, and members have a right to all of it
         rise = math.exp(epsilon)
         return max(0.0, min(1.0, rise * outside + delta, 1 - (1 - delta - outside) / rise))
 
@@ -176,6 +189,15 @@ class Scores:
         """The area under the curve of an attack that knows nothing."""
         return 0.5
 
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the area lies, about: by its standard error (Hanley and McNeil 1982)."""
+        area = self.success
+        above, below = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+        sizes = self.members.size, self.strangers.size
+        spread = (area * (1 - area) + (sizes[0] - 1) * above + (sizes[1] - 1) * below) / math.prod(sizes)
+        reach = deviations(confidence) * math.sqrt(max(spread, 0.0))
+        return max(0.0, area - reach), min(1.0, area + reach)
+
     @property
     def curve(self) -> Curve:
         """The members found against the strangers taken for members, for every threshold."""
@@ -202,7 +224,8 @@ class Scores:
     def _best_threshold(self, delta: float) -> float:
         pilot = [np.sort(scores[0::2]) for scores in (self.members, self.strangers)]
         tried = np.unique(np.quantile(np.concatenate(pilot), np.linspace(0, 1, 200), method="nearest"))
-        best = max(tried, key=lambda threshold: self._pilot(pilot, threshold, delta))
+        middle = float(np.median(np.concatenate(pilot)))  # where most can be told, if nothing stands out
+        best = max([middle, *tried], key=lambda threshold: self._pilot(pilot, threshold, delta))
         return float(best)
 
     def _pilot(self, pilot: Any, threshold: float, delta: float) -> float:

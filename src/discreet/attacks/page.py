@@ -85,12 +85,16 @@ def _chapter(chapter: Chapter) -> str:
 
 
 def _card(word: str, title: str, released: str, results: Sequence[AttackResult]) -> str:
-    rows = "".join(
-        f'<p><span class="number">{escape(shown(each.success))}</span> {escape(each.metric)}'
-        f"{_promised(each)}<br>guessing {escape(shown(each.baseline))}; epsilon implied {escape(str(each.implied))}</p>"
-        for each in results
-    )
+    rows = "".join(map(_reached, results))
     return f'<div class="card {word}"><h3>{title}</h3><p>{escape(released)}</p>{rows}</div>'
+
+
+def _reached(result: AttackResult) -> str:
+    below = f"{result.ends} at 95 %; guessing {shown(result.baseline)}; epsilon implied {result.implied}"
+    return (
+        f'<p><span class="number">{escape(shown(result.success))}</span> {escape(result.metric)}'
+        f"{_promised(result)}<br>{escape(below)}</p>"
+    )
 
 
 def _promised(result: AttackResult) -> str:

@@ -75,13 +75,18 @@ class AttackResult:
 
         return figure_of(self)
 
+    @property
+    def ends(self) -> str:
+        """The interval of the success at 95 %, as a text."""
+        return "{:.2g}-{:.2g}".format(*self.evidence.interval())
+
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.lines())
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what there is to say, as pairs of a name and a text."""
         said = [
-            (f"{self.attack} against {self.shield}", f"{shown(self.success)} {self.metric}"),
+            (f"{self.attack} against {self.shield}", f"{shown(self.success)} ({self.ends}) {self.metric}"),
             ("guessing", shown(self.baseline)),
             ("epsilon implied", str(self.implied)),
         ]

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.attacks.drawing import COLOURS, GREY, INK, SAFE, panels
+from discreet.attacks.result import AttackResult
 
 if TYPE_CHECKING:
     from discreet.attacks.comparing import Comparison
 
 _WORDS = {"nothing": "no defence", "easy": "the easy fix"}
+_WIDTHS = {"nothing": 4.0}  # so that it is seen below the easy fix, where that changes nothing
 
 
 def figure_of(comparison: "Comparison") -> Any:
@@ -27,8 +29,10 @@ def _draw_success(axes: Any, comparison: "Comparison") -> None:
     for result in comparison.results:
         if result.epsilon is None:
             label = _WORDS.get(result.defence, result.defence)
-            axes.axhline(result.success, color=COLOURS[result.defence], lw=1.5, label=label)
-    axes.plot(prices, [result.success for result in private], "o-", color=SAFE, lw=1.5, label="the curator")
+            axes.axhline(result.success, color=COLOURS[result.defence], lw=_width(result), label=label)
+    reached = np.array([result.success for result in private])
+    ends = np.array([result.evidence.interval() for result in private])
+    axes.errorbar(prices, reached, np.abs(ends.T - reached), fmt="o-", color=SAFE, lw=1.5, label="the curator")
     axes.plot(prices, [result.ceiling for result in private], "--", color=INK, lw=1, label="epsilon allows")
     axes.plot(prices, [result.baseline for result in private], ":", color=GREY, lw=1.2, label="guessing")
     axes.set(xscale="log", xlabel="epsilon", ylim=(-0.03, 1.05))
@@ -40,21 +44,26 @@ def _draw_success(axes: Any, comparison: "Comparison") -> None:
 def _draw_implied(axes: Any, comparison: "Comparison") -> None:
     private = _private(comparison)
     prices = np.array([float(result.epsilon) for result in private])
-    implied = [result.implied for result in private]
-    top = max(prices.max() * 1.3, *(each.low for each in implied)) + 0.1
-    low = np.array([each.low for each in implied])
-    high = np.minimum([each.high for each in implied], top)
+    lows = [result.implied.low for result in comparison.results]
+    floor, top = prices.min() / 10, 3 * max(prices.max(), *lows)
+    implied = np.array([(each.low, each.seen, each.high) for each in (result.implied for result in private)])
+    low, seen, high = np.clip(implied, floor, top).T
     axes.vlines(prices, low, high, color=SAFE, lw=3, alpha=0.5, label="implied by the attack, 95 %")
-    axes.plot(prices, [min(each.seen, top) for each in implied], "o", color=SAFE, ms=4)
-    line = np.geomspace(prices.min() / 1.5, prices.max() * 1.5, 50)
+    axes.plot(prices, seen, "o", color=SAFE, ms=4)
+    line = np.array([prices.min() / 1.5, prices.max() * 1.5])
     axes.plot(line, line, "--", color=INK, lw=1, label="promised")
     for result in comparison.results:
         if result.epsilon is None:
             word = _WORDS.get(result.defence, result.defence)
-            axes.axhline(min(result.implied.low, top), color=COLOURS[result.defence], lw=1.5, label=f"{word}, at least")
-    axes.set(xscale="log", xlabel="epsilon promised", ylabel="epsilon implied", ylim=(-0.03 * top, top * 1.05))
+            least = max(result.implied.low, floor)
+            axes.axhline(least, color=COLOURS[result.defence], lw=_width(result), label=f"{word}, at least")
+    axes.set(xscale="log", yscale="log", xlabel="epsilon promised", ylabel="epsilon implied", ylim=(floor * 0.8, top))
     _ticks(axes, list(prices))
-    axes.legend(frameon=False, fontsize=7, loc="upper left")
+    axes.legend(frameon=False, fontsize=7, loc="lower right")
+
+
+def _width(result: AttackResult) -> float:
+    return _WIDTHS.get(result.defence, 1.5)
 
 
 def _private(comparison: "Comparison") -> list[Any]:

@@ -37,6 +37,7 @@ def features(first: Outcomes, second: Outcomes) -> list[Feature]:
         found.append(Feature(name, _column(i)))
         found.append(Feature(f"the lowest bit of {name}", _lowest_bit_of(i)))
         found += _ratios(first, second, i, name)
+    found += _rows(first, second)
     if width > 1:
         found += [_projection(first, second), _all_ratios(first, second, chosen)]
     return found
@@ -107,6 +108,29 @@ def _tokens(first: Outcomes, second: Outcomes) -> list[Feature]:
 
 def _is_token(token: Hashable) -> Score:
     return lambda seen: np.array([other == token for other in seen.tokens or ()], np.float64)
+
+
+def _rows(first: Outcomes, second: Outcomes) -> list[Feature]:
+    """Return how telling all numbers of an output are as they are, bit by bit, where outputs repeat."""
+    marks = [_marks(seen) for seen in (first, second)]
+    known, counts = np.unique(np.concatenate(marks), return_counts=True)
+    if known.size < 2 or counts.max() < 2 or known.size > counts.sum() // 2 or marks[0].dtype != marks[1].dtype:
+        return []
+    here, there = (np.bincount(np.searchsorted(known, each), minlength=known.size) for each in marks)
+    table = np.log((here + 1) / (there + 1))
+
+    def score(seen: Outcomes) -> np.ndarray:
+        found = _marks(seen)
+        places = np.minimum(np.searchsorted(known, found), known.size - 1)
+        return np.where(known[places] == found, table[places], 0.0)
+
+    return [Feature("how telling the exact bits of the output are", score, learned=True)]
+
+
+def _marks(seen: Outcomes) -> np.ndarray:
+    """Return the bytes of each run's numbers as one value that can be sorted."""
+    numbers = np.ascontiguousarray(seen.numbers)
+    return numbers.view(np.dtype((np.void, numbers.dtype.itemsize * numbers.shape[1]))).ravel()
 
 
 def _most_different(first: np.ndarray, second: np.ndarray) -> list[int]:

@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-
+_NUMBERS = Real, Decimal, np.bool_
 _LOOKED_AT = 1000  # outputs, to see how many numbers most have
 
 
@@ -132,7 +133,7 @@ def read(raw: Any, width: int) -> Outcomes:
 
 
 def _from_table(raw: np.ndarray, width: int) -> Outcomes:
-    table = raw.reshape(len(raw), -1)
+    table = raw.reshape(len(raw), math.prod(raw.shape[1:]))
     table = table.astype(np.int64 if table.dtype.kind in "bi" else np.float64, copy=False)
     noun = _noun(raw.dtype.kind, table.shape[1], is_scalar=raw.ndim == 1)
     if table.shape[1] != width:
@@ -171,11 +172,11 @@ def _float(value: Any) -> float:
 
 def _row(output: Any) -> tuple[Any, ...] | None:
     """Return an output's numbers, or None if it has others things than numbers."""
-    if isinstance(output, Real | np.bool_):
+    if isinstance(output, _NUMBERS):
         return (output,)
     if isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
         return tuple(output.ravel().tolist())
-    if isinstance(output, list | tuple) and output and all(isinstance(x, Real | np.bool_) for x in output):
+    if isinstance(output, list | tuple) and output and all(isinstance(x, _NUMBERS) for x in output):
         return tuple(output)
     return None
 
@@ -185,7 +186,7 @@ def _kind(output: Any, row: tuple[Any, ...] | None) -> str:
         return f"raised {output.kind}"
     if row is None:
         return "nothing" if output is None else type(output).__name__
-    is_scalar = isinstance(output, Real | np.bool_)
+    is_scalar = isinstance(output, _NUMBERS)
     letter = "b" if isinstance(output, bool | np.bool_) else "i" if isinstance(output, int | np.integer) else "f"
     noun = _noun(letter, len(row), is_scalar=is_scalar)
     if any(x != x for x in row):  # noqa: PLR0124 - NaN of any type
@@ -202,6 +203,7 @@ def _noun(letter: str, width: int, *, is_scalar: bool) -> str:
 def _token(output: Any) -> Hashable:
     try:
         hash(output)
-    except TypeError:
+        is_nan = bool(output != output)  # noqa: PLR0124 - NaN is not equal to itself
+    except (TypeError, ValueError):  # no hash, or no truth value
         return repr(output)
-    return output if output == output else "NaN"  # noqa: PLR0124 - NaN is not equal to itself
+    return "NaN" if is_nan else output

@@ -1,41 +1,21 @@
 """Neighbouring data: made-up tables that fit a policy, with one unit planted where it can move answers most."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from decimal import ROUND_DOWN, Decimal
-from fractions import Fraction
-from math import inf, nan
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.policy import Between, Column, ColumnInWindow, Declared, Keys, Open, Policy, References, Row, Table, Through
+from discreet.audit.policy_values import MOST_ROWS, Place, values_of
+from discreet.policy import Between, Column, ColumnInWindow, Keys, Policy, References, Row, Table, Through
 from discreet.policy import dummy as made_up
 
 _PEOPLE = 400  # rows of each private table: enough for groups that pass a threshold
-_MOST = 20_000  # rows of the planted unit; a policy may allow more than an audit has time for
-_MONTHS = 36  # different times of a unit that is in many groups
 _GROUPS, _ROWS = 2, 3  # what a question says where a table sets no limits
 
 Tables = Mapping[str, pa.Table]
-Values = Literal["highest", "lowest", "beyond", "missing", "nan"]
-Spread = Literal["one group", "as many groups as allowed", "every group", "groups of its own"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """How a unit is planted: with how many rows, which values, in which groups, and beside whom."""
-
-    name: str
-    many: bool
-    values: Values
-    spread: Spread = "one group"
-    alone: bool = False
-
-
 PLACES = (
     Place("one row, highest values", many=False, values="highest"),
     Place("one row, lowest values", many=False, values="lowest"),
@@ -45,7 +25,8 @@ PLACES = (
     Place("all groups allowed, lowest", many=True, values="lowest", spread="as many groups as allowed"),
     Place("too many groups, highest", many=True, values="highest", spread="every group"),
     Place("too many groups, lowest", many=True, values="lowest", spread="every group"),
-    Place("beyond every bound", many=True, values="beyond", spread="every group"),
+    Place("above every bound", many=True, values="above", spread="every group"),
+    Place("below every bound", many=True, values="below", spread="every group"),
     Place("not a number", many=True, values="nan", spread="as many groups as allowed"),
     Place("missing values", many=True, values="missing"),
     Place("keys of its own", many=True, values="highest", spread="groups of its own"),
@@ -127,7 +108,7 @@ class _Victim:
         if not before.num_rows:
             return before
         groups, rows = limits_of(table)
-        count = min(2 * (groups + 1) * (rows + 1), _MOST) if place.many and not isinstance(table.unit, Row) else 1
+        count = min(2 * (groups + 1) * (rows + 1), MOST_ROWS) if place.many and not isinstance(table.unit, Row) else 1
         kept = self._kept(table)
         columns = []
         for name in table.columns:
@@ -137,7 +118,7 @@ class _Victim:
                 known = known[:1] if kept[name] == "one" else known
                 columns.append(pa.array([known[row % len(known)] for row in range(count)], kind))
             else:
-                values = _values(table.columns[name], place, groups, self._pool(table, name), kind)
+                values = values_of(table.columns[name], place, groups, self._pool(table, name), kind)
                 columns.append(pa.array([values[row % len(values)] for row in range(count)], kind))
         return pa.Table.from_arrays(columns, schema=before.schema)
 
@@ -183,83 +164,3 @@ def _owned(table: Table, rows: pa.Table, who: Any, removed: Tables) -> pa.Array:
             keys = set(removed[parent].column(key).to_pylist())
             return pa.array([value in keys for value in rows.column(on).to_pylist()], pa.bool_())
     return pa.array([place == 0 for place in range(rows.num_rows)], pa.bool_())
-
-
-def _values(column: Declared, place: Place, groups: int, pool: Sequence[Any], kind: pa.DataType) -> list[Any]:
-    """Return the values of a column that planted rows have in turn."""
-    if place.values == "missing":
-        return [None]
-    if place.values == "nan" and pa.types.is_floating(kind):
-        return [nan]
-    if place.values == "beyond":
-        return _beyond(kind)
-    return [_stored(value, kind) for value in _groups(_inside(column, place, pool), place, groups)]
-
-
-def _groups(values: list[Any], place: Place, groups: int) -> list[Any]:
-    match place.spread:
-        case "one group":
-            return values[:1]
-        case "as many groups as allowed":
-            return values[:groups]
-    return values
-
-
-def _inside(column: Declared, place: Place, pool: Sequence[Any]) -> list[Any]:
-    """Return values that the policy allows: listed ones, the end of a range, or any where there is no domain."""
-    if pool and not (isinstance(column.domain, Open) and place.spread == "groups of its own"):
-        numbers = column.type in ("integer", "decimal") and isinstance(column.domain, Keys)
-        return sorted(pool, reverse=place.values != "lowest") if numbers else list(pool)
-    if isinstance(column.domain, Between):
-        end = column.domain.low if place.values == "lowest" else column.domain.high
-        return _times(column.domain, end) if isinstance(end, date) else [end]
-    return _anything(column.type, range(1 if place.spread == "one group" else _MOST))
-
-
-def _anything(kind: str, numbers: range) -> list[Any]:
-    """Return values of a type that nobody else has, as many as there are."""
-    match kind:
-        case "text":
-            return [f"planted {number}" for number in numbers]
-        case "date":
-            return [date(2024, 2, 29) + timedelta(number % 1000) for number in numbers]
-        case "timestamp":
-            return [datetime(2024, 2, 29, 12) + timedelta(number % 1000) for number in numbers]  # noqa: DTZ001 - local
-        case "boolean":
-            return [True, False]
-    return [10**9 + number for number in numbers]
-
-
-def _times(domain: Between, end: Any) -> list[Any]:
-    """Return times over a range, its end first, and each in another month."""
-    low, high = domain.low, domain.high
-    step: timedelta = max((high - low) / _MONTHS, timedelta(days=32))  # type: ignore[operator, assignment]
-    way = -step if end == high else step
-    return [end + number * way for number in range(_MONTHS) if low <= end + number * way <= high]
-
-
-def _beyond(kind: pa.DataType) -> list[Any]:
-    """Return values of a type that lie outside whatever a policy says, as far as they can be stored."""
-    if pa.types.is_integer(kind):
-        return [2**63 - 1, -(2**63), 2**62]
-    if pa.types.is_floating(kind):
-        return [inf, -inf, 1e308, -1e308, nan, 5e-324]
-    if pa.types.is_decimal(kind):
-        most = Decimal(10 ** (kind.precision - kind.scale) - 1)
-        return [most, most.copy_negate()]
-    if pa.types.is_date(kind):
-        return [date.max, date.min]
-    if pa.types.is_timestamp(kind):
-        return [datetime.max, datetime.min]  # noqa: DTZ901 - local
-    return ["", "not of the list", "\U0001f600 'quoted' \"twice\""] if pa.types.is_string(kind) else [None]
-
-
-def _stored(value: Any, kind: pa.DataType) -> Any:
-    """Return a value in the type that its column is stored in."""
-    if pa.types.is_decimal(kind):
-        exact = Fraction(value)
-        number = Decimal(exact.numerator) / Decimal(exact.denominator)
-        return number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_DOWN)
-    if pa.types.is_floating(kind):
-        return float(value)
-    return value

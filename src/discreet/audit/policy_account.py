@@ -1,7 +1,7 @@
 """What can be checked without statistics about the account: paid before read, kept after a crash, never overspent."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -14,9 +14,9 @@ import pyarrow as pa
 from discreet.answer import Answer
 from discreet.audit.planting import Neighbours, neighbours
 from discreet.audit.policy_checks import ask, told
-from discreet.audit.policy_questions import Asked, questions
+from discreet.audit.policy_questions import Asked
 from discreet.audit.policy_result import Check
-from discreet.audit.policy_worlds import exact, prepared, write_copy
+from discreet.audit.policy_worlds import Prepared, exact, write_copy
 from discreet.curator import Curator
 from discreet.engines.duckdb import DuckDB
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
@@ -50,16 +50,18 @@ class _Watched:
         return getattr(self._engine, name)
 
 
-def account_checks(policy: Policy, price: Offer, *, random_state: int = 0) -> Iterator[Check]:
+def account_checks(
+    policy: Policy, listed: Sequence[Prepared], price: Offer, *, random_state: int = 0
+) -> Iterator[Check]:
     """Check what the ledger promises, on made-up data with a ledger file of its own."""
     every = {each.place.name: each for each in neighbours(policy, random_state=random_state)}
     data = every[_SHUFFLED]
-    asked = questions(policy)[0]
+    asked = listed[0].asked
     with TemporaryDirectory(prefix="discreet-audit-") as folder:
         yield _paid_first(policy, data, asked, price, Path(folder) / "first")
         yield _crashed(policy, data, asked, price, Path(folder) / "crash")
         yield _stopped(policy, data, asked, price, Path(folder) / "budget")
-        yield _in_any_order(policy, data, price, Path(folder))
+        yield _in_any_order(policy, data, listed, Path(folder))
 
 
 def _paid_first(policy: Policy, data: Neighbours, asked: Asked, price: Offer, folder: Path) -> Check:
@@ -125,7 +127,7 @@ def _stopped(policy: Policy, data: Neighbours, asked: Asked, price: Offer, folde
     return told("A budget that is used up refuses, before anything is read", bad, f"refused after {answers} answers")
 
 
-def _in_any_order(policy: Policy, data: Neighbours, price: Offer, folder: Path) -> Check:
+def _in_any_order(policy: Policy, data: Neighbours, listed: Sequence[Prepared], folder: Path) -> Check:
     """Check that exact totals are the same when the rows of every table are turned round."""
     turned = {name: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))) for name, rows in data.present.items()}
     bad = []
@@ -133,15 +135,10 @@ def _in_any_order(policy: Policy, data: Neighbours, price: Offer, folder: Path) 
         open_curator(write_copy(policy, data.present, folder / "as is")) as curator,
         open_curator(write_copy(policy, turned, folder / "turned")) as other,
     ):
-        listed = questions(policy)
-        for asked in listed:
-            try:
-                question = prepared(curator, asked, price)
-            except Refused:
-                continue
+        for question in listed:
             sides = [exact(each, question) for each in (curator, other)]
             if any(_sorted(here) != _sorted(there) for here, there in zip(*sides, strict=True)):
-                bad.append(asked.name)
+                bad.append(question.asked.name)
     return told("The order of the rows does not matter", bad, f"{len(listed)} questions")
 
 

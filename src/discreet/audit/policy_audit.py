@@ -13,7 +13,8 @@ from discreet.audit.counting import limits
 from discreet.audit.measuring import measure
 from discreet.audit.outcomes import Batch
 from discreet.audit.policy_account import account_checks
-from discreet.audit.policy_checks import error_check, question_checks
+from discreet.audit.policy_checks import error_check, question_checks, told
+from discreet.audit.policy_errors import risky
 from discreet.audit.policy_evidence import Evidence, evidence
 from discreet.audit.policy_questions import Asked, questions
 from discreet.audit.policy_result import LEAST_RUNS, Check, Finding, PolicyAudit, Unasked
@@ -21,6 +22,7 @@ from discreet.audit.policy_rho import least_rho
 from discreet.audit.policy_worlds import Pair, Prepared, exact, offer, opened, prepared, released
 from discreet.audit.result import AuditResult
 from discreet.curator import Curator
+from discreet.engines.sources import EngineError
 from discreet.kernel.errors import Failed, PolicyError, Refused
 from discreet.kernel.exact import Number, positive, whole
 from discreet.kernel.loss import Loss
@@ -41,6 +43,7 @@ class _Suspect:
     found: Evidence
     moved: float  # the largest share of an allowed move, over all places
     owner: tuple[Pair, Evidence] | None  # where the unit has groups of its own, if it can
+    failing: tuple[str, ...]  # the places of the unit at which the engine gave up
 
 
 def _in_silence(items: Sequence[Any], _: str) -> Iterable[Any]:
@@ -83,16 +86,17 @@ def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, 
             for suspect in track(suspects, "asking")
             for finding in _measured(suspect, runs, share, random_state)
         ]
-        moves = _moves(suspects, len(pairs))
-        checks = [*question_checks([(each.question, each.pair) for each in suspects], price)]
-        checks.append(error_check(policy, pairs, price))
+        alone = [pair for pair in pairs if pair.place.alone]
+        checks = [*_moves(suspects, len(pairs))]
+        checks += question_checks([(each.question, [each.pair, *alone]) for each in suspects], price)
+        checks.append(error_check(risky(policy, {question.asked.table for question in asked}), pairs, price))
     return PolicyAudit(
         policy=policy.data.name,
         protects=policy.data.protects,
         runs=runs,
         confidence=1 - error,
         findings=tuple(findings),
-        checks=(moves, *checks, *account_checks(policy, price, random_state=random_state)),
+        checks=(*checks, *account_checks(policy, asked, price, random_state=random_state)),
         unasked=tuple(unasked),
     )
 
@@ -112,21 +116,29 @@ def _understood(chosen: list[Asked], curator: Curator, price: Offer) -> tuple[li
             asked.append(prepared(curator, each, price))
         except Refused as refusal:
             unasked.append(Unasked(each.name, str(refusal)))
+    if not asked:
+        raise PolicyError(f"only: the policy allows none of these questions. {unasked[0].name}: {unasked[0].reason}")
     return asked, unasked
 
 
 def _suspect(question: Prepared, pairs: list[Pair]) -> _Suspect:
     """Find where the planted unit moves the exact answer most, in units of the noise."""
-    found = []
+    found, failing = [], []
     for pair in pairs:
-        here, there = (exact(curator, question) for curator in (pair.present, pair.absent))
-        found.append((pair, evidence(question.asks, here, there)))
+        try:
+            here, there = (exact(curator, question) for curator in (pair.present, pair.absent))
+        except EngineError:
+            failing.append(pair.place.name)
+        else:
+            found.append((pair, evidence(question.asks, here, there)))
+    if not found:
+        raise PolicyError(f"{question.asked.name}: the engine fails on all made-up data. Ask it of `discreet dummy`.")
     # Of a tree only that part is seen where most values are: alone, the unit is seen on all levels.
     trees = any(ask.walks for ask in question.asks)
     pair, worst = max(found, key=lambda each: (round(each[1].used(), 9), trees and each[0].place.alone))
     moved = max(move.share for _, each in found for move in each.moves())
-    owners = [each for each in found if each[1].own]
-    return _Suspect(question, pair, worst, moved, max(owners, key=lambda each: len(each[1].own), default=None))
+    owner = max((each for each in found if each[1].own), key=lambda each: len(each[1].own), default=None)
+    return _Suspect(question, pair, worst, moved, owner, tuple(failing))
 
 
 def _measured(suspect: _Suspect, runs: int, error: float, random_state: int) -> Iterator[Finding]:
@@ -177,7 +189,7 @@ def _judged(curator: Curator, suspect: _Suspect, runs: int) -> np.ndarray:
     try:
         return suspect.found.judge(released(curator, suspect.question, runs))
     except Failed:  # whether a question fails must not depend on the unit either
-        return np.full((runs, 2), nan)
+        return np.full((runs, 3), nan)
 
 
 def _discovered(question: Prepared, pair: Pair, found: Evidence, runs: int, error: float) -> Finding:
@@ -196,8 +208,11 @@ def _discovered(question: Prepared, pair: Pair, found: Evidence, runs: int, erro
     )
 
 
-def _moves(suspects: list[_Suspect], places: int) -> Check:
+def _moves(suspects: list[_Suspect], places: int) -> Iterator[Check]:
     far = [f"{each.question.asked.name} ({each.moved:.3g} times)" for each in suspects if each.moved > 1]
-    most = max((each.moved for each in suspects), default=0.0)
-    seen = f"{len(suspects)} questions, {places} places of the unit; at most {100 * most:.0f} % of what is allowed"
-    return Check("No unit moves a total by more than its noise is made for", not far, "; ".join(far) or seen)
+    most = max(each.moved for each in suspects)
+    seen = f"{len(suspects)} questions, {places} places of the unit"
+    used = f"{seen}; at most {100 * most:.0f} % of what is allowed"
+    yield told("No unit moves a total by more than its noise is made for", far, used)
+    failing = [f"{each.question.asked.name} ({', '.join(each.failing)})" for each in suspects if each.failing]
+    yield told("No unit makes a question fail", failing, seen)

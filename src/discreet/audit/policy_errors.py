@@ -2,27 +2,26 @@
 
 # ruff: noqa: S608 - to write SQL is what this is for; every name is quoted
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from discreet.audit.planting import limits_of
 from discreet.audit.policy_questions import Asked, person_of, quoted
 from discreet.policy import Between, Declared, Policy, Table, Through
 
 
-
-def risky(policy: Policy) -> list[Asked]:
-    """Return questions about each private table whose expressions have no value for some rows.
+def risky(policy: Policy, tables: Container[str]) -> list[Asked]:
+    """Return questions about these tables whose expressions have no value for some rows.
 
     >>> policy = Policy.of({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tables": {"visits": {"source": "v", "unit": "who",
     ...     "columns": {"who": {"type": "integer"}, "age": {"type": "integer", "between": [0, 99]}}}},
     ... })
-    >>> risky(policy)[0].sql
-    'SELECT COUNT(*) AS n FROM "visits" WHERE 1 / ("age" - 99) > 0'
+    >>> risky(policy, ["visits"])[0].sql
+    'SELECT COUNT(*) AS n FROM "visits" WHERE 1 / ("age" - (99)) > 0'
     """
     found = []
     for table in policy.tables.values():
-        if table.public:
+        if table.name not in tables:
             continue
         groups, rows = limits_of(table)
         texts = [f"SELECT {what} FROM {quoted(table.name)} {where}".strip() for what, where in _texts(table)]
@@ -41,7 +40,7 @@ def _texts(table: Table) -> Iterator[tuple[str, str]]:
 def _of_numbers(column: Declared) -> Iterator[tuple[str, str]]:
     x = quoted(column.name)
     high = column.domain.high if isinstance(column.domain, Between) else 0
-    end = f"({high})" if isinstance(high, int) and high < 0 else f"{high if isinstance(high, int) else float(high)}"  # type: ignore[arg-type]
+    end = f"({high if isinstance(high, int) else float(high)!r})"  # type: ignore[arg-type]
     count = "COUNT(*) AS n"
     yield count, f"WHERE 1 / ({x} - {end}) > 0"
     yield count, f"WHERE CAST({x} * {x} AS INTEGER) = 7"

@@ -4,6 +4,7 @@ The audit knows everything but whether the unit is there: both exact answers, an
 computes from a release is what an adversary who knows all the others would compute.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ class Move:
     @property
     def share(self) -> float:
         """Which part of what is allowed was used up; above 1 the noise is too small."""
-        return max(self.l1 / self.allowed_l1, self.l2_squared / self.allowed_l2_squared)
+        return max(self.l1 / self.allowed_l1, math.sqrt(self.l2_squared / self.allowed_l2_squared))
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,28 @@ class Evidence:
         return sum(_loss(self.asks[each.part].noises[each.total], each.moved) for each in self.changes)
 
     def judge(self, runs: Iterable[tuple[Noisy, ...]]) -> np.ndarray:
-        """Return for each run how much it speaks for the unit, and the number that the unit changes most, by itself."""
+        """Return three numbers for each run that may tell of the unit.
+
+        How much the run speaks for the unit, if the noise is as it should be; the number that the unit changes most;
+        and how far that is from the same number of another group, which would tell if groups shared their noise.
+        """
         first = max(self.changes, key=self._visibility, default=None)
         found = []
         for parts in runs:
-            terms = [self._term(change, parts) for change in self.changes]
-            shown = None if first is None else _seen(first, parts, self.asks[first.part])
-            alone = 0 if shown is None or first is None else shown - first.without
-            found.append((sum(terms) + _CERTAIN * self.owns(parts), float(alone)))
+            speaks = sum(self._term(change, parts) for change in self.changes) + _CERTAIN * self.owns(parts)
+            found.append((speaks, *((0, 0) if first is None else self._closely(first, parts))))
         return np.array(found, float)
+
+    def _closely(self, first: _Change, parts: tuple[Noisy, ...]) -> tuple[int, int]:
+        """Return one number of a release, less what it is without the unit, and less the same of another group."""
+        seen = _seen(first, parts, self.asks[first.part])
+        if seen is None:
+            return 0, 0
+        noisy = parts[first.part]
+        changed = {each.key for each in self.changes if (each.part, each.total) == (first.part, first.total)}
+        row = next((row for row, key in enumerate(noisy.keys) if key not in changed), None)
+        other = seen if row is None or first.cell is not None else int(noisy.values[row, first.total])
+        return seen - first.without, seen - other
 
     def owns(self, parts: tuple[Noisy, ...]) -> bool:
         """Tell whether a release shows a group that nobody but the planted unit has."""

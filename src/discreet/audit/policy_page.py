@@ -17,14 +17,14 @@ p, li { max-width: 46rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: .3rem 1rem .3rem 0; border-bottom: 1px solid #d4d7dc; text-align: left; vertical-align: top;
   overflow-wrap: anywhere; }
-th { font-size: .9rem; }
-td.number { white-space: nowrap; }
+th { font-size: .9rem; overflow-wrap: normal; }
+td.number, td.bad { white-space: nowrap; overflow-wrap: normal; }
 code { font-size: .85rem; color: #445; }
 figure { margin: 1rem 0; }
 figure svg { display: block; width: 100%; height: auto; }
 figcaption, small { color: #667; font-size: .9rem; }
 .verdict { padding: .7rem 1rem; border-left: .3rem solid #2c7a4b; background: #edf6f0; }
-.broken .verdict, p.broken { border-color: #b5302c; background: #faeceb; }
+.verdict.broken { border-color: #b5302c; background: #faeceb; }
 td.bad { color: #b5302c; font-weight: bold; }
 """
 _WIDTH, _LINE, _BAR = 760, 24, 14
@@ -127,7 +127,7 @@ def _cell(text: str, kind: str = "") -> str:
 
 
 def _verdict(holds: bool) -> str:
-    return _cell("stands") if holds else _cell("BROKEN", "bad")
+    return _cell("stands", "number") if holds else _cell("BROKEN", "bad")
 
 
 def _bars(findings: Sequence[Finding], title: str) -> str:
@@ -153,7 +153,7 @@ def _bar(finding: Finding, share: float, unit: float, top: int) -> str:
     label = label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
     end = _LABELS + max(share * unit, 1)
     # Beside the line of the claim, numbers would be crossed out.
-    place = max(end, _LABELS + unit if end + _NUMBERS / 2 > _LABELS + unit else end) + 6
+    place = max(end, _LABELS + unit if end + _NUMBERS > _LABELS + unit else end) + 6
     colour = "#5a7d9a" if finding.holds else "#b5302c"
     return (
         f'<text x="{_LABELS - 8}" y="{top + _BAR - 3}" text-anchor="end">{escape(label)}</text>'

@@ -26,7 +26,8 @@ class Finding:
     """What was measured about one question: the claim, and what its answers prove to be lost at least.
 
     `measures` says of what: an epsilon (at a delta, if there is one), a rho, which is what budgets with a delta
-    promise, or the delta with which a group is shown that only one unit has. `used` is the share of the price that the planted unit uses up, by the exact totals.
+    promise, or the delta with which a group is shown that only one unit has. `used` is the share of the price that the
+    planted unit uses up, by the exact totals.
     """
 
     name: str

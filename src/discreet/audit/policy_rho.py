@@ -15,7 +15,7 @@ def least_rho(seen: Share, other: Share, *, delta: float = 0.0, error: float = 0
     With a delta of its own, a release may have the event with so much more probability.
 
     >>> round(least_rho(Share(6915, 10_000), Share(3085, 10_000)), 2)
-    0.28
+    0.27
     >>> least_rho(Share(50, 100), Share(50, 100))
     0.0
     """

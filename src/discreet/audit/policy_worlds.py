@@ -15,8 +15,9 @@ from types import MappingProxyType
 import pyarrow.parquet as pq
 
 from discreet import pricing
-from discreet.audit.planting import Place, Tables, neighbours
+from discreet.audit.planting import Tables, neighbours
 from discreet.audit.policy_questions import Asked
+from discreet.audit.policy_values import Place
 from discreet.curator import Curator
 from discreet.kernel import release
 from discreet.kernel.event import OWNER, Event

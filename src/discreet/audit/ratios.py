@@ -95,7 +95,7 @@ class _Table:
     def refutes(self, epsilon: float) -> bool:
         if self.seen.value <= self.delta:
             return False
-        rise = math.exp(min(epsilon, 700.0))
+        rise = math.exp(min(epsilon, 300.0))
         p = np.minimum(self.most, rise * self.steps[1:] + self.delta)
         needed = self.seen.hits + rise * (self.counts - self.other.hits)
         needed = np.ceil(needed - 1e-9 * (1 + np.abs(needed)))

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.attacks.comparing import Comparison, compare
+from discreet.attacks.comparing import HEADERS, Comparison, compare
 from discreet.attacks.laboratory import MODULES, attack_named
 from discreet.attacks.listing import Attack
 from discreet.attacks.page import Chapter, write_page
@@ -79,36 +79,34 @@ def _data(found: Attack, folder: Path | None) -> tuple[Any, str]:
 
 def _show_list() -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in ("attack", "what it does", "easy fix", "data"):
-        table.add_column(header, overflow="fold")
+    for header in ("attack", "what it does", "real data"):
+        table.add_column(header, overflow="fold", no_wrap=header == "attack")
     with _extras():
         for name in MODULES:
             found = attack_named(name)
-            data = "; ".join([found.built_in, *found.files])
-            table.add_row(*(Text(cell) for cell in (name, found.says, found.easy, data)))
+            table.add_row(*map(Text, (name, found.says, ", ".join(found.files))))
     _console().print(table)
-    _console().print("Run one with: discreet attack NAME [--epsilon 1] [--html report.html]")
+    _console().print("Run one with: discreet attack NAME [--epsilon 1] [--data FOLDER] [--html report.html]")
 
 
 def _show(chapter: Chapter) -> None:
     console, first = _console(), chapter.comparison.results[0]
-    console.print(Text(f"\n{first.attack}", style="bold"), Text(chapter.attack.says))
-    console.print(Text(f"Data: {chapter.data}"))
+    console.print(Text(f"\n{first.attack}", style="bold"))
+    console.print(Text(f"{chapter.attack.says} Data: {chapter.data}."))
+    for title, released in (("nothing", chapter.attack.nothing), ("easy", chapter.attack.easy)):
+        console.print(Text(f"  {title}: {released}"))
+    console.print(Text(f"  curator: {chapter.attack.curator}"))
+    console.print(Text(f"Success: what share {first.metric}."))
     console.print(_table(chapter.comparison))
-    worst = first.exposure
-    if worst is not None:
-        tenths = " ".join(f"{share.value:.0%}" for share in worst.deciles)
-        console.print(Text(f"Without a defence, by tenths of {worst.by}, rarest last: {tenths}"))
+    console.print(Text("Without a defence:"))
     for name, value in first.lines()[3:]:
-        if not name.startswith("by tenths"):
-            console.print(Text(f"{name}: {value}"))
+        console.print(Text(f"  {name}: {value}"))
 
 
 def _table(comparison: Comparison) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    headers = ("defence", comparison.results[0].metric, "guessing", "allowed", "epsilon implied")
-    for header in headers:
-        table.add_column(header, overflow="fold")
+    for header in HEADERS:
+        table.add_column(header, no_wrap=header == HEADERS[0])
     for row in comparison.rows():
         table.add_row(*map(Text, row))
     return table

@@ -76,13 +76,13 @@ def test_the_curator_spends_epsilon_on_all_tables_together(town, monkeypatch):
 
 
 def test_noise_that_is_far_too_small_is_caught(town):
-    result = census(town, defence=_noisy(town, "1/2"), epsilon="1/10", random_state=0)
+    result = census(town, defence=_noisy(town, "1/4"), epsilon="1/10", random_state=0)
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
 def test_noise_is_seen_in_the_tables_themselves(town):
     for scale in (1, 60):
-        assert rebuilding.noise_in(_noisy(town, scale)(None)) == pytest.approx(0.75 * scale, rel=0.33)
+        assert 0.4 * scale < rebuilding.noise_in(_noisy(town, scale)(None)) < 1.3 * scale
 
 
 def test_a_defence_of_ones_own_may_hide_cells(town, easy):

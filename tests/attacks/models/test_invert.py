@@ -18,12 +18,12 @@ NAMED = "pictures that an independent classifier recognises"
 
 @pytest.fixture(scope="module")
 def exact():
-    return attacks.invert(random_state=0, repeats=3)
+    return attacks.invert(random_state=0, repeats=2)
 
 
 @pytest.fixture(scope="module")
 def people():
-    return attacks.invert(classes="people", random_state=0, repeats=5)
+    return attacks.invert(classes="people", random_state=0, repeats=3)
 
 
 def least(result):
@@ -54,20 +54,20 @@ def test_members_lose_no_more_than_strangers_by_the_look_of_their_class(exact):
 
 
 def test_telling_the_likeliest_class_only_does_not_help(exact):
-    easy = attacks.invert(defence="easy", random_state=0, repeats=3)
+    easy = attacks.invert(defence="easy", random_state=0, repeats=2)
     assert easy.details[NAMED] >= 0.85
     assert easy.success > exact.success - 0.2
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_the_curator_gives_members_away_no_more_than_strangers(epsilon):
-    result = attacks.invert(defence="curator", epsilon=epsilon, random_state=0, repeats=2)
+    result = attacks.invert(defence="curator", epsilon=epsilon, random_state=0, repeats=1)
     assert least(result) <= epsilon
     assert abs(result.success - result.evidence.baseline) < 0.2
 
 
 def test_the_look_of_a_class_comes_through_a_curator_that_is_of_use():
-    result = attacks.invert(defence="curator", epsilon=1000, random_state=0, repeats=2)
+    result = attacks.invert(defence="curator", epsilon=1000, random_state=0, repeats=1)
     assert result.success > 0.3
     assert result.details[NAMED] > 0.4
 
@@ -79,14 +79,14 @@ def test_a_class_of_one_person_gives_the_person_away(people):
 
 
 def test_a_person_is_partly_given_away_by_labels_alone():
-    easy = attacks.invert(defence="easy", classes="people", random_state=0)
+    easy = attacks.invert(defence="easy", classes="people", random_state=0, repeats=3)
     assert 0.3 < easy.success < 0.8
     assert easy.implied.low > 0.1
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_the_curator_hides_a_class_of_one_person(epsilon):
-    result = attacks.invert(defence="curator", epsilon=epsilon, classes="people", random_state=0, repeats=5)
+    result = attacks.invert(defence="curator", epsilon=epsilon, classes="people", random_state=0, repeats=3)
     assert least(result) <= epsilon
     assert result.success < 0.6
 
@@ -97,7 +97,7 @@ def test_a_classifier_that_claims_to_be_private_is_caught():
     def liar(members):
         return LogisticRegression(max_iter=1000).fit(members.images, members.labels)
 
-    result = attacks.invert(defence=liar, epsilon="1/10", classes="people", random_state=0, repeats=5)
+    result = attacks.invert(defence=liar, epsilon="1/10", classes="people", random_state=0, repeats=3)
     assert result.defence == "own"
     assert result.implied.low > 0.1
     assert result.success > result.ceiling
@@ -113,7 +113,7 @@ def test_noise_that_is_much_too_small_is_caught():
         model.coef_ += noise.laplace(0, 0.02, model.coef_.shape)
         return model
 
-    result = attacks.invert(defence=liar, epsilon="1/10", classes="people", random_state=0, repeats=5)
+    result = attacks.invert(defence=liar, epsilon="1/10", classes="people", random_state=0, repeats=3)
     assert result.implied.low > 0.1
 
 
@@ -158,7 +158,10 @@ def test_no_person_is_on_two_sides():
         return Certain()
 
     attacks.invert(twice, defence=watched, random_state=0, repeats=1)
-    assert 450 < len(seen[0]) < 750
+    first, second = seen
+    assert not first & second
+    assert len(first | second) == 1198
+    assert 450 < len(first) < 750
 
 
 def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
@@ -168,14 +171,14 @@ def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
         seen.append(set(members.labels.tolist()))
         return Certain()
 
-    result = attacks.invert(defence=watched, classes="people", random_state=0, repeats=4)
+    result = attacks.invert(defence=watched, classes="people", random_state=0, repeats=3)
     assert all({0, 1} <= enrolled <= set(range(20)) for enrolled in seen)
-    assert result.evidence.members.trials == sum(map(len, seen)) - 8
-    assert result.evidence.members.trials + result.evidence.strangers.trials == 4 * 18
+    assert result.evidence.members.trials == result.evidence.strangers.trials == 3 * 18
+    assert all(first & second == {0, 1} for first, second in zip(seen[::2], seen[1::2], strict=True))
 
 
 def test_the_same_seed_gives_the_same_result(people):
-    again = attacks.invert(classes="people", random_state=0, repeats=5)
+    again = attacks.invert(classes="people", random_state=0, repeats=3)
     assert again.evidence == people.evidence
     assert again.details == people.details
 
@@ -220,8 +223,9 @@ def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
     ("given", "kind", "said"),
     [
         ({"data": [1, 2]}, TypeError, r"data must be a Gallery\(images, labels\), not list"),
-        ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "two classes"),
-        ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "at least 60 images"),
+        ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "two or more"),
+        ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "images of 60 people"),
+        ({"data": Gallery(np.zeros((160, 4)), [0, 1] * 80, [0, 1] * 80)}, ValueError, "images of 60 people"),
         ({"classes": "faces"}, ValueError, 'classes must be "digits" or "people", not \'faces\''),
         ({"repeats": 0}, ValueError, "repeats"),
         ({"defence": "easy", "epsilon": 1}, TypeError, "promises no epsilon"),

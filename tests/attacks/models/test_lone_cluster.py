@@ -1,5 +1,6 @@
 """The lone cluster: exact parameters tell where a lone person is, small ones left out too; private ones do not."""
 
+import dataclasses
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 from discreet import attacks
 from discreet.attacks.models import mixtures
 from discreet.attacks.models.city import City, city, load
+from discreet.attacks.models.city_drawing import maps
 from discreet.attacks.models.lone_cluster import ATTACK, guesses, lone_cluster
 from discreet.attacks.models.mixtures import Seen
 
@@ -116,6 +118,17 @@ def test_the_map_is_drawn():
     pytest.importorskip("matplotlib")
     left, _ = lone_cluster(random_state=0, plays=2).figure().axes
     assert left.get_xlabel() == "km"
+
+
+def test_maps_are_drawn_side_by_side_with_one_legend():
+    pytest.importorskip("matplotlib")
+    results = [lone_cluster(random_state=0, plays=2, defence=each) for each in ("nothing", "easy")]
+    figure = maps(results)
+    assert [each.get_title().split(";")[0] for each in figure.axes] == ["nothing", "easy"]
+    assert [each.get_legend() for each in figure.axes] == [None, None]
+    assert len(figure.legends) == 1
+    with pytest.raises(ValueError, match="has no map"):
+        maps([dataclasses.replace(results[0], draw=None)])
 
 
 @pytest.mark.parametrize(

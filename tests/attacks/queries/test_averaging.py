@@ -4,7 +4,6 @@ import pytest
 from discreet import attacks
 from discreet.attacks.queries.asking import Question
 from discreet.attacks.queries.averaging import average
-from discreet.attacks.queries.oracles import exact, fresh_noise
 
 SURE = 1 - 1e-9
 
@@ -31,10 +30,9 @@ def test_the_curator_gives_one_answer_however_often_it_is_asked(epsilon):
     assert result.evidence.implied(confidence=SURE).low <= result.epsilon
 
 
-def test_too_little_noise_is_caught_in_a_defence_of_ones_own():
-    rng = np.random.default_rng(0)
+def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
     result = attacks.averaging(
-        defence=lambda table: fresh_noise(exact(table), 1, rng),
+        defence=little_noise(1),
         epsilon="1/10",
         random_state=0,
         targets=40,

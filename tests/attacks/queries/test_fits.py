@@ -23,9 +23,9 @@ def test_two_fits_give_away_the_row_between_them(patients, defence):
 
 
 def test_two_private_fits_do_not(patients):
-    result = attacks.differencing(patients, defence="curator", epsilon="1/10", random_state=0, targets=150)
+    result = attacks.differencing(patients, defence="curator", epsilon="1/10", random_state=0, targets=80)
     assert result.evidence.implied(confidence=SURE).low <= 0.1
-    assert abs(result.success - 0.5) < 0.27  # six and a half standard deviations
+    assert abs(result.success - 0.5) < 0.37  # six and a half standard deviations
     assert result.details["found number is off by, median"] > 100
 
 

@@ -15,7 +15,7 @@ def test_a_sum_over_nobody_is_nothing():
 
 def test_a_small_set_is_refused_whatever_is_asked_about_it():
     ask = large_sets(exact(PEOPLE), smallest=3)
-    for what in ("COUNT(*)", "COUNT(pay)", "SUM(pay)", "sum(pay)"):
+    for what in ("COUNT(*)", "COUNT(pay)", "SUM(pay)", "sum(pay)", "AVG(pay)", "MAX(pay)"):
         assert np.isnan(ask(f"SELECT {what} FROM people WHERE age = 30"))
     assert ask("SELECT SUM(pay) FROM people WHERE NOT age = 20") == 9
 
@@ -44,3 +44,9 @@ def test_secrets_of_targets_are_coins_and_those_of_others_stay():
 def test_no_targets_are_refused():
     with pytest.raises(ValueError, match="targets"):
         pick(town(np.random.default_rng(0)), 0, np.random.default_rng(0))
+
+
+def test_people_may_come_in_a_frame_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"name": ["a", "b"], "ill": [0, 1]})
+    assert People(frame, ("name",), "ill").alike.tolist() == [1, 1]

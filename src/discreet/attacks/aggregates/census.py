@@ -59,8 +59,9 @@ def census(
     return AttackResult(
         attack="census",
         shield=protected,
-        metric="of the people counted were rebuilt with all traits",
+        metric="of the people were rebuilt with all traits",
         # A coin decided who is counted, so a member and a stranger differ by a removal: what epsilon is promised for.
+        # People of one block share its noise; given what was rebuilt, their traits are independent all the same.
         evidence=Found(*(Share(int(hit[group].sum()), int(group.sum())) for group in (inside, ~inside))),
         details=details,
         # How rare somebody's combination of traits is among all people there are.
@@ -159,7 +160,7 @@ def _details(blocks: Blocks, counts: np.ndarray, hit: np.ndarray) -> dict[str, A
 ATTACK = Attack(
     run=census,
     topic="reconstruction",
-    says="rebuilds the people of small blocks from tables of every two traits",
+    says="Rebuilds the people of small blocks from tables of every two traits.",
     nothing="the exact tables of each block",
     easy="the same tables without the cells of 1 and 2 people",
     curator="the same tables as private counts: all of them together cost epsilon",

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.attacks.aggregates.panel import Play
 
 _TOTALS = "SELECT place, SUM(value) AS total FROM people GROUP BY place ORDER BY place"
-_GROUPS = 20_000  # so many totals at once are asked of the curator; more are drawn by its mechanism alone
+_GROUPS = 30_000  # so many totals at once are asked of the curator; more are drawn by its mechanism alone
 
 
 def exact(members: np.ndarray, most: int) -> np.ndarray:

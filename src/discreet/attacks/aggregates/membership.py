@@ -29,7 +29,7 @@ def membership(  # noqa: PLR0913 - each has a name and a default
     statistic: Statistic = "likelihood ratio",
     pool: int = 100,
     attributes: int | None = None,
-    plays: int = 10,
+    plays: int = 12,
     delta: Number = "1e-6",
 ) -> AttackResult:
     """Tell members of a study from equal strangers, by the means that it publishes of many attributes.
@@ -122,7 +122,7 @@ ATTACK = Attack(
     nothing="exact means (allele frequencies)",
     easy="the means in whole percents",
     curator="private totals of every attribute, all of them together for epsilon",
-    built_in="500 made-up genomes of 1,000 places; 10 studies of about 100 people",
+    built_in="500 made-up genomes of 1,000 places; 12 studies of about 100 people",
     files=(GENOTYPES, SAMPLES),
     load=load,
 )

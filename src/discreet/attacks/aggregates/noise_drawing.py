@@ -42,7 +42,7 @@ def noise_figure(blurred: Sequence[AttackResult], programmed: Sequence[AttackRes
     for place, (name, result) in enumerate(sorted(private.items(), key=lambda item: _error(item[1]))):
         here = (_error(result), result.success)
         axes.plot(*here, "D", color=SAFE, ms=5)
-        apart, side = ((-2, -13), "right") if place % 2 else ((3, 6), "left")  # neighbours' labels lie apart
+        apart, side = ((-2, -20), "right") if place % 2 else ((3, 6), "left")  # neighbours' labels lie apart
         axes.annotate(name, here, apart, textcoords="offset points", ha=side, fontsize=7)
     axes.plot([], [], "D", color=SAFE, ms=5, label="the curator")
     _finish(axes)

@@ -97,7 +97,23 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
     secrets = Secrets(rng.random(_PEOPLE) < 1 / 2, chance=1 / 2) if data is None else checked(data)
     subsets = asked(len(secrets.bits), questions, per_person, rng)
     answers = answered(oracle_of(protected, secrets.bits, _checked_noise(noise, protected), allowed, rng), subsets)
-    right = guessed(subsets, answers, method) == secrets.bits
+    return _result(protected, _Game(secrets, subsets, answers), guessed(subsets, answers, method), float(allowed))
+
+
+@dataclass(frozen=True)
+class _Game:
+    secrets: Secrets
+    subsets: np.ndarray
+    answers: np.ndarray
+
+    def spread(self) -> float:
+        """Return how far the answers are from the truth, as the root of the mean square."""
+        errors = self.answers - oracles.exact(self.secrets.bits)(self.subsets)
+        return float(np.sqrt(np.mean(errors**2)))
+
+
+def _result(protected: Shield, game: _Game, guesses: np.ndarray, delta: float) -> AttackResult:
+    right, spread = guesses == game.secrets.bits, game.spread()
     return AttackResult(
         attack="reconstruct",
         shield=protected,
@@ -105,14 +121,17 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
         # The promise is for removal, and here a bit is replaced. But somebody whose bit is not set is in no answer,
         # as if removed; so epsilon bounds this game, too. One answer's noise enters the guesses of all who are in it,
         # and no two guesses share much of it: the interval takes them as independent.
-        evidence=Guesses(int(right.sum()), len(right), prior=min(secrets.prior, 1 - 1e-9)),
-        details=_details(protected, secrets, subsets, answers),
+        evidence=Guesses(int(right.sum()), len(right), prior=min(game.secrets.prior, 1 - 1e-9)),
+        details=_details(protected, game.subsets, spread),
         # The fewer questions are about somebody, the less is known of them.
         exposure=exposure(
-            -subsets.sum(axis=0), right, labels=_names(len(right)), by="how few questions are about them"
+            -game.subsets.sum(axis=0),
+            right,
+            labels=[f"person {number}" for number in range(len(right))],
+            by="how few questions are about them",
         ),
-        delta=float(allowed),
-        draw=partial(draw_noise, shape=subsets.shape, spread=_spread(secrets, subsets, answers), share=right.mean()),
+        delta=delta,
+        draw=partial(draw_noise, shape=game.subsets.shape, spread=spread, share=right.mean()),
     )
 
 
@@ -198,14 +217,8 @@ def oracle_of(
     return oracles.blurred(bits, noise, rng) if noise else oracles.exact(bits)
 
 
-def _spread(secrets: Secrets, subsets: np.ndarray, answers: np.ndarray) -> float:
-    errors = answers - oracles.exact(secrets.bits)(subsets)
-    return float(np.sqrt((errors**2).mean()))
-
-
-def _details(protected: Shield, secrets: Secrets, subsets: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
+def _details(protected: Shield, subsets: np.ndarray, spread: float) -> dict[str, Any]:
     questions, people = subsets.shape
-    spread = _spread(secrets, subsets, answers)
     said = {
         "people": people,
         "questions": questions,
@@ -219,14 +232,10 @@ def _details(protected: Shield, secrets: Secrets, subsets: np.ndarray, answers: 
     return said
 
 
-def _names(people: int) -> list[str]:
-    return [f"person {number}" for number in range(people)]
-
-
 ATTACK = Attack(
     run=reconstruct,
     topic="reconstruction",
-    says="rebuilds everybody's secret bit from sums over random subsets of people",
+    says="Rebuilds everybody's secret bit from sums over random subsets of people.",
     nothing="the exact sums",
     easy="the sums, rounded to tens",
     curator="the sums as private counts: all of them together cost epsilon",

@@ -44,6 +44,10 @@ class Replaced:
         """What it would have reached without the person's data."""
         return self.game.baseline
 
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the attack's true success lies."""
+        return self.game.interval(confidence)
+
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
         """Return half of the epsilon between the two records."""
         found = self.game.implied(_without(delta), confidence)

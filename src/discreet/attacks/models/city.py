@@ -41,21 +41,22 @@ class City:
 
 
 def city(loners: int = 12, people: int = 1200, *, random_state: int | None = None) -> City:
-    """Make up a city of 40 km: six quarters full of people, and lone people at least 3 km from everybody.
+    """Make up a city of 40 km: six quarters full of people, and lone people kilometres away from all of them.
 
     >>> made = city(random_state=0)
-    >>> len(made.loners), bool(made.apart.min() > 3)
+    >>> len(made.loners), bool(made.apart.min() > 2)
     (12, True)
     """
     rng, side = np.random.default_rng(random_state), 40.0
     centres, widths = rng.uniform(8, 32, (6, 2)), rng.uniform(0.4, 1.5, 6)
-    quarter = rng.integers(6, size=people)
-    crowd = np.clip(centres[quarter] + widths[quarter, None] * rng.normal(size=(people, 2)), 0, side)
     found: list[np.ndarray] = []
     while len(found) < loners:
         place = rng.uniform(0, side, 2)
-        if np.linalg.norm(np.concatenate([crowd, *(each[None] for each in found)]) - place, axis=1).min() > 3:
+        far = np.linalg.norm(np.array([*centres, *found]) - place, axis=1)
+        if (far > np.append(3 + 3 * widths, np.full(len(found), 3))).all():
             found.append(place)
+    quarter = rng.integers(6, size=people)  # drawn last, so that the lone people are the same for any crowd
+    crowd = np.clip(centres[quarter] + widths[quarter, None] * rng.normal(size=(people, 2)), 0, side)
     return City(crowd, np.array(found), side)
 
 

@@ -64,7 +64,7 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
             rarity,
             inside[0],
             labels=[f"patient {place}" for place in range(len(patients))],
-            by="how rare genotype and dose are together",
+            by="rarity of gene and dose",
         ),
         draw=partial(draw_sides, sides={str(protected): found}, guessing=float(prior.max())),
     )

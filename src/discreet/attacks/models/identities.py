@@ -1,6 +1,6 @@
 """Whose face is it: a classifier that recognises people, each of them a class, and what it gives away of one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,14 @@ _CAUTION = 0.0  # a single person need not look usual
 
 def identities(make: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator, repeats: int) -> Any:
     """Return what an `AttackResult` says of pictures that were recovered for single people."""
-    games = [_game(make, gallery, rng) for _ in track(range(repeats), "classifiers")]
+    games = [game for _ in track(range(repeats), "classifiers") for game in _split(make, gallery, rng)]
     people, real, pictures, enrolled, found, rarity = (np.concatenate(each) for each in zip(*games, strict=True))
     members, strangers = (Share(int(found[side].sum()), int(side.sum())) for side in (enrolled, ~enrolled))
     shown = np.flatnonzero(enrolled)[:_SHOWN]
     return {
         "metric": f"of the people were picked out of {_DECOYS + 1} by the picture recovered for them",
         # A coin for each person: who does not enrol leaves an empty class behind, which is the removal of one person.
+        # A second classifier has those whom the first one has not: everybody is in once and out once.
         "evidence": Found(members, strangers),
         "guessing": 1 / (_DECOYS + 1),
         "details": {
@@ -44,7 +45,7 @@ def identities(make: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.
             rarity[enrolled],
             found[enrolled],
             labels=[f"image {person}" for person in people[enrolled]],
-            by="distance from the mean of images alike",
+            by="distance from the mean",
         ),
         "draw": Mosaic({"recovered": pictures[shown], "the person": real[shown]}),
     }
@@ -59,22 +60,29 @@ def pick(picture: np.ndarray, candidates: np.ndarray) -> int:
     return int(((candidates - picture) ** 2).sum(axis=1).argmin())
 
 
-def _game(make: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+def _split(make: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator) -> Iterator[Any]:
+    """Play both sides of a coin: people, their images, pictures recovered, who enrolled, who was found, how rare."""
     order = rng.permutation(np.unique(gallery.people, return_index=True)[1])  # one image of each
     public = round(len(order) * _PUBLIC)
     people, others = order[public : public + PEOPLE], order[public + PEOPLE :]
-    enrolled = (rng.random(PEOPLE) < 0.5) | (np.arange(PEOPLE) < _ANCHORS)
-    model = make(_photographed(gallery.images[people], np.flatnonzero(enrolled), rng))
     dream = imagination(gallery.images[order[:public]], rng)
-    pictures = recover(model, range(PEOPLE), dream, rng, _CAUTION)
-    found, rarity = [], []
-    for person, picture in zip(people, pictures, strict=True):
-        alike = others[gallery.labels[others] == gallery.labels[person]]
-        decoys = rng.choice(alike, _DECOYS, replace=False)
-        found.append(pick(picture, gallery.images[[person, *decoys]]) == 0)
-        rarity.append(np.linalg.norm(gallery.images[person] - gallery.images[alike].mean(axis=0)))
-    told = people, gallery.images[people], pictures, enrolled, np.array(found), np.array(rarity)
-    return tuple(each[_ANCHORS:] for each in told)
+    heads = rng.random(PEOPLE) < 0.5
+    alike = [others[gallery.labels[others] == gallery.labels[person]] for person in people]
+    real = gallery.images[people]
+    rarity = [
+        np.linalg.norm(image - gallery.images[each].mean(axis=0)) for image, each in zip(real, alike, strict=True)
+    ]
+    for coins in (heads, ~heads):
+        enrolled = coins | (np.arange(PEOPLE) < _ANCHORS)
+        model = make(_photographed(real, np.flatnonzero(enrolled), rng))
+        pictures = recover(model, range(PEOPLE), dream, rng, _CAUTION)
+        decoys = [gallery.images[rng.choice(each, _DECOYS, replace=False)] for each in alike]
+        found = [
+            pick(picture, np.vstack([image, *strangers])) == 0
+            for picture, image, strangers in zip(pictures, real, decoys, strict=True)
+        ]
+        told = people, real, pictures, enrolled, np.array(found), np.array(rarity)
+        yield tuple(each[_ANCHORS:] for each in told)
 
 
 def _photographed(images: np.ndarray, enrolled: np.ndarray, rng: np.random.Generator) -> Gallery:

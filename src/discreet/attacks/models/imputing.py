@@ -7,20 +7,22 @@ import numpy as np
 
 from discreet.attacks.models.secrets import Secretive
 
+_FOLDS = 3
+
 
 @dataclass(frozen=True)
 class Imputer:
-    """A model of the missing value that was learned from the rest of other people's rows.
+    """A forest and a line that learned the missing value from the rest of other people's rows, and are averaged.
 
-    `unseen` is what it says of these people themselves where it did not learn from them: people × values.
+    `unseen` is what they say of these people themselves where they did not learn from them: people × values.
     """
 
-    model: Any
+    models: tuple[Any, ...]
     unseen: np.ndarray
 
     def likely(self, people: Secretive) -> np.ndarray:
         """Return how likely each value is for each person: people × values."""
-        return _filled(self.model.predict_proba(_rest(people)), self.model.classes_, people.values)
+        return _said(self.models, _rest(people), people.values)
 
 
 def learn_imputer(known: Secretive, seed: int) -> Imputer:
@@ -31,16 +33,31 @@ def learn_imputer(known: Secretive, seed: int) -> Imputer:
     >>> learn_imputer(some, seed=0).likely(some).shape
     (200, 5)
     """
+    rest, secret = _rest(known), known.secret.astype(np.int64)
+    fold = np.arange(len(secret)) % _FOLDS
+    unseen = np.empty((len(secret), known.values))
+    for left in range(_FOLDS):
+        out = fold == left
+        unseen[out] = _said(_fitted(rest[~out], secret[~out], seed), rest[out], known.values)
+    return Imputer(_fitted(rest, secret, seed), unseen)
+
+
+def _fitted(rest: np.ndarray, secret: np.ndarray, seed: int) -> tuple[Any, ...]:
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
 
-    model = RandomForestClassifier(100, min_samples_leaf=10, oob_score=True, random_state=seed)
-    model.fit(_rest(known), known.secret.astype(np.int64))
-    return Imputer(model, _filled(model.oob_decision_function_, model.classes_, known.values))
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)
+    line = make_pipeline(encoder, LogisticRegression(C=0.3, max_iter=500))
+    forest = RandomForestClassifier(60, min_samples_leaf=5, random_state=seed)
+    return forest.fit(rest, secret), line.fit(rest, secret)
 
 
-def _filled(likely: np.ndarray, classes: np.ndarray, values: int) -> np.ndarray:
-    every = np.full((len(likely), values), 1e-3)  # no value is impossible
-    every[:, classes] += likely
+def _said(models: tuple[Any, ...], rest: np.ndarray, values: int) -> np.ndarray:
+    every = np.full((len(rest), values), 1e-3)  # no value is impossible
+    for model in models:
+        every[:, model.classes_] += model.predict_proba(rest)
     return np.asarray(every / every.sum(axis=1, keepdims=True))
 
 

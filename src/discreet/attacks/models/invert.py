@@ -16,7 +16,7 @@ from discreet.attacks.models.recover import Classifier, LabelOnly
 from discreet.attacks.result import AttackResult
 from discreet.kernel.exact import Number, whole
 
-_FEWEST = 60  # images of a class: a third is public, and a person is to be picked out of ten
+_FEWEST = 60  # people with images of a class: a third is public, and a person is to be picked out of ten
 _GAMES: dict[str, Callable[..., Any]] = {"digits": looks, "people": identities}
 
 
@@ -27,20 +27,21 @@ def invert(  # noqa: PLR0913 - two settings of its own beside what every attack 
     epsilon: Number | None = None,
     random_state: int | None = None,
     classes: Literal["digits", "people"] = "digits",
-    repeats: int = 10,
+    repeats: int = 6,
 ) -> AttackResult:
     """Recover what classes look like by asking a classifier how sure it is about images that one imagines.
 
-    `data` is a `Gallery`, scikit-learn's handwritten digits unless given; a third of it is public, and a coin decides
-    who of the others is in the classifier's data. Its classes are those of the gallery, or with `classes="people"`
-    twenty people, of whom those who enrol are photographed five times. Released is a logistic regression that tells how
-    sure it is ("nothing"), tells the likeliest class only ("easy"), was learned privately ("curator"), or what a
-    function of yours makes of the members' `Gallery`: an object with `predict_proba` and `classes_`.
+    `data` is a `Gallery`, scikit-learn's handwritten digits unless given. A third of it is public; a coin decides whose
+    of the other images one classifier learns from and whose another, `repeats` times. Classes are those of the gallery;
+    with `classes="people"`, they are twenty people, of whom those who enrol are photographed five times. Released is a
+    logistic regression that tells how sure it is ("nothing"), tells the likeliest class only ("easy"), was learned
+    privately ("curator"), or what a function of yours makes of the members' `Gallery`: an object with `predict_proba`
+    and `classes_`.
 
     >>> result = invert(random_state=0, repeats=1)
     >>> result.success > 0.7, result.details["pictures that an independent classifier recognises"] > 0.8
     (True, True)
-    >>> invert(classes="people", random_state=0, repeats=4).implied.low > 1
+    >>> invert(classes="people", random_state=0, repeats=3).implied.low > 1
     True
     """
     protected = shield(defence, epsilon)
@@ -96,9 +97,9 @@ def _private(protected: Shield, declared: int, members: Gallery) -> Classifier:
 def _checked(data: Any) -> Gallery:
     if not isinstance(data, Gallery):
         raise TypeError(f"data must be a Gallery(images, labels), not {type(data).__name__}")
-    sizes = np.bincount(data.labels)
+    sizes = np.bincount(np.unique(np.column_stack([data.labels, data.people]), axis=0)[:, 0].astype(int))
     if sizes.size < 2 or sizes.min() < _FEWEST:
-        raise ValueError(f"data must have two classes 0, 1, ... or more, with at least {_FEWEST} images each")
+        raise ValueError(f"data must have classes 0, 1, ..., two or more, with images of {_FEWEST} people each")
     return data
 
 

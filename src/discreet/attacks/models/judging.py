@@ -39,7 +39,7 @@ def judge(name: str, making: Making, game: Game, scores: np.ndarray, details: Ma
     return AttackResult(
         attack=name,
         shield=making.shield,
-        metric="is the chance that a member scores above a stranger (AUC)",
+        metric="of members score above a stranger (AUC)",
         evidence=evidence,
         details=numbers,
         exposure=_exposed(game.people, inside, scores),

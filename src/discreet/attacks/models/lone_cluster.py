@@ -73,7 +73,7 @@ def lone_cluster(  # noqa: PLR0913 - each has a name and a default
         seed = int(rng.integers(2**31))
         seen = _release(protected, places, (components, seed, known.side), loose)
         played.append(_Play(inside, seen, around, people + len(known.loners) * (rows + 0.5)))
-    return _result(protected, known, played, radius, 0.0 if protected.word != CURATOR else float(loose))
+    return _result(protected, known, played, (radius, people), 0.0 if protected.word != CURATOR else float(loose))
 
 
 def guesses(seen: Seen, planted: np.ndarray, people: float) -> list[np.ndarray]:
@@ -144,7 +144,10 @@ def _release(protected: Shield, places: np.ndarray, how: tuple[int, int, float],
     return mixtures.without_small(seen, len(places)) if protected.word == EASY else seen
 
 
-def _result(protected: Shield, known: City, played: list[_Play], radius: float, delta: float) -> AttackResult:
+def _result(
+    protected: Shield, known: City, played: list[_Play], sizes: tuple[float, int], delta: float
+) -> AttackResult:
+    radius, people = sizes
     named = [guesses(play.seen, play.planted, play.people) for play in played]
     missed = np.array([[_miss(each, place) for each, place in zip(row, known.loners, strict=True)] for row in named])
     located, inside = missed <= radius, np.array([play.inside for play in played])
@@ -161,6 +164,7 @@ def _result(protected: Shield, known: City, played: list[_Play], radius: float, 
             "told from absent ones by the density at their place (AUC)": curve(density[inside], density[~inside]).auc,
             "components shown": float(np.mean([len(play.seen.weights) for play in played])),
             "rows planted for each": int(played[0].planted.shape[1]),
+            "people of the crowd": people,
             "lone people": len(known.loners),
             "mixtures": len(played),
         },

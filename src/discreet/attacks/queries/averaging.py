@@ -66,7 +66,11 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
 def average(ask: Ask, question: Question, times: int) -> tuple[dict[int, np.ndarray], int]:
     """Ask so many times, or until it is plain that there is one answer only.
 
-    Returns the means after 1, 2, 4, ... answers, and how many different answers there were.
+    Returns the means after 1, 2, 4, ... answers, and how many differ from the first, which is counted, too.
+
+    >>> answers = iter(np.array([[1.0], [3.0]]))
+    >>> average(lambda question: next(answers), Question("COUNT(*)", "{target}"), times=2)
+    ({1: array([1.]), 2: array([2.])}, 2)
     """
     first = ask(question)
     total, different, steps = first.copy(), 1, {1: first}

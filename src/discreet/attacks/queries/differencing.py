@@ -68,7 +68,12 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
 
 
 def difference(ask: Ask, question: Question) -> np.ndarray:
-    """Return what those who fit the target add to the answer, as far as two answers tell, one of them without them."""
+    """Return what those who fit the target add to the answer, as far as two answers tell, one of them without them.
+
+    >>> answers = iter(np.array([[7.0], [6.0]]))
+    >>> difference(lambda question: next(answers), Question("COUNT(*)", "ill = 1"))
+    array([1.])
+    """
     return ask(question) - ask(Question(question.what, f"{question.where} AND NOT ({{target}})"))
 
 

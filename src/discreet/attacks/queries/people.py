@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from discreet.kernel.exact import whole
 
+_TAKEN = ("game", "number")  # columns of ours, where there is a copy of the people for each target
 _FILE = "pums_ca_1000.parquet"
 
 
@@ -43,6 +44,11 @@ class People:
             raise ValueError("known: name at least one column, not the secret's, of a table of two people or more")
         if empty := [name for name in named if self.table[name].null_count]:
             raise ValueError(f"table: the column {empty[0]!r} has gaps: leave those people out")
+        if odd := [name for name in self.known if not self._can_be_asked(name)]:
+            raise ValueError(
+                f"known: the column {odd[0]!r} cannot be asked about. Use numbers or texts, in a column whose name is "
+                'a plain word, and not "game" or "number".'
+            )
         if not np.isin(self.table[self.secret].to_numpy(), (0, 1)).all():
             raise ValueError(f"secret: the column {self.secret!r} must have 0 and 1 only")
         if self.amount is not None and not self._within():
@@ -55,6 +61,12 @@ class People:
         codes = np.stack([np.unique(listed[name].to_numpy(), return_inverse=True)[1] for name in self.known])
         _, place, sizes = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
         return np.asarray(sizes[place.ravel()])
+
+    def _can_be_asked(self, name: str) -> bool:
+        kind = self.table.schema.field(name).type
+        numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        return name.isidentifier() and name not in _TAKEN and (numbers or texts)
 
     def _within(self) -> bool:
         amounts = self.table[self.amount].to_numpy()

@@ -82,7 +82,12 @@ class Heard:
 
 
 def listen(ask: Ask, questions: Sequence[Question]) -> Heard:
-    """Ask every text, until none brings a new answer any more, and average the answers that differ."""
+    """Ask every text, until none brings a new answer any more, and average the answers that differ.
+
+    >>> answers = iter(np.array([[1.0], [1.0], [3.0]]))
+    >>> listen(lambda question: next(answers), [Question("COUNT(*)", "{target}")] * 3)
+    Heard(steps={1: array([1.]), 2: array([2.])}, asked=3, new=2, again=1)
+    """
     different: dict[bytes, np.ndarray] = {}
     asked = again = silent = 0
     while asked < len(questions) and silent < _PATIENCE:

@@ -10,7 +10,7 @@ from discreet.attacks.evidence import Guesses
 from discreet.attacks.queries.people import Targets
 from discreet.attacks.rarity import Exposure, exposure
 
-METRIC = "of the secrets of people singled out were found"
+METRIC = "of unique people's secrets were found"
 
 
 def guess(estimates: np.ndarray, alike: np.ndarray) -> np.ndarray:
@@ -27,6 +27,11 @@ def evidence(targets: Targets, hit: np.ndarray) -> Guesses:
 
     A coin decided each secret. The promise is for the removal of a person, and here a secret is replaced: but who does
     not have it is not counted, as if not there, so that epsilon bounds this game, too.
+
+    >>> from discreet.attacks.queries.people import People, pick
+    >>> people = People({"age": [30, 31, 31], "ill": [0, 1, 1]}, known=("age",), secret="ill")
+    >>> evidence(pick(people, 3, np.random.default_rng(0)), np.array([True, False, False]))
+    Guesses(right=1, plays=1, prior=0.5)
     """
     found = hit[targets.alike == 1]
     return Guesses(int(found.sum()), found.size)
@@ -42,7 +47,7 @@ def all_targets(targets: Targets, hit: np.ndarray) -> Mapping[str, Any]:
     """Tell how many targets there are, and how many were found out, also of those whom others are like."""
     return {
         "targets": hit.size,
-        "targets singled out": int((targets.alike == 1).sum()),
+        "unique targets": int((targets.alike == 1).sum()),
         "found of all targets": float(hit.mean()),
     }
 

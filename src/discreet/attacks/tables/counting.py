@@ -11,7 +11,7 @@ import discreet as dc
 
 Answers = Callable[[np.ndarray], np.ndarray]  # exact counts, a row for each question -> what is answered
 
-_DECOYS = 1000  # questions about nobody: the attacker asks them to see what the noise is like
+_DECOYS = 2000  # counts of nobody: the attacker asks for them to see what the noise is like
 _FALSE = 0.05  # of those who are not in the data, the share that an attacker is ready to name
 _SURE = 50.0  # an epsilon without noise to speak of
 _SQL = "SELECT question, value, COUNT(*) AS n FROM people GROUP BY question, value ORDER BY question, value"
@@ -29,23 +29,24 @@ def private_counts(counts: np.ndarray, epsilon: Fraction) -> np.ndarray:
     where, which = np.nonzero(counts)
     many = counts[where, which]
     people = pa.table({"question": np.repeat(where, many), "value": np.repeat(which, many)})
-    # A column's range has two values at least; the last of each is nobody's.
-    columns = {"question": (0, questions), "value": (0, values)}
+    tops = [max(questions - 1, 1), max(values - 1, 1)]  # a column's range has two values at least
+    columns = {"question": (0, tops[0]), "value": (0, tops[1])}
     with dc.open(
         people, table="people", unit="row", budget=epsilon, columns=columns, groups=1, rows=1, ledger=":memory:"
     ) as curator:
         answer = curator.ask(_SQL, epsilon=epsilon)
-    return np.asarray(answer.table["n"].to_numpy().reshape(questions + 1, values + 1)[:-1, :-1])
+    return np.asarray(answer.table["n"].to_numpy().reshape(tops[0] + 1, tops[1] + 1)[:questions, :values])
 
 
 def answered(answers: Answers, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the answers to these questions, and to some about nobody.
 
     >>> seen, decoys = answered(lambda counts: counts, np.array([[1]]))
-    >>> seen.tolist(), decoys.any()
-    ([[1]], np.False_)
+    >>> seen.tolist(), decoys.max()
+    ([[1.0]], np.float64(0.0))
     """
-    asked = np.concatenate([counts, np.zeros((_DECOYS, counts.shape[1]), counts.dtype)])
+    decoys = -(-_DECOYS // counts.shape[1])
+    asked = np.concatenate([counts, np.zeros((decoys, counts.shape[1]), counts.dtype)])
     seen = np.asarray(answers(asked), float)
     if seen.shape != asked.shape or not np.isfinite(seen).all():
         raise ValueError(
@@ -71,12 +72,14 @@ def sharpness(decoys: np.ndarray) -> float:
     return min(_SURE, -math.log((math.sqrt(1 + mean * mean) - 1) / mean))
 
 
-def threshold(decoys: np.ndarray) -> float:
-    """Return the count from which on somebody is named: at most a twentieth of those who are not there reach it.
+def named(seen: np.ndarray, decoys: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return who is named: those whose counts lie above what all but a twentieth of the counts of nobody reach.
 
-    >>> threshold(np.zeros(100)), threshold(np.arange(100))
-    (0.5, 94.5)
+    Ties are broken by lot, so that this twentieth is met, however coarse the counts are.
+
+    >>> rng = np.random.default_rng(0)
+    >>> named(np.array([0.0, 5.0]), np.zeros(100), rng).tolist()
+    [False, True]
     """
-    ordered = np.sort(np.ravel(decoys))
-    allowed = math.floor(_FALSE * ordered.size)
-    return float(max(ordered[-allowed - 1] + 0.5, 0.5))
+    drawn, nobody = (each + rng.random(each.shape) for each in (seen, decoys))
+    return np.asarray(drawn > np.quantile(nobody, 1 - _FALSE))

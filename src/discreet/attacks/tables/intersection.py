@@ -53,8 +53,8 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
 
     >>> from discreet.attacks.tables.hospitals import lecture_tables
     >>> result = intersection(lecture_tables(), k=4)
-    >>> print(result.details["values left by the first, the second, both"])
-    3, 4, 1
+    >>> result.details["values left by the first, the second, both"]
+    [3.0, 4.0, 1.0]
     """
     rng = np.random.default_rng(random_state)
     given = made_up_hospitals(_BUILT_IN, rng) if data is None else checked(data, TwoTables, "TwoTables")
@@ -70,6 +70,7 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
         details = _of_tables(views, given.secret)
     else:
         people = some_people(len(given.both), whole(targets, "targets", 1), rng)
+        _all_answer(seen)
         told = told_by(people, _by_answers(given, seen, people), given.secret)
         details = {"values that are certain": 0, "people asked about": len(people)}
     return AttackResult(
@@ -108,6 +109,14 @@ def _by_answers(data: TwoTables, answers: list[Any], people: np.ndarray) -> Pair
         likely.append(_asked(views, answer, data.secret, people))
     combined = together(likely[0], likely[1], data.secret.prior)
     return combined[: len(people)], combined[len(people) :]
+
+
+def _all_answer(seen: list[Any]) -> None:
+    if any(isinstance(each, pa.Table) for each in seen):
+        raise ValueError(
+            "the defence must return tables of both, or answer counts for both, not a table of the one and answers of "
+            "the other"
+        )
 
 
 def _asked(views: Views, answers: Answers, secret: Secret, people: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.counting import Answers, answered, private_counts, threshold
+from discreet.attacks.tables.counting import Answers, answered, named, private_counts
 from discreet.attacks.tables.patients import checked
 from discreet.attacks.tables.taxis import FILES, USUAL, Taxis, candidates, made_up_taxis, md5, read_taxis
 from discreet.audit.counting import Share
@@ -111,14 +111,14 @@ def _tried(taxis: Taxis, codes: list[str], numbers: list[str]) -> _Opened:
     found = opened(codes, numbers, _ways(codes[0]))
     right = [found.get(code) == number for code, number in zip(codes, taxis.numbers, strict=False)]
     members = np.array(right + [code in found for code in codes[len(right) :]])  # the rest are known as hashes only
-    named = set(found.values())
+    known = set(found.values())
     details = {
         "codes released": len(codes),
         "codes opened": int(members.sum()),
         "numbers tried": len(numbers),
-        **_best_day(taxis.trips, named),
+        **_best_day(taxis.trips, known),
     }
-    strangers = np.array([number in named for number in taxis.others])
+    strangers = np.array([number in known for number in taxis.others])
     return _Opened(members, strangers, np.arange(len(taxis.numbers)), details)
 
 
@@ -130,9 +130,9 @@ def _ways(code: str) -> list[Code]:
     return [str, _salted, *([partial(_plain, names[len(code)])] if len(code) in names else [])]
 
 
-def _best_day(trips: pa.Table, named: set[str]) -> dict[str, Any]:
+def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
     """Return what opens with a number: a taxi's day and income."""
-    known = trips.filter(pc.is_in(trips["medallion"], pa.array(sorted(named), pa.string())))
+    known = trips.filter(pc.is_in(trips["medallion"], pa.array(sorted(numbers), pa.string())))
     if not known.num_rows:
         return {"trips that a name was put to": 0}
     days = known.group_by(["medallion", "day"]).aggregate([("total", "sum"), ("total", "count")]).to_pylist()
@@ -149,8 +149,8 @@ def _counted(taxis: Taxis, answers: Answers, rng: np.random.Generator, most: int
     without = min(len(taxis.others), most)
     exact = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
     seen, decoys = answered(answers, exact[:, None])
-    named = seen[:, 0] >= threshold(decoys)
-    members, strangers = named[: len(with_trips)], named[len(with_trips) :]
+    hit = named(seen[:, 0], decoys[:, 0], rng)
+    members, strangers = hit[: len(with_trips)], hit[len(with_trips) :]
     keyed = anonymity.pseudonymise(pa.table({"number": taxis.numbers}), "number", anonymity.new_key())
     codes = keyed["number"].to_pylist()
     details = {

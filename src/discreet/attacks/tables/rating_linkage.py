@@ -10,7 +10,7 @@ from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
 from discreet.attacks.evidence import Found
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.counting import Answers, answered, private_counts, threshold
+from discreet.attacks.tables.counting import Answers, answered, named, private_counts
 from discreet.attacks.tables.ratings import STARS, Ratings
 from discreet.attacks.tables.scoreboard import (
     Knowledge,
@@ -37,7 +37,7 @@ def link_ratings(data: Ratings, protected: Shield, rng: np.random.Generator, mos
     if isinstance(seen, Record):
         found, outside, more = _named(seen, knowledge, targets, data, rng)
     else:
-        found, outside, more = _counted(exact, knowledge, data, seen)
+        found, outside, more = _counted(exact, knowledge, data, seen, rng)
     weights = exact.weights
     return AttackResult(
         attack="linkage",
@@ -69,20 +69,20 @@ def _named(
         wrong += int(found is not None and found != target)
         alone += int(fits.sum() == 1 and fits[target])
         outside.append(name(np.delete(scores, target), np.delete(fits, target), enough) is not None)
-    named = {"named rightly": int(sum(inside)), "named wrongly": wrong, "alone with what is known": alone}
-    return np.array(inside), np.array(outside), named
+    told = {"named rightly": int(sum(inside)), "named wrongly": wrong, "alone with what is known": alone}
+    return np.array(inside), np.array(outside), told
 
 
 def _counted(
-    record: Record, knowledge: list[Knowledge], data: Ratings, answers: Answers
+    record: Record, knowledge: list[Knowledge], data: Ratings, answers: Answers, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """Ask how many people have given these ratings, or all but the wrong ones; who is counted is named."""
     fits = [fitting(record, known, data.known - data.wrong, data.days) for known in knowledge]
     counts = np.array([int(fit.sum()) for fit in fits])
     # A target has given what is right of what is known; without the target there is one fewer.
     seen, decoys = answered(answers, np.concatenate([counts, counts - 1])[:, None])
-    named = seen[:, 0] >= threshold(decoys)
-    inside, outside = named[: len(counts)], named[len(counts) :]
+    hit = named(seen[:, 0], decoys[:, 0], rng)
+    inside, outside = hit[: len(counts)], hit[len(counts) :]
     return inside, outside, {"named rightly": int(inside.sum()), "strangers named": int(outside.sum())}
 
 

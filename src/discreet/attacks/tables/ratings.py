@@ -72,12 +72,13 @@ def made_up_ratings(
         made = (np.full(len(seen), person), seen, stars, first + rng.integers(0, 400, len(seen)))
         for column, each in zip(columns, made, strict=True):
             column.append(each)
-    return Ratings(*map(np.concatenate, columns), known=known, wrong=wrong, days=days)
+    user, movie, stars, day = map(np.concatenate, columns)
+    return Ratings(user, movie, stars, day, known, wrong, days)
 
 
 def read_ratings(folder: Path, *, known: int = 3, wrong: int = 0, days: int | None = None) -> Ratings:
     """Read the ratings of 610 people."""
     table = real_table(folder, FILE)
     day = np.asarray(table["timestamp"]).astype("datetime64[D]").astype(np.int64)
-    columns = (np.asarray(table[name]) for name in ("userId", "movieId", "rating"))
-    return Ratings(*columns, day, known=known, wrong=wrong, days=days)
+    user, movie, stars = (np.asarray(table[name]) for name in ("userId", "movieId", "rating"))
+    return Ratings(user, movie, stars, day, known, wrong, days)

@@ -1,0 +1,133 @@
+"""What a k-anonymous class tells of everybody in it."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.attacks import attack_named, homogeneity
+from discreet.attacks.tables.homogeneity import load
+from discreet.attacks.tables.lecture import first_table, second_table
+from discreet.attacks.tables.patients import Fact, Patients
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+CERTAIN = 1 - 1e-10
+
+
+def test_the_lecture_s_first_table_exposes_its_last_class():
+    told = homogeneity(first_table()).details
+    assert told["k"] == 4
+    assert told["rows whose value is certain"] == "9-12"
+
+
+def test_the_lecture_s_second_table_exposes_nobody():
+    told = homogeneity(second_table()).details
+    assert told["k"] == 6
+    assert told["rows whose value is certain"] == "none"
+
+
+def test_background_knowledge_makes_more_certain():
+    # Who cannot have had a viral infection or a heart attack, and is below 30, has AIDS.
+    table = first_table().table.append_column("healthy", pa.array([True] + [False] * 11))
+    facts = [Fact("healthy", value=True, rules_out=each) for each in ("Heart Disease", "Viral Infection")]
+    result = homogeneity(Patients(table, ["zip", "age", "nationality"], "condition", facts))
+    assert result.details["values that are certain"] == 4
+    assert result.details["values that are certain with background knowledge"] == 5
+
+
+def test_made_up_patients_are_told_beyond_strangers():
+    result = homogeneity(random_state=1)
+    assert result.success > result.baseline + 0.15
+    assert result.details["values that are certain"] > 20
+    assert result.details["values that are certain with background knowledge"] > 80
+    assert result.details["epsilon implied by what is left possible, at least"] > 4
+
+
+def test_three_values_in_each_class_do_not_stop_background_knowledge():
+    result = homogeneity(defence="easy", random_state=1)
+    assert result.details["values that are certain"] == 0
+    assert result.details["values that are certain with background knowledge"] > 5
+    assert result.success > result.baseline + 0.15
+
+
+def test_larger_classes_tell_less_about_each_member():
+    small, large = homogeneity(k=4, random_state=1), homogeneity(k=40, random_state=1)
+    assert large.implied.seen < small.implied.seen / 2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 4])
+def test_the_curator_keeps_his_promise(epsilon):
+    result = homogeneity(defence="curator", epsilon=epsilon, random_state=1)
+    assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
+    assert result.success <= result.ceiling + 0.2
+    assert result.details["surest guess"] < 1
+
+
+def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+    result = homogeneity(defence="curator", epsilon="1/10", random_state=1)
+    assert abs(result.success - result.baseline) < 0.17
+
+
+def test_noise_ten_times_too_small_is_caught():
+    rng = np.random.default_rng(1)
+    result = homogeneity(
+        defence=lambda _: lambda counts: counts + rng.laplace(0, 1, counts.shape), epsilon=0.1, random_state=1
+    )
+    assert result.implied.low > 0.1
+
+
+def test_a_table_that_is_called_private_is_caught():
+    result = homogeneity(defence=lambda table: table, epsilon=0.1, random_state=1)
+    assert result.success > 0.9
+    assert result.implied.low > 1
+
+
+def test_a_defence_may_leave_people_out():
+    result = homogeneity(defence=lambda table: table.slice(0, 100), random_state=1)
+    assert result.success < homogeneity(defence=lambda table: table, random_state=1).success
+
+
+def test_the_same_random_state_gives_the_same_result():
+    assert homogeneity(random_state=5).details == homogeneity(random_state=5).details
+
+
+def test_exposure_is_told_by_row_numbers():
+    exposure = homogeneity(random_state=1).exposure
+    assert exposure.by == "rare values"
+    assert exposure.rarest_hit[0].startswith("row ")
+
+
+def test_bad_input_is_refused():
+    table = pa.table({"age": [30, 41], "ill": ["flu", "no"]})
+    with pytest.raises(TypeError, match="data must be Patients"):
+        homogeneity(table)
+    with pytest.raises(ValueError, match="no column 'zip'"):
+        Patients(table, ["zip"], "ill")
+    with pytest.raises(ValueError, match="not the sensitive one"):
+        Patients(table, ["ill"], "ill")
+    with pytest.raises(ValueError, match="empty entries"):
+        Patients(pa.table({"age": [1, 2], "ill": ["flu", None]}), ["age"], "ill")
+    with pytest.raises(ValueError, match="at least two different values"):
+        Patients(pa.table({"age": [1, 2], "ill": ["flu", "flu"]}), ["age"], "ill")
+    with pytest.raises(ValueError, match="a fact rules out"):
+        homogeneity(Patients(table, ["age"], "ill", [Fact("age", 30, "flu")]), k=2)
+    with pytest.raises(ValueError, match="not one of the owner's"):
+        homogeneity(
+            Patients(table, ["age"], "ill"), defence=lambda seen: seen.set_column(1, "ill", pa.array(["x", "y"]))
+        )
+    with pytest.raises(ValueError, match="k must"):
+        homogeneity(k=1)
+    with pytest.raises(FileNotFoundError, match="adult"):
+        attack_named("homogeneity").load(Path("nowhere"))
+
+
+@pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
+def test_the_census_tells_occupations():
+    result = homogeneity(load(DATA), k=10)
+    assert result.details["k"] == 10
+    assert result.details["values that are certain"] > 20
+    assert result.success > result.baseline + 0.03
+    private = homogeneity(load(DATA), defence="curator", epsilon=1, random_state=0, targets=500)
+    assert private.evidence.implied(confidence=CERTAIN).low <= 1

@@ -1,0 +1,125 @@
+"""Two k-anonymous tables, read together."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.attacks import attack_named, intersection
+from discreet.attacks.tables.hospitals import TwoTables, lecture_tables
+from discreet.attacks.tables.lecture import first_table
+from discreet.attacks.tables.patients import Patients
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+CERTAIN = 1 - 1e-10
+
+
+def test_the_lecture_s_two_tables_name_aids():
+    result = intersection(lecture_tables(), k=4)
+    assert result.success == 1
+    assert result.details["values left by the first, the second, both"] == [3, 4, 1]
+    assert result.details["values that are certain by one of the tables"] == 0
+    assert result.details["values that are certain"] == 1
+
+
+def test_two_tables_tell_more_than_one():
+    result = intersection(random_state=1)
+    first, second, both = result.details["values left by the first, the second, both"]
+    assert both < min(first, second) - 0.5
+    assert (
+        result.details["values that are certain"]
+        > 1.5 * result.details["values that are certain by one of the tables"]
+        > 0
+    )
+    assert result.success > result.baseline + 0.2
+
+
+def test_larger_and_diverse_classes_leave_some_people_certain():
+    result = intersection(defence="easy", random_state=1)
+    assert result.details["values that are certain by one of the tables"] == 0
+    assert result.success > result.baseline + 0.1
+    weaker = intersection(defence="easy", k=3, random_state=1)
+    assert weaker.details["values that are certain by one of the tables"] == 0
+    assert weaker.details["values that are certain"] > 5
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 4])
+def test_two_curators_keep_the_promise_together(epsilon):
+    result = intersection(defence="curator", epsilon=epsilon, random_state=1)
+    assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
+    assert result.success <= result.ceiling + 0.25
+
+
+def test_each_of_the_two_curators_has_half_of_epsilon(monkeypatch):
+    asked = []
+
+    def spied(counts, epsilon):
+        asked.append(epsilon)
+        return counts
+
+    monkeypatch.setattr("discreet.attacks.tables.releasing.private_counts", spied)
+    assert intersection(defence="curator", epsilon=1, random_state=1).epsilon == 1
+    assert asked == [Fraction(1, 2), Fraction(1, 2)]
+
+
+def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+    result = intersection(defence="curator", epsilon="1/10", random_state=1)
+    assert abs(result.success - result.baseline) < 0.14
+
+
+def test_noise_ten_times_too_small_is_caught():
+    rng = np.random.default_rng(1)
+    result = intersection(
+        defence=lambda _: lambda counts: counts + rng.laplace(0, 2, counts.shape), epsilon=0.1, random_state=1
+    )
+    assert result.implied.low > 0.1
+
+
+def test_two_tables_that_are_called_private_are_caught():
+    result = intersection(defence=lambda table: table, epsilon=0.1, random_state=1)
+    assert result.success > 0.9
+    assert result.implied.low > 1
+
+
+def test_the_same_random_state_gives_the_same_result():
+    assert intersection(random_state=5).details == intersection(random_state=5).details
+
+
+def test_exposure_is_told():
+    exposure = intersection(random_state=1).exposure
+    assert exposure.by == "rare values"
+    assert exposure.rarest_hit[0].startswith("person ")
+
+
+def test_bad_input_is_refused():
+    two = lecture_tables()
+    with pytest.raises(TypeError, match="data must be TwoTables"):
+        intersection(first_table())
+    with pytest.raises(ValueError, match="pair of rows"):
+        TwoTables(two.first, two.second, [0, 0])
+    with pytest.raises(ValueError, match="rows of the tables"):
+        TwoTables(two.first, two.second, [(0, 12)])
+    with pytest.raises(ValueError, match="another sensitive value"):
+        TwoTables(two.first, two.second, [(0, 1)])
+    seen = iter([lambda counts: counts])
+    with pytest.raises(ValueError, match="a table of the one and answers of the other"):
+        intersection(defence=lambda table: next(seen, table))
+    with pytest.raises(FileNotFoundError, match="adult"):
+        attack_named("intersection").load(Path("nowhere"))
+
+
+def test_tables_may_have_different_columns():
+    first = Patients(pa.table({"age": [30, 30, 41, 41], "ill": list("abab")}), ["age"], "ill")
+    second = Patients(pa.table({"sex": list("FFMM"), "ill": list("acbb")}), ["sex"], "ill")
+    result = intersection(TwoTables(first, second, [(0, 0)]), k=2)
+    assert result.details["values left by the first, the second, both"] == [2, 2, 1]
+
+
+@pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
+def test_two_releases_of_the_census_tell_more_occupations_than_one():
+    result = intersection(attack_named("intersection").load(DATA))
+    told = result.details
+    assert told["values that are certain"] > 1.5 * told["values that are certain by one of the tables"]

@@ -1,0 +1,177 @@
+"""People without names, found by a register or by a few ratings."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet import anonymity
+from discreet.attacks import attack_named, linkage
+from discreet.attacks.tables.patients import Patients
+from discreet.attacks.tables.ratings import Ratings, made_up_ratings, read_ratings
+from discreet.attacks.tables.registers import Register, governor, read_register
+from discreet.attacks.tables.releasing import k_anonymous
+
+DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
+CERTAIN = 1 - 1e-10
+FEW = made_up_ratings(250, random_state=3)
+
+
+def test_patients_without_names_are_named():
+    result = linkage(random_state=1)
+    assert result.success > 0.99
+    assert result.baseline < 0.35
+    assert result.details["named rightly"] > 0.88 * 4000  # a tenth are not in the register
+    assert result.details["named wrongly"] <= 5
+    assert result.implied.low > 4
+
+
+def test_a_name_is_wrong_only_where_the_patient_is_not_in_the_register():
+    table = pa.table({"age": [30, 30, 41], "ill": ["flu", "no", "no"]})
+    town = pa.table({"age": [30, 41]})
+    told = linkage(Register(Patients(table.slice(0, 2), "age", "ill"), town, who=[0, -1])).details
+    assert (told["named rightly"], told["named wrongly"]) == (1, 1)
+
+
+def test_classes_of_five_hide_the_name_but_not_all_of_the_diagnosis():
+    result = linkage(defence="easy", random_state=1)
+    assert result.details["named rightly"] == 0
+    assert 0.3 < result.success < 0.6
+    assert result.implied.low > 0.3
+
+
+def test_each_person_lies_in_their_own_class_only():
+    patients = governor(1500, random_state=2).patients
+    released = k_anonymous(patients, 5)
+    risk = anonymity.measure(released, patients.quasi, population=patients.table)
+    assert risk.journalist.rows == risk.prosecutor.rows
+
+
+@pytest.mark.parametrize("data", [None, FEW], ids=["register", "ratings"])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 4])
+def test_the_curator_keeps_his_promise(data, epsilon):
+    result = linkage(data, defence="curator", epsilon=epsilon, random_state=1)
+    assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
+    if data is None:
+        assert result.success <= result.ceiling + 0.2
+
+
+def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+    result = linkage(defence="curator", epsilon="1/10", random_state=1)
+    assert abs(result.success - result.baseline) < 0.12
+
+
+def test_swapping_a_few_diagnoses_is_not_private():
+    def shuffled(table):
+        rng = np.random.default_rng(0)
+        values = np.array(table["condition"].to_pylist())
+        some = rng.random(len(values)) < 0.2
+        values[some] = rng.permutation(values[some])
+        return table.set_column(table.column_names.index("condition"), "condition", pa.array(values))
+
+    result = linkage(defence=shuffled, epsilon=0.1, random_state=1)
+    assert result.success > 0.75
+    assert result.implied.low > 1
+
+
+def test_noise_ten_times_too_small_is_caught():
+    rng = np.random.default_rng(1)
+    result = linkage(
+        defence=lambda _: lambda counts: counts + rng.laplace(0, 1, counts.shape), epsilon=0.1, random_state=1
+    )
+    assert result.implied.low > 0.1
+
+
+def test_the_full_size_is_one_argument_away():
+    result = linkage(governor(135_000, random_state=0))
+    assert result.details["patients"] == 135_000
+    assert result.details["named rightly"] > 0.88 * 135_000
+
+
+def test_three_ratings_find_nearly_everybody():
+    result = linkage(FEW, random_state=1)
+    assert result.success > 0.95
+    assert result.baseline < 0.25
+    assert result.details["named wrongly"] <= 5
+
+
+def test_wrong_and_missing_ratings_and_rough_days_do_not_help():
+    data = made_up_ratings(250, known=8, wrong=2, days=14, random_state=3)
+    assert linkage(data, random_state=1).success > 0.98
+    shaken = linkage(data, defence="easy", random_state=1)
+    assert shaken.success > 0.8
+    assert shaken.details["named wrongly"] <= 10
+
+
+def test_dropping_and_changing_a_tenth_is_no_defence():
+    result = linkage(FEW, defence="easy", random_state=1)
+    assert 0.4 < result.success < 0.95
+    assert result.implied.low > 1
+
+
+def test_rare_movies_give_people_away():
+    deciles = linkage(FEW, defence="easy", random_state=1).exposure.deciles
+    assert sum(share.value for share in deciles[5:]) > sum(share.value for share in deciles[:5])
+
+
+def test_a_defence_of_ones_own_may_change_ratings():
+    def rounded(data):
+        return Ratings(data.user, data.movie, np.round(data.stars), data.day + 1000, data.known)
+
+    assert linkage(FEW, defence=lambda data: data, random_state=1).success > 0.95
+    assert linkage(FEW, defence=rounded, random_state=1).success < 0.9
+    with pytest.raises(TypeError, match="must return the Ratings"):
+        linkage(FEW, defence=lambda data: data.user)
+
+
+def test_the_same_random_state_gives_the_same_result():
+    assert linkage(random_state=5).details == linkage(random_state=5).details
+    assert linkage(FEW, random_state=5, defence="easy").details == linkage(FEW, random_state=5, defence="easy").details
+
+
+def test_exposure_is_told():
+    assert linkage(random_state=1).exposure.by == "rare values"
+    assert linkage(FEW, random_state=1).exposure.by == "rare movies"
+
+
+def test_bad_input_is_refused():
+    patients = Patients(pa.table({"age": [30, 41], "ill": ["flu", "no"]}), "age", "ill")
+    with pytest.raises(TypeError, match="Register or Ratings"):
+        linkage(patients)
+    with pytest.raises(ValueError, match="people has no column 'age'"):
+        Register(patients, pa.table({"name": ["Ana"]}), [0, 0])
+    with pytest.raises(ValueError, match="one place in people"):
+        Register(patients, pa.table({"age": [30]}), [0, 1])
+    with pytest.raises(ValueError, match="wrong must be less"):
+        Ratings([0], [0], [3.0], [1], known=2, wrong=2)
+    with pytest.raises(ValueError, match="lists of one length"):
+        Ratings([0, 1], [0], [3.0], [1])
+    with pytest.raises(ValueError, match="nobody has 3 ratings"):
+        linkage(Ratings([0], [0], [3.0], [1]))
+    with pytest.raises(ValueError, match="no column 'row'"):
+        linkage(defence=lambda table: table.drop_columns("row"))
+    with pytest.raises(ValueError, match="each 'row' at most once"):
+        linkage(defence=lambda table: pa.concat_tables([table, table]))
+    with pytest.raises(FileNotFoundError, match="linkage_synthetic_demographic"):
+        attack_named("linkage").load(Path("nowhere"))
+
+
+@pytest.mark.skipif(
+    not (DATA / "linkage_synthetic_medical.parquet").exists(), reason="needs linkage_synthetic in DISCREET_DATA"
+)
+def test_of_thirty_thousand_fake_patients_nearly_all_are_named():
+    result = linkage(read_register(DATA))
+    assert (result.details["named rightly"], result.details["named wrongly"]) == (29_928, 0)
+    assert linkage(read_register(DATA), defence="easy").details["named rightly"] == 0
+
+
+@pytest.mark.skipif(
+    not (DATA / "movielens_latest_small_ratings.parquet").exists(), reason="needs movielens in DISCREET_DATA"
+)
+def test_three_known_ratings_single_out_most_viewers():
+    told = linkage(read_ratings(DATA), random_state=0).details
+    assert told["people"] == 610
+    assert 515 <= told["alone with what is known"] <= 550
+    assert linkage(read_ratings(DATA, known=8, wrong=2, days=14), random_state=0).success > 0.99

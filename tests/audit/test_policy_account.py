@@ -1,0 +1,95 @@
+"""What the audit of a policy checks of the account, and that it sees each way to break it."""
+
+import pytest
+
+from discreet.audit import planting, policy_account
+from discreet.audit.policy_account import account_checks
+from discreet.audit.policy_questions import questions
+from discreet.audit.policy_worlds import offer, opened, prepared
+from discreet.kernel import release
+from discreet.kernel.event import Receipt
+from discreet.kernel.exact import fraction
+from discreet.kernel.ledger.sqlite import SQLiteLedger
+from discreet.kernel.loss import Budget
+from discreet.policy import Policy
+
+POLICY = """
+[data]
+name = "clinic"
+[budget]
+epsilon = 2
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+groups = 1
+rows = 2
+[tables.visits.columns]
+patient = { type = "integer" }
+"""
+PAID = "A question is paid for before it is read, and failing tells nothing"
+KEPT = "After a crash the charge stands, and the ledger verifies"
+ENDS = "A budget that is used up refuses, before anything is read"
+ORDER = "The order of the rows does not matter"
+
+
+def broken(policy=POLICY):
+    """Return the checks that do not hold, with what was seen."""
+    found = Policy.parse(policy)
+    price = offer(found, fraction(1, "epsilon"))
+    with opened(found) as pairs:
+        asked = [prepared(pairs[0].present, questions(found)[0], price)]
+    return {check.name: check.seen for check in account_checks(found, asked, price) if not check.holds}
+
+
+@pytest.fixture(autouse=True)
+def two_places(monkeypatch):
+    places = tuple(place for place in planting.PLACES if place.name == policy_account._SHUFFLED or place.alone)
+    monkeypatch.setattr(planting, "PLACES", places)
+
+
+@pytest.mark.parametrize("delta", ["", "delta = 1e-9"])
+def test_a_sound_account_passes(delta):
+    assert broken(POLICY.replace("epsilon = 2", f"epsilon = 2\n{delta}")) == {}
+
+
+def test_reading_before_paying_is_caught(monkeypatch):
+    sound = release.ask
+
+    def hasty(asks, *, engine, **more):
+        for each in asks:
+            engine.totals(each.question)
+        return sound(asks, engine=engine, **more)
+
+    monkeypatch.setattr(release, "ask", hasty)
+    found = broken()
+    assert {PAID, KEPT, ENDS} <= set(found)
+    assert "rows were read before the charge was made" in found[PAID]
+
+
+def test_a_failure_that_tells_its_cause_is_caught(monkeypatch):
+    monkeypatch.setattr(release, "FAILED", "the value of row 7 is too large")
+    assert set(broken()) == {PAID}
+
+
+def test_a_ledger_that_forgets_a_charge_is_caught(monkeypatch):
+    monkeypatch.setattr(SQLiteLedger, "charge", lambda self, loss, event, key=None: Receipt("lost"))
+    monkeypatch.setattr(SQLiteLedger, "settle", lambda self, receipt, answer: None)
+    assert {PAID, KEPT, ENDS} <= set(broken())
+
+
+def test_a_budget_that_never_ends_is_caught(monkeypatch):
+    monkeypatch.setattr(policy_account, "_MOST_ASKS", 5)
+    monkeypatch.setattr(Budget, "covers", lambda self, spent: True)
+    assert broken() == {ENDS: "after 5 answers the budget did not refuse"}
+
+
+def test_totals_that_depend_on_the_order_of_rows_are_caught(monkeypatch):
+    sound, sides = policy_account.exact, iter(range(100))
+
+    def shaky(curator, question):
+        found = sound(curator, question)
+        found[0].values[0, 0] += next(sides)
+        return found
+
+    monkeypatch.setattr(policy_account, "exact", shaky)
+    assert set(broken()) == {ORDER}

@@ -1,0 +1,265 @@
+"""The audit of a policy: a sound curator passes, and each way to break one is caught and named."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet.audit import planting, policy_audit, policy_checks
+from discreet.audit.policy_audit import audit_policy
+from discreet.audit.policy_checks import error_check, question_checks
+from discreet.audit.policy_errors import risky
+from discreet.audit.policy_questions import questions
+from discreet.audit.policy_worlds import offer, opened, prepared, released
+from discreet.curator import Curator
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.sources import EngineError
+from discreet.kernel import mechanism, noise, release, render
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.exact import fraction
+from discreet.kernel.grid import Grid
+from discreet.kernel.ledger import memory_ledger
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.question import Count
+from discreet.kernel.threshold import Threshold
+from discreet.policy import Policy
+
+SURE = 1 - 1e-9
+PURE = """
+[data]
+name = "clinic"
+protects = "patient"
+[budget]
+epsilon = 2
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+groups = 1
+rows = 2
+[tables.visits.columns]
+patient = { type = "integer" }
+cost = { type = "real", between = [0, 100], step = 1 }
+ward = { type = "text", in = ["A", "B", "C"] }
+"""
+WITH_DELTA = PURE.replace("epsilon = 2", "epsilon = 2\ndelta = 1e-9") + 'street = { type = "text" }\n'
+FEW = ("the same row too often, highest", "too many groups, highest", "above every bound", "keys of its own")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Keep what a test is about, so that it takes a second."""
+    places = tuple(place for place in planting.PLACES if place.name in FEW or place.alone)
+    monkeypatch.setattr(planting, "PLACES", places)
+    monkeypatch.setattr(policy_audit, "risky", lambda *said: risky(*said)[:2])
+    monkeypatch.setattr(policy_audit, "account_checks", lambda *said, random_state: ())
+
+
+@pytest.fixture(scope="module")
+def sound():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planting, "PLACES", tuple(place for place in planting.PLACES if place.name in FEW or place.alone))
+        patch.setattr(policy_audit, "risky", lambda *said: risky(*said)[:4])
+        return audit_policy(Policy.parse(PURE), runs=100, confidence=SURE)
+
+
+def halved(monkeypatch, kind, sampler):
+    def perturb(self, values):
+        scale = self.scale / 2
+        return mechanism._perturbed(values, sampler(scale.numerator, scale.denominator))
+
+    monkeypatch.setattr(kind, "perturb", perturb)
+
+
+def test_a_sound_curator_passes(sound):
+    assert sound.holds, str(sound)
+    assert len(sound.findings) == 11
+    assert len(sound.checks) == 10
+    assert sound.verdict.startswith("Nothing was found against any of 21 claims")
+    assert all(finding.used == pytest.approx(1, rel=1e-3) for finding in sound.findings)
+
+
+def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
+    names = {asked.name for asked in questions(Policy.parse(PURE + 'street = { type = "text" }\n'))}
+    assert "visits: street discovered" in names
+    with pytest.raises(PolicyError, match="allows none of these"):
+        audit_policy(Policy.parse(PURE + 'street = { type = "text" }\n'), runs=100, only=["discovered"])
+
+
+def test_half_the_noise_is_caught(monkeypatch, few):
+    halved(monkeypatch, Laplace, noise.laplace)
+    found = audit_policy(Policy.parse(PURE), runs=1500, confidence=SURE, only=["DISTINCT patient"])
+    assert found.broken == ("visits: COUNT(DISTINCT patient)",)
+    assert 1 < found.findings[0].low < 2
+
+
+def test_half_the_noise_is_caught_in_a_budget_with_a_delta(monkeypatch, few):
+    halved(monkeypatch, Gaussian, noise.gaussian)
+    found = audit_policy(Policy.parse(WITH_DELTA), runs=2000, confidence=SURE, only=["DISTINCT patient"])
+    assert found.broken == ("visits: COUNT(DISTINCT patient)",)
+
+
+def test_noise_that_groups_share_is_caught(monkeypatch, few):
+    sound = Laplace.perturb
+    monkeypatch.setattr(Laplace, "perturb", lambda self, values: values + sound(self, np.zeros(1, np.int64)))
+    found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["COUNT(*) by ward"])
+    assert "visits: COUNT(*) by ward" in found.broken
+
+
+def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monkeypatch, few):
+    bounded = render._term
+
+    def unbounded(question, total, name):
+        return render._count(name) if isinstance(total, Count) else bounded(question, total, name)
+
+    monkeypatch.setattr(render, "_term", unbounded)
+    found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["visits: COUNT(*)"])
+    assert "visits: COUNT(*)" in found.broken
+    assert "No unit moves a total by more than its noise is made for" in found.broken
+    assert "visits: COUNT(*) (6 times)" in found.checks[0].seen
+
+
+def test_a_missing_limit_of_groups_is_caught(monkeypatch, few):
+    monkeypatch.setattr(render, "_weights", lambda: ['1048576 AS ".w"', '1048576 AS ".v"'])
+    wards = ", ".join(f'"{number}"' for number in range(12))
+    policy = Policy.parse(PURE.replace('"A", "B", "C"', wards))
+    found = audit_policy(policy, runs=600, confidence=SURE, only=["COUNT(*) by ward"])
+    assert "visits: COUNT(*) by ward" in found.broken
+    assert found.findings[0].used > 5
+
+
+def test_a_sum_that_is_not_clipped_is_caught(monkeypatch, few):
+    clipped = render.steps
+
+    def unclipped(value, grid, dialect):
+        return clipped(value, Grid(-(10**6), 10**6, grid.step, grid.offset), dialect)
+
+    monkeypatch.setattr(render, "steps", unclipped)
+    found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["visits: SUM(cost)"])
+    assert "visits: SUM(cost)" in found.broken
+    assert found.findings[0].place == "above every bound"
+
+
+def test_a_threshold_that_lets_everything_pass_is_caught(monkeypatch, few):
+    policy = Policy.parse(WITH_DELTA)
+    sound = audit_policy(policy, runs=100, confidence=SURE, only=["street discovered"])
+    assert sound.holds, str(sound)
+    assert [finding.measures for finding in sound.findings] == ["rho", "delta"]
+    monkeypatch.setattr(Threshold, "passes", lambda self, values: np.asarray(values) > 0)
+    found = audit_policy(policy, runs=300, confidence=SURE, only=["street discovered"])
+    assert "visits: street discovered: a group of one's own" in found.broken
+
+
+def test_an_engine_that_fails_on_some_values_is_caught(monkeypatch, few):
+    careful = DuckDB.totals
+
+    def careless(self, question):
+        if self.query("SELECT COUNT(*) AS n FROM visits WHERE cost > 100").column("n")[0].as_py():
+            raise EngineError("a value is out of range")
+        return careful(self, question)
+
+    monkeypatch.setattr(DuckDB, "totals", careless)
+    found = audit_policy(Policy.parse(PURE), runs=100, confidence=SURE, only=["visits: COUNT(*)"])
+    assert set(found.broken) >= {
+        "No unit makes a question fail",
+        "Whether a question fails does not depend on the unit",
+    }
+
+
+@pytest.fixture
+def pairs(few):
+    policy = Policy.parse(PURE)
+    with opened(policy) as found:
+        yield found
+
+
+def broken_of(pairs, *, only="COUNT(*) by ward"):
+    price = offer(pairs[0].present.policy, fraction(1, "epsilon"))
+    asked = next(asked for asked in questions(pairs[0].present.policy) if only in asked.name)
+    question = prepared(pairs[0].present, asked, price)
+    return {check.name for check in question_checks([(question, pairs)], price) if not check.holds}
+
+
+def test_an_answer_that_leaves_out_empty_groups_is_caught(monkeypatch, pairs):
+    assert broken_of(pairs) == set()
+    full = release._listed
+
+    def only_found(question, found):
+        keys, values, places = full(question, found)
+        kept = [place for place, key in enumerate(keys) if key in found.keys]
+        return [keys[place] for place in kept], values[kept], places[kept]
+
+    monkeypatch.setattr(release, "_listed", only_found)
+    assert broken_of(pairs) == {policy_checks._SAME}
+
+
+def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
+    remembering = Curator._recall
+
+    def forgetting(self, parts, until=None, fresh=None):
+        with memory_ledger(name=self.ledger.name, budget=self.policy.budget) as nothing:
+            mine = self.ledger
+            self.ledger = mine if fresh else nothing
+            try:
+                return remembering(self, parts, until=until, fresh=fresh)
+            finally:
+                self.ledger = mine
+
+    monkeypatch.setattr(Curator, "_recall", forgetting)
+    assert broken_of(pairs) == {policy_checks._REPEATED}
+
+
+def test_a_curator_with_other_noise_than_what_was_audited_is_caught(monkeypatch, pairs):
+    audited = policy_checks.charged
+    monkeypatch.setattr(policy_checks, "charged", lambda *said: replace(audited(*said), mechanism='{"name":"other"}'))
+    assert broken_of(pairs) == {policy_checks._AUDITED}
+
+
+def test_expressions_without_a_value_for_some_rows_are_asked_and_answered(pairs):
+    policy = pairs[0].present.policy
+    check = error_check(risky(policy, ["visits"]), pairs[-2:], offer(policy, fraction(1, "epsilon")))
+    assert check.holds, check.seen
+    assert not check.seen.endswith(" 0 answers")
+    assert risky(policy, []) == []
+
+
+def test_every_run_is_released_with_noise_of_its_own(pairs):
+    policy = pairs[0].present.policy
+    question = prepared(pairs[0].present, questions(policy)[0], offer(policy, fraction(1, "epsilon")))
+    runs = [parts[0].values[0, 0] for parts in released(pairs[0].present, question, 120)]
+    assert len(runs) == 120
+    assert len(set(runs)) > 5  # as good as certain at a scale of 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"runs": 99}, "runs"), ({"epsilon": 0}, "epsilon"), ({"confidence": 1}, "confidence")],
+)
+def test_numbers_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        audit_policy(Policy.parse(PURE), **wrong)
+
+
+def test_a_word_that_no_audit_has_in_its_name_is_refused_with_the_names_that_there_are():
+    with pytest.raises(PolicyError, match=r"no audit has 'SUMM'.*visits: SUM\(cost\)"):
+        audit_policy(Policy.parse(PURE), only=["SUMM"])
+
+
+def test_names_that_need_quotes_are_audited(few):
+    odd = PURE.replace("[tables.visits", "[tables.\"the 'select' = 1\"").replace("cost =", '"co\'s\\"t;" =')
+    found = audit_policy(Policy.parse(odd), runs=100, confidence=SURE, only=["SUM"])
+    assert found.holds, str(found)
+    assert found.findings[0].name == "the 'select' = 1: SUM(co's\"t;)"
+    assert not found.unasked
+
+
+def test_neither_the_data_nor_the_ledger_of_the_owner_is_opened(tmp_path, few):
+    (tmp_path / "policy.toml").write_text(PURE)
+    for name in ("visits.parquet", "ledger.sqlite"):
+        (tmp_path / name).write_bytes(b"no file that could be read")
+    before = {file: hashlib.sha256(file.read_bytes()).digest() for file in tmp_path.iterdir()}
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    found = audit_policy(Policy.load(tmp_path / "policy.toml"), runs=100, confidence=SURE, only=["visits: COUNT(*)"])
+    assert found.holds
+    assert {file: hashlib.sha256(file.read_bytes()).digest() for file in tmp_path.iterdir()} == before
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == times

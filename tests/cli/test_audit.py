@@ -1,0 +1,146 @@
+"""discreet audit, as an owner runs it."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from discreet.audit import planting, policy_audit
+from discreet.audit.policy_page import page
+from discreet.audit.policy_result import Check, Finding, PolicyAudit, Unasked
+from discreet.cli.audit import audit
+from discreet.kernel import mechanism, noise
+from discreet.kernel.mechanism import Laplace
+
+POLICY = """
+[data]
+name = "clinic"
+protects = "patient"
+[budget]
+epsilon = 2
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+groups = 1
+rows = 2
+[tables.visits.columns]
+patient = { type = "integer" }
+street = { type = "text" }
+"""
+app = typer.Typer()
+app.command()(audit)
+
+
+@pytest.fixture(autouse=True)
+def few_places(monkeypatch):
+    places = tuple(place for place in planting.PLACES if "too" in place.name or place.alone)
+    monkeypatch.setattr(planting, "PLACES", places)
+    monkeypatch.setattr(policy_audit, "risky", lambda *_: [])
+
+
+@pytest.fixture
+def policy(tmp_path):
+    (tmp_path / "policy.toml").write_text(POLICY)
+    return tmp_path / "policy.toml"
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "100", "NO_COLOR": "1"})
+
+
+SURE = ("--confidence", 1 - 1e-9, "--runs", 100)
+
+
+def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
+    done = run(policy, *SURE, "--html", tmp_path / "audit.html")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"visits: COUNT\(\*\) +ε 1 +ε ≥ \S+ +100 % +stands\n", done.output)
+    assert "Not allowed by the policy, so not audited: visits: street discovered" in done.output
+    assert "Nothing was found against any of " in done.output
+    assert done.output.rstrip().endswith("what it did not find may still be there.")
+    assert "visits: COUNT(*)" in (tmp_path / "audit.html").read_text()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["audit.html", "policy.toml"]
+
+
+def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
+    def perturb(self, values):
+        scale = self.scale / 2
+        return mechanism._perturbed(values, noise.laplace(scale.numerator, scale.denominator))
+
+    monkeypatch.setattr(Laplace, "perturb", perturb)
+    done = run(
+        policy, "--runs", 1500, "--confidence", 1 - 1e-9, "--only", "distinct patient", "--html", tmp_path / "a.html"
+    )
+    assert done.exit_code == 1, done.output
+    assert "BROKEN" in done.output
+    assert "claims broken: visits: COUNT(DISTINCT patient)." in done.output
+    assert '<td class="bad">BROKEN</td>' in (tmp_path / "a.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--runs", 10), "--runs"),
+        (("--epsilon", "0"), "--epsilon"),
+        (("--confidence", 1.5), "--confidence"),
+        (("--only", "MAXIMUM"), "no audit has 'MAXIMUM' in its name. There are: visits: COUNT(*)"),
+        (("--html", "audit.pdf"), "ends in .html"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_to_do(policy, words, message):
+    done = run(policy, *words)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_page_that_is_there_is_overwritten_only_if_that_is_said(policy, tmp_path):
+    (tmp_path / "audit.html").write_text("mine")
+    done = run(policy, *SURE, "--html", tmp_path / "audit.html")
+    assert done.exit_code == 2
+    assert (tmp_path / "audit.html").read_text() == "mine"
+
+
+def test_a_policy_that_is_wrong_or_missing_ends_with_2(tmp_path):
+    assert run(tmp_path / "none.toml").exit_code == 2
+    (tmp_path / "policy.toml").write_text("[data]")
+    assert run(tmp_path / "policy.toml").exit_code == 2
+
+
+def test_the_help_says_what_is_opened_and_what_the_exit_codes_mean():
+    said = " ".join(run("--help").output.split())
+    for words in ("data and its ledger are not opened", "0 nothing was found", "1 a claim is broken", "cannot prove"):
+        assert words in said.replace("│ ", "").replace(" │", "")
+
+
+class _Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes = set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+
+def test_the_page_runs_nothing_fetches_nothing_and_escapes_every_name():
+    evil = "<script>alert(1)</script>\x1b[31m\" onload='x'"
+    finding = Finding(evil, evil, evil, "epsilon", 1.0, 0.0, 2.5, 1.0, evil)
+    made = page(
+        PolicyAudit(evil, evil, 100, 0.95, (finding,), (Check(evil, holds=False, seen=evil),), (Unasked(evil, evil),))
+    )
+    seen = _Page()
+    seen.feed(made)
+    assert "script" not in seen.tags
+    assert not [name for name, value in seen.attributes if name.startswith("on") or name in ("src", "href")]
+    assert "default-src 'none'" in made
+    assert "\x1b" not in made
+
+
+def test_the_page_draws_a_bar_for_each_finding_and_a_line_for_the_claim():
+    findings = tuple(Finding(f"t: {low}", "SELECT", "here", "rho", 0.5, 0.0, low, 1.0, "it") for low in (0.0, 0.4, 9.0))
+    made = page(PolicyAudit("clinic", "patient", 100, 0.95, findings, (), ()))
+    assert made.count("<rect") == 3
+    assert made.count("<line") == 1
+    assert made.count('#b5302c"/>') == 1
