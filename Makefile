@@ -41,6 +41,7 @@ pictures: setup
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/learning_pictures.py
 	$(BIN)/python tools/local_pictures.py
+	$(BIN)/python tools/attack_pictures.py
 
 clean:
 	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tour

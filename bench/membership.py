@@ -18,7 +18,7 @@ DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 TARGETS, TREES, SEED = 3, 100, 100
 SHADOWS = (3, 8)
 PATIENCE = 600
-TIMES = 5  # the bar: so many times the members that ART finds at one stranger in a thousand
+TIMES, NEARLY_ALL = 5, 0.95  # the bar: so many times the members that ART finds at one stranger in a thousand
 KINDS = {  # how far customers stray from their kind, from easy to hard to predict
     "customers, easy": lambda: purchases(SEED, people=8000, stray=0.16),
     "customers, hard": lambda: purchases(SEED, people=8000, stray=0.27),
@@ -44,7 +44,7 @@ def main(kinds=tuple(KINDS)):
             ours = attacked(name, people, shadows)
             if theirs is not None:
                 times = ours / max(theirs, 1 / len(people))  # where ART finds nobody, as if it had found one or two
-                print(f"{'':18}{times:.0f} times ART's{'' if ours >= TIMES * theirs else '  FEW'}")
+                print(f"{'':18}{times:.0f} times ART's{'' if ours >= min(TIMES * theirs, NEARLY_ALL) else '  FEW'}")
     print(NOTES.rstrip())
 
 

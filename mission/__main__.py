@@ -5,6 +5,13 @@ import time
 from pathlib import Path
 
 import mission.anonymity
+import mission.attack_exposed
+import mission.attack_facts
+import mission.attack_membership
+import mission.attack_models
+import mission.attack_queries
+import mission.attack_reconstruction
+import mission.attack_tables
 import mission.curator
 import mission.habit
 import mission.kernel

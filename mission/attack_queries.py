@@ -41,5 +41,5 @@ def _tell(name, people):
     attack = getattr(attacks, name)
     easy = attack(people, defence="easy", random_state=0)
     private = [attack(people, defence="curator", epsilon=epsilon, random_state=0) for epsilon in ("1/10", 1)]
-    shares = " and ".join(f"{each.success:.1%} (allowed {each.ceiling:.1%})" for each in private)
+    shares = " and ".join(f"{each.success:.1%} ({each.ends}, allowed {each.ceiling:.1%})" for each in private)
     return f"{name} {easy.success:.1%} → {shares}"

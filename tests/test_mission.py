@@ -10,6 +10,13 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import mission.anonymity  # noqa: E402
+import mission.attack_exposed  # noqa: E402
+import mission.attack_facts  # noqa: E402
+import mission.attack_membership  # noqa: E402
+import mission.attack_models  # noqa: E402
+import mission.attack_queries  # noqa: E402
+import mission.attack_reconstruction  # noqa: E402
+import mission.attack_tables  # noqa: E402
 import mission.curator  # noqa: E402
 import mission.habit  # noqa: E402
 import mission.kernel  # noqa: E402
@@ -28,6 +35,42 @@ MUST_SHOW = {
     r"→ 0\.[0-5]\d, rows alone 14,021 → 0, \d\.\d% of the information lost$",
     "A4": r"^first table: rows 9-12, l = 1; second: none, l = 3$",
     "A5": r"^exact: 60 of 60 people found out; private at epsilon 1/100 \(± 993\): ([7-9]|[1-4][0-9]|5[0-3]) of 60",
+    "A6": r"exact frequencies AUC 0\.9\d\d \(\d+% found .*; the curator by epsilon 1/10: 0\.[3-6]\d \(allowed 0\.52\)",
+    "A7": r"1,000 Californians, from 4,000 counts: 100\.0% right, 100\.0% if .*, [3-6]\d\.\d% from the curator at "
+    r"epsilon 1; people in 60 blocks .*: 100% rebuilt .* 100% without cells of 1 and 2",
+    "A8": r"is off by \de-(09|1\d) at most, and 100% are told .* private at epsilon 1 together: off by [\d,]{3,} .* "
+    r"[3-7]\d\.\d% of secrets found \(coin 50 %, allowed 73\.1%\)",
+    "A14": r"leave 3 and 4 values possible, together 1: AIDS; of 1,500 .* 63 values are certain by one, 137 by both",
+    "A15": r"^16 attacks, most common tenth → rarest, without a defence: pseudonyms 100% → 100%.*differencing 74% → "
+    r"100%.*likelihood_ratio \d\d% → 100%.*members beyond strangers: \+0\.3\d\d",
+    "B1": r"^120,402 of 135,000 made-up patients named, 125 wrongly, .* three known ratings single out 5\d\d of 610 "
+    r"viewers; eight, .* name 610 and 0 wrongly; counts of the curator at 1/10: \d\d?\.\d%",
+    "B2": r"likelihood ratio 0\.9\d / 0\.9\d / 1\.00, Homer's score 0\.(89|9\d) / 0\.9\d / 1\.00; .* at epsilon 1 "
+    r"0\.[4-6]\d / 0\.[4-6]\d / 0\.[4-6]\d$",
+    "B3": r"^exact: (9\d|100)% of 120 pictures of digits recognised .* one person .* in (8|9)\d% .*private at epsilon "
+    r"4",
+    "D1": r"d = 2,000, n = 100: 1\.00 / 0\.9\d / 0\.[56]\d / 0\.[45]\d; .* curator's noise at epsilon 1 is \d\.\d "
+    r"times",
+    "D2": r"^(1\.000|0\.99\d) / 0\.9[5-7]\d / 0\.8[0-4]\d / 0\.6[5-9]\d of the bits at noise 1/8, 1/4, 1/2, 1 "
+    r".*0\.5\d\d at "
+    r"8 times .*linear programme 0\.9\d\d at 1/4",
+    "D3": r"^a reconstruction with 9\d\.\d% of the bits right tells 9\d\.\d% of the members .* finds 9\d\.\d% of "
+    r"members "
+    r".* rebuilds 9\d\.\d% of the bits",
+    "D4": r"^shadow: AUC 0\.[89]\d\d.*epsilon 1: 0\.[45]\d\d.*likelihood_ratio: AUC 0\.9\d\d, [6-9]\d\.\d% of members "
+    r"found .* "
+    r"epsilon 1: 0\.[45]\d\d",
+    "D5": r"^3,524 patients, most frequent genotype 0\.356: least squares 0\.58\d of members, 0\.5[78]\d of "
+    r"strangers, .* "
+    r"private at epsilon 1 0\.[45]\d\d of members, 0\.[45]\d\d of strangers",
+    "E2": r"differencing 100\.0% → [2-7]\d\.\d%.*averaging 100\.0% → [2-7]\d\.\d%.*rephrasing (9\d|100)\.\d% → "
+    r"[2-7]\d\.\d%",
+    "E3": r"^AUC against forest 0\.[89]\d\d, network 0\.[67]\d\d; against a private logistic regression, epsilon 1: "
+    r"0\.[45]\d\d$",
+    "E4": r"^2,000 patients, five grades: [67]\d\.\d% right of members, [23]\d\.\d% of strangers, imputed 3\d\.\d%; "
+    r"epsilon 1: "
+    r"[23]\d\.\d%",
+    "E11": r"gap 0\.\d\d → 0\.[34]\d, AUC 0\.[45]\d → (0\.9\d|1\.00) over 18 models, correlation 0\.[6-9]\d",
     "B4": r"^a bit by two coins: [12]\d\.\d% ± 0\.\d% .*GRR at epsilon 1: ± 1\.1\d%, .* within [0-7]\.\d deviations of "
     r"0, (9\d|100)\.\d% inside.*OUE at epsilon 1: ± 1\.2\d%, .* within [0-7]\.\d deviations of 0, (9\d|100)\.\d%",
     "B5": r"NoisyMean ± 1,75\d, inside in ([7-9]\d|100)%.*Duchi ± 1,3[23]\d.*Piecewise ± 1,2[45]\d.*Hybrid ± 1,28\d.* "

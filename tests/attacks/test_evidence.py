@@ -159,3 +159,8 @@ def test_the_interval_of_an_area_covers_it():
         low, high = Scores(rng.normal(1, 1, 60), rng.normal(0, 1, 60)).interval()
         inside += low <= truth <= high
     assert 0.92 <= inside / 500 <= 0.98
+
+
+def test_a_huge_epsilon_allows_everything():
+    for evidence in (Guesses(1, 2), Found(Share(1, 2), Share(1, 2)), Scores([1.0], [0.0])):
+        assert evidence.ceiling(10_000.0) == pytest.approx(1)

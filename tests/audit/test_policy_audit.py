@@ -88,7 +88,7 @@ def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
 
 def test_half_the_noise_is_caught(monkeypatch, few):
     halved(monkeypatch, Laplace, noise.laplace)
-    found = audit_policy(Policy.parse(PURE), runs=1500, confidence=SURE, only=["DISTINCT patient"])
+    found = audit_policy(Policy.parse(PURE), runs=2500, confidence=SURE, only=["DISTINCT patient"])
     assert found.broken == ("visits: COUNT(DISTINCT patient)",)
     assert 1 < found.findings[0].low < 2
 
@@ -233,7 +233,12 @@ def test_every_run_is_released_with_noise_of_its_own(pairs):
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"runs": 99}, "runs"), ({"epsilon": 0}, "epsilon"), ({"confidence": 1}, "confidence")],
+    [
+        ({"runs": 99}, "runs"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": 101}, "at most 100"),
+        ({"confidence": 1}, "confidence"),
+    ],
 )
 def test_numbers_that_make_no_sense_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):

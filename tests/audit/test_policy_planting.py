@@ -113,6 +113,25 @@ def test_the_planted_unit_has_more_rows_and_groups_than_allowed(hospital):
     assert set(wide["days"].to_pylist()) == {0}
 
 
+def test_the_planted_unit_exceeds_large_limits_too_because_questions_then_name_smaller_ones():
+    text = """
+[data]
+name = "large"
+[budget]
+epsilon = 1
+[tables.hits]
+source = "hits.parquet"
+unit = "user"
+groups = 1000
+rows = 100_000
+[tables.hits.columns]
+user = { type = "integer" }
+"""
+    policy = Policy.parse(text)
+    assert {(asked.groups, asked.rows) for asked in questions(policy)} == {(20, 400)}
+    assert max(planted(each, "hits").num_rows for each in neighbours(policy)) > 20 * 400
+
+
 def test_values_beyond_every_bound_missing_ones_and_nan_are_planted(hospital):
     beyond, below = hospital["above every bound"], hospital["below every bound"]
     assert max(planted(beyond, "stays")["days"].to_pylist()) == 2**63 - 1

@@ -71,7 +71,7 @@ def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
 
     monkeypatch.setattr(Laplace, "perturb", perturb)
     done = run(
-        policy, "--runs", 1500, "--confidence", 1 - 1e-9, "--only", "distinct patient", "--html", tmp_path / "a.html"
+        policy, "--runs", 2500, "--confidence", 1 - 1e-9, "--only", "distinct patient", "--html", tmp_path / "a.html"
     )
     assert done.exit_code == 1, done.output
     assert "BROKEN" in done.output

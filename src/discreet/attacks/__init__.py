@@ -4,50 +4,91 @@ Imported when it is first used; it needs scipy, some attacks scikit-learn (`pip 
 
     pseudonyms, linkage, homogeneity, intersection              tables of people, released
     differencing, averaging, rephrasing, threshold_game         questions, answered
-    reconstruct, membership                                     sums and means, published
+    reconstruct, census, membership                             sums and means, published
     shadow, likelihood_ratio, attributes                        models, and who was in their data
     correlation, invert, lone_cluster                           models, and what they say of people
+    overfitting                                                 models that learn by heart, and who was in their data
+    membership_from_reconstruction, reconstruction_from_membership    each attack made of the other
     compare                                                     one attack against all defences
+    Register, Ratings, People, Secrets, Labelled, ...           data of your own, a record for each kind
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from discreet.attacks.comparing import Comparison, compare
-from discreet.attacks.laboratory import MODULES, attack_named
+from discreet.attacks.laboratory import MODULES, OTHERS, attack_named
 from discreet.attacks.result import AttackResult
 
 if TYPE_CHECKING:
+    from discreet.attacks.aggregates.blocks import Blocks
+    from discreet.attacks.aggregates.census import census
     from discreet.attacks.aggregates.membership import membership
-    from discreet.attacks.aggregates.reconstruct import reconstruct
+    from discreet.attacks.aggregates.panel import Panel
+    from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
+    from discreet.attacks.aggregates.reductions import membership_from_reconstruction, reconstruction_from_membership
+    from discreet.attacks.aggregates.study import Study
     from discreet.attacks.models.attributes import attributes
+    from discreet.attacks.models.city import City
     from discreet.attacks.models.correlation import correlation
+    from discreet.attacks.models.images import Gallery
     from discreet.attacks.models.invert import invert
     from discreet.attacks.models.likelihood_ratio import likelihood_ratio
     from discreet.attacks.models.lone_cluster import lone_cluster
+    from discreet.attacks.models.overfitting import overfitting
+    from discreet.attacks.models.patients import Treated
+    from discreet.attacks.models.people import Labelled
+    from discreet.attacks.models.secrets import Secretive
     from discreet.attacks.models.shadow import shadow
     from discreet.attacks.queries.averaging import averaging
     from discreet.attacks.queries.differencing import differencing
+    from discreet.attacks.queries.fits import Rows
+    from discreet.attacks.queries.people import People
     from discreet.attacks.queries.rephrasing import rephrasing
-    from discreet.attacks.queries.threshold_game import threshold_game
+    from discreet.attacks.queries.threshold_game import TwoSets, threshold_game
     from discreet.attacks.tables.homogeneity import homogeneity
+    from discreet.attacks.tables.hospitals import TwoTables
     from discreet.attacks.tables.intersection import intersection
     from discreet.attacks.tables.linkage import linkage
+    from discreet.attacks.tables.patients import Patients
     from discreet.attacks.tables.pseudonyms import pseudonyms
+    from discreet.attacks.tables.ratings import Ratings
+    from discreet.attacks.tables.registers import Register
+    from discreet.attacks.tables.taxis import Taxis
 else:
 
     def __getattr__(name: str) -> Any:
         if name in MODULES:
             return getattr(import_module(f"discreet.attacks.{MODULES[name]}.{name}"), name)
+        if name in OTHERS:
+            return getattr(import_module(f"discreet.attacks.{OTHERS[name]}"), name)
         raise AttributeError(f"module 'discreet.attacks' has no attribute {name!r}")
 
 
 __all__ = [
     "AttackResult",
+    "Blocks",
+    "City",
     "Comparison",
+    "Gallery",
+    "Labelled",
+    "Panel",
+    "Patients",
+    "People",
+    "Ratings",
+    "Register",
+    "Rows",
+    "Secretive",
+    "Secrets",
+    "Study",
+    "Taxis",
+    "Treated",
+    "TwoSets",
+    "TwoTables",
     "attack_named",
     "attributes",
     "averaging",
+    "census",
     "compare",
     "correlation",
     "differencing",
@@ -58,8 +99,11 @@ __all__ = [
     "linkage",
     "lone_cluster",
     "membership",
+    "membership_from_reconstruction",
+    "overfitting",
     "pseudonyms",
     "reconstruct",
+    "reconstruction_from_membership",
     "rephrasing",
     "shadow",
     "threshold_game",

@@ -15,6 +15,8 @@ from discreet.attacks.ranking import Curve, curve
 from discreet.audit.counting import Share
 from discreet.kernel.normal import deviations
 
+_CERTAIN = 700.0  # e to a larger number does not fit into a float, and allows everything anyway
+
 
 @dataclass(frozen=True)
 class Implied:
@@ -153,7 +155,7 @@ class Found:
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
         """Return the highest chance for a member, given the highest that a stranger may have, at 95 %."""
         _, outside = self.strangers.interval()  # the chance itself is not known, and members have a right to all of it
-        rise = math.exp(epsilon)
+        rise = math.exp(min(epsilon, _CERTAIN))
         return max(0.0, min(1.0, rise * outside + delta, 1 - (1 - delta - outside) / rise))
 
 
@@ -217,8 +219,9 @@ class Scores:
         # From (0, delta) with slope e^epsilon to the corner, and on to (1 - delta, 1) with slope e^-epsilon.
         if delta >= 1:
             return 1.0
-        corner = (1 - delta) / (1 + math.exp(epsilon))
-        height = delta + corner * math.exp(epsilon)
+        rise = math.exp(min(epsilon, _CERTAIN))
+        corner = (1 - delta) / (1 + rise)
+        height = delta + corner * rise
         return corner * (delta + height) / 2 + (1 - delta - corner) * (height + 1) / 2 + delta
 
     def _best_threshold(self, delta: float) -> float:

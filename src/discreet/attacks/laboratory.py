@@ -15,6 +15,7 @@ MODULES = {
     "rephrasing": "queries",
     "threshold_game": "queries",
     "reconstruct": "aggregates",
+    "census": "aggregates",
     "membership": "aggregates",
     "shadow": "models",
     "likelihood_ratio": "models",
@@ -22,6 +23,30 @@ MODULES = {
     "correlation": "models",
     "invert": "models",
     "lone_cluster": "models",
+}
+
+# What attacks are run on, and what belongs to them, by the modules that have it.
+OTHERS = {
+    "Blocks": "aggregates.blocks",
+    "City": "models.city",
+    "Gallery": "models.images",
+    "Labelled": "models.people",
+    "Panel": "aggregates.panel",
+    "Patients": "tables.patients",
+    "People": "queries.people",
+    "Ratings": "tables.ratings",
+    "Register": "tables.registers",
+    "Rows": "queries.fits",
+    "Secretive": "models.secrets",
+    "Secrets": "aggregates.reconstruct",
+    "Study": "aggregates.study",
+    "Taxis": "tables.taxis",
+    "Treated": "models.patients",
+    "TwoSets": "queries.threshold_game",
+    "TwoTables": "tables.hospitals",
+    "membership_from_reconstruction": "aggregates.reductions",
+    "overfitting": "models.overfitting",
+    "reconstruction_from_membership": "aggregates.reductions",
 }
 
 

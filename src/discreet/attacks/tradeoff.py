@@ -38,7 +38,7 @@ def _draw_success(axes: Any, comparison: "Comparison") -> None:
     axes.set(xscale="log", xlabel="epsilon", ylim=(-0.03, 1.05))
     axes.set_ylabel(comparison.results[0].metric, fontsize=8)
     _ticks(axes, prices)
-    axes.legend(frameon=False, fontsize=7)
+    _explain(axes)
 
 
 def _draw_implied(axes: Any, comparison: "Comparison") -> None:
@@ -59,7 +59,12 @@ def _draw_implied(axes: Any, comparison: "Comparison") -> None:
             axes.axhline(least, color=COLOURS[result.defence], lw=_width(result), label=f"{word}, at least")
     axes.set(xscale="log", yscale="log", xlabel="epsilon promised", ylabel="epsilon implied", ylim=(floor * 0.8, top))
     _ticks(axes, list(prices))
-    axes.legend(frameon=False, fontsize=7, loc="lower right")
+    _explain(axes)
+
+
+def _explain(axes: Any) -> None:
+    """Put the legend below the axes, where it hides nothing."""
+    axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3)
 
 
 def _width(result: AttackResult) -> float:

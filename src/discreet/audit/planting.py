@@ -8,12 +8,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.audit.policy_values import MOST_ROWS, Place, values_of
+from discreet.audit.policy_values import Place, values_of
 from discreet.policy import Between, Column, ColumnInWindow, Keys, Policy, References, Row, Table, Through
 from discreet.policy import dummy as made_up
 
 _PEOPLE = 400  # rows of each private table: enough for groups that pass a threshold
 _GROUPS, _ROWS = 2, 3  # what a question says where a table sets no limits
+_MOST_GROUPS, _MOST_ROWS = 20, 400  # and where it allows more: a planted unit shall exceed every limit
 
 Tables = Mapping[str, pa.Table]
 PLACES = (
@@ -44,7 +45,7 @@ class Neighbours:
 
 
 def limits_of(table: Table) -> tuple[int, int]:
-    """Return in how many groups a unit of a table counts, and with how many rows; small numbers if it does not say.
+    """Return in how many groups a unit of a table counts, and with how many rows; not many, if it does not say or more.
 
     >>> policy = Policy.of({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
@@ -54,7 +55,8 @@ def limits_of(table: Table) -> tuple[int, int]:
     (2, 5)
     """
     one = isinstance(table.unit, Row)
-    return table.groups or (1 if one else _GROUPS), table.rows or (1 if one else _ROWS)
+    groups, rows = table.groups or (1 if one else _GROUPS), table.rows or (1 if one else _ROWS)
+    return min(groups, _MOST_GROUPS), min(rows, _MOST_ROWS)
 
 
 def neighbours(policy: Policy, *, random_state: int = 0) -> Iterator[Neighbours]:
@@ -108,7 +110,7 @@ class _Victim:
         if not before.num_rows:
             return before
         groups, rows = limits_of(table)
-        count = min(2 * (groups + 1) * (rows + 1), MOST_ROWS) if place.many and not isinstance(table.unit, Row) else 1
+        count = 2 * (groups + 1) * (rows + 1) if place.many and not isinstance(table.unit, Row) else 1
         kept = self._kept(table)
         columns = []
         for name in table.columns:

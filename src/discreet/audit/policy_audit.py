@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.claims import level
 from discreet.audit.counting import limits
 from discreet.audit.measuring import measure
 from discreet.audit.outcomes import Batch
@@ -17,14 +16,14 @@ from discreet.audit.policy_checks import error_check, question_checks, told
 from discreet.audit.policy_errors import risky
 from discreet.audit.policy_evidence import Evidence, evidence
 from discreet.audit.policy_questions import Asked, questions
-from discreet.audit.policy_result import LEAST_RUNS, Check, Finding, PolicyAudit, Unasked
+from discreet.audit.policy_result import Check, Finding, PolicyAudit, Unasked, read_numbers
 from discreet.audit.policy_rho import least_rho
 from discreet.audit.policy_worlds import Pair, Prepared, exact, offer, opened, prepared, released
 from discreet.audit.result import AuditResult
 from discreet.curator import Curator
 from discreet.engines.sources import EngineError
 from discreet.kernel.errors import Failed, PolicyError, Refused
-from discreet.kernel.exact import Number, positive, whole
+from discreet.kernel.exact import Number
 from discreet.kernel.loss import Loss
 from discreet.policy import Policy
 from discreet.pricing import Offer
@@ -74,8 +73,8 @@ def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, 
     >>> found.holds, [finding.name for finding in found.findings]
     (True, ['visits: COUNT(*)'])
     """
-    runs = whole(runs, "runs", LEAST_RUNS)
-    error, price = 1 - level(confidence), offer(policy, positive(epsilon, "epsilon"))
+    runs, each, sure = read_numbers(runs, epsilon, confidence)
+    error, price = 1 - sure, offer(policy, each)
     chosen = _chosen(questions(policy), only)
     with opened(policy, random_state=random_state) as pairs:
         asked, unasked = _understood(chosen, pairs[0].present, price)
@@ -94,7 +93,7 @@ def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, 
         policy=policy.data.name,
         protects=policy.data.protects,
         runs=runs,
-        confidence=1 - error,
+        confidence=sure,
         findings=tuple(findings),
         checks=(*checks, *account_checks(policy, asked, price, random_state=random_state)),
         unasked=tuple(unasked),

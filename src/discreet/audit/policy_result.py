@@ -3,11 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from fractions import Fraction
+from typing import Any, Literal
 
+from discreet.audit.claims import level
 from discreet.audit.result import confidence_text
+from discreet.kernel.exact import positive, whole
 
-LEAST_RUNS = 100  # fewer prove nothing
+_LEAST_RUNS = 100  # fewer prove nothing
+_DEAREST = 100  # of a question: beyond it nothing is promised that could be broken
 COVERS = (
     "An audit can refute a promise, never prove it: what it did not find may still be there.",
     "It covers the questions, the planted units and the events listed here, on made-up data of the policy's shape.",
@@ -19,6 +23,18 @@ PATH = (
     "prices, DuckDB on Parquet files, the kernel's noise, and ledgers in memory. The exact totals are read once for "
     "each data set, then released again and again with fresh noise."
 )
+
+
+def read_numbers(runs: Any, epsilon: Any, confidence: Any) -> tuple[int, Fraction, float]:
+    """Return how often to ask, for which price, and how sure to be; ValueError says what is wrong with them.
+
+    >>> read_numbers(2000, "1/2", 0.95)
+    (2000, Fraction(1, 2), 0.95)
+    """
+    count, price = whole(runs, "runs", _LEAST_RUNS), positive(epsilon, "epsilon")
+    if price > _DEAREST:
+        raise ValueError(f"epsilon must be at most {_DEAREST}, not {epsilon}")
+    return count, price, level(confidence)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from discreet.policy import Between, Declared, Keys, Open
 
-MOST_ROWS = 20_000  # of the planted unit; a policy may allow more than an audit has time for
+_MOST = 20_000  # different values of the planted unit, more than it has rows
 _MONTHS = 36  # different times of a unit that is in many groups
 
 Values = Literal["highest", "lowest", "above", "below", "missing", "nan"]
@@ -63,7 +63,7 @@ def _inside(column: Declared, place: Place, pool: Sequence[Any]) -> list[Any]:
     if isinstance(column.domain, Between):
         end = column.domain.low if place.values == "lowest" else column.domain.high
         return _times(column.domain, end) if isinstance(end, date) else [end]
-    return _anything(column.type, range(1 if place.spread == "one group" else MOST_ROWS))
+    return _anything(column.type, range(1 if place.spread == "one group" else _MOST))
 
 
 def _anything(kind: str, numbers: range) -> list[Any]:

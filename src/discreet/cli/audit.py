@@ -11,12 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.anonymity.showing.report import clean
-from discreet.audit.claims import level
 from discreet.audit.policy_page import write_page
-from discreet.audit.policy_result import COVERS, LEAST_RUNS, PolicyAudit
+from discreet.audit.policy_result import COVERS, PolicyAudit, read_numbers
 from discreet.cli.files import check_place
 from discreet.cli.stops import stopping, wrong
-from discreet.kernel.exact import positive, whole
 from discreet.policy import Policy
 
 _PAGES = (".html", ".htm")
@@ -65,9 +63,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _check_numbers(runs: int, epsilon: str, confidence: float) -> None:
     try:
-        whole(runs, "runs", LEAST_RUNS)
-        positive(epsilon, "epsilon")
-        level(confidence)
+        read_numbers(runs, epsilon, confidence)
     except (TypeError, ValueError) as error:
         wrong(f"--{error}.")
 

@@ -41,7 +41,7 @@ def test_rounded_confidences_are_hardly_less():
 def test_a_private_model_tells_no_more_than_imputation(epsilon):
     result = attacks.attributes(SOME, defence="curator", epsilon=epsilon, shadows=3, targets=4, random_state=7)
     assert result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
-    assert abs(result.success - result.baseline) < 0.15
+    assert abs(result.success - result.baseline) < 0.2
 
 
 def test_a_promise_that_is_not_kept_is_found_out():

@@ -13,7 +13,7 @@ from discreet import attacks
 from discreet.attacks.defences import shield
 from discreet.attacks.models.correlation import guess_genotypes
 from discreet.attacks.models.doses import Averages, Rounded, trainer
-from discreet.attacks.models.patients import Patients, generated, load
+from discreet.attacks.models.patients import Treated, generated, load
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
@@ -30,7 +30,7 @@ def least(result):
 
 def few(**changed):
     given = {"known": [[4.0], [6.0]] * 30, "genotype": [0, 2] * 30, "dose": [20.0, 40.0] * 30, "bounds": ([0], [9])}
-    return Patients(**{**given, **changed})
+    return Treated(**{**given, **changed})
 
 
 def test_least_squares_tells_the_genotype_of_members_and_strangers_alike():
@@ -200,7 +200,7 @@ def test_patients_who_do_not_fit_are_refused(changed, said):
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
-        ({"data": [1, 2]}, TypeError, r"data must be Patients\(known, genotype, dose, bounds\), not list"),
+        ({"data": [1, 2]}, TypeError, r"data must be Treated\(known, genotype, dose, bounds\), not list"),
         ({"model": "forest"}, ValueError, 'model must be "linear" or "tree", not \'forest\''),
         ({"splits": 0}, ValueError, "splits"),
         ({"defence": "curator"}, TypeError, "needs an epsilon"),

@@ -32,7 +32,7 @@ def test_a_network_learns_who_was_in_a_network():
 def test_labels_alone_give_away_that_the_model_is_oftener_right_about_members():
     result = attacks.shadow(PEOPLE, defence="easy", **FEW)
     gap = result.details["the models are right about members"] - result.details["and about strangers"]
-    assert result.success >= 0.5 + gap / 2 - 0.01
+    assert result.success >= 0.5 + gap / 2 - 0.04
     assert result.success < 0.75
     assert result.implied.low > 0.3
 
@@ -67,10 +67,9 @@ def test_everybody_is_in_a_tenth_of_rarity():
     assert sum(share.trials for share in result.exposure.deciles) == result.evidence.members.size
 
 
-def test_features_do_not_depend_on_the_order_of_other_classes():
-    told = np.array([[0.5, 0.3, 0.2], [0.5, 0.2, 0.3]])
-    one, other = features(told, np.array([0, 0]))
-    assert one.tolist() == other.tolist()
+def test_the_oracle_sees_the_own_class_and_what_is_told_about_it():
+    told = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]])
+    assert features(told, np.array([0, 2])).tolist() == [[0.5, 0.5, 0.3, 0.2, 1, 0, 0], [0.2, 0.5, 0.3, 0.2, 0, 0, 1]]
 
 
 def test_an_unknown_attacker_is_refused():

@@ -118,7 +118,7 @@ def _judged(
     guessing = np.broadcast_to(imputed, inside.shape)[inside]
     # Rare is whose value the rest of the row makes unlikely: whom imputation cannot find.
     rare = np.broadcast_to(-_chance(before, truth), inside.shape)[inside]
-    labels = [f"person {place}" for place in np.nonzero(inside)[1]]
+    labels = [f"person {place} in model {model}" for model, place in zip(*np.nonzero(inside), strict=True)]
     details = {
         "imputed right, without the model": float(guessing.mean()),
         "by the oracle of membership alone": float(alone[inside].mean()),

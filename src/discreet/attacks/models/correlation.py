@@ -9,7 +9,7 @@ from discreet.attacks.defences import Defence, shield
 from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.doses import Kind, Model, trainer
-from discreet.attacks.models.patients import FILE, Patients, generated, load
+from discreet.attacks.models.patients import FILE, Treated, generated, load
 from discreet.attacks.models.sides import draw_sides
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
@@ -21,7 +21,7 @@ _SPREADS = np.geomspace(1, 60, 40)  # mg a week: how far a dose may be from what
 
 
 def correlation(  # noqa: PLR0913 - two settings of its own beside what every attack has
-    data: Patients | None = None,
+    data: Treated | None = None,
     *,
     defence: Defence = "nothing",
     epsilon: Number | None = None,
@@ -31,9 +31,9 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
 ) -> AttackResult:
     """Guess patients' genotypes from their dose, by which genotype a model would have recommended that dose for.
 
-    `data` are `Patients`, made up unless given; a coin decides who is in the model's data. Released is a model of the
+    `data` are `Treated`, made up unless given; a coin decides who is in the model's data. Released is a model of the
     dose: least squares or a full tree ("nothing"), doses rounded to 2.5 mg or leaves of five patients ("easy"), private
-    least squares or a private table of averages ("curator"), or what a function of yours makes of the `Patients` who
+    least squares or a private table of averages ("curator"), or what a function of yours makes of the `Treated` who
     are in: an object with `predict`, which gets the known fields and the genotype as the last column.
 
     >>> result = correlation(random_state=0)
@@ -93,7 +93,7 @@ def _likelihood(away: np.ndarray, before: np.ndarray, spread: float) -> float:
     return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(spread)).sum())
 
 
-def _split(make: Any, patients: Patients, prior: np.ndarray, rng: np.random.Generator) -> Any:
+def _split(make: Any, patients: Treated, prior: np.ndarray, rng: np.random.Generator) -> Any:
     """Return whose genotype was guessed when in the data, whose when not, and how far doses of those outside were."""
     coins = rng.random(len(patients)) < 0.5
     inside, outside = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
@@ -124,7 +124,7 @@ def _with_interval(beyond: np.ndarray) -> str:
     return f"{middle:+.3f} ({middle - wide:+.3f} to {middle + wide:+.3f})"
 
 
-def _rarity(patients: Patients) -> np.ndarray:
+def _rarity(patients: Treated) -> np.ndarray:
     """Return how surprising a patient's genotype and dose are: a rare genotype, or a dose unusual for it."""
     surprise = np.zeros(len(patients))
     for genotype in np.unique(patients.genotype):
@@ -135,9 +135,9 @@ def _rarity(patients: Patients) -> np.ndarray:
     return surprise
 
 
-def _checked(data: Any) -> Patients:
-    if not isinstance(data, Patients):
-        raise TypeError(f"data must be Patients(known, genotype, dose, bounds), not {type(data).__name__}")
+def _checked(data: Any) -> Treated:
+    if not isinstance(data, Treated):
+        raise TypeError(f"data must be Treated(known, genotype, dose, bounds), not {type(data).__name__}")
     whole(len(data), "the number of patients", _FEWEST)
     return data
 
@@ -145,7 +145,7 @@ def _checked(data: Any) -> Patients:
 ATTACK = Attack(
     run=correlation,
     topic="facts",
-    says="From a model of the dose and a patient's dose, guess the patient's genotype",
+    says="Guesses a patient's genotype from the patient's dose and a model of doses.",
     nothing="least squares, or a tree that grew until every leaf is pure",
     easy="recommended doses are rounded to 2.5 mg; leaves have at least five patients",
     curator="private least squares, or a private table of average doses",

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Shield
-from discreet.attacks.models.patients import Patients
+from discreet.attacks.models.patients import Treated
 
 Kind = Literal["linear", "tree"]
 _TABLET = 2.5  # mg: doses are rounded to halves of a tablet
@@ -51,7 +51,7 @@ class Averages:
         return np.asarray(self.cells[X[:, -1].astype(int), bands(X[:, 0], self.ends)])
 
 
-def trainer(protected: Shield, kind: Kind) -> Callable[[Patients], Model]:
+def trainer(protected: Shield, kind: Kind) -> Callable[[Treated], Model]:
     """Return how a model of this kind is made of a clinic's patients under a defence."""
     if protected.make is not None:
         return partial(_own, protected.make)
@@ -78,7 +78,7 @@ def bands(values: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
     return np.clip((values - low) / (high - low) * _BANDS, 0, _BANDS - 1).astype(int)
 
 
-def _own(make: Callable[[Patients], Any], patients: Patients) -> Model:
+def _own(make: Callable[[Treated], Any], patients: Treated) -> Model:
     model = make(patients)
     if not callable(getattr(model, "predict", None)):
         raise TypeError(f"defence must return a model with a method predict, not {type(model).__name__}")
@@ -86,18 +86,18 @@ def _own(make: Callable[[Patients], Any], patients: Patients) -> Model:
     return found
 
 
-def _linear(patients: Patients) -> Model:
+def _linear(patients: Treated) -> Model:
     from sklearn.linear_model import LinearRegression  # noqa: PLC0415 - an extra
 
     model: Model = LinearRegression().fit(patients.features(), patients.dose)
     return model
 
 
-def _rounded(patients: Patients) -> Model:
+def _rounded(patients: Treated) -> Model:
     return Rounded(_linear(patients), _TABLET)
 
 
-def _private_linear(protected: Shield, patients: Patients) -> Model:
+def _private_linear(protected: Shield, patients: Treated) -> Model:
     low, high = patients.bounds
     model: Model = dc.learn.LinearRegression(
         epsilon=protected.price, bounds=([*low, 0], [*high, 2]), target_bounds=patients.doses
@@ -105,7 +105,7 @@ def _private_linear(protected: Shield, patients: Patients) -> Model:
     return model
 
 
-def _tree(leaf: int, patients: Patients) -> Model:
+def _tree(leaf: int, patients: Treated) -> Model:
     from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415 - an extra
 
     # The tree breaks ties between equal columns by chance; the same patients shall give the same tree.
@@ -113,7 +113,7 @@ def _tree(leaf: int, patients: Patients) -> Model:
     return model
 
 
-def _private_averages(protected: Shield, patients: Patients) -> Model:
+def _private_averages(protected: Shield, patients: Treated) -> Model:
     """Return a tree's private cousin: averages in cells that nobody chose by looking at the patients."""
     ends = float(patients.bounds[0][0]), float(patients.bounds[1][0])
     band = bands(patients.known[:, 0], ends)

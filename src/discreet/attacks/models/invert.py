@@ -106,7 +106,7 @@ def _checked(data: Any) -> Gallery:
 ATTACK = Attack(
     run=invert,
     topic="facts",
-    says="From a classifier's confidences, recover what its classes look like",
+    says="Recovers what a classifier's classes look like, from its confidences.",
     nothing="a logistic regression that tells how sure it is of every class",
     easy="the classifier tells the likeliest class only",
     curator="a private logistic regression; all images of a person count as one",

@@ -61,5 +61,5 @@ def _exposed(people: Labelled, inside: np.ndarray, scores: np.ndarray) -> Exposu
     strangers = np.sort(scores[~inside])
     threshold = strangers[strangers.size - 1 - int(_FALSE * strangers.size)]
     far = np.broadcast_to(rarity(people), inside.shape)[inside]
-    labels = [f"person {place}" for place in np.nonzero(inside)[1]]
+    labels = [f"person {place} in model {model}" for model, place in zip(*np.nonzero(inside), strict=True)]
     return exposure(far, scores[inside] > threshold, labels=labels, by="distance from their class")

@@ -1,4 +1,4 @@
-"""Patients with what is known about them, a dose that fits them, and a genotype that is nobody's business."""
+"""Treated with what is known about them, a dose that fits them, and a genotype that is nobody's business."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +27,12 @@ _COLUMNS = ("age", "height_cm", "weight_kg", "race", "dose_mg_week", _CYP2C9, _V
 
 
 @dataclass(frozen=True)
-class Patients:
+class Treated:
     """What a clinic has: fields that others may know, the dose, and the genotype, in copies of one allele (0, 1, 2).
 
     `bounds` are the lowest and the highest value of every field, `doses` those of the dose, both known beforehand.
 
-    >>> Patients(known=[[4.0], [6.0]], genotype=[0, 2], dose=[20.0, 40.0], bounds=([0], [9])).features().tolist()
+    >>> Treated(known=[[4.0], [6.0]], genotype=[0, 2], dose=[20.0, 40.0], bounds=([0], [9])).features().tolist()
     [[4.0, 0.0], [6.0, 2.0]]
     """
 
@@ -65,12 +65,12 @@ class Patients:
         last = self.genotype if genotype is None else np.full(len(self), genotype)
         return np.column_stack([self.known, last]).astype(float)
 
-    def at(self, places: np.ndarray) -> "Patients":
+    def at(self, places: np.ndarray) -> "Treated":
         """Return some of the patients."""
-        return Patients(self.known[places], self.genotype[places], self.dose[places], self.bounds, self.doses)
+        return Treated(self.known[places], self.genotype[places], self.dose[places], self.bounds, self.doses)
 
 
-def generated(rng: np.random.Generator, size: int = 2000) -> Patients:
+def generated(rng: np.random.Generator, size: int = 2000) -> Treated:
     """Return made-up patients, whose genes, bodies and doses go together about as those of real ones do."""
     race = rng.choice(4, size, p=[0.33, 0.09, 0.51, 0.07])
     alleles = rng.binomial(2, np.array([0.09, 0.9, 0.61, 0.65])[race])
@@ -81,10 +81,10 @@ def generated(rng: np.random.Generator, size: int = 2000) -> Patients:
     usual = 19 + 9 * alleles - 2.2 * (age - 6) + 0.15 * (weight - 76) - 5 * two - 8 * three
     dose = np.clip(usual * rng.lognormal(-0.06, 0.36, size), 2, 200)
     known = np.column_stack([age, height, weight, *(race == place for place in range(3)), two, three])
-    return Patients(known, alleles, dose, _ends())
+    return Treated(known, alleles, dose, _ends())
 
 
-def load(folder: Path) -> Patients:
+def load(folder: Path) -> Treated:
     """Read the patients of the warfarin consortium whose fields, dose and both genes are known."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only the real data need a reader
 
@@ -103,7 +103,7 @@ def load(folder: Path) -> Patients:
         ]
     )
     genotype = np.array([_GENOTYPES.index(each) for each in rows[_VKORC1]])
-    return Patients(known, genotype, rows["dose_mg_week"], _ends())
+    return Treated(known, genotype, rows["dose_mg_week"], _ends())
 
 
 def _ends() -> tuple[list[float], list[float]]:

@@ -89,12 +89,12 @@ def train(attacker: Attacker, shadows: Models, people: Labelled, seed: int) -> A
 
 
 def features(told: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return what an oracle sees of each person: the confidence in their own class, and all in order of size.
+    """Return what an oracle sees of each person: confidence in their own class, all in order of size, and the class.
 
-    >>> features(np.array([[0.2, 0.7, 0.1]]), np.array([0])).tolist()
-    [[0.2, 0.7, 0.2, 0.1]]
+    >>> features(np.array([[0.2, 0.8]]), np.array([0])).tolist()
+    [[0.2, 0.8, 0.2, 1.0, 0.0]]
     """
-    return np.column_stack([own_confidence(told, y), np.sort(told, axis=1)[:, ::-1]])
+    return np.column_stack([own_confidence(told, y), np.sort(told, axis=1)[:, ::-1], np.eye(told.shape[1])[y]])
 
 
 ATTACK = Attack(
