@@ -125,6 +125,13 @@ def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
     assert float(approximate.budget().left.rho / approximate.budget().total.rho) < 0.02
 
 
+def test_a_refusal_is_one_however_little_is_left(approximate):
+    left = approximate.budget().left.rho
+    approximate.ask("SELECT COUNT(*) FROM sales", rho=left - Fraction(1, 10**30))
+    with pytest.raises(dc.Refused, match="The largest epsilon that fits is"):
+        approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=1)
+
+
 def test_what_fits_is_said_only_where_the_price_is_the_reason(approximate):
     approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1, key="k")
     with pytest.raises(dc.Refused, match="another question") as refused:

@@ -7,6 +7,7 @@ Imported when it is first used; it needs scipy (`pip install 'discreet[attacks]'
     exact, law_of  laws that are known, or found by trying all dice
     one_run        canaries in a single run
     sensitivity    how far neighbours really move a statistic
+    audit_policy   everything that a policy promises, on made-up data; write_page makes a report of it
 """
 
 from discreet.audit.canaries import one_run
@@ -16,6 +17,9 @@ from discreet.audit.measuring import measure
 from discreet.audit.moving import Moved, sensitivity
 from discreet.audit.nearby import nearby
 from discreet.audit.outcomes import Batch
+from discreet.audit.policy_audit import audit_policy
+from discreet.audit.policy_page import write_page
+from discreet.audit.policy_result import PolicyAudit
 from discreet.audit.result import AuditResult
 from discreet.audit.searching import search
 
@@ -23,7 +27,9 @@ __all__ = [
     "AuditResult",
     "Batch",
     "Moved",
+    "PolicyAudit",
     "Share",
+    "audit_policy",
     "exact",
     "law_of",
     "measure",
@@ -31,4 +37,5 @@ __all__ = [
     "one_run",
     "search",
     "sensitivity",
+    "write_page",
 ]

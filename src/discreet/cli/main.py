@@ -11,6 +11,7 @@ import discreet
 from discreet.cli.anonymise import anonymise
 from discreet.cli.ask import ask, budget, explain
 from discreet.cli.attack import attack
+from discreet.cli.audit import audit
 from discreet.cli.fit import fit
 from discreet.cli.ledger import app as ledger_app
 from discreet.cli.policy import check, dummy, init
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
-for command in (init, check, dummy, ask, explain, budget, fit, anonymise, attack):
+for command in (init, check, dummy, ask, explain, budget, fit, anonymise, attack, audit):
     app.command()(command)
 
 

@@ -139,6 +139,8 @@ def largest_epsilon(budget: Budget, room: Loss) -> Fraction:
     if not room.rho:
         return Fraction(0)
     found = Loss(None, room.rho).to_epsilon(budget.conversion)
+    if not float(found):
+        return Fraction(0)  # so little is left that it converts to nothing
     for place in range(40):  # epsilon is about what rho converts to; a little less has a rho that fits
         epsilon = round_down(found * (1 - Fraction(place, 200)), max(0, 2 - math.floor(math.log10(float(found)))))
         if epsilon > 0 and budget.price(epsilon).rho <= room.rho:
