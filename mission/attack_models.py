@@ -78,5 +78,5 @@ def e11():
         f"gap {tame.gap:.2f} → {wild.gap:.2f}, AUC {tame.auc:.2f} → {wild.auc:.2f} over {len(seen.points)} models, "
         f"correlation {seen.correlation:.2f}; a private model (epsilon {private.strength:g}) is right about "
         f"{private.strangers:.0%} of strangers with AUC {private.auc:.2f}, the wildest forest about "
-        f"{wild.strangers:.0%} with {wild.auc:.2f}: [picture](pictures/overfitting.svg)"
+        f"{wild.strangers:.0%} with {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)"
     )
