@@ -23,7 +23,7 @@ def of_diffprivlib(tmp_path_factory):
     if not PEER.exists():
         pytest.skip("diffprivlib is not in .peers; `python -m bench.learning` makes its environment")
     out = tmp_path_factory.mktemp("exhibits") / "outputs.npz"
-    script = Path(__file__).with_name("with_diffprivlib.py")
+    script = ROOT / "bench" / "peers" / "exhibits_of_diffprivlib.py"
     quiet = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     subprocess.run([str(PEER), str(script), str(out), "laplace=6000", "nanmean=1000"], check=True, env=quiet)
     outputs = np.load(out)

@@ -84,7 +84,7 @@ def judged(
         return _nothing_seen(fresh, claim, error, runs)
     shares = [(_share(each.event.hits(fresh[0])), _share(each.event.hits(fresh[1]))) for each in chosen]
     pairs = [pair if each.forwards else pair[::-1] for each, pair in zip(chosen, shares, strict=True)]
-    best, low = _best(pairs, errors(len(pairs), error), claim[1])
+    best, low = _best(pairs, errors(len(pairs), error), claim)
     winner = chosen[best]
     return AuditResult(
         epsilon_low=low,
@@ -121,14 +121,22 @@ def errors(count: int, error: float) -> list[float]:
     return [error * _FIRST * (1 - _FIRST) ** i for i in range(count)]
 
 
-def _best(pairs: list[tuple[Share, Share]], allowed: list[float], delta: float) -> tuple[int, float]:
+def _best(
+    pairs: list[tuple[Share, Share]], allowed: list[float], claim: tuple[Fraction | None, float]
+) -> tuple[int, float]:
     """Return which event proves most, and how much: a later one is worked out only if it beats those before."""
+    promised, delta = claim
     best, low = 0, 0.0
     for i, ((seen, other), error) in enumerate(zip(pairs, allowed, strict=True)):
         is_more = seen.value - delta > math.exp(low) * other.value
         if is_more and refutes(seen, other, low, delta=delta, error=error):
             found = least_epsilon(seen, other, delta=delta, error=error)
             best, low = (i, found) if found > low else (best, low)
+    if promised is not None and low > promised:
+        # That what refutes an epsilon refutes every smaller one is tested, not proved: the verdict does not rest on it.
+        at = math.nextafter(float(promised), math.inf)
+        if not refutes(*pairs[best], at, delta=delta, error=allowed[best]):
+            low = float(promised)
     return best, low
 
 
@@ -145,7 +153,7 @@ def _judged_by(
         pairs += [(here, there), (there, here), (not_here, not_there), (not_there, not_here)]
         counts += [(here, there)] * 2 + [(not_here, not_there)] * 2
         names += [name] * 2 + [f"not: {name}"] * 2
-    best, low = _best(pairs, [error / len(pairs)] * len(pairs), claim[1])
+    best, low = _best(pairs, [error / len(pairs)] * len(pairs), claim)
     return AuditResult(
         epsilon_low=low,
         claim=claim[0],

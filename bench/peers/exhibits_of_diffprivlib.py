@@ -1,6 +1,6 @@
 """Runs mechanisms of diffprivlib on two data sets and writes the outputs; for its own environment, without discreet.
 
-python with_diffprivlib.py EXHIBIT RUNS OUT.npz
+python exhibits_of_diffprivlib.py OUT.npz EXHIBIT=RUNS ...
 """
 
 import sys
