@@ -266,7 +266,6 @@ def test_false_alarms_are_as_rare_as_stated():
         ({"confidence": 1}, "confidence must lie strictly between"),
         ({"events": {}}, "events must not be empty"),
     ],
-    ids=str,
 )
 def test_bad_input_is_refused_with_a_reason(change, message):
     given = {"mechanism": dc.Laplace(1), "D": 0, "D2": 1, "claim": 1, "runs": 1000} | change

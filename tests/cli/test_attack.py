@@ -83,7 +83,7 @@ def test_real_data_are_loaded_where_they_are(tmp_path, monkeypatch):
 
 
 def test_without_the_extras_the_command_says_what_to_install(tmp_path):
-    hidden = "import sys; sys.modules['scipy'] = None; sys.modules['sklearn'] = None; from discreet.cli import app; app()"
+    hidden = "import sys; sys.modules.update(scipy=None, sklearn=None); from discreet.cli import app; app()"
     words = [sys.executable, "-c", hidden, "attack", "threshold_game"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
