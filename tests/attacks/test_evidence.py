@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from discreet.attacks.evidence import Found, Guesses, Implied, Scores
+from discreet.attacks.evidence import Bits, Found, Guesses, Implied, Scores
 from discreet.audit.counting import Share, limits
 
 CHANCES = st.floats(0.01, 0.99)
@@ -164,3 +164,22 @@ def test_the_interval_of_an_area_covers_it():
 def test_a_huge_epsilon_allows_everything():
     for evidence in (Guesses(1, 2), Found(Share(1, 2), Share(1, 2)), Scores([1.0], [0.0])):
         assert evidence.ceiling(10_000.0) == pytest.approx(1)
+
+
+@given(st.floats(0.0, 4.0), st.floats(0, 0.2), st.integers(20, 39))
+@settings(max_examples=200)
+def test_no_private_rule_guesses_bits_better_than_the_ceiling(epsilon, delta, tenths):
+    prior, rise = tenths / 40, math.exp(epsilon)
+    grid = np.linspace(0, 1, 101)
+    a, b = np.meshgrid(grid, grid)  # right if set, right if not
+    private = (a <= rise * (1 - b) + delta) & (b <= rise * (1 - a) + delta)
+    best = (prior * a + (1 - prior) * b)[private].max()
+    ceiling = Bits(Share(1, 2), Share(1, 2), prior=prior).ceiling(epsilon, delta)
+    assert best <= ceiling + 1e-9
+    assert ceiling <= best + 0.02
+
+
+def test_bits_leak_where_the_prior_alone_would_explain_the_success():
+    bits = Bits(Share(400, 460), Share(25, 52), prior=0.9)
+    assert bits.success < bits.baseline
+    assert bits.implied().low > 0.5

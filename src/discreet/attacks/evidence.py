@@ -1,8 +1,8 @@
 """What an attack's hits and misses prove: the epsilon that they imply, and the most that an epsilon allows.
 
-There are three kinds of evidence. `Guesses`: a secret was drawn with a known prior, and guessed. `Found`: something
-happened to people who are in the data, and to equal ones who are not. `Scores`: the attack gave every member and every
-equal stranger a score.
+There are four kinds of evidence. `Guesses`: a secret was drawn with a known prior, and guessed. `Bits`: the same for a
+bit that need not be fair. `Found`: something happened to people who are in the data, and to equal ones who are not.
+`Scores`: the attack gave every member and every equal stranger a score.
 """
 
 import math
@@ -112,6 +112,55 @@ class Guesses:
         if over <= 0:
             return 0.0
         return math.inf if under <= 0 else max(0.0, math.log(over / under))
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A secret bit was guessed right for so many of those who have it set, and for so many of those who have not.
+
+    `prior` is how likely the more frequent value is, which is what guessing it for everybody reaches.
+
+    >>> Bits(Share(90, 100), Share(80, 100)).success
+    0.85
+    >>> Bits(Share(450, 450), Share(0, 50), prior=0.9).implied().low
+    0.0
+    """
+
+    set_right: Share
+    unset_right: Share
+    prior: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.prior < 1:
+            raise ValueError(f"prior must be that of the more frequent value, from 1/2 to below 1, not {self.prior}")
+
+    @property
+    def success(self) -> float:
+        """The share of right guesses."""
+        return self._all.value
+
+    @property
+    def baseline(self) -> float:
+        """The prior."""
+        return self.prior
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the ends between which the chance of a right guess lies."""
+        return self._all.interval(confidence)
+
+    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
+        """Return the epsilon implied by how much likelier a bit is called set if it is."""
+        called_set = Share(self.unset_right.trials - self.unset_right.hits, self.unset_right.trials)
+        return Found(self.set_right, called_set).implied(delta, confidence)
+
+    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
+        """Return the highest chance of a right guess: of a fair coin's, or of always naming the more frequent value."""
+        rise = math.exp(min(epsilon, _CERTAIN))
+        return min(1.0, max((rise + delta) / (1 + rise), self.prior + (1 - self.prior) * delta))
+
+    @property
+    def _all(self) -> Share:
+        return Share(self.set_right.hits + self.unset_right.hits, self.set_right.trials + self.unset_right.trials)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,16 @@ class Share:
         if not 0 <= whole(self.hits, "hits", 0) <= self.trials:
             raise ValueError(f"hits must lie between 0 and the {self.trials} trials, not {self.hits}")
 
+    @classmethod
+    def of(cls, happened: Any) -> "Share":
+        """Return how often it happened, given whether it did in each trial.
+
+        >>> Share.of([True, False, True])
+        Share(hits=2, trials=3)
+        """
+        each = np.asarray(happened, bool)
+        return cls(int(each.sum()), each.size)
+
     @property
     def value(self) -> float:
         """The share that was seen."""
