@@ -132,3 +132,46 @@ def test_epsilons_must_be_a_list(epsilons):
 def test_an_unknown_attack_is_refused_with_the_list():
     with pytest.raises(ValueError, match="there are pseudonyms, linkage"):
         attacks.compare("magic", epsilons=[1])
+
+
+def test_a_promise_that_an_attack_refutes_does_not_hold():
+    assert _result().holds is None
+    broken = AttackResult("made_up", shield(lambda data: data, "1/10"), "of all", Found(Share(90, 100), Share(10, 100)))
+    assert broken.holds is False
+    assert "claim of epsilon 1/10: refuted" in str(broken)
+    assert broken.allowed.endswith(", passed")
+    assert _result("curator", 5).holds is True
+
+
+def test_a_success_that_passes_the_ceiling_by_chance_says_so():
+    lucky = AttackResult("made_up", shield("curator", "1/10"), "of all", Guesses(54, 100))
+    assert lucky.allowed == "52.5 %, passed by chance"
+    assert lucky.holds is True
+
+
+def test_all_defences_meet_the_same_people():
+    seen = []
+
+    def attack(data=None, *, defence, epsilon=None, random_state):
+        seen.append(random_state)
+        return _result(defence, epsilon)
+
+    attacks.compare(attack, epsilons=[1])
+    attacks.compare(attack, epsilons=[1])
+    assert len(set(seen[:3])) == 1
+    assert len(set(seen)) == 2
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5, True])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="random_state must be None or a whole number"):
+        attacks.compare(_made_up, epsilons=[1], random_state=seed)
+
+
+def test_something_that_is_no_attack_is_refused():
+    with pytest.raises(TypeError, match="attack must be a function"):
+        attacks.compare(5, epsilons=[1])
+
+
+def test_tab_completion_finds_the_attacks():
+    assert {"differencing", "People", "compare"} <= set(dir(attacks))

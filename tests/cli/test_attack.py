@@ -31,9 +31,9 @@ def test_the_list_names_every_attack_and_what_it_does(tmp_path):
 def test_an_attack_is_shown_against_all_defences(tmp_path):
     result = run("threshold_game", "--epsilon", "1/3", "--epsilon", "3", "--seed", "1", cwd=tmp_path)
     assert result.exit_code == 0
-    rows = re.findall(r"^ ?(nothing|easy|curator at \S+) +(\S+) ", result.output, re.MULTILINE)
+    rows = re.findall(r"^ ?(nothing|easy|curator at \S+) +(\S+) %", result.output, re.MULTILINE)
     assert [row[0] for row in rows] == ["nothing", "easy", "curator at 1/3", "curator at 3"]
-    assert rows[0][1] == "1"
+    assert rows[0][1] == "100"
 
 
 def test_the_report_puts_the_defences_side_by_side_and_fetches_nothing(tmp_path):
@@ -51,6 +51,12 @@ def test_the_report_puts_the_defences_side_by_side_and_fetches_nothing(tmp_path)
     ("words", "message"),
     [
         (["magic"], "there is no attack 'magic'"),
+        (["threshold-gane"], "Did you mean threshold_game?"),
+        (["threshold_game", "--set", "plays=many"], "--set: 'many' is no number such as 2000"),
+        (["threshold_game", "--set", "speed=3"], "Its settings, as they are unless you say: plays=2000"),
+        (["threshold_game", "--set", "plays=0"], "threshold_game: plays must be at least 2"),
+        (["all", "--set", "plays=3"], "--set is for one attack"),
+        (["threshold_game", "--html", "."], "--html"),
         (["threshold_game", "--epsilon", "0"], "--epsilon must be above 0"),
         (["threshold_game", "--epsilon", "much"], "--epsilon"),
         (["threshold_game", "--html", "no/where.html"], "there is no folder"),
@@ -61,7 +67,37 @@ def test_what_cannot_be_done_is_said_before_any_work(words, message, tmp_path):
     result = run(*words, cwd=tmp_path)
     assert result.exit_code == 2
     assert message in result.output
-    assert len(result.output.splitlines()) == 1
+    assert "Traceback" not in result.output
+
+
+def test_settings_of_an_attack_can_be_chosen(tmp_path):
+    result = run("threshold_game", "--set", "plays=50", "--details", cwd=tmp_path)
+    assert result.exit_code == 0
+    assert "With plays=50." in result.output
+    assert result.output.count("Against ") == 4
+
+
+def test_a_report_is_not_overwritten_unless_that_is_meant(tmp_path):
+    (tmp_path / "game.html").write_text("mine")
+    assert run("threshold_game", "--html", "game.html", cwd=tmp_path).exit_code == 2
+    assert (tmp_path / "game.html").read_text() == "mine"
+    assert run("threshold_game", "--html", "game.html", "--force", cwd=tmp_path).exit_code == 0
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "adult.parquet").write_text("no table")
+    result = run("homogeneity", "--data", ".", cwd=tmp_path)
+    assert result.exit_code == 2
+    assert "--data: adult.parquet in . cannot be read" in result.output
+
+
+def test_many_attacks_have_a_table_of_contents():
+    from discreet.attacks import compare
+    from discreet.attacks.page import Chapter, page
+
+    made = Chapter(laboratory.attack_named("threshold_game"), "made up", compare("threshold_game", epsilons=[1]))
+    assert 'href="#threshold_game"' in page([made] * 4)
+    assert "href" not in page([made])
 
 
 def test_a_folder_of_the_environment_without_the_data_means_made_up_data(tmp_path):

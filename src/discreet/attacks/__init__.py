@@ -108,3 +108,7 @@ __all__ = [
     "shadow",
     "threshold_game",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

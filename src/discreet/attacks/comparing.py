@@ -1,16 +1,17 @@
 """One attack against all defences: the trade-off in one call."""
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.attacks.checking import generator
 from discreet.attacks.laboratory import attack_named
 from discreet.attacks.progress import track
-from discreet.attacks.result import AttackResult, shown
+from discreet.attacks.result import AttackResult, percent
 from discreet.kernel.exact import Number, fraction
 
 Run = Callable[..., AttackResult]
-HEADERS = ("defence", "success", "at 95 %", "guessing", "allowed", "epsilon implied")
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Comparison:
     results: tuple[AttackResult, ...]
 
     def __str__(self) -> str:
-        first, rows = self.results[0], [HEADERS, *self.rows()]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADERS))]
+        first, rows = self.results[0], [self.headers(), *self.rows()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([f"{first.attack}: what share {first.metric}", *lines])
 
@@ -37,14 +38,18 @@ class Comparison:
 
         return figure_of(self)
 
+    def headers(self) -> tuple[str, ...]:
+        """Return what stands above the rows."""
+        return "defence", "success", "at 95 %", self.results[0].evidence.beside, "allowed", "epsilon implied"
+
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the comparison as rows of texts, below `HEADERS`."""
+        """Return the comparison as rows of texts."""
         return [self._row(result) for result in self.results]
 
     def _row(self, result: AttackResult) -> tuple[str, ...]:
         name = result.defence if result.epsilon is None else f"{result.defence} at {result.epsilon}"
-        allowed = "" if result.ceiling is None else shown(result.ceiling)
-        return name, shown(result.success), result.ends, shown(result.baseline), allowed, str(result.implied)
+        beside = percent(result.evidence.baseline)
+        return name, percent(result.success), result.ends, beside, result.allowed, str(result.implied)
 
 
 def compare(
@@ -57,8 +62,12 @@ def compare(
     1.0
     """
     run = attack_named(attack).run if isinstance(attack, str) else attack
+    if not callable(run):
+        raise TypeError(f"attack must be a function or the name of one, not {type(attack).__name__}")
     if not isinstance(epsilons, Sequence) or isinstance(epsilons, str) or not epsilons:
         raise TypeError("epsilons must be a list of prices, such as [0.1, 1]")
+    generator(random_state)  # refuse what is no seed before any work
+    seed = secrets.randbelow(1 << 32) if random_state is None else random_state  # one for all: the same people
     against: list[dict[str, Any]] = [{"defence": "nothing"}, {"defence": "easy"}]
     against += [{"defence": "curator", "epsilon": fraction(epsilon, "epsilons")} for epsilon in epsilons]
-    return Comparison(tuple(run(data, **defence, random_state=random_state) for defence in track(against, "defences")))
+    return Comparison(tuple(run(data, **defence, random_state=seed) for defence in track(against, "defences")))

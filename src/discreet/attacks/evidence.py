@@ -49,6 +49,11 @@ class Evidence(Protocol):
         """What it would have reached without the person's data."""
         ...
 
+    @property
+    def beside(self) -> str:
+        """Whose success the baseline is: that of guessing, or the attack's own with strangers."""
+        ...
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends between which the attack's true success lies."""
         ...
@@ -90,6 +95,11 @@ class Guesses:
     def baseline(self) -> float:
         """The prior."""
         return self.prior
+
+    @property
+    def beside(self) -> str:
+        """What the baseline is: guessing."""
+        return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends between which the chance of a right guess lies."""
@@ -144,6 +154,11 @@ class Bits:
         """The prior."""
         return self.prior
 
+    @property
+    def beside(self) -> str:
+        """What the baseline is: guessing."""
+        return "guessing"
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends between which the chance of a right guess lies."""
         return self._all.interval(confidence)
@@ -187,6 +202,11 @@ class Found:
     def baseline(self) -> float:
         """The share of strangers."""
         return self.strangers.value
+
+    @property
+    def beside(self) -> str:
+        """What the baseline is: strangers."""
+        return "strangers"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends between which the chance for a member lies."""
@@ -239,6 +259,11 @@ class Scores:
     def baseline(self) -> float:
         """The area under the curve of an attack that knows nothing."""
         return 0.5
+
+    @property
+    def beside(self) -> str:
+        """What the baseline is: guessing."""
+        return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends between which the area lies, about: by its standard error (Hanley and McNeil 1982)."""

@@ -14,7 +14,7 @@ from typing import Any
 from discreet.attacks.comparing import Comparison
 from discreet.attacks.defences import CURATOR, EASY, NOTHING
 from discreet.attacks.listing import Attack
-from discreet.attacks.result import AttackResult, shown
+from discreet.attacks.result import AttackResult, percent
 
 _STYLE = """
 body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 66rem; background: #fff; color: #222;
@@ -28,16 +28,17 @@ p { max-width: 44rem; margin: .4rem 0; }
 .number { font-size: 1.7rem; font-weight: 600; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
 th, td { padding: .25rem 1.2rem .25rem 0; border-bottom: 1px solid #d4d7dc; text-align: left; vertical-align: top; }
-figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; } img { width: 100%; max-width: 62rem; height: auto; }
 .note { color: #667; font-size: .9rem; }
 summary { cursor: pointer; margin: .6rem 0; }
 """
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _SMALL = (
-    "“Guessing” is what somebody reaches who does not see the release. “Epsilon implied” is what the attack's success "
-    "proves: no release with a smaller epsilon could have lost so much; with the interval at 95 %. What the attack "
-    "gains with strangers, who are not in the data, is a fact about people and not about a person."
+    "“Guessing” is what somebody reaches who does not see the release. “Strangers” are equal people who are not in the "
+    "data: what the attack reaches with them is a fact about people and not about a person. “Epsilon implied” is what "
+    "the attack's success proves: no release with a smaller epsilon could have lost so much; with its interval at 95 %."
 )
+_MANY = 3  # attacks, from which on a page begins with a table of them
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,32 @@ def write_page(chapters: Sequence[Chapter], path: str | Path) -> Path:
 def page(chapters: Sequence[Chapter]) -> str:
     """Return the report as a whole page."""
     names = ", ".join(chapter.attack.name.replace("_", " ") for chapter in chapters)
-    title = f"Attacks: {names}" if len(chapters) <= 3 else f"{len(chapters)} attacks, with and without a defence"
+    title = f"Attacks: {names}" if len(chapters) <= _MANY else f"{len(chapters)} attacks, with and without a defence"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-        f'<p class="note">{_SMALL}</p>\n{"".join(map(_chapter, chapters))}</body>\n</html>\n'
+        f'<p class="note">{_SMALL}</p>\n{_summary(chapters)}{"".join(map(_chapter, chapters))}</body>\n</html>\n'
     )
+
+
+def _summary(chapters: Sequence[Chapter]) -> str:
+    """Return a table of all attacks with links, if there are many."""
+    if len(chapters) <= _MANY:
+        return ""
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("attack", "nothing", "the easy fix", "the curator"))
+    rows = "".join(map(_summary_row, chapters))
+    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n"
+
+
+def _summary_row(chapter: Chapter) -> str:
+    name, results = escape(chapter.attack.name), chapter.comparison.results
+    cells = [f'<a href="#{name}">{name.replace("_", " ")}</a>']
+    cells += [escape(percent(each.success)) for each in results if each.epsilon is None]
+    private = (f"{percent(each.success)} at {each.epsilon}" for each in results if each.epsilon is not None)
+    cells.append(escape(", ".join(private)))
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
 
 
 def _chapter(chapter: Chapter) -> str:
@@ -90,9 +109,10 @@ def _card(word: str, title: str, released: str, results: Sequence[AttackResult])
 
 
 def _reached(result: AttackResult) -> str:
-    below = f"{result.ends} at 95 %; guessing {shown(result.baseline)}; epsilon implied {result.implied}"
+    beside = f"{result.evidence.beside} {percent(result.evidence.baseline)}"
+    below = f"{result.ends} at 95 %; {beside}; epsilon implied {result.implied}"
     return (
-        f'<p><span class="number">{escape(shown(result.success))}</span> {escape(result.metric)}'
+        f'<p><span class="number">{escape(percent(result.success))}</span> {escape(result.metric)}'
         f"{_promised(result)}<br>{escape(below)}</p>"
     )
 
@@ -100,8 +120,8 @@ def _reached(result: AttackResult) -> str:
 def _promised(result: AttackResult) -> str:
     if result.epsilon is None:
         return ""
-    allowed = "" if result.ceiling is None else f", which allows {shown(result.ceiling)}"
-    return escape(f" at epsilon {result.epsilon}{allowed}")
+    refuted = "" if result.holds else " (the claim is refuted)"
+    return escape(f" at epsilon {result.epsilon}, which allows {result.allowed}{refuted}")
 
 
 def _detail(result: AttackResult) -> str:

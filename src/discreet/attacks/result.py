@@ -65,6 +65,11 @@ class AttackResult:
         return None if self.epsilon is None else self.evidence.ceiling(float(self.epsilon), self.delta)
 
     @property
+    def holds(self) -> bool | None:
+        """Whether the promised epsilon is still standing after the attack; None if nothing was promised."""
+        return None if self.epsilon is None else self.implied.low <= self.epsilon
+
+    @property
     def curve(self) -> Curve | None:
         """Members found against strangers taken for members, where the attack gives scores."""
         return self.evidence.curve if isinstance(self.evidence, Scores) else None
@@ -78,21 +83,38 @@ class AttackResult:
     @property
     def ends(self) -> str:
         """The interval of the success at 95 %, as a text."""
-        return "{:.2g}-{:.2g}".format(*self.evidence.interval())
+        low, high = (100 * end for end in self.evidence.interval())
+        return f"{low:.3g}-{high:.3g} %"
+
+    @property
+    def allowed(self) -> str:
+        """What epsilon allows, as a text, and whether the success lies above it by more than chance."""
+        if self.ceiling is None:
+            return ""
+        if self.success <= self.ceiling:
+            return percent(self.ceiling)
+        is_chance = self.evidence.interval()[0] <= self.ceiling
+        return f"{percent(self.ceiling)}, passed by chance" if is_chance else f"{percent(self.ceiling)}, passed"
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.lines())
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what there is to say, as pairs of a name and a text."""
-        said = [
-            (f"{self.attack} against {self.shield}", f"{shown(self.success)} ({self.ends}) {self.metric}"),
-            ("guessing", shown(self.baseline)),
-            ("epsilon implied", str(self.implied)),
-        ]
-        if self.ceiling is not None:
-            said.append((f"epsilon {self.epsilon} allows", shown(self.ceiling)))
-        said += [(name, shown(value)) for name, value in self.details.items()]
+        reached = f"{percent(self.success)} {self.metric} ({self.ends} at 95 %)"
+        said = [(f"{self.attack} against {self.shield}", reached)]
+        said.append((self.evidence.beside, percent(self.evidence.baseline)))
+        if self.guessing is not None:
+            said.append(("guessing", percent(self.guessing)))
+        said.append(("epsilon implied", str(self.implied)))
+        if self.epsilon is not None:
+            said.append((f"epsilon {self.epsilon} allows", self.allowed))
+            said.append((f"claim of epsilon {self.epsilon}", "not refuted" if self.holds else "refuted, at 95 %"))
+        return [*said, *self.further()]
+
+    def further(self) -> list[tuple[str, str]]:
+        """Return the details, and who is most exposed, as pairs of a name and a text."""
+        said = [(name, shown(value)) for name, value in self.details.items()]
         if self.exposure is not None:
             tenths = " ".join(f"{share.value:.0%}" for share in self.exposure.deciles)
             said.append((f"by tenths of {self.exposure.by}, rarest last", tenths))
@@ -103,6 +125,15 @@ class AttackResult:
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.lines())
         return f"<table>{rows}</table>"
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it.
+
+    >>> percent(1), percent(0.5294), percent(0.0004), percent(0)
+    ('100 %', '52.9 %', '0.04 %', '0 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %" if share >= 0.01 or not share else f"{100 * share:.1g} %"
 
 
 def shown(value: Any) -> str:
@@ -120,4 +151,6 @@ def shown(value: Any) -> str:
     number = float(value)
     if number.is_integer() and abs(number) < 1e15:
         return f"{int(number):,}"
+    if abs(number) < 1e-9:
+        return "0"  # what is left of rounding
     return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"

@@ -33,8 +33,15 @@ def _draw_success(axes: Any, comparison: "Comparison") -> None:
     reached = np.array([result.success for result in private])
     ends = np.array([result.evidence.interval() for result in private])
     axes.errorbar(prices, reached, np.abs(ends.T - reached), fmt="o-", color=SAFE, lw=1.5, label="the curator")
-    axes.plot(prices, [result.ceiling for result in private], "--", color=INK, lw=1, label="epsilon allows")
-    axes.plot(prices, [result.baseline for result in private], ":", color=GREY, lw=1.2, label="guessing")
+    beside = private[0].evidence.beside
+    for values, style, colour, label in (
+        ([result.ceiling for result in private], "--", INK, "epsilon allows"),
+        ([result.evidence.baseline for result in private], ":", GREY, beside),
+    ):
+        if len(private) == 1:  # a line of one point is not seen
+            axes.axhline(values[0], color=colour, ls=style, lw=1.2, label=label)
+        else:
+            axes.plot(prices, values, style, color=colour, lw=1.2, label=label)
     axes.set(xscale="log", xlabel="epsilon", ylim=(-0.03, 1.05))
     axes.set_ylabel(comparison.results[0].metric, fontsize=8)
     _ticks(axes, prices)

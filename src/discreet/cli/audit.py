@@ -40,10 +40,13 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Try to refute what a policy promises, on made-up data, before anybody asks.
 
-    A unit is planted where it shows most: at the bounds and beyond them, with too many rows, in too many groups, with
-    NULL and NaN, alone. Every kind of question that the policy allows is asked many times with it and without it,
-    through the real curator; the table shows what the answers prove to be lost, beside what is claimed. The account is
-    checked as well: paid before read, kept after a crash, never overspent. An audit can refute, it cannot prove.
+    A unit is planted where it shows most: at the bounds and beyond them, with
+    too many rows, in too many groups, with NULL and NaN, alone. Every kind of
+    question that the policy allows is asked many times with it and without it,
+    through the real curator; the table shows what the answers prove to be
+    lost, beside what is claimed. The account is checked as well: paid before
+    read, kept after a crash, never overspent. An audit can refute, it cannot
+    prove.
 
     Exit codes: 0 nothing was found, 1 a claim is broken, 2 wrong usage or policy.
     """
