@@ -1,6 +1,7 @@
-"""Draw the pictures of the attacks, of made-up people: `make pictures`, or `python tools/attack_pictures.py linkage`.
+"""Draw the pictures of the attacks: `make pictures`, or `python tools/attack_pictures.py attack-linkage`.
 
 attack-NAME.svg: what an attack reaches against nothing, the easy fix and the curator, or a picture of the attack's own.
+audit.svg: an audit that convicts half of the noise.
 """
 
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 
-from discreet import attacks
+from discreet import attacks, audit
 from discreet.attacks.aggregates.means import power_figure
 from discreet.attacks.aggregates.noise_drawing import noise_figure
 from discreet.attacks.drawing import INK, panels
@@ -93,25 +95,33 @@ def lone_cluster() -> Any:
     return maps(played)
 
 
+def audit_of_half_the_noise() -> Any:
+    """Draw the audit of a count that has half of the noise that is claimed."""
+    rng, q = np.random.default_rng(0), np.exp(-2.0)
+    half = audit.Batch(lambda count, runs: count + rng.geometric(1 - q, runs) - rng.geometric(1 - q, runs))
+    return audit.measure(half, 100, 101, 1, 100_000, random_state=0).figure()
+
+
 DRAWINGS: dict[str, Callable[[], Any]] = {
+    "audit": audit_of_half_the_noise,
     **{
-        name: compared(name, "1/10", "1/2", 1, 2, 4)
+        f"attack-{name}": compared(name, "1/10", "1/2", 1, 2, 4)
         for name in ("pseudonyms", "linkage", "homogeneity", "intersection")
     },
-    **{name: compared(name, "1/10", "3/10", 1, 3) for name in ("differencing", "rephrasing")},
-    "averaging": lambda: attacks.averaging(defence="easy", random_state=0).figure(),
-    "threshold_game": lambda: attacks.threshold_game(defence="easy", random_state=0).figure(),
-    "reconstruct": reconstruct,
-    "census": compared("census", "1/10", 1, 3, 10),
-    "membership": compared(partial(attacks.membership, plays=25), "1/10", 1, 3, 10, 30),
-    "membership-means": lambda: power_figure(random_state=0),
-    "shadow": compared("shadow", "1/10", 1, 3, seed=FRESH),
-    "likelihood_ratio": likelihood_ratio,
-    "attributes": compared("attributes", "1/10", 1, 3, seed=FRESH),
-    "overfitting": lambda: attacks.overfitting(random_state=FRESH).figure(),
-    "correlation": correlation,
-    "invert": invert,
-    "lone_cluster": lone_cluster,
+    **{f"attack-{name}": compared(name, "1/10", "3/10", 1, 3) for name in ("differencing", "rephrasing")},
+    "attack-averaging": lambda: attacks.averaging(defence="easy", random_state=0).figure(),
+    "attack-threshold_game": lambda: attacks.threshold_game(defence="easy", random_state=0).figure(),
+    "attack-reconstruct": reconstruct,
+    "attack-census": compared("census", "1/10", 1, 3, 10),
+    "attack-membership": compared(partial(attacks.membership, plays=25), "1/10", 1, 3, 10, 30),
+    "attack-membership-means": lambda: power_figure(random_state=0),
+    "attack-shadow": compared("shadow", "1/10", 1, 3, seed=FRESH),
+    "attack-likelihood_ratio": likelihood_ratio,
+    "attack-attributes": compared("attributes", "1/10", 1, 3, seed=FRESH),
+    "attack-overfitting": lambda: attacks.overfitting(random_state=FRESH).figure(),
+    "attack-correlation": correlation,
+    "attack-invert": invert,
+    "attack-lone_cluster": lone_cluster,
 }
 
 
@@ -119,7 +129,7 @@ def main(names: Sequence[str]) -> None:
     """Draw the pictures of these names, or all."""
     mpl.rcParams["svg.hashsalt"] = "discreet"
     for name in names or DRAWINGS:
-        path = FOLDER / f"attack-{name}.svg"
+        path = FOLDER / f"{name}.svg"
         DRAWINGS[name]().savefig(path, metadata={"Date": None})
         print(path.name)
 
