@@ -22,7 +22,8 @@ def a7():
     return (
         f"who is married of {len(married.bits):,} Californians, from {counts[0].details['questions']:,} counts: "
         f"{counts[0].success:.1%} right, {counts[1].success:.1%} if they are rounded to tens, {counts[2].success:.1%} "
-        f"from the curator at epsilon 1; people in {blocks.count} blocks from tables of every two traits: "
+        f"from the curator at epsilon 1 (guessing: {counts[2].baseline:.1%}); people in {blocks.count} blocks from "
+        "tables of every two traits: "
         f"{tables[0].success:.0%} rebuilt with all traits ({tables[0].baseline:.0%} of equal strangers), "
         f"{tables[1].success:.0%} without cells of 1 and 2, {tables[2].success:.0%} ({tables[2].baseline:.0%}) from "
         f"the curator's; of the rarest tenth {rarest[0]:.0%}, {rarest[1]:.0%}, {rarest[2]:.0%}"

@@ -77,6 +77,13 @@ def test_settings_of_an_attack_can_be_chosen(tmp_path):
     assert result.output.count("Against ") == 4
 
 
+@pytest.mark.parametrize(
+    ("text", "default", "value"), [("20", None, 20), ("1e-6", None, 1e-6), ("tree", None, "tree"), ("3", 2.5, 3.0)]
+)
+def test_a_setting_is_read_as_what_it_can_be(text, default, value):
+    assert command._read(text, default) == value
+
+
 def test_a_report_is_not_overwritten_unless_that_is_meant(tmp_path):
     (tmp_path / "game.html").write_text("mine")
     assert run("threshold_game", "--html", "game.html", cwd=tmp_path).exit_code == 2

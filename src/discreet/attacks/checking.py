@@ -36,10 +36,13 @@ def numbers(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """
     wanted = " by ".join("any number" if size < 0 else f"{size:,}" for size in shape)
     words = f"an array of numbers, {wanted}" if shape else "a number"
+    wrong = f"{what} must return {words}, not {type(value).__name__}"
+    if value is None or isinstance(value, str):
+        raise TypeError(wrong)
     try:
         found = np.asarray(value, float)
     except (TypeError, ValueError):
-        raise TypeError(f"{what} must return {words}, not {type(value).__name__}") from None
+        raise TypeError(wrong) from None
     if found.ndim != len(shape) or any(has != size >= 0 for has, size in zip(found.shape, shape, strict=True)):
         raise ValueError(f"{what} must return {words}, not an array of shape {found.shape}")
     if not np.isfinite(found).all():
@@ -57,16 +60,18 @@ def arrow_table(thing: Any, what: str) -> pa.Table:
         ...
     TypeError: table must be a table of Arrow, pandas or polars, or a dict of columns, not int
     """
-    wrong = f"{what} must be a table of Arrow, pandas or polars, or a dict of columns, not {type(thing).__name__}"
-    if isinstance(thing, dict):
+    is_stream = hasattr(thing, "__arrow_c_stream__")  # pandas, polars, and others
+    if not isinstance(thing, dict | pa.Table) and not is_stream:
+        raise TypeError(
+            f"{what} must be a table of Arrow, pandas or polars, or a dict of columns, not {type(thing).__name__}"
+        )
+    try:
         table = pa.table(thing)
-    elif isinstance(thing, pa.Table):
-        table = thing
-    elif hasattr(thing, "__arrow_c_stream__"):
-        table = pa.table(thing)
-    else:
-        raise TypeError(wrong)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ValueError(f"{what} must have columns of one length and of one kind of value each ({error})") from None
     names = [name for name in table.column_names if not name.startswith("__index_level_")]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} must have no two columns of the same name")
     return pa.table({name: _plain(table[name]) for name in names})
 
 

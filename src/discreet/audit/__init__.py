@@ -16,7 +16,7 @@ from discreet.audit.exact_laws import exact, law_of
 from discreet.audit.measuring import measure
 from discreet.audit.moving import Moved, sensitivity
 from discreet.audit.nearby import nearby
-from discreet.audit.outcomes import Batch
+from discreet.audit.outcomes import Batch, Raised
 from discreet.audit.policy_audit import audit_policy
 from discreet.audit.policy_page import write_page
 from discreet.audit.policy_result import PolicyAudit
@@ -28,6 +28,7 @@ __all__ = [
     "Batch",
     "Moved",
     "PolicyAudit",
+    "Raised",
     "Share",
     "audit_policy",
     "exact",

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.claims import claimed, level
-from discreet.audit.result import AuditResult
+from discreet.audit.result import AuditResult, Guessed
 from discreet.kernel.exact import Number, whole
 from discreet.kernel.loss import Budget, Loss
 
 _GRID = 64
+_TURNED = 1e-3  # what has a smaller chance by guessing, at the wrong end, is no bad luck
 
 
 def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
@@ -47,6 +48,9 @@ def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
         right = _right(values, members, number)
         found.append((_least(right, number, len(values), slack, error), number, right))
     low, number, right = max(found)
+    limits = {"by guessing": _most(number, len(values), 0.0, slack, error)}
+    if epsilon:
+        limits[f"at epsilon {float(epsilon):.4g}"] = _most(number, len(values), float(epsilon), slack, error)
     return AuditResult(
         epsilon_low=low,
         claim=epsilon,
@@ -54,10 +58,41 @@ def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
         delta=slack,
         confidence=confidence,
         event=f"{right:,} of {number:,} guesses who was in are right",
-        direction="more often right than guessing allows",
-        counts=None,
+        direction=_direction(low, epsilon),
         details={"canaries": len(values), "guesses": number, "right": right, "numbers tried": len(numbers)},
+        notes=_hints(right, number),
+        seen=Guessed(right, number, limits),
     )
+
+
+def _direction(low: float, claim: Number | None) -> str:
+    if not low:
+        return "not more often right than guessing allows"
+    if claim is None:
+        return "more often right than guessing allows"
+    if low > float(claim):
+        return "more often right than the claim allows"
+    return "more often right than guessing allows, but not more often than the claim allows"
+
+
+def _hints(right: int, guesses: int) -> tuple[tuple[str, str], ...]:
+    """Say so if guesses are wrong more often than chance lets them be."""
+    from scipy.special import bdtr  # noqa: PLC0415 - an extra
+
+    if bdtr(right, guesses, 0.5) >= _TURNED:
+        return ()
+    said = f"only {right:,} of {guesses:,} are right, far fewer than half: are the scores turned round?"
+    return (("hint", f"{said} A high score must mean that a canary was in, and canaries be True for those that were."),)
+
+
+def _most(guesses: int, canaries: int, epsilon: float, delta: float, error: float) -> int:
+    """Return how many guesses can be right without refuting an epsilon."""
+    low, high = math.floor(guesses / (1 + math.exp(-epsilon))), guesses + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_refuted = chance(middle, guesses, canaries, epsilon=epsilon, delta=delta) < error
+        low, high = (low, middle) if is_refuted else (middle, high)
+    return low
 
 
 def chance(right: int, guesses: int, canaries: int, *, epsilon: float, delta: float = 0.0) -> float:
@@ -111,19 +146,24 @@ def _least(right: int, guesses: int, canaries: int, delta: float, error: float) 
 
 
 def _read(scores: Any, canaries: Any) -> tuple[np.ndarray, np.ndarray]:
-    values, members = np.asarray(scores, np.float64), np.asarray(canaries)
+    try:
+        values, members = np.asarray(scores, np.float64), np.asarray(canaries)
+    except (TypeError, ValueError):
+        raise TypeError(f"scores must be one number for each canary, not {scores!r:.40}") from None
     if values.ndim != 1 or not values.size or np.isnan(values).any():
         raise ValueError("scores must be one number for each canary, at least one, and none of them NaN")
     if members.shape != values.shape:
         raise ValueError(f"canaries must be one truth value for each of the {values.size} scores, not {members.shape}")
-    if not np.isin(members, (0, 1)).all():
+    if members.dtype.kind not in "biuf" or not np.isin(members, (0, 1)).all():
         raise ValueError("canaries must be True for those that were in and False for the others (or 1 and 0)")
     return values, members.astype(bool)
 
 
-def _numbers(guesses: int | Iterable[int] | None, most: int) -> list[int]:
+def _numbers(guesses: Any, most: int) -> list[int]:
     if guesses is None:
         return [most]
+    if not isinstance(guesses, int | np.integer | Iterable) or isinstance(guesses, str):
+        raise TypeError(f"guesses must be a number of guesses, or several, not {guesses!r:.40}")
     several = [guesses] if isinstance(guesses, int | np.integer) else list(guesses)
     numbers = [whole(number, "guesses", 1) for number in several]
     if not numbers or max(numbers) > most:

@@ -1,33 +1,53 @@
 """Pictures of audits. matplotlib is loaded only when one is drawn."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from discreet.audit.result import AuditResult, Seen
+    from discreet.audit.result import AuditResult, Guessed, Seen
 
 _HERE, _THERE, _EVENT, _INK, _REFUTED = "#3b6ea8", "#d9822b", "#efe3c8", "#333333", "#c0392b"
+_ALLOWED = "#b9c4cf"
 _BARS = 60
+_CHANCES = "chance on D", "chance on D2"  # as exact laws have them in their details
 
 
 def figure_of(result: "AuditResult") -> Any:
-    """Draw the telling number on both data sets, with the event, and the claim beside what was proved."""
+    """Draw what was seen, on both data sets or of guesses, and the claim beside what was proved."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - half a second, and an extra
     except ImportError:
         raise ImportError("pictures need matplotlib: pip install 'discreet[attacks]'") from None
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    for axes in (left, right):
+    draw = _drawn(result)
+    figure = Figure(figsize=(9 if draw else 4.2, 3.4), layout="constrained")
+    panels = figure.subplots(1, 2, width_ratios=(3, 2)) if draw else [figure.subplots()]
+    for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
-    if result.seen is None:
-        _draw_counts(left, result)
-    else:
-        _draw_laws(left, result.seen)
-    _draw_claim(right, result)
+    if draw:
+        draw(panels[0])
+    _draw_claim(panels[-1], result)
     return figure
+
+
+def _drawn(result: "AuditResult") -> Any:
+    """Return what draws the left panel; None if there is nothing but the claim."""
+    from discreet.audit.result import Guessed  # noqa: PLC0415 - which imports this module to draw
+
+    seen = result.seen
+    if isinstance(seen, Guessed):
+        return lambda axes: _draw_guesses(axes, seen)
+    if seen is not None:
+        return lambda axes: _draw_answers(axes, seen) if seen.relation == "yes" else _draw_laws(axes, seen)
+    if result.counts is not None:
+        shares = result.counts
+        spans = [share.interval() for share in shares]
+        return lambda axes: _draw_shares(axes, result.event, [share.value for share in shares], spans)
+    if all(name in result.details for name in _CHANCES):
+        return lambda axes: _draw_shares(axes, result.event, [result.details[name] for name in _CHANCES], [])
+    return None
 
 
 def _draw_laws(axes: Any, seen: "Seen") -> None:
@@ -65,15 +85,45 @@ def _are_whole(values: np.ndarray) -> bool:
     return bool((values == np.rint(values)).all())
 
 
-def _draw_counts(axes: Any, result: "AuditResult") -> None:
-    shares = result.counts or ()
-    for place, (share, colour) in enumerate(zip(shares, (_HERE, _THERE), strict=False)):
-        low, high = share.interval()
-        axes.bar(place, share.value, color=colour, width=0.6)
-        axes.errorbar(place, share.value, [[share.value - low], [high - share.value]], ecolor=_INK, capsize=3)
-    axes.set_xticks(range(len(shares)), ["on D", "on D2"] if len(shares) == 2 else ["right guesses"][: len(shares)])
-    axes.set(ylabel="share of the runs", title=f"{result.event:.60}")
-    axes.title.set_fontsize(8)
+def _draw_answers(axes: Any, seen: "Seen") -> None:
+    """Draw how often the answer was yes and no, on either data set."""
+    for offset, values, colour, name in ((-0.2, seen.here, _HERE, "D"), (0.2, seen.there, _THERE, "D2")):
+        shares = [float(np.mean(values == answer)) for answer in (1.0, 0.0)]
+        axes.bar([offset, 1 + offset], shares, width=0.36, color=colour, label=f"on {name}")
+    axes.set_xticks([0, 1], ["yes", "no"])
+    axes.set(ylabel="share of the runs", ylim=(0, 1.05))
+    _entitle(axes, seen.name)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_shares(axes: Any, event: str, shares: Sequence[float], spans: Sequence[tuple[float, float]]) -> None:
+    """Draw how often the event was seen, with intervals, or how likely it is."""
+    axes.bar([0, 1], shares, color=[_HERE, _THERE], width=0.6)
+    for place, (low, high) in enumerate(spans):
+        lengths = [[shares[place] - low], [high - shares[place]]]
+        axes.errorbar(place, shares[place], lengths, ecolor=_INK, capsize=3)
+    axes.set_xticks([0, 1], ["on D", "on D2"])
+    axes.set(ylabel="share of the runs" if spans else "probability")
+    _entitle(axes, event)
+
+
+def _draw_guesses(axes: Any, seen: "Guessed") -> None:
+    """Draw how many guesses were right, and under it how many are allowed."""
+    bars = [
+        ("right", seen.right, _HERE),
+        *((f"allowed\n{name}", most, _ALLOWED) for name, most in seen.allowed.items()),
+    ]
+    for place, (_, count, colour) in enumerate(bars):
+        axes.barh(place, count, color=colour, height=0.5)
+        axes.text(count, place, f" {count:,}", va="center", fontsize=9)
+    axes.axvline(seen.guesses / 2, color=_INK, lw=1, ls=":")
+    axes.text(seen.guesses / 2, -0.45, " half", fontsize=8, color=_INK)
+    axes.set_yticks(range(len(bars)), [name for name, *_ in bars])
+    axes.set(xlim=(0, 1.12 * seen.guesses), ylim=(len(bars) - 0.4, -0.6), xlabel=f"of {seen.guesses:,} guesses")
+
+
+def _entitle(axes: Any, text: str) -> None:
+    axes.set_title(text if len(text) <= 70 else f"{text[:69]}…", fontsize=8)
 
 
 def _draw_claim(axes: Any, result: "AuditResult") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.features import Feature, features
+from discreet.audit.features import LEARNED, Feature, features
 from discreet.audit.outcomes import Outcomes
 
 _LEVELS = np.unique(
@@ -18,9 +18,9 @@ _DEVIATIONS = 2.0  # what an interval will take away, roughly
 # The best of hundreds of events was lucky on the pilot, by about three standard errors. Events far out in a tail are
 # found only by somebody bolder.
 _CAUTIOUS, _BOLD = 3.0, 1.0
-
-
 _FEW = 4  # what was seen less often than that is luck
+_CLARITY = 0.02  # of what it promises an event is worth less for each step that it is harder to read
+_SCANNED = 4  # times as many events as are kept are looked through for one that says the same in plainer words
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,28 @@ class Event:
 
     def hits(self, seen: Outcomes) -> np.ndarray:
         """Tell for each run whether it happened."""
-        return _compared(self.feature.score(seen), self.relation, self.bound)
+        return self.feature.everywhere(
+            _compared(self.feature.score(seen), self.relation, self.bound), seen, otherwise=False
+        )
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether the feature is a question."""
+        return self.feature.name.startswith("whether ")
+
+    def examples(self, seen: Outcomes) -> str:
+        """Return some outputs of the event, where only its feature's maker knows what its bound means."""
+        if self.feature.hard < LEARNED:
+            return ""
+        found = seen.frequent(self.hits(seen))
+        if all(isinstance(each, int | float) for each in found):
+            found = sorted(found)
+        return f", such as {', '.join(f'{each!r:.40}' for each in found)}" if found else ""
 
     def __str__(self) -> str:
-        if self.feature.name.startswith("whether ") and {self.relation, self.bound} <= {">=", "==", 1.0}:
-            return self.feature.name.removeprefix("whether ")
+        if self.is_yes_or_no:
+            said = self.feature.name.removeprefix("whether ")
+            return said if (self.relation, self.bound) in ((">=", 1.0), ("==", 1.0)) else f"not: {said}"
         bound = int(self.bound) if float(self.bound).is_integer() else float(f"{self.bound:.6g}")
         return f"{self.feature.name} {self.relation} {bound}"
 
@@ -51,6 +68,11 @@ class Suspicion:
     promise: float
     hope: float
 
+    @property
+    def worth(self) -> float:
+        """What it promises, a little less if it is hard to read."""
+        return self.promise - _CLARITY * self.event.feature.hard * abs(self.promise)
+
 
 def suspicions(pilot: tuple[Outcomes, Outcomes], fresh: int, *, delta: float = 0.0, most: int = 8) -> list[Suspicion]:
     """Return the most telling events, the best first, given how many fresh runs will judge them."""
@@ -60,7 +82,7 @@ def suspicions(pilot: tuple[Outcomes, Outcomes], fresh: int, *, delta: float = 0
     judging = pilot[0].part(half[0]), pilot[1].part(half[1])
     tallies = [_tally(each, judging if each.learned else pilot) for each in features(*learning)]
     ordered = [
-        sorted(chain(*(_best(tally, fresh, delta, luck) for tally in tallies)), key=lambda each: -each.promise)
+        sorted(chain(*(_best(tally, fresh, delta, luck) for tally in tallies)), key=lambda each: -each.worth)
         for luck in (_CAUTIOUS, _BOLD)
     ]
     least = max((each.promise for each in ordered[0]), default=0.0)
@@ -117,17 +139,18 @@ def _shown(hits: tuple[Any, Any], trials: tuple[int, int], delta: float, lean: f
 
 
 def _different(ordered: list[Suspicion], pilot: tuple[Outcomes, Outcomes], most: int) -> list[Suspicion]:
-    """Return the first few that do not say the same as one before."""
-    kept: list[Suspicion] = []
-    known: set[bytes] = set()
-    for each in ordered:
-        if len(kept) == most:
+    """Return the first few that do not say the same as one before; of two that do, the plainer one in that place."""
+    kept: dict[bytes, Suspicion] = {}
+    for place, each in enumerate(ordered):
+        if len(kept) == most and place >= _SCANNED * most:
             break
         mark = bytes([each.forwards]) + b"".join(np.packbits(each.event.hits(seen)).tobytes() for seen in pilot)
-        if mark not in known:
-            known.add(mark)
-            kept.append(each)
-    return kept
+        same = kept.get(mark)
+        if (same is None and len(kept) < most) or (
+            same is not None and each.event.feature.hard < same.event.feature.hard
+        ):
+            kept[mark] = each
+    return list(kept.values())
 
 
 def _compared(scores: np.ndarray, relation: str, bound: float) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Audits without chance: where every probability is known, epsilon is a fact."""
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,9 @@ def exact(p: Any, q: Any, claim: Number | Loss | Budget | None = None, *, delta:
     (True, False)
     """
     epsilon, slack = claimed(claim, delta)
+    for law in (p, q):
+        if not isinstance(law, Mapping | Output):
+            raise TypeError(f"p and q must be dicts {{outcome: probability}} or privacy.output(...)s, not {law!r:.40}")
     ways = [_least(one, other, slack) for one, other in ((p, q), (q, p))]
     forwards = ways[0] >= ways[1]
     low = max(ways)
@@ -39,9 +42,15 @@ def exact(p: Any, q: Any, claim: Number | Loss | Budget | None = None, *, delta:
         delta=slack,
         confidence=1.0,
         event=event,
-        direction="likelier on D than on D2" if forwards else "likelier on D2 than on D",
+        direction=_direction(low, forwards=forwards),
         details=details,
     )
+
+
+def _direction(low: float | Fraction, *, forwards: bool) -> str:
+    if not low:
+        return "equally likely on both"
+    return "likelier on D than on D2" if forwards else "likelier on D2 than on D"
 
 
 def _equals(low: float | Fraction, claim: Fraction) -> bool:
@@ -93,6 +102,8 @@ def law_of(algorithm: Callable[[Any, Callable[[int], int]], Hashable], data: Any
     >>> law_of(survey, 1)
     {0: Fraction(1, 4), 1: Fraction(3, 4)}
     """
+    if not callable(algorithm):
+        raise TypeError(f"algorithm must be a function of the data and of `below`, not {type(algorithm).__name__}")
     law: dict[Hashable, Fraction] = {}
     path: list[tuple[int, int]] = []  # what was drawn, of how many
     for _ in range(_PATHS):

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from discreet.audit.outcomes import Outcomes
+from discreet.audit.outcomes import Outcomes, Raised
 
 _COORDINATES = 24  # of a long vector, those that differ most
 _TOKENS = 2000
@@ -16,13 +17,29 @@ _REMAINDER = 60  # by 2, 3, 4, 5, 6, 10 and 12 at once
 Score = Callable[[Outcomes], np.ndarray]
 
 
+PLAIN, BITS, LEARNED = range(3)  # how hard it is to say what an event of a feature means
+
+
 @dataclass(frozen=True)
 class Feature:
-    """A number of every run, under a name; NaN where a run has none. `learned` if pilot runs were needed to make it."""
+    """A number of every run, under a name; of runs that have numbers only, if it is made of them.
+
+    `learned` if pilot runs were needed to make it, `hard` to read by the scale above.
+    """
 
     name: str
     score: Score
     learned: bool = False
+    of_numbers: bool = False
+    hard: int = PLAIN
+
+    def everywhere(self, values: np.ndarray, seen: Outcomes, otherwise: Any) -> np.ndarray:
+        """Return one value for each run, given one for each that has a score."""
+        if not self.of_numbers:
+            return values
+        found = np.full(len(seen), otherwise)
+        found[seen.has] = values
+        return found
 
 
 def features(first: Outcomes, second: Outcomes) -> list[Feature]:
@@ -34,8 +51,8 @@ def features(first: Outcomes, second: Outcomes) -> list[Feature]:
     chosen = _most_different(first.numbers, second.numbers) if width > 1 else [0]
     for i in chosen:
         name = f"coordinate {i}" if width > 1 else "the output"
-        found.append(Feature(name, _column(i)))
-        found.append(Feature(f"the lowest bit of {name}", _lowest_bit_of(i)))
+        found.append(Feature(name, _column(i), of_numbers=True))
+        found.append(Feature(f"the lowest bit of {name}", _lowest_bit_of(i), of_numbers=True, hard=BITS))
         found += _ratios(first, second, i, name)
     found += _rows(first, second)
     if width > 1:
@@ -74,8 +91,11 @@ def _kinds(first: Outcomes, second: Outcomes) -> list[Feature]:
     names = sorted({seen.names[code] for seen in (first, second) for code in np.unique(seen.kinds)})
     if len(names) == 1:
         return []
+    return [Feature(_question(name), _is_kind(name)) for name in names]
 
-    return [Feature(f"whether the outcome is: {name}", _is_kind(name)) for name in names]
+
+def _question(kind: str) -> str:
+    return f"whether the run {kind}" if kind.startswith("raised ") else f"whether the outcome is: {kind}"
 
 
 def _is_kind(name: str) -> Score:
@@ -99,22 +119,30 @@ def _tokens(first: Outcomes, second: Outcomes) -> list[Feature]:
     def score(seen: Outcomes) -> np.ndarray:
         return np.array([table.get(token, 0.0) for token in seen.tokens or ()])
 
-    found = [Feature("how telling the output as a whole is", score, learned=True)]
+    found = [_learned("the output as a whole is", score)]
     by_weight = sorted(often, key=lambda token: -abs(table[token]) * (counts[0][token] + counts[1][token]))
-    return found + [
-        Feature(f"whether the output is {token!r:.60}", _is_token(token), learned=True) for token in by_weight[:4]
-    ]
+    return found + [Feature(_whether(token), _is_token(token), learned=True) for token in by_weight[:4]]
+
+
+def _learned(what: str, score: Score, *, of_numbers: bool = False) -> Feature:
+    """Return the logarithm of how much likelier something was on the first data set, as a feature."""
+    return Feature(f"how telling {what}", score, learned=True, of_numbers=of_numbers, hard=LEARNED)
+
+
+def _whether(token: Hashable) -> str:
+    return f"whether the run {token!s:.80}" if isinstance(token, Raised) else f"whether the output is {token!r:.60}"
 
 
 def _is_token(token: Hashable) -> Score:
-    return lambda seen: np.array([other == token for other in seen.tokens or ()], np.float64)
+    alone = {token}  # looked up by its hash: what two things of odd types answer to == may be no truth value
+    return lambda seen: np.array([other in alone for other in seen.tokens or ()], np.float64)
 
 
 def _rows(first: Outcomes, second: Outcomes) -> list[Feature]:
     """Return how telling all numbers of an output are as they are, bit by bit, where outputs repeat."""
     marks = [_marks(seen) for seen in (first, second)]
     known, counts = np.unique(np.concatenate(marks), return_counts=True)
-    if known.size < 2 or counts.max() < 2 or known.size > counts.sum() // 2 or marks[0].dtype != marks[1].dtype:
+    if known.size < 2 or counts.max() < 2 or known.size > counts.sum() // 2:
         return []
     here, there = (np.bincount(np.searchsorted(known, each), minlength=known.size) for each in marks)
     table = np.log((here + 1) / (there + 1))
@@ -124,7 +152,7 @@ def _rows(first: Outcomes, second: Outcomes) -> list[Feature]:
         places = np.minimum(np.searchsorted(known, found), known.size - 1)
         return np.where(known[places] == found, table[places], 0.0)
 
-    return [Feature("how telling the exact bits of the output are", score, learned=True)]
+    return [_learned("the exact bits of the output are", score, of_numbers=True)]
 
 
 def _marks(seen: Outcomes) -> np.ndarray:
@@ -152,15 +180,15 @@ def _quantiles(numbers: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 def _ratios(first: Outcomes, second: Outcomes, i: int, name: str) -> list[Feature]:
     """Return how much likelier each stretch of a coordinate is, and each remainder of it."""
-    found = [Feature(f"how telling {name} is", _table_of(first, second, _column(i)), learned=True)]
-    is_integer = first.numbers.dtype.kind == "i" == second.numbers.dtype.kind
+    found = [_learned(f"{name} is", _table_of(first, second, _column(i)), of_numbers=True)]
+    is_integer = first.numbers.dtype.kind == "i"
     step, label = (_REMAINDER, f"{name} modulo {_REMAINDER}") if is_integer else (1, f"the fraction of {name}")
 
     def remainder(seen: Outcomes) -> np.ndarray:
         with np.errstate(invalid="ignore"):
             return np.asarray(np.mod(seen.numbers[:, i], step))
 
-    return [*found, Feature(f"how telling {label} is", _table_of(first, second, remainder), learned=True)]
+    return [*found, _learned(f"{label} is", _table_of(first, second, remainder), of_numbers=True)]
 
 
 def _table_of(first: Outcomes, second: Outcomes, score: Score) -> Score:
@@ -168,7 +196,7 @@ def _table_of(first: Outcomes, second: Outcomes, score: Score) -> Score:
     scores = [np.asarray(score(seen), np.float64) for seen in (first, second)]
     pooled = np.concatenate([each[np.isfinite(each)] for each in scores])
     if not pooled.size:
-        return lambda seen: np.full(len(seen), np.nan)
+        return lambda seen: np.full(len(seen.numbers), np.nan)
     edges = np.unique(np.quantile(pooled, np.linspace(0, 1, _BINS + 1), method="nearest"))
     counts = [np.bincount(np.searchsorted(edges, each[np.isfinite(each)]), minlength=len(edges) + 1) for each in scores]
     table = np.log((counts[0] + 1) / (counts[1] + 1))
@@ -183,10 +211,10 @@ def _table_of(first: Outcomes, second: Outcomes, score: Score) -> Score:
 
 def _all_ratios(first: Outcomes, second: Outcomes, chosen: list[int]) -> Feature:
     tables = [_table_of(first, second, _column(i)) for i in chosen]
-    return Feature(
-        "how telling all coordinates are together",
+    return _learned(
+        "all coordinates are together",
         lambda seen: np.sum([table(seen) for table in tables], axis=0),
-        learned=True,
+        of_numbers=True,
     )
 
 
@@ -195,7 +223,7 @@ def _projection(first: Outcomes, second: Outcomes) -> Feature:
     fine = [seen.numbers[np.isfinite(seen.numbers).all(axis=1)].astype(np.float64) for seen in (first, second)]
     width = first.numbers.shape[1]
     if min(map(len, fine)) < 2:
-        return Feature("a weighted sum of coordinates", lambda seen: np.full(len(seen), np.nan), learned=True)
+        return _weighted(lambda seen: np.full(len(seen.numbers), np.nan))
     both = np.concatenate(fine)
     low, high = np.quantile(both, [0.01, 0.99], axis=0)
     middle, spread = np.median(both, axis=0), np.where(high > low, high - low, 1.0)
@@ -207,4 +235,8 @@ def _projection(first: Outcomes, second: Outcomes) -> Feature:
     scatter = np.atleast_2d(np.cov(here.T) + np.cov(there.T))
     ridge = 1e-3 * np.trace(scatter) / width + 1e-12
     weights = np.linalg.solve(scatter + ridge * np.eye(width), here.mean(axis=0) - there.mean(axis=0))
-    return Feature("a weighted sum of coordinates", lambda seen: scaled(seen.numbers) @ weights, learned=True)
+    return _weighted(lambda seen: scaled(seen.numbers) @ weights)
+
+
+def _weighted(score: Score) -> Feature:
+    return Feature("a weighted sum of coordinates", score, learned=True, of_numbers=True, hard=LEARNED)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.audit.chances import generator
 from discreet.audit.nearby import Neighbours, pairs_of
 from discreet.kernel.exact import whole
 
@@ -52,12 +53,14 @@ def sensitivity(
     >>> round(sensitivity(moments, one_more, random_state=0).l2 ** 2, 9)
     3.0
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
+    if not callable(statistic):
+        raise TypeError(f"statistic must be a function from data to numbers, not {type(statistic).__name__}")
     best: dict[int, tuple[float, tuple[Any, Any]]] = {}
     tried = 0
     for pair in islice(pairs_of(neighbours, rng), whole(tries, "tries", 1)):
         tried += 1
-        here, there = (np.ravel(np.asarray(statistic(data), np.float64)) for data in pair)
+        here, there = (_numbers(statistic(data)) for data in pair)
         if here.shape != there.shape:
             raise ValueError(f"statistic: its size must not depend on the data, but was {here.size} and {there.size}")
         moved = here - there
@@ -69,3 +72,10 @@ def sensitivity(
     if not best:
         raise ValueError("neighbours must not be empty")
     return Moved(best[1][0], best[2][0], best[1][1], best[2][1], tried)
+
+
+def _numbers(value: Any) -> np.ndarray:
+    try:
+        return np.ravel(np.asarray(value, np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"statistic must return numbers, not {value!r:.40}") from None

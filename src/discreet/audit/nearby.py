@@ -13,21 +13,25 @@ Maker = Callable[[np.random.Generator], Pair]
 Neighbours = Maker | Iterable[Pair | Maker]
 
 _HUGE = 1e300
+_WRONG = "neighbours must be a list of pairs (D, D2) or of functions that make them, not {}"
 
 
-def pairs_of(neighbours: Neighbours, rng: np.random.Generator) -> Iterator[Pair]:
+def pairs_of(neighbours: Any, rng: np.random.Generator) -> Iterator[Pair]:
     """Yield pairs: given ones once each, then those of makers in turns, for ever."""
+    if not callable(neighbours) and (not isinstance(neighbours, Iterable) or isinstance(neighbours, str)):
+        raise TypeError(_WRONG.format(type(neighbours).__name__))
     given: list[Any] = [neighbours] if callable(neighbours) else list(neighbours)
     makers = [each for each in given if callable(each)]
     for each in given:
         if not callable(each):
             if not isinstance(each, tuple) or len(each) != 2:
-                raise TypeError(
-                    f"neighbours must be pairs (D, D2) or functions that make them, not {type(each).__name__}"
-                )
+                raise TypeError(_WRONG.format(type(each).__name__))
             yield each
     for maker in cycle(makers):
-        yield maker(rng)
+        made = maker(rng)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise TypeError(f"neighbours: your function must return a pair (D, D2), not {type(made).__name__}")
+        yield made
 
 
 def nearby(low: float, high: float, *, rows: int = 10) -> list[Pair | Maker]:

@@ -11,10 +11,15 @@ import numpy as np
 
 from discreet.audit.counting import Share
 
+_CERTAIN_ENOUGH = 0.999
+
 
 @dataclass(frozen=True)
 class Seen:
-    """For a picture: the telling number of some runs on each data set, and where the event begins or ends."""
+    """For a picture: the telling number of some runs on each data set, and where the event begins or ends.
+
+    The relation is "yes" where the number answers a question, by 1 for yes and 0 for no.
+    """
 
     name: str
     here: np.ndarray
@@ -24,10 +29,20 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Guessed:
+    """For a picture: how many guesses were right, and up to how many may be without refuting each of some claims."""
+
+    right: int
+    guesses: int
+    allowed: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class AuditResult:
     """What an audit proved: the mechanism's epsilon is at least `epsilon_low`, for this delta, at this confidence.
 
-    A claim below it is refuted. A claim above it may be true: an audit can find a leak, never its absence.
+    A claim below it is refuted. A claim above it may be true: an audit can find a leak, never its absence. `notes` are
+    pairs of a name and a text: what else one must know to read the result.
 
     >>> from discreet import audit
     >>> result = audit.exact({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75}, claim=1)
@@ -44,7 +59,8 @@ class AuditResult:
     direction: str
     counts: tuple[Share, Share] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    seen: Seen | None = field(default=None, repr=False, compare=False)
+    notes: tuple[tuple[str, str], ...] = ()
+    seen: Seen | Guessed | None = field(default=None, repr=False, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -72,7 +88,15 @@ class AuditResult:
         said += [("verdict", self.verdict), ("telling event", self.event), ("which is", self.direction)]
         if self.counts is not None:
             said.append(("seen in", " and ".join(f"{each.hits:,} of {each.trials:,}" for each in self.counts)))
-        return [*said, ("confidence", confidence_text(self.confidence))]
+        return [*said, *self.notes, ("confidence", confidence_text(self.confidence)), *self._caution()]
+
+    def _caution(self) -> list[tuple[str, str]]:
+        """Say how often sound mechanisms are refuted, where that is often."""
+        if self.holds or self.confidence >= _CERTAIN_ENOUGH:
+            return []
+        often, sure = round(1 / (1 - self.confidence)), confidence_text(self.confidence)
+        alarm = f"at {sure}, 1 in {often:,} sound mechanisms would look like this"
+        return [("mind", f"{alarm}: repeat with confidence=1 - 1e-6 before accusing")]
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.lines())

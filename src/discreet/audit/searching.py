@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from discreet.audit.chances import generator
 from discreet.audit.claims import claimed, level
 from discreet.audit.events import suspicions
+from discreet.audit.failures import all_failed
 from discreet.audit.measuring import Claim, measure
 from discreet.audit.nearby import Neighbours, Pair, pairs_of
 from discreet.audit.outcomes import run_both
+from discreet.audit.reading import read_both
 from discreet.audit.result import AuditResult
 from discreet.kernel.exact import Number, whole
 
 _LEAST = 100  # runs, below which hardly anything can be told
 _KEPT = 4  # one of so many goes on to the next round, which has twice the runs
+_SHOWN = 60  # characters of a data set
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def search(  # noqa: PLR0913 - as measure
     >>> result.holds, len(result.details["D2"])
     (False, 0)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     slack = claimed(claim, delta)[1]
     level(confidence)
     count = whole(runs, "runs", _LEAST)
@@ -75,7 +79,11 @@ def search(  # noqa: PLR0913 - as measure
         confidence=confidence,
         random_state=int(rng.integers(1 << 62)),
     )
-    return replace(result, details={**result.details, "pairs tried": tried, "D": worst[0], "D2": worst[1]})
+    return replace(
+        result,
+        details={**result.details, "pairs tried": tried, "D": worst[0], "D2": worst[1]},
+        notes=(("worst pair", f"D = {_short(worst[0])}, D2 = {_short(worst[1])}"), *result.notes),
+    )
 
 
 def _ranked(
@@ -89,9 +97,18 @@ def _ranked(
     each, fresh, delta = runs
     found = []
     for done, contender in enumerate(contenders, 1):
-        first, second, _ = run_both(mechanism, contender.pair, each, rng)
-        chosen = suspicions((first, second), fresh, delta=delta, most=1)
-        found.append(_Contender(contender.pair, max((one.promise for one in chosen), default=-np.inf)))
+        ran = run_both(mechanism, contender.pair, each, rng)
+        promises = [one.promise for one in suspicions(read_both(ran, each), fresh, delta=delta, most=1)]
+        # Where nothing works there is nothing to audit, unless errors themselves tell the data sets apart.
+        least = 0.0 if all_failed(ran) else -np.inf
+        found.append(_Contender(contender.pair, max((one for one in promises if one > least), default=-np.inf)))
         if progress is not None:
             progress(done, len(contenders))
     return sorted(found, key=lambda contender: -contender.promise)
+
+
+def _short(data: Any) -> str:
+    """Return the beginning and the end of a data set's text: where one person more stands, it is mostly at an end."""
+    text = " ".join(repr(data).split())
+    half = _SHOWN // 2
+    return text if len(text) <= _SHOWN else f"{text[:half]} … {text[-half:]}"

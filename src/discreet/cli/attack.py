@@ -108,13 +108,26 @@ def _with(found: Attack, settings: Sequence[str]) -> Attack:
 
 
 def _read(text: str, default: Any) -> Any:
-    """Read a setting as what its default is: a whole number, a number, or a text."""
-    if isinstance(default, str) or default is None:
+    """Read a setting as what its default is: a whole number, a number or a text; without one, as what it can be."""
+    if isinstance(default, str):
         return text
+    if default is None:
+        return next(value for value in (_whole(text), _number(text), text) if value is not None)
     try:
         return int(text) if isinstance(default, int) else float(text)
     except ValueError:
         wrong(f"--set: {text!r} is no number such as {default}")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _nearest(name: str) -> str:

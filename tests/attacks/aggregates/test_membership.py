@@ -107,7 +107,7 @@ def test_noise_for_one_mean_where_there_are_hundreds_is_caught(made):
     noise = dc.gaussian_for(dc.Sensitivity(groups=1, size=2), 1, "1e-6")
 
     def forgetful(members):
-        return noise.perturb(members.sum(axis=0, dtype=np.int64)) / (2 * len(members))
+        return np.clip(noise.perturb(members.sum(axis=0, dtype=np.int64)) / (2 * len(members)), 0, 1)
 
     result = membership(made, random_state=0, defence=forgetful, epsilon=1, plays=40)
     assert result.implied.low > 1
@@ -121,12 +121,14 @@ def test_a_defence_that_publishes_nothing_gives_nothing_away(made):
 
 
 def test_a_defence_of_the_wrong_shape_is_refused(made):
-    with pytest.raises(ValueError, match="one mean from 0 to 1 for each of the 600 attributes"):
+    with pytest.raises(
+        ValueError, match=r"the defence must return an array of numbers, 600, not an array of shape \(\)"
+    ):
         membership(made, defence=lambda members: members.mean())
 
 
 def test_a_defence_that_returns_infinity_is_refused(made):
-    with pytest.raises(ValueError, match="some are infinite"):
+    with pytest.raises(ValueError, match="without NaN and infinities"):
         membership(made, defence=lambda members: np.full(members.shape[1], np.inf))
 
 

@@ -9,7 +9,9 @@ import pytest
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.models.attributes import trust
+from discreet.attacks.models import attributes
+from discreet.attacks.models.attributes import make, trust
+from discreet.attacks.models.crossing import crossing
 from discreet.attacks.models.imputing import learn_imputer
 from discreet.attacks.models.people import Labelled
 from discreet.attacks.models.secrets import Secretive, adults, patients
@@ -39,6 +41,41 @@ def test_members_are_found_whose_value_nobody_would_have_guessed(exact):
 def test_rounded_confidences_are_hardly_less():
     result = attacks.attributes(SOME, defence="easy", **FEW)
     assert result.success > result.baseline + 0.15
+
+
+def test_an_exact_regression_of_pairs_of_values_leaks_and_its_private_twin_does_not():
+    exact = attacks.attributes(SOME, target="pairs", **FEW)
+    assert exact.success > exact.baseline + 0.1
+    assert exact.evidence.implied(confidence=SURE).low > 0
+    private = attacks.attributes(SOME, target="pairs", defence="curator", epsilon=1, **FEW)
+    assert abs(private.success - private.baseline) < 0.2
+    assert private.evidence.implied(private.delta, SURE).low <= 1
+
+
+def test_the_private_model_is_of_pairs_of_values_unless_the_exact_one_has_none(monkeypatch):
+    seen = []
+    monkeypatch.setattr(attributes, "make", lambda making, *rest: seen.append(making.private) or make(making, *rest))
+    few = patients(1, people=100)
+    for target in ("forest", "pairs", "logistic"):
+        attacks.attributes(few, target=target, defence="curator", epsilon=1, shadows=2, targets=1)
+    assert seen == ["pairs"] * 4 + ["logistic"] * 2
+
+
+def test_pairs_of_values_are_made_of_bounds_alone():
+    pairs = crossing(([0, 0, 0], [1, 100, 0.5]), columns=3)
+    assert pairs.parts == (2, 5, 5)
+    written = pairs.features(np.array([[1, 100, 0.0], [0, 39, 0.26], [7, -5, 9]]))
+    assert written.shape == (3, 12 + 10 + 10 + 25)
+    assert (written.sum(axis=1) == 6).all()  # three values and three pairs; what is outside counts as the nearest
+    assert written[:, :12].argmax(axis=1).tolist() == [1, 0, 1]
+    assert np.flatnonzero(written[1]).tolist() == [0, 3, 9, 12 + 1, 22 + 2, 32 + 1 * 5 + 2]
+
+
+def test_too_many_pairs_of_values_are_refused():
+    with pytest.raises(
+        ValueError, match='7,200 features, and 4,000 are the most; leave columns out, or say target="lo'
+    ):
+        crossing((0, 1), columns=60)
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
@@ -78,6 +115,32 @@ def test_a_wrong_column_is_refused(column, says):
     people = Labelled(np.zeros((100, 9)), np.arange(100) % 2)
     with pytest.raises((ValueError, TypeError), match=says):
         Secretive(people, column)
+
+
+def test_a_column_of_a_table_is_named():
+    people = Labelled({"age": np.linspace(0, 1, 100), "smokes": np.arange(100) % 2}, np.arange(100) % 3)
+    assert Secretive(people, "smokes").secret.tolist() == (np.arange(100) % 2).tolist()
+    with pytest.raises(ValueError, match="column: 'weight' is none of the columns age, smokes"):
+        Secretive(people, "weight")
+    with pytest.raises(ValueError, match="X has no names"):
+        Secretive(SOME.people, "weight")
+
+
+def test_a_value_that_one_half_of_the_people_lacks_is_no_trouble():
+    X = SOME.people.X.copy()
+    X[:, 8] = np.minimum(X[:, 8], 2)
+    X[17, 8] = 4
+    rare = Secretive(Labelled(X, SOME.people.y, bounds=(0, 4)), 8)
+    assert rare.some(np.arange(20, 400)).values == 5
+    assert attacks.attributes(rare, **FEW).details["values to choose from"] == 5
+
+
+def test_a_secret_that_nearly_everybody_shares_is_refused():
+    X = SOME.people.X.copy()
+    X[:, 8] = 0
+    X[:2, 8] = 1
+    with pytest.raises(ValueError, match="nearly everybody has the same value in column 8"):
+        attacks.attributes(Secretive(Labelled(X, SOME.people.y, bounds=(0, 4)), 8), **FEW)
 
 
 def test_fractions_are_no_secret_to_try():

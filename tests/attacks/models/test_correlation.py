@@ -11,9 +11,12 @@ pytest.importorskip("sklearn")
 
 from discreet import attacks
 from discreet.attacks.defences import shield
+from discreet.attacks.evidence import Found
 from discreet.attacks.models.correlation import guess_genotypes
 from discreet.attacks.models.doses import Averages, Rounded, trainer
+from discreet.attacks.models.gains import gain
 from discreet.attacks.models.patients import Treated, generated, load
+from discreet.audit.counting import Share
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
@@ -31,6 +34,38 @@ def least(result):
 def few(**changed):
     given = {"known": [[4.0], [6.0]] * 30, "genotype": [0, 2] * 30, "dose": [20.0, 40.0] * 30, "bounds": ([0], [9])}
     return Treated(**{**given, **changed})
+
+
+class Told:
+    """A model that says what it is told to."""
+
+    def __init__(self, says):
+        self.predict = says
+
+    def predict(self, X):
+        raise NotImplementedError
+
+
+def test_the_interval_of_the_gap_allows_for_models_that_exclude_each_other():
+    # One of two models is right where the other is wrong: what being in adds is +1 or -1 by a coin, and 0 on average.
+    coins = np.random.default_rng(0).random((400, 500)) < 0.5
+    shifts = np.where(coins, 1.0, -1.0)
+    assumed = np.sqrt(2 * 0.25 / 500)  # of two shares of 1/2 that have nothing to do with each other
+    assert 1.3 < shifts.mean(axis=1).std() / assumed < 1.55
+    ends = [[float(word.strip("()")) for word in gain(each).split() if word != "to"] for each in shifts]
+    assert 0.9 < np.mean([low <= 0 <= high for _, low, high in ends]) < 0.99
+    implied = [Found(Share.of(each > 0), Share.of(each < 0)).implied().low for each in shifts]
+    assert np.mean(np.array(implied) > 0) < 0.08  # the promise of 95 % holds for the epsilon implied, too
+
+
+def test_what_the_command_says_is_what_it_runs():
+    attack = attacks.attack_named("correlation")
+    assert "tree" not in attack.nothing + attack.easy + attack.curator
+
+
+def test_a_table_of_fields_can_be_given():
+    given = few(known={"age": [4.0, 6.0] * 30})
+    assert given.features().tolist() == few().features().tolist()
 
 
 def test_least_squares_tells_the_genotype_of_members_and_strangers_alike():
@@ -105,6 +140,16 @@ def test_the_dose_of_the_nearest_patient_is_caught_as_well(patients):
         return make_pipeline(StandardScaler(), KNeighborsRegressor(1)).fit(members.features(), members.dose)
 
     assert least(attacks.correlation(patients, defence=liar, epsilon="1/10", random_state=0)) > 0.1
+
+
+def test_fields_that_are_not_scaled_hide_the_memory_of_a_nearest_neighbour(patients):
+    from sklearn.neighbors import KNeighborsRegressor
+
+    def liar(members):
+        return KNeighborsRegressor(1).fit(members.features(), members.dose)
+
+    result = attacks.correlation(patients, defence=liar, epsilon="1/10", random_state=0)
+    assert result.success - result.evidence.baseline < 0.1  # of the height one can tell who it is, not the genotype
 
 
 def test_a_model_without_the_genotype_tells_the_majority_only(patients):
@@ -190,6 +235,13 @@ def test_the_private_table_of_averages_has_a_dose_for_every_cell():
         ({"bounds": ([1], [1])}, "bounds must be"),
         ({"genotype": [0, 3] * 30}, "genotype must be 0, 1 or 2"),
         ({"genotype": [0.0, 2.0] * 30}, "genotype must be 0, 1 or 2"),
+        ({"genotype": ["A/A", "G/G"] * 30}, "genotype must be 0, 1 or 2"),
+        ({"genotype": [0, [2]] * 30}, "genotype must have one entry"),
+        ({"bounds": None}, r"say bounds=\(low, high\)"),
+        ({"bounds": ("low", "high")}, r"say bounds=\(low, high\)"),
+        ({"doses": 100}, r"say doses=\(low, high\)"),
+        ({"known": [["old"], ["young"]] * 30}, "known, column 0, must be an array of numbers"),
+        ({"dose": ["much"] * 60}, "dose must be an array of numbers"),
     ],
 )
 def test_patients_who_do_not_fit_are_refused(changed, said):
@@ -204,7 +256,19 @@ def test_patients_who_do_not_fit_are_refused(changed, said):
         ({"model": "forest"}, ValueError, 'model must be "linear" or "tree", not \'forest\''),
         ({"splits": 0}, ValueError, "splits"),
         ({"defence": "curator"}, TypeError, "needs an epsilon"),
-        ({"defence": lambda patients: None}, TypeError, "defence must return a model with a method predict"),
+        (
+            {"defence": lambda patients: None},
+            TypeError,
+            "defence must return a fitted model with a method predict, not NoneType",
+        ),
+        ({"model": ["linear"]}, ValueError, 'model must be "linear" or "tree"'),
+        ({"random_state": "zero"}, ValueError, "random_state must be None or a whole number"),
+        ({"defence": lambda patients: Told}, TypeError, "not the class Told itself"),
+        ({"defence": lambda patients: Told(lambda X: None)}, TypeError, "predict of your model must return an array"),
+        ({"defence": lambda patients: Told(lambda X: ["much"] * len(X))}, TypeError, "an array of numbers"),
+        ({"defence": lambda patients: Told(lambda X: np.full(len(X), np.nan))}, ValueError, "without NaN"),
+        ({"defence": lambda patients: Told(lambda X: np.zeros(3))}, ValueError, r"not an array of shape \(3,\)"),
+        ({"defence": lambda patients: Told(lambda X: np.zeros((len(X), 1)))}, ValueError, "not an array of shape"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given, kind, said):

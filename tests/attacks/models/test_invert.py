@@ -42,6 +42,16 @@ class Certain:
         return np.column_stack([1 - sure, sure])
 
 
+class Says:
+    """A classifier that says the same for every image, or rubbish."""
+
+    def __init__(self, told, classes=(0, 5)):
+        self.told, self.classes_ = told, np.array(classes)
+
+    def predict_proba(self, X):
+        return np.repeat(self.told, len(X), axis=0)
+
+
 def test_the_digits_are_recovered_and_recognised(exact):
     assert exact.details[NAMED] >= 0.9
     assert exact.success > 0.75
@@ -212,6 +222,9 @@ def test_pictures_of_several_defences_are_stacked(exact, people):
         (np.zeros((2, 4)), [0.0, 1.0], None, "labels must be"),
         (np.zeros((2, 4)), [0, -1], None, "labels must be"),
         (np.zeros((2, 4)), [0, 1], [1], "whose each image is"),
+        ([["dark"] * 4] * 2, [0, 1], None, "images must be an array of numbers"),
+        (np.zeros((2, 4)), [0, [1]], None, "labels must have one entry"),
+        (np.zeros((2, 4)), ["a", "b"], None, "labels must be"),
     ],
 )
 def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
@@ -230,6 +243,15 @@ def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
         ({"repeats": 0}, ValueError, "repeats"),
         ({"defence": "easy", "epsilon": 1}, TypeError, "promises no epsilon"),
         ({"defence": lambda gallery: None}, TypeError, "predict_proba and classes_"),
+        ({"defence": lambda gallery: Certain}, TypeError, "the class Certain itself"),
+        ({"defence": lambda gallery: Says(np.full((1, 2), np.nan))}, ValueError, "without NaN"),
+        ({"defence": lambda gallery: Says(np.ones((1, 3)))}, ValueError, "predict_proba of your model must return"),
+        ({"defence": lambda gallery: Says([["a", "b"]])}, TypeError, "an array of numbers"),
+        ({"defence": lambda gallery: Says(np.ones((1, 2)), ["three", "five"])}, ValueError, "from 0 to 9"),
+        ({"defence": lambda gallery: Says(np.ones((1, 2)), [0, 99])}, ValueError, "from 0 to 9"),
+        ({"data": Gallery(np.full((160, 4), 0.5), [0, 1] * 80)}, ValueError, "all images are the same"),
+        ({"classes": ["digits"]}, ValueError, "classes must be"),
+        ({"random_state": 0.5}, ValueError, "random_state must be"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given, kind, said):

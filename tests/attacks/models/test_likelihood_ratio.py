@@ -104,7 +104,7 @@ def test_a_defence_that_returns_no_model_is_refused():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"target": "tree"}, "target must be one of forest, network, logistic, not 'tree'"),
+        ({"target": "tree"}, "target must be one of forest, network, logistic, pairs, not 'tree'"),
         ({"fix": "none"}, "fix must be one of label, rounded, top, not 'none'"),
         ({"shadowing": "none"}, 'shadowing must be "online" or "offline"'),
         ({"shadows": 1}, "shadows"),
@@ -131,11 +131,99 @@ def test_wrong_people_are_refused():
         (np.full((2, 1), np.nan), [0, 1], "finite"),
         (np.eye(2), [-1, 0], "whole numbers from 0"),
         (np.eye(2), [0.5, 1], "whole numbers from 0"),
+        (np.eye(2), ["a", None], "without gaps"),
+        (np.eye(2), [0, [1]], "y must have one entry"),
+        ([[1, "a"], [0, "b"]], [0, 1], "X, column 1, must be an array of numbers"),
+        ({"job": ["a", "b"]}, [0, 1], "X, column 'job', must be an array of numbers: code texts as whole numbers"),
+        ([[1, 2], [3]], [0, 1], "X must be an array of numbers"),
+        (None, [0, 1], "a row for each person"),
+        ({}, [0, 1], "a row for each person"),
+        ([[0.0], [7.0]], [0, 1], r"column 0, has numbers outside of its bounds, 0 to 1: say bounds=\(low, high\)"),
+        ({"age": [30, 40]}, [0, 1], "X, column 'age', has numbers outside of its bounds"),
     ],
 )
 def test_wrong_records_are_refused(X, y, says):
     with pytest.raises(ValueError, match=says):
-        Labelled(X, np.array(y))
+        Labelled(X, y)
+
+
+@pytest.mark.parametrize("bounds", [None, 1, (1, 0), ("low", "high"), ([0, 0, 0], [1, 1, 1])])
+def test_bounds_that_are_none_are_refused(bounds):
+    with pytest.raises(ValueError, match=r"say bounds=\(low, high\)"):
+        Labelled(np.eye(2), [0, 1], bounds=bounds)
+
+
+def test_classes_may_be_texts_and_columns_have_names():
+    people = Labelled({"age": [30, 40, 50], "smokes": [True, False, True]}, ["ill", "well", "ill"], bounds=(0, 120))
+    assert people.X.tolist() == [[30, 1], [40, 0], [50, 1]]
+    some = people.some(np.array([0, 2]))
+    assert (some.y.tolist(), some.classes) == ([0, 0], 2)
+    assert (some.names, some.columns) == (("ill", "well"), ("age", "smokes"))
+
+
+def test_a_data_frame_is_taken():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [0.3, 0.4], "smokes": [0, 1]}, index=[7, 9])
+    people = Labelled(frame, pandas.Series(["b", "a"], dtype="category"))
+    assert (people.columns, people.y.tolist()) == (("age", "smokes"), [1, 0])
+
+
+class Told:
+    """A classifier that says what it is told to."""
+
+    def __init__(self, says, classes=range(10)):
+        self.says, self.classes_ = says, np.array(classes)
+
+    def predict_proba(self, X):
+        return self.says(X)
+
+
+def even(X):
+    return np.full((len(X), 10), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "says"),
+    [
+        (Told(lambda X: even(X) * np.nan), ValueError, "predict_proba of your model must return .* without NaN"),
+        (Told(lambda X: even(X) * np.inf), ValueError, "without NaN and infinities"),
+        (Told(lambda X: even(X)[:3]), ValueError, r"not an array of shape \(3, 10\)"),
+        (Told(lambda X: even(X)[:, 0]), ValueError, "not an array of shape"),
+        (Told(lambda X: None), TypeError, "must return an array of numbers"),
+        (Told(even, list("abcdefghij")), ValueError, "whole numbers from 0 to 9; fit it to the members' classes"),
+        (Told(even, [*range(9), 99]), ValueError, "whole numbers from 0 to 9"),
+        (Told(even, [0] * 10), ValueError, "whole numbers from 0 to 9"),
+        (Told, TypeError, "your function returned the class Told itself"),
+        (None, TypeError, "your function returned NoneType"),
+    ],
+)
+def test_rubbish_from_a_model_is_refused(model, kind, says):
+    with pytest.raises(kind, match=says):
+        attacks.likelihood_ratio(PEOPLE, defence=lambda members: model, **FEW)
+
+
+def test_people_of_one_class_are_refused():
+    with pytest.raises(ValueError, match="everybody is of one class"):
+        attacks.likelihood_ratio(Labelled(PEOPLE.X, np.zeros(500, int)), **FEW)
+
+
+@pytest.mark.parametrize("attack", [attacks.likelihood_ratio, attacks.shadow])
+def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
+    def forest(members):
+        return fit_exactly("forest", members, 0)
+
+    settings = {"shadows": 2, "targets": 1, "random_state": 0, "defence": forest, "epsilon": 1}
+    small = purchases(0, people=200)
+    strict, loose = (attack(small, **settings, **delta) for delta in ({}, {"delta": "1/2"}))
+    assert (strict.delta, loose.delta) == (0, 0.5)
+    assert loose.implied.low < strict.implied.low
+    assert loose.ceiling > strict.ceiling
+    with pytest.raises(ValueError, match="delta must be below 1"):
+        attack(small, **settings, delta=1)
+
+
+def test_success_completes_what_share():
+    assert attacks.likelihood_ratio(purchases(0, people=100), shadows=2, targets=1).metric.startswith("of pairs of")
 
 
 def test_coins_are_flipped_one_by_one():
@@ -173,7 +261,7 @@ def test_a_class_that_no_member_has_is_no_trouble():
 
 
 def test_rarity_does_not_depend_on_units():
-    wide = Labelled(PEOPLE.X * [1000.0] + 5, PEOPLE.y)
+    wide = Labelled(PEOPLE.X * [1000.0] + 5, PEOPLE.y, bounds=(5, 1005))
     assert np.allclose(rarity(wide), rarity(PEOPLE))
 
 

@@ -12,9 +12,12 @@ from discreet import attacks
 from discreet.attacks.models import mixtures
 from discreet.attacks.models.city import City, city, load
 from discreet.attacks.models.city_drawing import maps
-from discreet.attacks.models.lone_cluster import ATTACK, guesses, lone_cluster
+from discreet.attacks.models.locating import Planted, guesses, presence
+from discreet.attacks.models.lone_cluster import ATTACK, lone_cluster
 from discreet.attacks.models.mixtures import Seen
+from discreet.learn import GaussianMixture
 
+SURE = 1 - 1e-9
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 
 
@@ -26,6 +29,18 @@ def fitted(places, noise=0.0):
     return model
 
 
+class Mixed:
+    """A class that somebody forgot to make an object of."""
+
+    weights_, means_, covariances_ = [1], [[0, 0]], [np.eye(2)]
+
+
+def mixed(**changed):
+    """Return a defence that gives away a mixture, some of it wrong."""
+    given = {"weights_": [1], "means_": [[0, 0]], "covariances_": [np.eye(2)], **changed}
+    return lambda places: SimpleNamespace(**given)
+
+
 def test_the_laboratory_knows_the_attack():
     assert attacks.attack_named("lone_cluster") is ATTACK
     assert ATTACK.topic == "clusters"
@@ -33,33 +48,52 @@ def test_the_laboratory_knows_the_attack():
 
 def test_exact_parameters_give_lone_people_away():
     result = lone_cluster(random_state=0)
-    assert result.success > 0.7
-    assert result.baseline == 0
+    assert result.success > 0.95
+    assert result.details["located"] > 0.7
+    assert result.details["located while not in the data"] == 0
     assert result.details["median miss, in km"] < 0.001
     assert result.implied.low > 1
 
 
 def test_leaving_small_components_out_hides_lone_people_until_rows_are_planted():
     alone = lone_cluster(random_state=0, defence="easy", planted=0)
-    assert alone.success == 0
+    assert alone.details["located"] == 0
     assert alone.details["median miss, in km"] is None
     planted = lone_cluster(random_state=0, defence="easy")
-    assert planted.success > 0.8
-    assert planted.baseline < 0.2
+    assert planted.details["located"] > 0.8
+    assert planted.details["located while not in the data"] < 0.2
+    assert planted.details["median miss, in km"] < 0.001 < planted.details["median miss without the release, in km"]
     assert planted.implied.low > 1
 
 
-def test_the_density_tells_who_is_in():
-    name = "told from absent ones by the density at their place (AUC)"
-    assert lone_cluster(random_state=0).details[name] > 0.9
+def test_planted_rows_tell_who_is_in_although_nothing_is_left_out():
+    assert lone_cluster(random_state=0, planted=4).success > 0.95
 
 
 @pytest.mark.parametrize("planted", [0, None])
 def test_a_private_mixture_hides_lone_people(planted):
-    result = lone_cluster(random_state=0, defence="curator", epsilon=1, planted=planted, plays=2)
-    assert result.success < 0.5  # noise is of kilometres, and 12 people are in: half of them are not hit by chance
+    result = lone_cluster(random_state=0, defence="curator", epsilon=1, planted=planted, plays=4)
+    assert result.details["located"] < 0.5  # noise is of kilometres: half of 24 are not hit by chance
+    assert result.evidence.implied(result.delta, SURE).low <= 1
+    assert result.success < result.ceiling + 0.27  # seven deviations beyond what epsilon allows would be 1
     assert result.delta == 1e-6
     assert result.epsilon == 1
+
+
+def test_a_release_that_is_all_noise_leaves_the_attacker_what_was_known_beforehand():
+    result = lone_cluster(random_state=0, defence="curator", epsilon="1/10", plays=4)
+    beforehand = result.details["median miss without the release, in km"]
+    assert beforehand < 0.5
+    assert abs(result.details["median miss, in km"] - beforehand) < 0.2
+
+
+def test_a_mixture_that_is_private_in_name_only_is_found_out():
+    def nearly_exact(places):
+        return GaussianMixture(25, epsilon=500, delta="1e-6", bounds=(0, 40)).fit(places)
+
+    result = lone_cluster(random_state=0, defence=nearly_exact, epsilon="1/10", delta="1e-6", plays=4)
+    assert result.success > 0.75
+    assert result.implied.low > 0.1
 
 
 def test_noise_that_is_much_too_small_is_caught():
@@ -70,7 +104,17 @@ def test_noise_that_is_much_too_small_is_caught():
 
 def test_noise_of_a_kilometre_on_the_means_of_a_defence_of_ones_own_hides_the_place():
     result = lone_cluster(random_state=0, defence=lambda places: fitted(places, noise=1.0))
-    assert result.success < 0.2
+    assert result.details["located"] < 0.2
+    assert result.details["median miss, in km"] < 0.6  # no farther than where the attacker planted rows
+
+
+def test_the_delta_of_a_defence_of_ones_own_counts():
+    strict, loose = (
+        lone_cluster(random_state=0, defence=fitted, epsilon=1, plays=4, **delta) for delta in ({}, {"delta": "1/2"})
+    )
+    assert (strict.delta, loose.delta) == (0, 0.5)
+    assert loose.ceiling > strict.ceiling
+    assert loose.implied.low < strict.implied.low
 
 
 def test_the_farthest_people_are_named():
@@ -80,15 +124,26 @@ def test_the_farthest_people_are_named():
 
 
 def test_planted_rows_are_taken_off_the_mean():
-    person, planted = np.array([3.0, 4.0]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
-    mean = (planted[0].sum(axis=0) + person) / 5
+    person, rows = np.array([3.0, 4.0]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
+    mean = (rows[0].sum(axis=0) + person) / 5
     seen = Seen(np.array([0.05, 0.95]), np.array([mean, [30.0, 30.0]]), np.array([np.eye(2)] * 2))
-    assert np.allclose(guesses(seen, planted, people=100)[0], person)
+    assert np.allclose(guesses(seen, Planted(np.array([[3.2, 3.8]]), rows), people=100)[0], person)
+    assert guesses(seen, Planted(np.array([[2.2, 3.8]]), rows), people=100)[0].tolist() == [[2.2, 3.8]]
+
+
+def test_a_mean_that_is_where_it_is_with_the_person_tells_that_they_are_in():
+    person, rows = np.array([[3.0, 4.0]]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
+    planted, wide = Planted(person, rows), np.array([100 * np.eye(2)])
+    present, absent = (
+        presence(Seen(np.ones(1), mean, wide), planted, person)[0]
+        for mean in ((rows.sum(axis=1) + person) / 5, rows.mean(axis=1))
+    )
+    assert present > absent + 5
 
 
 def test_components_of_two_people_are_not_taken_for_one():
     seen = Seen(np.array([0.02, 0.98]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
-    assert len(guesses(seen, np.empty((3, 0, 2)), people=100)[0]) == 0
+    assert len(guesses(seen, Planted(np.zeros((3, 2)), np.empty((3, 0, 2))), people=100)[0]) == 0
 
 
 def test_a_release_of_small_components_only_keeps_the_largest():
@@ -106,7 +161,7 @@ def test_the_density_is_that_of_the_mixture():
 
 def test_everybody_is_in_half_of_the_mixtures():
     result = lone_cluster(random_state=0, plays=4)
-    assert result.evidence.members.trials == result.evidence.strangers.trials == 24
+    assert result.evidence.members.size == result.evidence.strangers.size == 24
 
 
 def test_one_random_state_gives_one_result():
@@ -137,17 +192,31 @@ def test_maps_are_drawn_side_by_side_with_one_legend():
         ([[0, 1]], {}, TypeError, "data must be a City"),
         (None, {"people": 5000}, ValueError, "people: 5000 of the crowd"),
         (None, {"people": 10}, ValueError, "people"),
-        (None, {"radius": 0}, ValueError, "radius must lie between 0 and"),
+        (None, {"radius": 0}, ValueError, "radius must be above 0"),
+        (None, {"radius": 40}, ValueError, "radius must lie between 0 and the 40.0 km"),
+        (None, {"radius": "near"}, ValueError, "radius must be a number"),
+        (None, {"people": "many"}, TypeError, "people must be an integer"),
+        (None, {"random_state": -1}, ValueError, "random_state must be"),
         (None, {"planted": -1}, ValueError, "planted"),
         (None, {"plays": 1}, ValueError, "plays"),
         (None, {"delta": 2}, ValueError, "delta"),
         (None, {"defence": "curator"}, TypeError, "needs an epsilon"),
         (None, {"defence": lambda places: places}, ValueError, "no weights_"),
+        (None, {"defence": lambda places: Mixed}, ValueError, "no weights_"),
+        (None, {"defence": mixed(covariances_=[1])}, ValueError, "its covariances_, which must be full"),
+        (None, {"defence": mixed(covariances_=[np.zeros((2, 2))])}, ValueError, "symmetric and positive definite"),
+        (None, {"defence": mixed(covariances_=[[[1, 0.5], [0, 1]]])}, ValueError, "symmetric and positive definite"),
+        (None, {"defence": mixed(covariances_=[np.full((2, 2), np.nan)])}, ValueError, "without NaN"),
+        (None, {"defence": mixed(weights_=[0.5, 0.5])}, ValueError, r"its weights_\) must return .* 1, not"),
+        (None, {"defence": mixed(weights_=[-1])}, ValueError, "weights_ from 0"),
+        (None, {"defence": mixed(weights_=["all"])}, TypeError, r"its weights_\) must return an array of numbers"),
+        (None, {"defence": mixed(means_=[[[0, 0]]])}, ValueError, r"its means_\) must return"),
+        (None, {"defence": mixed(means_=[[np.inf, 0]])}, ValueError, "without NaN and infinities"),
         (
             None,
-            {"defence": lambda places: SimpleNamespace(weights_=[1], means_=[[0, 0]], covariances_=[1])},
+            {"defence": mixed(means_=np.empty((0, 2)), weights_=[], covariances_=np.empty((0, 2, 2)))},
             ValueError,
-            "must be full",
+            "at least one component",
         ),
     ],
 )
@@ -158,11 +227,23 @@ def test_bad_input_is_refused(data, keywords, error, said):
 
 @pytest.mark.parametrize(
     ("crowd", "loners", "said"),
-    [([[1, 2, 3]], [[1, 1]], "crowd must be places"), ([[1, 1]], [[11, 1]], "loners must lie from 0 to side")],
+    [
+        ([[1, 2, 3]], [[1, 1]], "crowd must be places"),
+        ([[1, 1]], [[11, 1]], "loners must lie from 0 to side"),
+        ([[1, np.nan]], [[1, 1]], "crowd must lie from 0 to side"),
+        ([["here", "there"]], [[1, 1]], "crowd, column 0, must be an array of numbers"),
+        (None, [[1, 1]], "crowd must be places"),
+    ],
 )
 def test_a_bad_city_is_refused(crowd, loners, said):
     with pytest.raises(ValueError, match=said):
         City(crowd, loners, side=10)
+
+
+@pytest.mark.parametrize("side", [0, "wide", float("nan"), None])
+def test_a_side_that_is_no_length_is_refused(side):
+    with pytest.raises((ValueError, TypeError), match="side must be"):
+        City([[0, 0]], [[0, 0]], side=side)
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -175,6 +256,7 @@ def test_lone_people_of_new_york_are_located_from_a_fine_mixture():
         pytest.skip("the check-ins are not in DISCREET_DATA")
     york = load(DATA)
     assert york.apart.min() > 2
-    assert lone_cluster(york, random_state=0, components=60).success > 0.8
-    assert lone_cluster(york, random_state=0, components=60, defence="easy").success > 0.8
-    assert lone_cluster(york, random_state=0, defence="curator", epsilon=1, plays=2).success < 0.5
+    assert lone_cluster(york, random_state=0, components=60, plays=6).details["located"] > 0.8
+    assert lone_cluster(york, random_state=0, components=60, plays=6, defence="easy").details["located"] > 0.8
+    private = lone_cluster(york, random_state=0, defence="curator", epsilon=1, plays=2)
+    assert private.details["located"] < 0.5

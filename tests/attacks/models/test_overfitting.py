@@ -34,5 +34,10 @@ def test_points_are_drawn_and_told():
 
 
 def test_an_unknown_model_is_refused():
-    with pytest.raises(ValueError, match="'tree' is none of forest, network, logistic"):
+    with pytest.raises(ValueError, match="'tree' is none of forest, network, logistic, pairs"):
         overfitting(PEOPLE, strengths={"tree": (1,)}, epsilons=[])
+
+
+def test_a_strength_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="strengths of forest must be a number"):
+        overfitting(PEOPLE, strengths={"forest": ("deep",)}, epsilons=[])

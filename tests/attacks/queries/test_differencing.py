@@ -1,6 +1,9 @@
 import os
+from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dc
@@ -50,7 +53,7 @@ def test_people_who_are_rare_are_found_more_often():
 
 
 def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
-    result = attacks.differencing(defence=little_noise(2 / 10), epsilon="1/10", random_state=0, targets=60)
+    result = attacks.differencing(defence=little_noise(2 / 10), epsilon="1/10", random_state=0, targets=30)
     assert result.implied.low > 0.1
 
 
@@ -98,8 +101,18 @@ def test_data_of_another_kind_are_refused():
         ({"age": [1, 2], "ill": [0, 1]}, (), "ill", "name at least one column"),
         ({"age": [1, 2], "ill": [0, 2]}, ("age",), "ill", "0 and 1 only"),
         ({"age": [1, None], "ill": [0, 1]}, ("age",), "ill", "has gaps"),
-        ({"game": [1, 2], "ill": [0, 1]}, ("game",), "ill", "'game' cannot be asked about"),
-        ({"my age": [1, 2], "ill": [0, 1]}, ("my age",), "ill", "'my age' cannot be asked about"),
+        ({"age": [1, float("nan")], "ill": [0, 1]}, ("age",), "ill", "has gaps"),
+        ({"age": [1, float("inf")], "ill": [0, 1]}, ("age",), "ill", "numbers without an end"),
+        ({"age": [1, 2], "ill": [0, 1]}, ("age", "ill"), "ill", "'ill' is named twice"),
+        ({"age": [1, 2], "ill": [0, 1]}, ("age", "age"), "ill", "'age' is named twice"),
+        ({"age": [1, 2], "Age": [1, 2], "ill": [0, 1]}, ("age",), "ill", "differ in capitals only"),
+        ({"": [1, 2], "ill": [0, 1]}, ("",), "ill", "one line of 1 to 200 characters"),
+        ({"age": [1, 2], "ill": ["0", "1"]}, ("age",), "ill", "0 and 1 only"),
+        ({"age": [1, 2], "ill": [datetime(1, 1, 1), datetime(1, 1, 2)]}, ("age",), "ill", "0 and 1 only"),
+        ({"age": [1, 2], "ill": [0]}, ("age",), "ill", "as many as the others"),
+        ({"age": [1, "x"], "ill": [0, 1]}, ("age",), "ill", "values of one kind"),
+        ({"age": 5, "ill": [0, 1]}, ("age",), "ill", "values of one kind"),
+        (pa.table([[1, 2], [1, 2], [0, 1]], ["age", "age", "ill"]), ("age",), "ill", "a name of its own"),
         ({"age": [[1], [2]], "ill": [0, 1]}, ("age",), "ill", "Use numbers or texts"),
         ({"age": [1], "ill": [0]}, ("age",), "ill", "two people or more"),
     ],
@@ -114,9 +127,85 @@ def test_people_of_whom_none_can_be_singled_out_are_refused():
         attacks.differencing(People({"age": [1, 1], "ill": [0, 1]}, ("age",), "ill"))
 
 
-def test_amounts_outside_their_bounds_are_refused():
-    with pytest.raises(ValueError, match=r"between 0 and highest \(10\)"):
-        People({"age": [1, 2], "ill": [0, 1], "pay": [5, 11]}, ("age",), "ill", amount="pay", highest=10)
+@pytest.mark.parametrize("pay", [[5, 11], [-1, 5], ["5", "6"], [True, False]])
+def test_amounts_outside_their_bounds_are_refused(pay):
+    with pytest.raises(ValueError, match=r"numbers from 0 to highest \(10\)"):
+        People({"age": [1, 2], "ill": [0, 1], "pay": pay}, ("age",), "ill", amount="pay", highest=10)
+
+
+def test_people_of_the_wrong_kind_are_refused():
+    table = {"age": [1, 2], "ill": [0, 1], "pay": [5, 6]}
+    with pytest.raises(TypeError, match="table must be a table of Arrow, pandas or polars"):
+        People(None, ("age",), "ill")
+    with pytest.raises(TypeError, match="known must be names of columns"):
+        People(table, 5, "ill")
+    with pytest.raises(TypeError, match="highest must be an integer"):
+        People(table, ("age",), "ill", amount="pay", highest="10")
+
+
+@pytest.mark.parametrize("option", ["targets", "smallest", "random_state"])
+def test_texts_where_numbers_are_expected_are_refused(option):
+    with pytest.raises((TypeError, ValueError), match=f"{option} must be"):
+        attacks.differencing(**{option: "many"})
+
+
+def named(known, secret, amount):
+    """Return 40 people, all unique, in columns of these names and two that nobody asks about."""
+    table = {known: list(range(40)), secret: [0, 1] * 20, amount: [100 * n for n in range(40)]}
+    return People({**table, "game_of_0": [0] * 40, "n": ["?"] * 40}, known, secret, amount=amount, highest=10_000)
+
+
+NAMES = [
+    ("number", "game", "GAME_answer"),
+    ("group", "has aids", "my pay"),
+    ("select", "order", "pay (EUR)"),
+    ("people", "targets", 'pay, "net"'),
+    ("{known}", "{target}", "{}"),
+]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_columns_of_any_name_can_be_asked_about(names):
+    people, off = named(*names), f"{names[2]} is off by, median"
+    for defence in ("nothing", "easy", exact):
+        result = attacks.differencing(people, defence=defence, random_state=0, targets=3)
+        assert (result.success, result.details[off]) == (1, 0)
+    private = attacks.differencing(people, defence="curator", epsilon=10_000, random_state=0, targets=3)
+    assert private.success == 1  # noise of width 1/5000
+    assert private.details[off] < 100
+
+
+@pytest.mark.parametrize("names", [NAMES[0], NAMES[-1]])
+@pytest.mark.parametrize(("attack", "times"), [(attacks.averaging, {"repeats": 8}), (attacks.rephrasing, {"texts": 8})])
+def test_columns_of_any_name_can_be_asked_about_again_and_again(attack, times, names):
+    for defence in ("nothing", "easy", exact):
+        options = {"defence": defence, "random_state": 0, "targets": 3, "width": "1/10", **times}
+        assert attack(named(*names), **options).success == 1
+    assert attack(named(*names), defence="curator", epsilon=10_000, random_state=0, targets=3, **times).success == 1
+
+
+@pytest.mark.parametrize("attack", [attacks.differencing, attacks.averaging, attacks.rephrasing])
+def test_one_target_can_be_asked_about(attack):
+    times = {"texts": 8} if attack is attacks.rephrasing else {}
+    result = attack(named("age", "ill", "pay"), defence="curator", epsilon=10_000, random_state=0, targets=1, **times)
+    assert (result.success, result.details["targets"]) == (1, 1)
+
+
+@pytest.mark.parametrize("attack", [attacks.differencing, attacks.averaging, attacks.rephrasing])
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "the defence's oracle must return a number, or NaN where it refuses, not None"),
+        ("many", "the defence's oracle must return a number, not str"),
+        ([1.0, 2.0], "the defence's oracle must return a number, not an array"),
+        (float("inf"), "the defence's oracle must return a number, without NaN and infinities"),
+        (int, "the defence's oracle must return a number, not type"),
+        (np.array("many"), "the defence's oracle must return a number, not ndarray"),
+    ],
+)
+def test_an_oracle_that_answers_with_no_number_is_refused(attack, answer, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        attack(defence=lambda table: lambda sql: answer, targets=3, random_state=0)
 
 
 def test_names_with_quotation_marks_are_asked_about():

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,40 @@ def test_rows_that_cannot_be_fitted_are_refused():
         Rows([[1.0], [2.0]], [1.0], bounds=(0, 1), target_bounds=(0, 1))
     with pytest.raises(ValueError, match="more rows than columns"):
         Rows([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], bounds=(0, 1), target_bounds=(0, 1))
+
+
+@pytest.mark.parametrize(("X", "y"), [("rows", [1.0]), ([["a"], ["b"]], [1.0, 2.0]), ([[1], [1, 2]], [1.0, 2.0])])
+def test_rows_without_numbers_are_refused(X, y):
+    with pytest.raises(ValueError, match="X must have numbers only"):
+        Rows(X, y, bounds=(0, 1), target_bounds=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (None, "a fitted linear model, with coef_ and intercept_, not NoneType"),
+        ("text", "a fitted linear model, with coef_ and intercept_, not str"),
+        (SimpleNamespace, "a fitted linear model, with coef_ and intercept_, not type"),
+        (SimpleNamespace(coef_=[1.0, 2.0], intercept_=0.0), "as coef_, must return an array of numbers, 1, not an"),
+        (SimpleNamespace(coef_=["a"], intercept_=0.0), "as coef_, must return an array of numbers, 1, not nd"),
+        (SimpleNamespace(coef_=[np.nan], intercept_=0.0), "as coef_, must return an array of numbers, 1, without NaN"),
+        (SimpleNamespace(coef_=[1.0], intercept_=np.inf), "as intercept_, must return an array of numbers, 1, without"),
+    ],
+)
+def test_a_defence_that_returns_no_linear_model_is_refused(model, says):
+    rows = Rows([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
+    with pytest.raises((TypeError, ValueError), match=says):
+        attacks.differencing(rows, defence=lambda X, y: model)
+
+
+def test_a_model_of_ones_own_may_have_its_target_as_a_table():
+    def fit(X, y):
+        model = least_squares(X, y)
+        X[:], y[:] = 0, 0  # what a defence does to its arrays is its own affair
+        return SimpleNamespace(coef_=[model.coef_], intercept_=[model.intercept_])
+
+    rows = Rows([[1.0], [2.0], [4.0], [7.0]], [3.0, 5.0, 9.0, 1.0], bounds=(0, 10), target_bounds=(0, 20))
+    assert attacks.differencing(rows, defence=fit, random_state=0).success == 1
 
 
 def test_the_easy_fix_releases_no_small_fit():

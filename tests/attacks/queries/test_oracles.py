@@ -2,6 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet import attacks
 from discreet.attacks.queries.asking import Question
 from discreet.attacks.queries.oracles import exact, large_sets
 from discreet.attacks.queries.people import People, pick, town
@@ -22,8 +23,16 @@ def test_a_small_set_is_refused_whatever_is_asked_about_it():
 
 def test_a_question_names_its_target_in_every_copy():
     question = Question("COUNT(*)", "ill = 1 AND {target}")
-    assert question.about({"age": 3, "name": "O'Hara"}).endswith("age = 3 AND name = 'O''Hara'")
-    assert "age = target_age AND sex = target_sex" in question.about_each(("age", "sex"))
+    assert question.about({"age": 3, "name": "O'Hara"}).endswith(""""age" = 3 AND "name" = 'O''Hara'""")
+    people = People({"age": [1, 2], "sex": ["f", "m"], "ill": [0, 1]}, ("age", "sex"), "ill")
+    assert '"age" = game_of_0 AND "sex" = game_of_1' in question.about_each(people)
+
+
+def test_a_small_set_is_refused_whatever_its_columns_are_called():
+    ask = large_sets(exact(pa.table({"age": [20, 30], 'pay (in "k")': [1, 2]})), smallest=2)
+    name = '"pay (in ""k"")"'
+    assert np.isnan(ask(f"SELECT SUM({name}) FROM people WHERE age = 30 AND {name} < 9"))
+    assert ask(f"SELECT SUM({name}) FROM people") == 3
 
 
 def test_who_is_alone_and_who_is_not_is_counted_by_all_that_is_known():
@@ -46,7 +55,26 @@ def test_no_targets_are_refused():
         pick(town(np.random.default_rng(0)), 0, np.random.default_rng(0))
 
 
-def test_people_may_come_in_a_frame_of_pandas():
+def test_one_known_column_may_be_named_by_itself():
+    assert People({"zip": ["1", "1"], "ill": [0, 1]}, known="zip", secret="ill").alike.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("kind", ["str", "category"])
+def test_people_may_come_in_a_frame_of_pandas(kind):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"name": ["a", "b"], "ill": [0, 1]})
-    assert People(frame, ("name",), "ill").alike.tolist() == [1, 1]
+    frame = pandas.DataFrame({"name": ["a", "b", "b"], "ill": [0, 1, 1]}, index=[5, 6, 7]).astype({"name": kind})
+    asked_about(People(frame, ("name",), "ill"))
+
+
+@pytest.mark.parametrize("kind", ["String", "Categorical"])
+def test_people_may_come_in_a_frame_of_polars(kind):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"name": ["a", "b", "b"], "ill": [0, 1, 1]})
+    asked_about(People(frame.with_columns(polars.col("name").cast(getattr(polars, kind))), ("name",), "ill"))
+
+
+def asked_about(people):
+    """See that the first of three people is alone, and found out through all engines."""
+    assert people.alike.tolist() == [1, 2, 2]
+    for defence in ({"defence": "nothing"}, {"defence": exact}, {"defence": "curator", "epsilon": 10_000}):
+        assert attacks.differencing(people, **defence, random_state=0).success == 1

@@ -9,6 +9,7 @@ from discreet import attacks
 from discreet.attacks.queries.oracles import exact, fresh_noise, same_text
 from discreet.attacks.queries.paraphrases import paraphrases
 from discreet.attacks.queries.rephrasing import listen
+from discreet.attacks.queries.telling import guess, likeliest
 
 SURE = 1 - 1e-9
 
@@ -59,11 +60,25 @@ def test_the_curator_knows_some_paraphrases_as_the_same_question_and_charges_the
         assert (same.paid.epsilon, other.paid.epsilon) == (0, dc.Budget(epsilon="1/10").epsilon)
 
 
-def test_answers_that_differ_are_averaged_and_repeats_are_not():
+def test_answers_that_differ_are_kept_and_repeats_are_not():
     told = iter([[1.0], [1.0], [4.0], [np.nan]])
     heard = listen(lambda question: np.array(next(told)), list(islice(paraphrases("ill"), 4)))
     assert (heard.asked, heard.new, heard.again) == (4, 2, 1)
-    assert {number: mean.tolist() for number, mean in heard.steps.items()} == {1: [1.0], 2: [2.5]}
+    assert heard.answers.tolist() == [[1.0], [4.0]]
+
+
+def test_weighing_laplace_answers_tells_more_than_their_mean():
+    # What the curator's twenty answers look like at epsilon 3: whole noise, of a twentieth of it each.
+    rng, alike = np.random.default_rng(0), np.ones(100_000, int)
+    coins = rng.integers(0, 2, alike.size)
+    noise = np.subtract(*rng.geometric(1 - np.exp(-3 / 20), (2, 20, alike.size)))
+    weighed, mean = (guess(how, alike) == coins for how in (likeliest(coins + noise, alike), (coins + noise).mean(0)))
+    assert weighed.mean() > mean.mean() + 0.015
+
+
+def test_the_likeliest_count_is_one_of_those_that_can_be():
+    answers = np.array([[9.0, 9.0, 1.1, np.nan], [9.0, 9.0, 1.1, np.nan], [-50.0, 9.0, 7.0, np.nan]])
+    assert likeliest(answers, np.array([1, 2, 3, 3])).tolist() == [1, 2, 1, 0]
 
 
 def test_an_oracle_that_refuses_everything_gives_nothing_away():

@@ -79,6 +79,9 @@ def test_sets_that_differ_in_more_than_one_place_are_refused():
 def test_numbers_outside_and_sets_the_wrong_way_round_are_refused():
     with pytest.raises(ValueError, match="without must be a list of numbers from 0 to 1"):
         TwoSets([0, 2], [0, 1])
+    for rubbish in (["a"], [[0], [0, 1]], None, "text", [0, None]):
+        with pytest.raises(ValueError, match="without must be a list of numbers from 0 to 1"):
+            TwoSets(rubbish, [0, 1])
     with pytest.raises(ValueError, match="the other way round"):
         TwoSets([1, 0], [0, 0])
 
@@ -86,8 +89,17 @@ def test_numbers_outside_and_sets_the_wrong_way_round_are_refused():
 def test_data_of_another_kind_and_a_defence_without_a_number_are_refused():
     with pytest.raises(TypeError, match="data must be TwoSets"):
         attacks.threshold_game([0, 1])
-    with pytest.raises(ValueError, match="must return one number"):
-        attacks.threshold_game(defence=lambda values: values)
+    for rubbish in (None, "much", [1.0], np.zeros((2, 2)), math.nan, math.inf, int):
+        with pytest.raises((TypeError, ValueError), match="the defence must return a number"):
+            attacks.threshold_game(defence=lambda values, answer=rubbish: answer)
+    with pytest.raises(ValueError, match="random_state must be None or a whole number"):
+        attacks.threshold_game(random_state=-1)
+
+
+def test_an_epsilon_for_which_a_tail_is_no_number_is_told_by_logarithms():
+    result = attacks.threshold_game(defence="curator", epsilon=10**6, random_state=0, plays=10)
+    assert result.success == 1
+    assert abs(result.details["log-ratio at T, which epsilon is at least"] - 500_000) < 1
 
 
 def test_the_picture_has_both_laws_and_the_threshold():

@@ -99,6 +99,55 @@ def test_exposure_is_told_by_row_numbers():
     assert exposure.rarest_hit[0].startswith("row ")
 
 
+TABLE = {"age": [30, 41, 30, 41], "ill": ["flu", "no", "no", "flu"]}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "categories"])
+def test_tables_of_every_kind_are_read(kind):
+    table = pa.table(TABLE)
+    if kind == "polars":
+        table = pytest.importorskip("polars").from_arrow(table)
+    elif kind == "pandas":
+        table = pytest.importorskip("pandas").DataFrame(TABLE)
+    else:
+        table = pytest.importorskip("pandas").DataFrame(TABLE).astype({"ill": "category"})
+    plain = homogeneity(Patients(TABLE, "age", "ill"), k=2)
+    assert homogeneity(Patients(table, "age", "ill"), k=2).details == plain.details
+    assert homogeneity(Patients(TABLE, "age", "ill"), k=2, defence=lambda seen: seen).success == plain.success
+
+
+def test_one_column_or_one_fact_may_be_given_alone():
+    fact = Fact("age", 99, "flu")
+    assert Patients(TABLE, "age", "ill", fact).facts == [fact]
+    assert Patients(TABLE, ["age", "age"], "ill").quasi == ["age"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((5, "age", "ill"), "table must be a table of Arrow"),
+        ((TABLE, 5, "ill"), "quasi must be a list of texts"),
+        ((TABLE, [], "ill"), "quasi must name at least one column"),
+        ((TABLE, "age", ["ill"]), "sensitive must be the name of one column"),
+        ((TABLE, "age", "ill", [1]), "facts must be a list such as"),
+        ((TABLE, "age", "ill", 1), "facts must be a list such as"),
+        (({**TABLE, "row": [1, 2, 3, 4]}, ["age", "row"], "ill"), "rename it"),
+        (({**TABLE, "ill": [[1], [2], [3], [4]]}, "age", "ill"), "columns of their own"),
+        (({**TABLE, "ill": [1.0, 2.0, np.nan, 1.0]}, "age", "ill"), "empty entries"),
+    ],
+    ids=str,
+)
+def test_odd_patients_are_refused(given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Patients(*given)
+
+
+@pytest.mark.parametrize("value", ["old", [1], None.__class__])
+def test_a_fact_of_another_kind_than_its_column_is_refused(value):
+    with pytest.raises(TypeError, match="facts: column 'age' holds int64"):
+        homogeneity(Patients(TABLE, "age", "ill", [Fact("age", value, "flu")]), k=2)
+
+
 def test_bad_input_is_refused():
     table = pa.table({"age": [30, 41], "ill": ["flu", "no"]})
     with pytest.raises(TypeError, match="data must be Patients"):

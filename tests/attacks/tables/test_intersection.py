@@ -104,6 +104,21 @@ def test_bad_input_is_refused():
         TwoTables(two.first, two.second, [(0, 12)])
     with pytest.raises(ValueError, match="another sensitive value"):
         TwoTables(two.first, two.second, [(0, 1)])
+    with pytest.raises(TypeError, match="first must be Patients"):
+        TwoTables(5, 5, [(0, 0)])
+    with pytest.raises(TypeError, match="second must be Patients"):
+        TwoTables(two.first, 5, [(0, 0)])
+    for both in (None, "ab", [(0.5, 0.5)], [(0, 0), (1,)]):
+        with pytest.raises(TypeError, match="both must have whole numbers only"):
+            TwoTables(two.first, two.second, both)
+    with pytest.raises(ValueError, match="somebody's row twice"):
+        TwoTables(two.first, two.second, [(0, 0), (0, 0)])
+    numbered = Patients({"age": [1, 2], "ill": [1, 2]}, "age", "ill")
+    with pytest.raises(ValueError, match="must hold the same, not string and int64"):
+        TwoTables(two.first, numbered, [(0, 0)])
+    for rubbish in (None, 5, [1, 2]):
+        with pytest.raises(TypeError, match="what the defence returns must be a table"):
+            intersection(defence=lambda _, rubbish=rubbish: rubbish)
     seen = iter([lambda counts: counts])
     with pytest.raises(ValueError, match="a table of the one and answers of the other"):
         intersection(defence=lambda table: next(seen, table))

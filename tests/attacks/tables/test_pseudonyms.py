@@ -1,5 +1,6 @@
 """Codes in place of taxi numbers: opened without a key, and not opened with one."""
 
+import base64
 import hashlib
 import os
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 from discreet import anonymity
 from discreet.attacks import attack_named, pseudonyms
-from discreet.attacks.tables.taxis import Taxis, candidates, read_taxis
+from discreet.attacks.tables.coding import md5, opened
+from discreet.attacks.tables.taxis import Taxis, candidates, made_up_taxis, read_taxis
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
+FEW = made_up_taxis(200, np.random.default_rng(3))
 
 
 def keyed(numbers):
@@ -44,14 +47,51 @@ def test_keyed_pseudonyms_stay_closed():
     assert result.details["trips that a name was put to"] == 0
 
 
-@pytest.mark.parametrize("way", ["sha1", "sha256", "md5"])
+@pytest.mark.parametrize(
+    "way", ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "sha3_512", "blake2b", "blake2s"]
+)
 def test_the_look_of_a_code_gives_its_hash_away(way):
-    result = pseudonyms(defence=lambda numbers: [hashlib.new(way, n.encode()).hexdigest() for n in numbers])
-    assert result.success == 1
+    result = pseudonyms(FEW, defence=lambda numbers: [hashlib.new(way, n.encode()).hexdigest() for n in numbers])
+    assert (result.success, result.baseline) == (1, 0)
 
 
-def test_numbers_that_were_only_renamed_to_themselves_are_opened():
-    assert pseudonyms(defence=list).success == 1
+@pytest.mark.parametrize(
+    "way",
+    [
+        str,
+        str.lower,
+        lambda number: number[::-1],
+        lambda number: base64.b64encode(number.encode()).decode(),
+        lambda number: hashlib.sha256(number.encode()).hexdigest().upper(),
+        lambda number: hashlib.md5(number.lower().encode()).hexdigest(),
+    ],
+    ids=["itself", "small letters", "reversed", "base64", "capital letters", "of small letters"],
+)
+def test_codes_that_come_to_anybody_s_mind_are_opened(way):
+    result = pseudonyms(FEW, defence=lambda numbers: list(map(way, numbers)))
+    assert (result.success, result.baseline) == (1, 0)
+
+
+def test_of_two_ways_to_read_a_code_the_one_that_opens_more_is_believed():
+    assert opened(["BA", "CB"], ["AB", "BA", "BC"]) == {"BA": "AB", "CB": "BC"}
+    assert opened(["AB", "BA"], ["AB", "BA"]) == {"AB": "AB", "BA": "BA"}
+
+
+def test_codes_may_come_as_numbers_or_as_an_array():
+    assert pseudonyms(FEW, defence=lambda numbers: range(len(numbers))).success == 0
+    assert pseudonyms(FEW, defence=np.array).success == 1
+    assert pseudonyms(FEW, defence=pa.array).success == 1
+
+
+def test_names_put_to_taxis_by_chance_prove_nothing():
+    def others(numbers):
+        anything = np.random.default_rng(0).permutation(list(candidates("9A99")))[: len(numbers)]
+        return list(map(md5, anything))
+
+    result = pseudonyms(defence=others, epsilon=0.1, random_state=1)
+    assert result.baseline > 0.05
+    assert result.success < 0.01
+    assert result.evidence.implied(confidence=CERTAIN).low == 0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
@@ -91,8 +131,70 @@ def test_exposure_is_told_by_the_number_of_trips():
 
 
 def test_only_what_was_tried_is_opened():
-    assert pseudonyms(forms=["AA999"], random_state=1).success == 0
+    assert pseudonyms(forms=["AA99"], random_state=1).success == 0
     assert len(set(candidates(["9A"]))) == 260
+
+
+def test_one_form_may_be_given_as_a_text():
+    assert pseudonyms(FEW, forms="9A99").success == 1
+    assert pseudonyms(FEW, forms="AA99").success == 0
+
+
+@pytest.mark.parametrize(
+    ("forms", "message"),
+    [
+        ([], "forms must have one at least"),
+        ("", "forms must have one at least"),
+        ([""], "forms must have one at least"),
+        (5, "forms must be a list of texts"),
+        ([None], "forms must be a list of texts"),
+        ("AAAAAAAA", "forms have more than"),
+    ],
+)
+def test_forms_without_numbers_are_refused(forms, message):
+    for word in ("nothing", "curator"):
+        with pytest.raises((TypeError, ValueError), match=message):
+            pseudonyms(FEW, forms=forms, defence=word, epsilon=1 if word == "curator" else None)
+
+
+@pytest.mark.parametrize("rubbish", [None, 5, {"1A11": "x"}, np.ones((3, 3)), b"x", [None]], ids=str)
+def test_what_are_no_codes_is_refused(rubbish):
+    with pytest.raises(TypeError, match="the defence's codes must be a list of texts"):
+        pseudonyms(FEW, defence=lambda _: rubbish)
+    with pytest.raises((TypeError, ValueError), match="the defence's function, which is given counts"):
+        pseudonyms(FEW, defence=lambda _: lambda _: rubbish)
+
+
+def test_a_class_is_no_list_of_codes():
+    with pytest.raises(TypeError, match="the class dict itself"):
+        pseudonyms(FEW, defence=lambda _: dict)
+
+
+def test_taxis_without_trips_that_were_kept_are_opened_too():
+    alone = Taxis("1A11", [1], "1A12", {"medallion": [], "day": [], "total": []})
+    assert pseudonyms(alone).details["codes opened"] == 1
+    assert pseudonyms(alone).details["trips that a name was put to"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"numbers": 5}, "numbers must be a list of texts"),
+        ({"numbers": None}, "numbers must be a list of texts"),
+        ({"others": [1.5]}, "others must be a list of texts"),
+        ({"counts": 5}, "counts one count for each number"),
+        ({"counts": ["x"]}, "counts must have whole numbers only"),
+        ({"hashed": 5}, "hashed must be a list of texts"),
+        ({"trips": 5}, "trips must be a table"),
+        ({"trips": {"medallion": ["1A11"], "day": [1], "total": ["x"]}}, "total numbers"),
+        ({"trips": {"medallion": ["1A11"], "day": [1], "total": [None]}}, "'total' has empty entries"),
+    ],
+    ids=str,
+)
+def test_odd_taxis_are_refused(changed, message):
+    given = {"numbers": ["1A11"], "counts": [1], "others": ["1A12"], "trips": FEW.trips}
+    with pytest.raises((TypeError, ValueError), match=message):
+        Taxis(**{**given, **changed})
 
 
 def test_bad_input_is_refused():
@@ -105,15 +207,17 @@ def test_bad_input_is_refused():
         Taxis(["1A11"], [1, 2], ["1A12"], trips)
     with pytest.raises(ValueError, match="no column 'day'"):
         Taxis(["1A11"], [1], ["1A12"], trips.drop_columns("day"))
-    with pytest.raises(ValueError, match="one code, a text"):
+    with pytest.raises(ValueError, match="one code for each of the 2,000 numbers"):
         pseudonyms(defence=lambda numbers: numbers[:3])
-    with pytest.raises(ValueError, match="shape of the counts"):
+    with pytest.raises(ValueError, match="must return an array of numbers, 6,000 by 1"):
         pseudonyms(defence=lambda _: lambda counts: counts[:3])
-    with pytest.raises(ValueError, match="forms"):
-        pseudonyms(forms=[""])
+    with pytest.raises(ValueError, match="random_state"):
+        pseudonyms(random_state="a")
+    with pytest.raises(TypeError, match="targets must be an integer"):
+        pseudonyms(targets="5")
     with pytest.raises(TypeError, match="epsilon"):
         pseudonyms(defence="curator")
-    with pytest.raises(FileNotFoundError, match=r"nyctaxi2013_medallions\.parquet in nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"nyctaxi2013_medallions\.parquet is not in nowhere"):
         attack_named("pseudonyms").load(Path("nowhere"))
 
 
@@ -121,7 +225,9 @@ def test_bad_input_is_refused():
 def test_the_city_s_own_codes_are_opened():
     taxis = read_taxis(DATA)
     result = pseudonyms(taxis, random_state=0)
-    assert (result.details["codes opened"], result.details["codes released"]) == (13_223, 14_144)
+    # 13,223 numbers in capital letters, and 490 in small ones.
+    assert (result.details["codes opened"], result.details["codes released"]) == (13_713, 14_144)
+    assert result.baseline == 0
     assert result.details["trips that a name was put to"] > 500
     assert len(taxis.numbers) == 13_378  # by all three forms
     private = pseudonyms(taxis, defence="curator", epsilon=1)

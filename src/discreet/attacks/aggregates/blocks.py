@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.attacks.aggregates.fields import array, real, zeros_and_ones
+from discreet.attacks.checking import generator
 from discreet.kernel.exact import whole
 
 Pair = tuple[str, str]
+_TAKEN = ("block", "n", "row")  # what questions about blocks call other things
 _TRAITS = {"sex": 2, "decade": 8, "race": 6, "married": 2}
 _SURVEYED = 4000  # so many other people told the public rates
 _UNSEEN = 0.2  # what somebody counts for whom no survey has met
@@ -37,22 +40,24 @@ class Blocks:
     rates: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        block, traits, inside = np.asarray(self.block), np.asarray(self.traits), np.asarray(self.inside, bool)
-        if traits.ndim != 2 or traits.shape[1] != len(self.sizes) or len(self.sizes) < 2:
+        block, traits, inside = array(self.block), array(self.traits), zeros_and_ones(self.inside, "inside")
+        sizes = _checked_sizes(self.sizes)
+        if traits.ndim != 2 or traits.shape[1] != len(sizes) or len(sizes) < 2:
             raise ValueError("traits must have a row for each person and a column for each of sizes, at least two")
         if not block.shape == inside.shape == traits.shape[:1]:
             raise ValueError("block, traits and inside must have one entry for each person")
         if block.dtype.kind not in "iu" or traits.dtype.kind not in "iu" or not block.size or block.min() < 0:
             raise TypeError("block and traits must be whole numbers from 0, of at least one person")
-        if traits.min() < 0 or (traits >= list(self.sizes.values())).any():
+        if traits.min() < 0 or (traits >= list(sizes.values())).any():
             raise ValueError("each trait must lie from 0 to below its size: recode it, or state a larger size")
         if inside.all() or not inside.any():
             raise ValueError("inside: there must be people whom the census counted, and equal ones whom it did not")
-        places = int(np.prod(list(self.sizes.values())))
-        rates = np.full(places, 1 / places) if self.rates is None else np.asarray(self.rates, float)
+        places = int(np.prod(list(sizes.values())))
+        rates = np.full(places, 1 / places) if self.rates is None else real(self.rates, "rates")
         if rates.shape != (places,) or not (rates > 0).all():
             raise ValueError(f"rates must be {places} numbers above 0, one for each combination of traits")
-        for name, values in (("block", block), ("traits", traits), ("inside", inside), ("rates", rates / rates.sum())):
+        checked = {"block": block, "traits": traits, "sizes": sizes, "inside": inside, "rates": rates / rates.sum()}
+        for name, values in checked.items():
             object.__setattr__(self, name, values)
 
     @property
@@ -78,6 +83,19 @@ class Blocks:
         return pa.table({"block": self.block[self.inside], **columns})
 
 
+def _checked_sizes(sizes: Any) -> dict[str, int]:
+    if not isinstance(sizes, dict):
+        raise TypeError(f'sizes must be a dict such as {{"sex": 2, "married": 2}}, not {type(sizes).__name__}')
+    for name in sizes:
+        if not isinstance(name, str) or not name.isidentifier() or name.lower() in _TAKEN:
+            raise ValueError(
+                f"sizes: a trait cannot be named {name!r}. Take a word of letters, not {', '.join(_TAKEN)}."
+            )
+    if len({name.lower() for name in sizes}) < len(sizes):
+        raise ValueError("sizes: two traits have the same name, as case does not count. Rename one of them.")
+    return {name: whole(size, f"sizes: {name}", 1) for name, size in sizes.items()}
+
+
 def drawn(blocks: int, random_state: int | None = None) -> Blocks:
     """Draw blocks of 3 to 12 people counted, about, by sex, decade of age, race and marriage.
 
@@ -85,7 +103,7 @@ def drawn(blocks: int, random_state: int | None = None) -> Blocks:
     >>> made.count, list(made.sizes.values())
     (10, [2, 8, 6, 2])
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     # Twice as many as are counted, and a coin for each of them.
     block = np.repeat(np.arange(whole(blocks, "blocks", 1)), rng.integers(6, 25, blocks))
     others = rates_of(_people(_SURVEYED, rng), _TRAITS)
@@ -101,7 +119,7 @@ def settled(
     >>> settled(people, {"sex": 2, "married": 2}, shape=(4, 10), random_state=0).count
     4
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     blocks, size = shape
     shuffled = rng.permutation(traits)
     here, others = shuffled[: blocks * size], shuffled[blocks * size :]

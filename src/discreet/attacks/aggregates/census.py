@@ -9,7 +9,9 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet.attacks.aggregates.blocks import Blocks, Pair, drawn, settled, tables
+from discreet.attacks.aggregates.fields import below, numbers_or_gaps
 from discreet.attacks.aggregates.rebuilding import HIDDEN, Knowledge, noise_in, rebuild
+from discreet.attacks.checking import file_in, generator
 from discreet.attacks.defences import CURATOR, EASY, Defence, Shield, shield
 from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
@@ -45,7 +47,7 @@ def census(
     (True, True)
     """
     protected = shield(defence, epsilon)
-    rng = np.random.default_rng(random_state).spawn(1)[0]  # apart from data that were drawn from the same number
+    rng = generator(random_state).spawn(1)[0]  # apart from data that were drawn from the same number
     blocks = drawn(_BLOCKS, int(rng.integers(2**32))) if data is None else _checked(data)
     published = _published(protected, blocks)
     known = _known(blocks, published)
@@ -62,7 +64,7 @@ def census(
         metric="of the people were rebuilt with all traits",
         # A coin decided who is counted, so a member and a stranger differ by a removal: what epsilon is promised for.
         # People of one block share its noise; given what was rebuilt, their traits are independent all the same.
-        evidence=Found(*(Share(int(hit[group].sum()), int(group.sum())) for group in (inside, ~inside))),
+        evidence=Found(*(Share.of(hit[group]) for group in (inside, ~inside))),
         details=details,
         # How rare somebody's combination of traits is among all people there are.
         exposure=exposure(
@@ -87,10 +89,7 @@ def load(folder: Path) -> Blocks:
     """Read people of the American Community Survey, and settle them in blocks of twelve, of whom a coin counts half."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
-    path = Path(folder) / _FILE
-    if not path.exists():
-        raise FileNotFoundError(f"{_FILE} is not in {folder}: name the folder that has it")
-    people = pq.read_table(path, columns=["sex", "age", "race", "married"])
+    people = pq.read_table(file_in(folder, _FILE), columns=["sex", "age", "race", "married"])
     decade = np.clip(people["age"].to_numpy() // 10 - 1, 0, 7)
     other = {name: people[name].to_numpy() for name in ("sex", "race", "married")}
     traits = np.stack([other["sex"], decade, other["race"] - 1, other["married"]], axis=1)
@@ -120,7 +119,7 @@ def _known(blocks: Blocks, published: dict[Pair, np.ndarray]) -> Knowledge:
 
 def _private(members: pa.Table, blocks: Blocks, protected: Shield) -> dict[Pair, np.ndarray]:
     """Ask the curator for every table, each at an equal part of epsilon."""
-    columns = {"block": (0, blocks.count - 1)} | {name: (0, size - 1) for name, size in blocks.sizes.items()}
+    columns = {"block": below(blocks.count)} | {name: below(size) for name, size in blocks.sizes.items()}
     found = {}
     with dc.open(
         members, unit="row", budget=protected.price, columns=columns, groups=1, rows=1, ledger=":memory:"
@@ -136,9 +135,9 @@ def _private(members: pa.Table, blocks: Blocks, protected: Shield) -> dict[Pair,
 
 def _as_published(made: Any, blocks: Blocks) -> dict[Pair, np.ndarray]:
     shapes = {pair: (blocks.count, *(blocks.sizes[name] for name in pair)) for pair in blocks.pairs}
-    if not isinstance(made, dict) or {pair: np.shape(table) for pair, table in made.items()} != shapes:
-        raise TypeError(f"your defence must return a dict of arrays of these shapes: {shapes}")
-    return {pair: np.asarray(made[pair], float) for pair in shapes}
+    if not isinstance(made, dict) or set(made) != set(shapes):
+        raise TypeError(f"the defence must return a dict of arrays of these shapes: {shapes}")
+    return {pair: numbers_or_gaps(made[pair], shape, f"the defence, of {pair},") for pair, shape in shapes.items()}
 
 
 def _details(blocks: Blocks, counts: np.ndarray, hit: np.ndarray) -> dict[str, Any]:

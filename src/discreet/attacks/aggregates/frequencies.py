@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.aggregates.fields import below, numbers_or_gaps
 from discreet.attacks.aggregates.panel import Play
 
 _TOTALS = "SELECT place, SUM(value) AS total FROM people GROUP BY place ORDER BY place"
+_ROUNDING = 1e-9  # what arithmetic may add to a mean
 _GROUPS = 30_000  # so many totals at once are asked of the curator; more are drawn by its mechanism alone
 
 
@@ -33,8 +35,8 @@ def rounded(members: np.ndarray, most: int) -> np.ndarray:
 
 
 def blurred(members: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the means, each up to one percent too high or too low."""
-    return exact(members, most) + rng.uniform(-0.01, 0.01, members.shape[1])
+    """Return the means, each up to one percent too high or too low, but none below 0 or above 1."""
+    return np.clip(exact(members, most) + rng.uniform(-0.01, 0.01, members.shape[1]), 0, 1)
 
 
 def common(members: np.ndarray, most: int) -> np.ndarray:
@@ -47,16 +49,20 @@ def common(members: np.ndarray, most: int) -> np.ndarray:
     return np.where(np.minimum(means, 1 - means) >= 0.05, means, np.nan)  # what geneticists call common
 
 
-def own(make: Callable[..., Any], members: np.ndarray) -> np.ndarray:
-    """Return what a function of the user's own publishes: one mean for every attribute."""
-    means = np.asarray(make(members.copy()), float)
-    if means.shape != (members.shape[1],):
+def own(make: Callable[..., Any], members: np.ndarray, most: int) -> np.ndarray:
+    """Return what a function of the user's own publishes: one mean for every attribute, NaN where there is none.
+
+    >>> own(lambda rows: rows.mean(axis=0), np.array([[0, 2], [1, 2]]), most=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: the defence must return means from 0 to 1: divide by most = 2, and np.clip what noise carries beyond
+    """
+    means = numbers_or_gaps(make(members.copy()), (members.shape[1],), "the defence")
+    shown = means[~np.isnan(means)]
+    if shown.size and not -_ROUNDING <= shown.min() <= shown.max() <= 1 + _ROUNDING:
         raise ValueError(
-            f"the defence must return one mean from 0 to 1 for each of the {members.shape[1]} attributes, NaN where "
-            f"none is published; it returned an array of shape {means.shape}"
+            f"the defence must return means from 0 to 1: divide by most = {most}, and np.clip what noise carries beyond"
         )
-    if np.isinf(means).any():
-        raise ValueError("the defence must return means from 0 to 1, or a little beyond by noise; some are infinite")
     return means
 
 
@@ -97,7 +103,7 @@ def _asked(plays: Sequence[Play], most: int, epsilon: Fraction, delta: Fraction)
         table="people",
         unit="person",
         budget=(epsilon, delta) if delta else epsilon,
-        columns={"place": (0, len(plays) * d - 1), "value": (0, most)},
+        columns={"place": below(len(plays) * d), "value": (0, most)},
         groups=d,
         rows=1,
         ledger=":memory:",

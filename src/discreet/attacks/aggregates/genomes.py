@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.attacks.aggregates.panel import Panel
+from discreet.attacks.checking import file_in, generator
+from discreet.kernel.exact import whole
 
 GENOTYPES, SAMPLES = "kg1000_genotypes.parquet", "kg1000_samples.parquet"
 _ORIGIN = "EUR"  # one continent: with more, the score would tell where people come from
@@ -19,22 +21,18 @@ def genomes(people: int = 500, places: int = 1000, *, random_state: int | None =
     >>> genomes(10, 5, random_state=0).values.max()
     np.uint8(2)
     """
-    rng = np.random.default_rng(random_state)
-    chances = rng.beta(0.8, 2, places).clip(0.02, 0.98)
-    return Panel(rng.binomial(2, chances, (people, places)), most=2)
+    rng, shape = generator(random_state), (whole(people, "people", 1), whole(places, "places", 1))
+    return Panel(rng.binomial(2, rng.beta(0.8, 2, places).clip(0.02, 0.98), shape), most=2)
 
 
 def load(folder: Path) -> Panel:
     """Read the 503 Europeans of the 1000 Genomes project, at the places where both alleles are common among them."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - half of the time that importing an attack takes
 
-    paths = [Path(folder) / name for name in (GENOTYPES, SAMPLES)]
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path.name} is not in {path.parent}: membership needs {GENOTYPES} and {SAMPLES}")
-    samples = pq.read_table(paths[1], columns=["population", "superpopulation"])
+    genotypes, people = (file_in(folder, name) for name in (GENOTYPES, SAMPLES))
+    samples = pq.read_table(people, columns=["population", "superpopulation"])
     here = np.array(samples["superpopulation"].to_pylist()) == _ORIGIN
-    copies = pq.read_table(paths[0], columns=["gt"])["gt"].combine_chunks().flatten().to_numpy()
+    copies = pq.read_table(genotypes, columns=["gt"])["gt"].combine_chunks().flatten().to_numpy()
     values = copies.reshape(-1, len(here))[:, here].T
     share = values.mean(axis=0) / 2
     values = values[:, np.minimum(share, 1 - share) >= _COMMON]

@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from discreet.attacks.aggregates.membership import membership
-from discreet.attacks.aggregates.panel import Panel
+from discreet.attacks.aggregates import frequencies
+from discreet.attacks.aggregates.membership import scored
+from discreet.attacks.aggregates.panel import Panel, plays_of
+from discreet.attacks.checking import generator
 from discreet.attacks.drawing import GREY, INK, panels
+from discreet.kernel.exact import not_negative, whole
 
 _SHADES = ("#c0392b", "#d9822b", "#3b6ea8")
 
@@ -19,8 +20,8 @@ def answers(people: int, questions: int, *, random_state: int | None = None) -> 
     >>> answers(4, 3, random_state=0).values.shape
     (4, 3)
     """
-    rng = np.random.default_rng(random_state)
-    return Panel(rng.random((people, questions)) < rng.uniform(0.2, 0.8, questions))
+    rng, shape = generator(random_state), (whole(people, "people", 1), whole(questions, "questions", 1))
+    return Panel(rng.random(shape) < rng.uniform(0.2, 0.8, questions))
 
 
 def power(d: int, n: int, *, noise: float = 0.0, plays: int = 10, random_state: int | None = None) -> float:
@@ -33,15 +34,11 @@ def power(d: int, n: int, *, noise: float = 0.0, plays: int = 10, random_state: 
     >>> abs(power(1000, 50, noise=20, random_state=0) - 0.5) < 0.1
     True
     """
-    rng = np.random.default_rng(random_state)
-    panel = answers(5 * n, d, random_state=int(rng.integers(2**32)))
-    width = noise * math.sqrt(d) / n
-
-    def noisy(members: np.ndarray) -> np.ndarray:
-        return np.asarray(members.mean(axis=0) + rng.normal(0, width, d))
-
-    seed = int(rng.integers(2**32))
-    return membership(panel, defence=noisy, pool=n, plays=plays, statistic="inner product", random_state=seed).success
+    rng, width = generator(random_state), float(not_negative(noise, "noise")) * math.sqrt(whole(d, "d", 1)) / n
+    panel = answers(5 * whole(n, "n", 10), d, random_state=int(rng.integers(2**32)))
+    drawn = plays_of(panel, n, plays, generator(int(rng.integers(2**32))))
+    noisy = [frequencies.exact(play.members, panel.most) + rng.normal(0, width, d) for play in drawn]
+    return scored(drawn, noisy, (panel.most, n), "inner product").success
 
 
 def power_figure(

@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.aggregates import frequencies
+from discreet.attacks.aggregates.fields import delta_of
 from discreet.attacks.aggregates.genomes import GENOTYPES, SAMPLES, genomes, load
 from discreet.attacks.aggregates.membership_scores import Known, Statistic, scores_of
 from discreet.attacks.aggregates.panel import Panel, Play, plays_of, rareness, thinned
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, Shield, shield
 from discreet.attacks.evidence import Scores
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import Exposure, exposure
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, not_negative
+from discreet.kernel.exact import Number
 
+_DELTA = "1e-6"  # the curator's, unless another is wished
 _TAKEN = 0.05  # the strangers whom the attacker may take for members where people are named
 
 
@@ -30,14 +33,15 @@ def membership(  # noqa: PLR0913 - each has a name and a default
     pool: int = 100,
     attributes: int | None = None,
     plays: int = 12,
-    delta: Number = "1e-6",
+    delta: Number | None = None,
 ) -> AttackResult:
     """Tell members of a study from equal strangers, by the means that it publishes of many attributes.
 
     `data` is a Panel of people, made-up genomes unless given; each of 2·`pool` of them is in the study by a coin. It
     publishes exact means ("nothing"), means in whole percents ("easy"), private means ("curator", Gaussian noise for
-    this `delta`, Laplace noise for 0), or what a function of yours makes of the members' rows: one mean from 0 to 1
-    for each attribute. The attacker knows the genome of the person, those of other people, and the means.
+    this `delta`, 1e-6 unless given, Laplace noise for 0), or what a function of yours makes of the members' rows: one
+    mean from 0 to 1 for each attribute, NaN for none; `epsilon` and `delta` are then what it promises. The attacker
+    knows the genome of the person, those of other people, and the means.
 
     >>> membership(random_state=0).success > 0.95
     True
@@ -45,24 +49,21 @@ def membership(  # noqa: PLR0913 - each has a name and a default
     >>> 0.55 < result.success < 0.8
     True
     """
-    protected, loose = shield(defence, epsilon), not_negative(delta, "delta")
-    rng = np.random.default_rng(random_state)
+    protected = shield(defence, epsilon)
+    loose = delta_of(delta, protected, _DELTA if protected.word == CURATOR else 0)
+    rng = generator(random_state)
     panel = thinned(_panel(data, rng), attributes, rng)
     drawn = plays_of(panel, pool, plays, rng)
     published, by = _release(protected, drawn, (panel.most, pool), loose)
-    scored = [
-        _scored(play, Known(means, play.reference, panel.most, pool), statistic)
-        for play, means in zip(drawn, published, strict=True)
-    ]
-    evidence = Scores(*(np.concatenate(each) for each in zip(*scored, strict=True)))
+    evidence = scored(drawn, published, (panel.most, pool), statistic)
     return AttackResult(
         attack="membership",
         shield=protected,
-        metric="of pairs of a member and a stranger ranked right",
+        metric="of pairs of a member and a stranger were ranked right",
         evidence=evidence,
         details=_details(evidence, drawn, published, panel) | {"statistic": statistic, "published by": by},
         exposure=_exposed(evidence, drawn, panel.most),
-        delta=float(loose) if protected.word == CURATOR else 0.0,
+        delta=float(loose),
     )
 
 
@@ -82,13 +83,22 @@ def _release(
     if protected.word == CURATOR:
         return frequencies.private(plays, most, pool, protected.price, delta)
     if protected.word == OWN and protected.make is not None:
-        return [frequencies.own(protected.make, play.members) for play in plays], "a function of yours"
+        return [frequencies.own(protected.make, play.members, most) for play in plays], "a function of yours"
     publish = frequencies.rounded if protected.word == EASY else frequencies.exact
     return [publish(play.members, most) for play in plays], "the study itself"
 
 
-def _scored(play: Play, known: Known, statistic: str) -> tuple[np.ndarray, np.ndarray]:
-    return scores_of(play.members, known, statistic), scores_of(play.strangers, known, statistic)
+def scored(
+    plays: Sequence[Play], published: Sequence[np.ndarray], sizes: tuple[int, int], statistic: Statistic
+) -> Scores:
+    """Return the scores of all studies' members and strangers, by what was published; `sizes` are most and pool."""
+    most, pool = sizes
+    members, strangers = [], []
+    for play, means in zip(plays, published, strict=True):
+        known = Known(means, play.reference, most, pool)
+        members.append(scores_of(play.members, known, statistic))
+        strangers.append(scores_of(play.strangers, known, statistic))
+    return Scores(np.concatenate(members), np.concatenate(strangers))
 
 
 def _details(evidence: Scores, plays: Sequence[Play], published: Sequence[np.ndarray], panel: Panel) -> dict[str, Any]:

@@ -13,14 +13,14 @@ _LEAST, _MOST = 0.05, 8.0
 _ERROR = "error of a share, in units of 1/sqrt(n)"
 
 
-def draw_noise(axes: Any, *, shape: tuple[int, int], spread: float, share: float) -> None:
+def draw_noise(axes: Any, *, shape: tuple[int, int], spread: float, share: float, chance: float) -> None:
     """Draw the share of bits that least squares rebuilds by the error of the answers, and where this run lies."""
     questions, people = shape
     here = max(spread / np.sqrt(people), _LEAST)
     if questions > people:
-        _draw_theory(axes, shape, max(_MOST, 1.5 * here))
+        _draw_theory(axes, shape, max(_MOST, 1.5 * here), chance)
     axes.plot([here], [share], "o", color=HARM, ms=6, label="this run")
-    _finish(axes)
+    _finish(axes, max(chance, 1 - chance), "guessing")
 
 
 def noise_figure(blurred: Sequence[AttackResult], programmed: Sequence[AttackResult], private: Any) -> Any:
@@ -45,7 +45,7 @@ def noise_figure(blurred: Sequence[AttackResult], programmed: Sequence[AttackRes
         apart, side = ((-2, -20), "right") if place % 2 else ((3, 6), "left")  # neighbours' labels lie apart
         axes.annotate(name, here, apart, textcoords="offset points", ha=side, fontsize=7)
     axes.plot([], [], "D", color=SAFE, ms=5, label="the curator")
-    _finish(axes)
+    _finish(axes, 1 / 2, "a coin")
     per_person = details["questions"] // details["people"]
     figure.suptitle(f"reconstruct: {per_person} random subsets for each person", fontsize=10, color=INK)
     return figure
@@ -55,14 +55,14 @@ def _error(result: AttackResult) -> float:
     return max(float(result.details[_ERROR]), _LEAST)
 
 
-def _draw_theory(axes: Any, shape: tuple[int, int], most: float) -> None:
+def _draw_theory(axes: Any, shape: tuple[int, int], most: float, chance: float = 1 / 2) -> None:
     questions, people = shape
     errors = np.geomspace(_LEAST, most, 160)
-    theory = [expected_share(people, questions, error * np.sqrt(people)) for error in errors]
+    theory = [expected_share(people, questions, error * np.sqrt(people), chance) for error in errors]
     axes.plot(errors, theory, color=GREY, lw=1.2, label="least squares, in theory")
 
 
-def _finish(axes: Any) -> None:
-    axes.axhline(1 / 2, color=INK, ls=":", lw=1, label="a coin")
+def _finish(axes: Any, guessing: float, label: str) -> None:
+    axes.axhline(guessing, color=INK, ls=":", lw=1, label=label)
     axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=_ERROR, ylabel="share of the bits rebuilt")
     axes.legend(frameon=False, fontsize=7)

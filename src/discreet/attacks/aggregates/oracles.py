@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.aggregates.fields import below
 
 Oracle = Callable[[np.ndarray], Any]
 
@@ -77,6 +78,8 @@ def in_sql(subsets: np.ndarray) -> bool:
 
 def _asked(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta: Fraction) -> np.ndarray:
     """Ask the curator; which people a question is about stands in a public table, which is joined."""
+    if not subsets.any():  # nobody is asked about, so there is nobody to protect
+        return np.zeros(len(subsets), np.int64)
     parts = _in_parts(subsets)
     # A person counts in so many answers at most, which the asker says: noise for more would be wasted.
     counts = [_most_about_one(part) for part in parts]
@@ -84,7 +87,7 @@ def _asked(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta: Frac
     people = pa.table({"person": np.arange(len(bits)), "secret": bits.astype(np.int64)})
     columns: dict[str, Any] = {"people": {"person": "integer", "secret": (0, 1)}}
     for place, part in enumerate(parts):
-        columns[f"subsets_{place}"] = {"question": (0, len(part) - 1), "member": "integer"}
+        columns[f"subsets_{place}"] = {"question": below(len(part)), "member": "integer"}
     budget = (epsilon, delta) if delta else epsilon
     with dc.open(
         {"people": people},
@@ -106,7 +109,14 @@ def _asked(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta: Frac
                 seen.append(curator.ask(sql, rho=rho, groups=count))
             else:
                 seen.append(curator.ask(sql, epsilon=epsilon * share, groups=count))
-    return np.concatenate([answer.table["n"].to_numpy() for answer in seen])
+    return np.concatenate([_in_order(answer.table, len(part)) for answer, part in zip(seen, parts, strict=True)])
+
+
+def _in_order(answer: pa.Table, questions: int) -> np.ndarray:
+    """Return a number for each question; one about nobody is in no table of subsets, and its answer is 0."""
+    found = np.zeros(questions, np.int64)
+    found[answer["question"].to_numpy()] = answer["n"].to_numpy()
+    return found
 
 
 def _in_parts(subsets: np.ndarray) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.attacks.aggregates.fields import array
 from discreet.kernel.exact import whole
 
 
@@ -23,12 +24,12 @@ class Panel:
     populations: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values)
+        values = array(self.values)
         if values.ndim != 2 or not values.size or values.dtype.kind not in "biu":
             raise ValueError("values must be whole numbers, a row for each person and a column for each attribute")
         if values.min() < 0 or values.max() > whole(self.most, "most", 1):
             raise ValueError(f"values must lie from 0 to most = {self.most}: recode them, or state another most")
-        origin = np.zeros(len(values), int) if self.populations is None else np.asarray(self.populations)
+        origin = np.zeros(len(values), int) if self.populations is None else array(self.populations)
         if origin.shape != (len(values),):
             raise ValueError("populations must have one entry for each person")
         object.__setattr__(self, "values", values.astype(np.uint8) if self.most < 256 else values)

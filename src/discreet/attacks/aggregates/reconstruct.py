@@ -12,14 +12,18 @@ import numpy as np
 from discreet.attacks.aggregates import oracles
 from discreet.attacks.aggregates.blocks import Blocks
 from discreet.attacks.aggregates.census import census
+from discreet.attacks.aggregates.deciding import guessed
+from discreet.attacks.aggregates.fields import delta_of, zeros_and_ones
 from discreet.attacks.aggregates.noise_drawing import draw_noise
-from discreet.attacks.aggregates.solving import Method, estimates, expected_share
+from discreet.attacks.aggregates.solving import Method, expected_share
+from discreet.attacks.checking import file_in, generator, numbers
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, shield
-from discreet.attacks.evidence import Guesses
+from discreet.attacks.evidence import Bits, Evidence, Guesses
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, fraction, whole
+from discreet.audit.counting import Share
+from discreet.kernel.exact import Number, not_negative, share, whole
 
 Questions = Literal["random subsets", "one by one"]
 _PEOPLE = 512
@@ -32,20 +36,20 @@ class Secrets:
 
     `chance` is how likely a bit is set, if they were drawn; otherwise the share of set bits is taken for known.
 
-    >>> Secrets([1, 0, 0, 1, 1]).prior
-    0.6
+    >>> Secrets([1, 0, 0, 0, 0]).prior, Secrets([1, 0, 0, 0, 0]).likely
+    (0.8, 0.2)
     """
 
     bits: np.ndarray
     chance: float | None = None
 
     def __post_init__(self) -> None:
-        bits = np.asarray(self.bits)
-        if bits.ndim != 1 or len(bits) < 2 or not np.isin(bits, (0, 1)).all():
+        bits = zeros_and_ones(self.bits, "bits")
+        if bits.ndim != 1 or len(bits) < 2:
             raise ValueError("bits must be a list of zeros and ones, one for each person, of at least two people")
-        if self.chance is not None and not 0 < self.chance < 1:
-            raise ValueError(f"chance must lie between 0 and 1, not {self.chance}")
-        object.__setattr__(self, "bits", bits.astype(bool))
+        object.__setattr__(self, "bits", bits)
+        if self.chance is not None:
+            object.__setattr__(self, "chance", float(share(self.chance, "chance")))
 
     @classmethod
     def drawn(cls, people: int, random_state: int | None = None) -> "Secrets":
@@ -54,13 +58,17 @@ class Secrets:
         >>> len(Secrets.drawn(64, random_state=0).bits)
         64
         """
-        return cls(np.random.default_rng(random_state).random(whole(people, "people", 2)) < 1 / 2, chance=1 / 2)
+        return cls(generator(random_state).random(whole(people, "people", 2)) < 1 / 2, chance=1 / 2)
+
+    @property
+    def likely(self) -> float:
+        """How likely a bit is set, as everybody knows."""
+        return float(self.bits.mean()) if self.chance is None else self.chance
 
     @property
     def prior(self) -> float:
         """How likely the more frequent value is: what guessing it for everybody reaches."""
-        share = float(self.bits.mean()) if self.chance is None else self.chance
-        return max(share, 1 - share)
+        return max(self.likely, 1 - self.likely)
 
 
 def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, each by name
@@ -70,7 +78,7 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
     epsilon: Number | None = None,
     random_state: int | None = None,
     noise: float = 0.0,
-    delta: Number = 0,
+    delta: Number | None = None,
     per_person: int = 4,
     questions: Questions = "random subsets",
     method: Method = "least squares",
@@ -81,7 +89,8 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
     oracle answers exactly, or with an error of `noise`/sqrt(n) in every share ("nothing"); rounds to tens ("easy"); is
     the curator, which answers all questions at epsilon, with Gaussian noise if there is a `delta` ("curator"); or is
     what a function of yours makes of the array of bits: a function from the matrix of subsets to the answers.
-    Asked "one by one", each question is about one person.
+    Asked "one by one", each question is about one person. How many bits are set, about, is taken for known: the more
+    the answers stray, the more the guesses lean to the more frequent value.
 
     >>> reconstruct(random_state=0).success
     1.0
@@ -89,15 +98,17 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
     True
     """
     if isinstance(data, Blocks):
-        if (noise, delta, per_person, questions, method) != (0, 0, 4, "random subsets", "least squares"):
+        if (noise, delta, per_person, questions, method) != (0, None, 4, "random subsets", "least squares"):
             raise TypeError("noise, delta, per_person, questions and method are for Secrets: leave them out for Blocks")
         return census(data, defence=defence, epsilon=epsilon, random_state=random_state)
-    protected, allowed = shield(defence, epsilon), _checked_delta(delta, epsilon)
-    rng = np.random.default_rng(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
+    protected = shield(defence, epsilon)
+    allowed = delta_of(delta, protected)
+    rng = generator(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
     secrets = Secrets(rng.random(_PEOPLE) < 1 / 2, chance=1 / 2) if data is None else checked(data)
     subsets = asked(len(secrets.bits), questions, per_person, rng)
     answers = answered(oracle_of(protected, secrets.bits, _checked_noise(noise, protected), allowed, rng), subsets)
-    return _result(protected, _Game(secrets, subsets, answers), guessed(subsets, answers, method), float(allowed))
+    guesses = guessed(subsets, answers, method, secrets.likely)
+    return _result(protected, _Game(secrets, subsets, answers), guesses, float(allowed))
 
 
 @dataclass(frozen=True)
@@ -121,8 +132,8 @@ def _result(protected: Shield, game: _Game, guesses: np.ndarray, delta: float) -
         # The promise is for removal, and here a bit is replaced. But somebody whose bit is not set is in no answer,
         # as if removed; so epsilon bounds this game, too. One answer's noise enters the guesses of all who are in it,
         # and no two guesses share much of it: the interval takes them as independent.
-        evidence=Guesses(int(right.sum()), len(right), prior=min(game.secrets.prior, 1 - 1e-9)),
-        details=_details(protected, game.subsets, spread),
+        evidence=_evidence(game.secrets, right),
+        details=_details(protected, game, spread),
         # The fewer questions are about somebody, the less is known of them.
         exposure=exposure(
             -game.subsets.sum(axis=0),
@@ -131,8 +142,16 @@ def _result(protected: Shield, game: _Game, guesses: np.ndarray, delta: float) -
             by="how few questions are about them",
         ),
         delta=delta,
-        draw=partial(draw_noise, shape=game.subsets.shape, spread=spread, share=right.mean()),
+        draw=partial(
+            draw_noise, shape=game.subsets.shape, spread=spread, share=right.mean(), chance=game.secrets.likely
+        ),
     )
+
+
+def _evidence(secrets: Secrets, right: np.ndarray) -> Evidence:
+    if secrets.bits.all() or not secrets.bits.any():  # nobody's bit differs, so nothing can be compared
+        return Guesses(int(right.sum()), len(right), prior=min(secrets.prior, 1 - 1e-9))
+    return Bits(Share.of(right[secrets.bits]), Share.of(right[~secrets.bits]), secrets.prior)
 
 
 def asked(people: int, questions: Questions, per_person: int, rng: np.random.Generator) -> np.ndarray:
@@ -151,29 +170,14 @@ def asked(people: int, questions: Questions, per_person: int, rng: np.random.Gen
 
 def answered(oracle: oracles.Oracle, subsets: np.ndarray) -> np.ndarray:
     """Return an oracle's answers, one number for each question."""
-    answers = np.asarray(oracle(subsets), float)
-    if answers.shape != (len(subsets),) or not np.isfinite(answers).all():
-        raise ValueError(f"the oracle must return one number for each of the {len(subsets)} rows of the matrix")
-    return answers
-
-
-def guessed(subsets: np.ndarray, answers: np.ndarray, method: Method = "least squares") -> np.ndarray:
-    """Return the attack's guess of each bit. It knows who is in which question, and the answers, and nothing else.
-
-    >>> guessed(np.eye(3, dtype=bool), np.array([0.9, -3.0, 1.0])).tolist()
-    [True, False, True]
-    """
-    return np.asarray(estimates(subsets, answers, method) > 1 / 2)
+    return numbers(oracle(subsets), (len(subsets),), "the defence's oracle")
 
 
 def load(folder: Path) -> Secrets:
     """Read who of 1,000 Californians is married (a sample of the American Community Survey)."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
-    path = Path(folder) / _FILE
-    if not path.exists():
-        raise FileNotFoundError(f"{_FILE} is not in {folder}: name the folder that has it")
-    return Secrets(pq.read_table(path, columns=["married"])["married"].to_numpy())
+    return Secrets(pq.read_table(file_in(folder, _FILE), columns=["married"])["married"].to_numpy())
 
 
 def checked(data: Any) -> Secrets:
@@ -183,21 +187,11 @@ def checked(data: Any) -> Secrets:
     return data
 
 
-def _checked_delta(delta: Number, epsilon: Number | None) -> Fraction:
-    exact = fraction(delta, "delta")
-    if not 0 <= exact < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, not {delta}")
-    if exact and epsilon is None:
-        raise TypeError("delta goes with an epsilon: leave it out, or promise an epsilon, too")
-    return exact
-
-
-def _checked_noise(noise: float, protected: Shield) -> float:
-    if not 0 <= noise < float("inf"):
-        raise ValueError(f"noise must be 0 or more, in units of 1/sqrt(n), not {noise}")
-    if noise and protected.word != NOTHING:
+def _checked_noise(noise: Any, protected: Shield) -> float:
+    found = float(not_negative(noise, "noise, in units of 1/sqrt(n),"))
+    if found and protected.word != NOTHING:
         raise TypeError('noise is for defence="nothing": the other defences have errors of their own')
-    return float(noise)
+    return found
 
 
 def oracle_of(
@@ -206,7 +200,7 @@ def oracle_of(
     """Return who answers questions about these bits under a defence."""
     if protected.make is not None:
         made = protected.make(bits.copy())
-        if not callable(made):
+        if not callable(made) or isinstance(made, type):
             raise TypeError("your defence must return an oracle: a function from the matrix of subsets to the answers")
         oracle: Callable[[np.ndarray], Any] = made
         return oracle
@@ -217,8 +211,8 @@ def oracle_of(
     return oracles.blurred(bits, noise, rng) if noise else oracles.exact(bits)
 
 
-def _details(protected: Shield, subsets: np.ndarray, spread: float) -> dict[str, Any]:
-    questions, people = subsets.shape
+def _details(protected: Shield, game: _Game, spread: float) -> dict[str, Any]:
+    questions, people = game.subsets.shape
     said = {
         "people": people,
         "questions": questions,
@@ -226,9 +220,9 @@ def _details(protected: Shield, subsets: np.ndarray, spread: float) -> dict[str,
         "error of a share, in units of 1/sqrt(n)": float(spread / np.sqrt(people)),
     }
     if questions > people:
-        said["least squares gets, in theory"] = expected_share(people, questions, spread)
+        said["least squares gets, in theory"] = expected_share(people, questions, spread, game.secrets.likely)
     if protected.word == CURATOR:
-        said["asked"] = "in SQL" if oracles.in_sql(subsets) else "of the kernel, as one vector"
+        said["asked"] = "in SQL" if oracles.in_sql(game.subsets) else "of the kernel, as one vector"
     return said
 
 

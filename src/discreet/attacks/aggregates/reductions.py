@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.aggregates.reconstruct import Secrets, answered, asked, checked, guessed, oracle_of
+from discreet.attacks.aggregates.deciding import guessed
+from discreet.attacks.aggregates.reconstruct import Secrets, answered, asked, oracle_of
 from discreet.attacks.aggregates.solving import Method
 from discreet.attacks.aggregates.study import Study, drawn_study, means_by_secret, private_means
+from discreet.attacks.checking import generator, numbers
 from discreet.attacks.defences import CURATOR, EASY, Defence, Shield, shield
-from discreet.attacks.evidence import Evidence, Found, Guesses, Implied
+from discreet.attacks.evidence import Bits, Evidence, Found, Implied
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
 from discreet.audit.counting import Share
@@ -25,11 +27,9 @@ _SURE = 1.645  # how many standard deviations above a stranger's a score must be
 class Replaced:
     """Evidence from a game that changes a record: two steps for a promise about people who are added or removed.
 
-    >>> game = Replaced(Guesses(900, 1000))
-    >>> game.ceiling(1) == Guesses(900, 1000).ceiling(2)
-    True
-    >>> game.implied().low == Guesses(900, 1000).implied().low / 2
-    True
+    >>> bits = Bits(Share(450, 500), Share(450, 500))
+    >>> Replaced(bits).ceiling(1) == bits.ceiling(2), Replaced(bits).implied().low == bits.implied().low / 2
+    (True, True)
     """
 
     game: Evidence
@@ -43,6 +43,11 @@ class Replaced:
     def baseline(self) -> float:
         """What it would have reached without the person's data."""
         return self.game.baseline
+
+    @property
+    def beside(self) -> str:
+        """Whose success the baseline is."""
+        return self.game.beside
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends between which the attack's true success lies."""
@@ -77,11 +82,11 @@ def membership_from_reconstruction(
     (True, True)
     """
     protected = shield(defence, epsilon)
-    rng = np.random.default_rng(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
-    roster = Secrets(rng.random(_ROSTER) < 1 / 2, chance=1 / 2) if data is None else checked(data)
+    rng = generator(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
+    roster = Secrets(rng.random(_ROSTER) < 1 / 2, chance=1 / 2) if data is None else _checked_roster(data)
     inside, other = roster.bits, rng.permutation(roster.bits)  # and a secret of people as many of whom have it
     found, times = _rebuilt(inside, protected, method, rng)
-    members, strangers = (Share(int(found[group].sum()), int(group.sum())) for group in (inside, ~inside))
+    members, strangers = (Share.of(found[group]) for group in (inside, ~inside))
     return AttackResult(
         attack="membership_from_reconstruction",
         shield=protected,
@@ -120,25 +125,26 @@ def reconstruction_from_membership(
     `data` is a `Study`, 200 people with 2,000 attributes unless given. Published are the exact means of the attributes
     in both groups ("nothing"); the means in whole percents ("easy"); means from private counts, which cost epsilon
     together ("curator"); or what a function of yours makes of the arrays of attributes and of secrets: two rows of
-    means. Whoever both tests leave out gets the bit of the group that they fit better.
+    means. Whoever both tests leave out gets the bit of the group that they fit better; how large the groups are is
+    taken for known, so that a poor fit leaves the larger one.
 
     >>> found = reconstruction_from_membership(random_state=0)
     >>> found.success > 0.95, found.details["bit right"] > 0.9
     (True, True)
     """
     protected = shield(defence, epsilon)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     study = drawn_study(_PEOPLE, _ATTRIBUTES, rng) if data is None else _checked_study(data)
     means = _published(protected, study)
     scores = fitting(study.values, means, study.rates)
-    right = (scores[1] > scores[0]) == study.secrets
-    share = float(study.secrets.mean())
+    has_it, share = study.secrets == 1, float(study.secrets.mean())
+    right = likelier_with(scores, means, study.rates, np.array([1 - share, share]) * len(has_it)) == has_it
     return AttackResult(
         attack="reconstruction_from_membership",
         shield=protected,
         metric="of the bits were rebuilt",
         # Another secret moves a person from one group to the other: they are removed here and added there.
-        evidence=Replaced(Guesses(int(right.sum()), len(right), prior=max(share, 1 - share))),
+        evidence=Replaced(Bits(Share.of(right[has_it]), Share.of(right[~has_it]), max(share, 1 - share))),
         details=_details(study, scores, fitting(study.strangers, means, study.rates)),
         # How unlikely somebody's attributes are, taken together.
         exposure=exposure(_surprise(study), right, labels=_rows(np.ones(len(right), bool)), by="unusual attributes"),
@@ -154,18 +160,32 @@ def fitting(people: np.ndarray, means: np.ndarray, rates: np.ndarray) -> np.ndar
     >>> fitting(people, np.array([[1.0, 1.0, 1.0]]), rates).round(2).tolist()
     [[1.73, -1.73]]
     """
-    leaning = means - rates
-    spread = np.sqrt((rates * (1 - rates) * leaning**2).sum(axis=1))
-    found: np.ndarray = leaning @ (people - rates).T / np.maximum(spread, 1e-300)[:, None]
+    found: np.ndarray = (means - rates) @ (people - rates).T / _strays(means, rates)[:, None]
     return found
+
+
+def likelier_with(scores: np.ndarray, means: np.ndarray, rates: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Tell who is likelier in the second group than in the first, by their fits and by how large the groups are.
+
+    >>> means, rates = np.array([[0.4, 0.6], [0.6, 0.4]]), np.full(2, 1 / 2)
+    >>> likelier_with(np.array([[3.0, -3.0], [-3.0, 3.0]]), means, rates, np.array([5, 5])).tolist()
+    [False, True]
+    """
+    # A member moves the own group's means by a part of the size, so that they fit by so many deviations more.
+    more = (rates * (1 - rates)).sum() / (sizes * _strays(means, rates))
+    said = more[:, None] * scores - more[:, None] ** 2 / 2 + np.log(sizes)[:, None]
+    return np.asarray(said[1] > said[0])
+
+
+def _strays(means: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of a stranger's fit to each group."""
+    return np.asarray(np.maximum(np.sqrt((rates * (1 - rates) * (means - rates) ** 2).sum(axis=1)), 1e-300))
 
 
 def _published(protected: Shield, study: Study) -> np.ndarray:
     if protected.make is not None:
-        means = np.asarray(protected.make(study.values.copy(), study.secrets.copy()), float)
-        if means.shape != (2, study.values.shape[1]) or not np.isfinite(means).all():
-            raise ValueError("your defence must return two rows of means: without the secret, and with it")
-        return means
+        made = protected.make(study.values.copy(), study.secrets.copy())
+        return numbers(made, (2, study.values.shape[1]), "the defence (means without the secret, and with it)")
     if protected.word == CURATOR:
         return private_means(study.values, study.secrets, protected.price)
     means = means_by_secret(study.values, study.secrets)
@@ -193,6 +213,14 @@ def _surprise(study: Study) -> np.ndarray:
 
 def _rows(which: np.ndarray) -> list[str]:
     return [f"row {row}" for row in np.flatnonzero(which)]
+
+
+def _checked_roster(data: Any) -> Secrets:
+    if not isinstance(data, Secrets):
+        raise TypeError(f"data must be Secrets(bits), one for each person on the roster, not {type(data).__name__}")
+    if data.bits.all() or not data.bits.any():
+        raise ValueError("data: there must be people who are in the data (1), and equal ones who are not (0)")
+    return data
 
 
 def _checked_study(data: Any) -> Study:

@@ -84,19 +84,37 @@ def one_at_a_time(subsets: np.ndarray, answers: np.ndarray) -> np.ndarray:
     return np.where((times == 0) | (times == len(answers)), 1 / 2, with_them - without)
 
 
-def expected_share(people: int, questions: int, spread: float) -> float:
+def error_of(people: int, questions: int, spread: float) -> float:
+    """Return how far least squares' estimate of a bit strays, in theory, if answers stray by `spread`.
+
+    >>> error_of(2048, 8192, 0.0), error_of(100, 100, 1.0), round(error_of(100, 500, 1.0), 6)
+    (0.0, inf, 0.1)
+    """
+    if spread == 0:
+        return 0.0
+    return float(2 * spread / np.sqrt(questions - people)) if questions > people else float("inf")
+
+
+def expected_share(people: int, questions: int, spread: float, chance: float = 1 / 2) -> float:
     """Return the share of bits that least squares gets right, in theory, if answers stray by `spread`.
 
-    A bit's estimate strays by 2·spread/sqrt(questions - people) about the truth, and is right while that is below 1/2.
+    A set bit is called so while its estimate lies above a threshold: 1/2 for a fair coin; otherwise the farther on the
+    side of the rarer value, the more the estimates stray.
 
     >>> [round(expected_share(2048, 8192, part * 2048**0.5), 2) for part in (1 / 8, 1 / 4, 1 / 2, 1)]
     [1.0, 0.96, 0.81, 0.67]
+    >>> [round(expected_share(2048, 8192, part * 2048**0.5, chance=0.9), 2) for part in (1 / 4, 1, 100)]
+    [0.98, 0.9, 0.9]
     """
     from scipy.special import ndtr  # noqa: PLC0415 - an extra
 
-    if spread == 0:
+    error = error_of(people, questions, spread)
+    if error == 0:
         return 1.0
-    return float(ndtr(np.sqrt(max(questions - people, 0)) / (4 * spread)))
+    if error == float("inf") or not 0 < chance < 1:
+        return max(chance, 1 - chance)
+    threshold = 1 / 2 - error**2 * np.log(chance / (1 - chance))
+    return float(chance * ndtr((1 - threshold) / error) + (1 - chance) * ndtr(threshold / error))
 
 
 _METHODS = {"least squares": least_squares, "linear programme": linear_programme, "one at a time": one_at_a_time}

@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.aggregates.fields import real, zeros_and_ones
+from discreet.kernel.exact import whole
 
 _SQL = "SELECT secret, item, COUNT(*) AS n FROM data GROUP BY secret, item ORDER BY secret, item"
 
@@ -28,25 +30,24 @@ class Study:
     rates: np.ndarray
 
     def __post_init__(self) -> None:
-        values, strangers = np.asarray(self.values), np.asarray(self.strangers)
-        secrets, rates = np.asarray(self.secrets), np.asarray(self.rates, float)
+        names = ("values", "secrets", "strangers")
+        values, secrets, strangers = (zeros_and_ones(getattr(self, name), name) for name in names)
+        rates = real(self.rates, "rates")
         if values.ndim != 2 or secrets.shape != values.shape[:1] or not len(values):
             raise ValueError("values must have a row, and secrets an entry, for each person of the study")
         if strangers.shape[1:] != values.shape[1:] or rates.shape != values.shape[1:] or not len(strangers):
             raise ValueError("strangers and rates must be of the same attributes as values")
-        if not all(np.isin(part, (0, 1)).all() for part in (values, strangers, secrets)):
-            raise ValueError("values, strangers and secrets must be zeros and ones")
         if not ((rates > 0) & (rates < 1)).all() or len(np.unique(secrets)) < 2:
             raise ValueError("rates must lie between 0 and 1, and both secrets must occur")
-        checked = {"values": values.astype(bool), "strangers": strangers.astype(bool), "rates": rates}
-        for name, array in {**checked, "secrets": secrets.astype(np.int64)}.items():
+        checked = {"values": values, "secrets": secrets.astype(np.int64), "strangers": strangers, "rates": rates}
+        for name, array in checked.items():
             object.__setattr__(self, name, array)
 
 
 def drawn_study(people: int, attributes: int, rng: np.random.Generator) -> Study:
     """Draw a study of people whose attributes are independent, with fair secrets, and four times as many strangers."""
-    rates = rng.uniform(0.1, 0.9, attributes)
-    values, strangers = (rng.random((count, attributes)) < rates for count in (people, 4 * people))
+    rates = rng.uniform(0.1, 0.9, whole(attributes, "attributes", 1))
+    values, strangers = (rng.random((count, attributes)) < rates for count in (whole(people, "people", 2), 4 * people))
     return Study(values, rng.integers(0, 2, people), strangers, rates)
 
 

@@ -2,19 +2,21 @@
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import Defence, shield
 from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.difficulty import Levels, fit_levels, none_of, odds, scaled, seen_by
-from discreet.attacks.models.imputing import Imputer, learn_imputer
+from discreet.attacks.models.imputing import Imputer, check_known, learn_imputer
 from discreet.attacks.models.judging import Game, accuracies
+from discreet.attacks.models.promises import delta_of
 from discreet.attacks.models.secrets import Secretive, adults, patients
 from discreet.attacks.models.shadows import Models, check_game, flip, make, own_confidence, split
-from discreet.attacks.models.targets import Fix, Making, Target
+from discreet.attacks.models.targets import Fix, Making, Private, Target
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
 from discreet.audit.counting import Share
-from discreet.kernel.exact import Number, not_negative
+from discreet.kernel.exact import Number
 
 _WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # how far the oracle of membership may be believed
 
@@ -27,7 +29,7 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     random_state: int | None = None,
     target: Target = "forest",
     fix: Fix = "rounded",
-    delta: Number = "1e-5",
+    delta: Number | None = None,
     shadows: int = 6,
     targets: int = 3,
 ) -> AttackResult:
@@ -38,22 +40,26 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     and learns to impute. What imputation says beforehand is weighed with what the oracle of membership says.
 
     Against "nothing" the service tells all confidences of an exact model, the `target`; against "easy" it tells what
-    `fix` leaves of them (one digit, the highest one, or the label only); behind "curator" is a logistic regression
-    that is private at epsilon and `delta`. A function of yours gets the `Labelled` members and returns a fitted model
-    with `predict_proba` and `classes_`.
+    `fix` leaves of them (one digit, the highest one, or the label only). Behind "curator" is a logistic regression of
+    all pairs of values, private at epsilon and `delta` (1e-5 unless given); an exact one leaks as well, and is the
+    target "pairs". A function of yours gets the `Labelled` members and returns a fitted model with `predict_proba` and
+    `classes_`.
 
     >>> from discreet import attacks
     >>> result = attacks.attributes(random_state=0)
     >>> result.success > result.baseline + 0.2
     True
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     secretive = patients(int(rng.integers(2**31))) if data is None else data
     if not isinstance(secretive, Secretive):
         raise TypeError(f"data must be a Secretive record of people and a column, not {type(secretive).__name__}")
     check_game(secretive.people, targets, shadows)
-    making = Making(shield(defence, epsilon), target, fix, not_negative(delta, "delta"))
+    protected = shield(defence, epsilon)
+    private: Private = "logistic" if target == "logistic" else "pairs"  # of pairs, an exact one leaks
+    making = Making(protected, target, fix, private, delta_of(protected, delta, "1e-5"))
     wanted, known = (secretive.some(half) for half in split(secretive.people, rng))
+    check_known(known)
     attacked = make(making, wanted.people, flip(len(wanted.people), targets, rng), rng)
     own = make(making, known.people, flip(len(known.people), shadows, rng), rng)
     imputer = learn_imputer(known, int(rng.integers(2**31)))
@@ -130,20 +136,16 @@ def _judged(
         attack="attributes",
         shield=making.shield,
         metric="of the missing values were found",
-        evidence=Found(_share(right[inside]), _share(right[~inside])),
+        evidence=Found(Share.of(right[inside]), Share.of(right[~inside])),
         guessing=float(guessing.mean()),
         details=details,
         exposure=exposure(rare, right[inside], labels=labels, by="how unlikely their value is"),
-        delta=making.allowed,
+        delta=float(making.delta),
     )
 
 
 def _chance(before: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.asarray(before[np.arange(len(truth)), truth.astype(int)])
-
-
-def _share(hits: np.ndarray) -> Share:
-    return Share(int(hits.sum()), hits.size)
 
 
 ATTACK = Attack(
@@ -152,7 +154,7 @@ ATTACK = Attack(
     says="Finds what is missing of a known person by trying each value and asking which row the model has met.",
     nothing="all confidences of an overfitted random forest",
     easy="confidences rounded to one digit",
-    curator="a private logistic regression",
+    curator='a private logistic regression of pairs of values; an exact one leaks as well: target="pairs"',
     built_in="2,000 generated patients with nine findings of five grades",
     files=("adult.parquet",),
     load=adults,

@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from discreet.attacks.checking import file_in, generator
+from discreet.attacks.models.inputs import matrix
+from discreet.kernel.exact import positive
 
 CHECKINS = "gowalla_nyc_checkins.parquet"
 _SOUTH, _WEST = 40.4774, -74.2589  # the corner of the file's map, which is public
@@ -18,13 +23,14 @@ class City:
     [10.63]
     """
 
-    crowd: np.ndarray
-    loners: np.ndarray
+    crowd: Any
+    loners: Any
     side: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "side", float(positive(self.side, "side")))
         for name in ("crowd", "loners"):
-            places = np.array(getattr(self, name), float)
+            places, _ = matrix(getattr(self, name), name)
             if places.ndim != 2 or places.shape[1] != 2 or not len(places):
                 raise ValueError(f"{name} must be places of two numbers each, at least one place")
             if not ((places >= 0) & (places <= self.side)).all():
@@ -47,7 +53,7 @@ def city(loners: int = 12, people: int = 1200, *, random_state: int | None = Non
     >>> len(made.loners), bool(made.apart.min() > 2)
     (12, True)
     """
-    rng, side = np.random.default_rng(random_state), 40.0
+    rng, side = generator(random_state), 40.0
     centres, widths = rng.uniform(8, 32, (6, 2)), rng.uniform(0.4, 1.5, 6)
     found: list[np.ndarray] = []
     while len(found) < loners:
@@ -64,10 +70,7 @@ def load(folder: Path, loners: int = 12) -> City:
     """Read where each user of Gowalla in New York was last; the lone people are the farthest from all others."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - half of the time that importing an attack takes
 
-    path = Path(folder) / CHECKINS
-    if not path.exists():
-        raise FileNotFoundError(f"{path.name} is not in {path.parent}: lone_cluster needs it")
-    table = pq.read_table(path, columns=["user", "time", "lat", "lon"]).sort_by(
+    table = pq.read_table(file_in(folder, CHECKINS), columns=["user", "time", "lat", "lon"]).sort_by(
         [("user", "ascending"), ("time", "descending")]
     )
     _, last = np.unique(table["user"].to_numpy(), return_index=True)

@@ -10,6 +10,7 @@ from discreet.attacks.models.city import City
 from discreet.attacks.models.mixtures import Seen
 from discreet.attacks.result import AttackResult
 
+LOCATED = "located"  # what a result's details say of those who are in
 _CROWD = "#b8bdc6"
 _SHOWN = 400  # people of the crowd: more make the picture large, and not clearer
 
@@ -45,7 +46,7 @@ def maps(results: Sequence[AttackResult]) -> Any:
         place.get_legend().remove()
         place.set_ylabel("")
         shown = f"{result.shield}; {result.details['people of the crowd']:,} people"
-        place.set_title(f"{shown}\n{result.success:.0%} located", fontsize=8, color=INK)
+        place.set_title(f"{shown}\n{result.details[LOCATED]:.0%} located", fontsize=8, color=INK)
     marks, labels = axes[0].get_legend_handles_labels()
     figure.legend(marks, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
     return figure

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import Defence, shield
 from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.doses import Kind, Model, trainer
+from discreet.attacks.models.gains import gain
 from discreet.attacks.models.patients import FILE, Treated, generated, load
 from discreet.attacks.models.sides import draw_sides
 from discreet.attacks.rarity import exposure
@@ -44,15 +46,17 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
     """
     protected = shield(defence, epsilon)
     make = trainer(protected, model)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     patients = generated(rng) if data is None else _checked(data)
     prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # as a textbook gives it
     right = [_split(make, patients, prior, rng) for _ in range(whole(splits, "splits", 1))]
     inside, outside, errors = (np.array(each) for each in zip(*right, strict=True))
     rarity = _rarity(patients)
     # A coin for each patient: being in or out is the removal of one row, the others are as likely as before. Every
-    # patient is in once and out once in each split; that makes the intervals wider than they need be, not narrower.
-    found = Found(Share(int(inside.sum()), inside.size), Share(int(outside.sum()), outside.size))
+    # patient is in once and out once in each split. Where two models disagree, one is right where the other is wrong,
+    # and the difference varies up to 1.4 times as much as that of different people would. The epsilon implied allows
+    # for it: each of the two intervals has half of the error, so that both hold together whatever ties them.
+    found = Found(Share.of(inside), Share.of(outside))
     return AttackResult(
         attack="correlation",
         shield=protected,
@@ -113,15 +117,10 @@ def _details(inside: np.ndarray, outside: np.ndarray, errors: np.ndarray, rarity
     return {
         "members' genotypes guessed": float(inside.mean()),
         "strangers' genotypes guessed": float(outside.mean()),
-        "members beyond strangers": _with_interval(beyond),
-        "members beyond strangers, rarest tenth": _with_interval(beyond[rarest]),
+        "members beyond strangers": gain(beyond),
+        "members beyond strangers, rarest tenth": gain(beyond[rarest]),
         "the dose of strangers is missed by, mg a week": float(errors.mean()),
     }
-
-
-def _with_interval(beyond: np.ndarray) -> str:
-    middle, wide = beyond.mean(), 1.96 * beyond.std() / np.sqrt(beyond.size)
-    return f"{middle:+.3f} ({middle - wide:+.3f} to {middle + wide:+.3f})"
 
 
 def _rarity(patients: Treated) -> np.ndarray:
@@ -146,9 +145,9 @@ ATTACK = Attack(
     run=correlation,
     topic="facts",
     says="Guesses a patient's genotype from the patient's dose and a model of doses.",
-    nothing="least squares, or a tree that grew until every leaf is pure",
-    easy="recommended doses are rounded to 2.5 mg; leaves have at least five patients",
-    curator="private least squares, or a private table of average doses",
+    nothing="a model of doses, by least squares",
+    easy="its recommended doses are rounded to 2.5 mg",
+    curator="private least squares",
     built_in="2,000 made-up patients whose genes, bodies and doses go together as real ones do",
     files=(FILE,),
     load=load,

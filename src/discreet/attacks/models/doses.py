@@ -11,6 +11,7 @@ import pyarrow as pa
 import discreet as dc
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Shield
 from discreet.attacks.models.patients import Treated
+from discreet.attacks.models.returned import predictor
 
 Kind = Literal["linear", "tree"]
 _TABLET = 2.5  # mg: doses are rounded to halves of a tablet
@@ -55,6 +56,8 @@ def trainer(protected: Shield, kind: Kind) -> Callable[[Treated], Model]:
     """Return how a model of this kind is made of a clinic's patients under a defence."""
     if protected.make is not None:
         return partial(_own, protected.make)
+    if kind not in ("linear", "tree"):
+        raise ValueError(f'model must be "linear" or "tree", not {kind!r}')
     made: dict[tuple[str, str], Callable[..., Model]] = {
         (NOTHING, "linear"): _linear,
         (EASY, "linear"): _rounded,
@@ -63,8 +66,6 @@ def trainer(protected: Shield, kind: Kind) -> Callable[[Treated], Model]:
         (EASY, "tree"): partial(_tree, _LEAF),
         (CURATOR, "tree"): partial(_private_averages, protected),
     }
-    if (protected.word, kind) not in made:
-        raise ValueError(f'model must be "linear" or "tree", not {kind!r}')
     return made[protected.word, kind]
 
 
@@ -79,11 +80,7 @@ def bands(values: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
 
 
 def _own(make: Callable[[Treated], Any], patients: Treated) -> Model:
-    model = make(patients)
-    if not callable(getattr(model, "predict", None)):
-        raise TypeError(f"defence must return a model with a method predict, not {type(model).__name__}")
-    found: Model = model
-    return found
+    return predictor(make(patients))
 
 
 def _linear(patients: Treated) -> Model:

@@ -27,7 +27,7 @@ def identities(make: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.
     """Return what an `AttackResult` says of pictures that were recovered for single people."""
     games = [game for _ in track(range(repeats), "classifiers") for game in _split(make, gallery, rng)]
     people, real, pictures, enrolled, found, rarity = (np.concatenate(each) for each in zip(*games, strict=True))
-    members, strangers = (Share(int(found[side].sum()), int(side.sum())) for side in (enrolled, ~enrolled))
+    members, strangers = (Share.of(found[side]) for side in (enrolled, ~enrolled))
     shown = np.flatnonzero(enrolled)[:_SHOWN]
     return {
         "metric": f"of the people were picked out of {_DECOYS + 1} by the picture recovered for them",

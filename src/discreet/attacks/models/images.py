@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.attacks.models.inputs import entries, floats
+
 _AXES, _KINDS = 30, 15  # how many directions images vary in, and kinds of images in them
 _ROOM = 0.05  # of a direction's variance: no kind is narrower
 
@@ -25,8 +27,8 @@ class Gallery:
     people: Any = None
 
     def __post_init__(self) -> None:
-        images, labels = np.array(self.images, float), np.array(self.labels)
-        people = np.arange(len(images)) if self.people is None else np.array(self.people)
+        images, labels = floats(self.images, "images"), entries(self.labels, "labels")
+        people = np.arange(len(images)) if self.people is None else entries(self.people, "people")
         if images.ndim != 2 or not len(images) or math.isqrt(images.shape[1]) ** 2 != images.shape[1]:
             raise ValueError(
                 "images must be rows of the pixels of square images: flatten them, and crop them if need be"

@@ -34,12 +34,23 @@ def learn_imputer(known: Secretive, seed: int) -> Imputer:
     (200, 5)
     """
     rest, secret = _rest(known), known.secret.astype(np.int64)
-    fold = np.arange(len(secret)) % _FOLDS
+    fold = np.empty(len(secret), int)
+    fold[np.argsort(secret, kind="stable")] = np.arange(len(secret)) % _FOLDS  # a value that two have is never left out
     unseen = np.empty((len(secret), known.values))
     for left in range(_FOLDS):
         out = fold == left
         unseen[out] = _said(_fitted(rest[~out], secret[~out], seed), rest[out], known.values)
     return Imputer(_fitted(rest, secret, seed), unseen)
+
+
+def check_known(known: Secretive) -> None:
+    """Stop if nothing can be learned about the secret, as nearly everybody has the same value."""
+    counts = np.sort(np.bincount(known.secret.astype(int), minlength=2))
+    if counts[-2] < _FOLDS:
+        raise ValueError(
+            f"data: nearly everybody has the same value in column {known.column}; choose a column in which the second "
+            f"most frequent value is that of {2 * _FOLDS} people or many more"
+        )
 
 
 def _fitted(rest: np.ndarray, secret: np.ndarray, seed: int) -> tuple[Any, ...]:

@@ -7,12 +7,14 @@ from typing import Any, Literal
 import numpy as np
 
 import discreet as dc
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.identities import PEOPLE, identities
 from discreet.attacks.models.images import Gallery, digits
 from discreet.attacks.models.looks import looks
 from discreet.attacks.models.recover import Classifier, LabelOnly
+from discreet.attacks.models.returned import classifier
 from discreet.attacks.result import AttackResult
 from discreet.kernel.exact import Number, whole
 
@@ -45,11 +47,11 @@ def invert(  # noqa: PLR0913 - two settings of its own beside what every attack 
     True
     """
     protected = shield(defence, epsilon)
-    if classes not in _GAMES:
+    if classes not in tuple(_GAMES):
         raise ValueError(f'classes must be "digits" or "people", not {classes!r}')
     count = int(whole(repeats, "repeats", 1))
     gallery = digits() if data is None else _checked(data)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     declared = PEOPLE if classes == "people" else int(gallery.labels.max()) + 1
     played = _GAMES[classes](_trainer(protected, declared), gallery, rng, count)
     return AttackResult(attack="invert", shield=protected, **played)
@@ -58,7 +60,7 @@ def invert(  # noqa: PLR0913 - two settings of its own beside what every attack 
 def _trainer(protected: Shield, declared: int) -> Callable[[Gallery], Classifier]:
     """Return how a classifier is made of the members' images under a defence."""
     if protected.make is not None:
-        return partial(_own, protected.make)
+        return partial(_own, protected.make, declared)
     made: dict[str, Callable[[Gallery], Classifier]] = {
         NOTHING: _exact,
         EASY: _silent,
@@ -67,12 +69,8 @@ def _trainer(protected: Shield, declared: int) -> Callable[[Gallery], Classifier
     return made[protected.word]
 
 
-def _own(make: Callable[[Gallery], Any], members: Gallery) -> Classifier:
-    model = make(members)
-    if not callable(getattr(model, "predict_proba", None)) or not hasattr(model, "classes_"):
-        raise TypeError(f"defence must return a classifier with predict_proba and classes_, not {type(model).__name__}")
-    found: Classifier = model
-    return found
+def _own(make: Callable[[Gallery], Any], declared: int, members: Gallery) -> Classifier:
+    return classifier(make(members), declared)
 
 
 def _exact(members: Gallery) -> Classifier:
@@ -100,6 +98,8 @@ def _checked(data: Any) -> Gallery:
     sizes = np.bincount(np.unique(np.column_stack([data.labels, data.people]), axis=0)[:, 0].astype(int))
     if sizes.size < 2 or sizes.min() < _FEWEST:
         raise ValueError(f"data must have classes 0, 1, ..., two or more, with images of {_FEWEST} people each")
+    if (data.images == data.images[0]).all():
+        raise ValueError("data: all images are the same, so that classes have no looks to recover; give others")
     return data
 
 

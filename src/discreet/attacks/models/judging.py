@@ -39,11 +39,11 @@ def judge(name: str, making: Making, game: Game, scores: np.ndarray, details: Ma
     return AttackResult(
         attack=name,
         shield=making.shield,
-        metric="of members score above a stranger (AUC)",
+        metric="of pairs of a member and a stranger were ranked right (AUC)",
         evidence=evidence,
         details=numbers,
         exposure=_exposed(game.people, inside, scores),
-        delta=making.allowed,
+        delta=float(making.delta),
     )
 
 

@@ -6,21 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, Shield, shield
-from discreet.attacks.evidence import Found
+from discreet.attacks.evidence import Scores
 from discreet.attacks.listing import Attack
 from discreet.attacks.models import mixtures
 from discreet.attacks.models.city import CHECKINS, City, city, load
-from discreet.attacks.models.city_drawing import draw_map
+from discreet.attacks.models.city_drawing import LOCATED, draw_map
+from discreet.attacks.models.locating import REACH, Planted, guesses, presence
 from discreet.attacks.models.mixtures import FEWEST, Seen
+from discreet.attacks.models.promises import delta_of
 from discreet.attacks.progress import track
-from discreet.attacks.ranking import curve
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
-from discreet.audit.counting import Share
-from discreet.kernel.exact import Number, share, whole
+from discreet.kernel.exact import Number, positive, whole
 
-_ABOUT = 0.5  # kilometres: so well the attacker who plants rows knows where to plant them
+_PLAYS, _PRIVATE_PLAYS = 8, 4  # mixtures; private ones take longer
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class _Play:
 
     inside: np.ndarray
     seen: Seen
-    planted: np.ndarray
+    planted: Planted
     people: float
 
 
@@ -46,51 +47,38 @@ def lone_cluster(  # noqa: PLR0913 - each has a name and a default
     people: int = 300,
     planted: int | None = None,
     radius: float = 0.05,
-    plays: int = 6,
-    delta: Number = "1e-6",
+    plays: int | None = None,
+    delta: Number | None = None,
 ) -> AttackResult:
-    """Find the places of lone people in the parameters of a mixture that was fitted to everybody's places.
+    """Tell which lone people are in the data, and where they are, from a mixture that was fitted to all places.
 
     `data` is a City, a made-up one unless given; each lone person is in the data by a coin, beside `people` of the
     crowd. Released are scikit-learn's parameters ("nothing"), those of components of at least five people ("easy"),
-    the private mixture's ("curator"), or the mixture that a function of yours fits to an array of places. Against all
-    but "nothing" the attacker plants four rows of their own around where they think that the person is, unless
-    `planted` is another number: a component of five is shown, and the four are known.
+    the private mixture's at epsilon and `delta` (1e-6 unless given; "curator"), or the mixture that a function of
+    yours fits to an array of places. Against all but "nothing" the attacker plants four rows of their own around where
+    they think that the person is, unless `planted` is another number: a component of five is shown, and the four are
+    known. Success is how well those who are in are told from those who are not, once their place is known; `details`
+    say who was located within the `radius`, in kilometres.
 
-    >>> lone_cluster(random_state=0).success > 0.5
-    True
-    >>> lone_cluster(random_state=0, defence="easy", planted=0).success
+    >>> told = lone_cluster(random_state=0)
+    >>> told.success > 0.9, told.details["located"] > 0.5
+    (True, True)
+    >>> lone_cluster(random_state=0, defence="easy", planted=0).details["located"]
     0.0
     """
+    rng = generator(random_state)
     known = city(random_state=random_state) if data is None else _checked(data)
-    protected, loose = shield(defence, epsilon), share(delta, "delta")
+    protected = shield(defence, epsilon)
+    loose = delta_of(protected, delta, "1e-6")
     rows = _rows(planted, protected)
-    _check_sizes(known, components, people, radius)
-    rng = np.random.default_rng(random_state)
+    within = _check_sizes(known, components, people, radius)
     played = []
-    for inside in track(_coins(whole(plays, "plays", 2), len(known.loners), rng), "mixtures"):
+    for inside in track(_coins(_number_of(plays, protected), len(known.loners), rng), "mixtures"):
         places, around = _draw(known, people, inside, rows, rng)
         seed = int(rng.integers(2**31))
         seen = _release(protected, places, (components, seed, known.side), loose)
         played.append(_Play(inside, seen, around, people + len(known.loners) * (rows + 0.5)))
-    return _result(protected, known, played, (radius, people), 0.0 if protected.word != CURATOR else float(loose))
-
-
-def guesses(seen: Seen, planted: np.ndarray, people: float) -> list[np.ndarray]:
-    """Return the places that the attacker names for each lone person, from the released parameters alone.
-
-    Without planted rows these are the means of all components of about one person, for everybody. With rows planted
-    around somebody, the nearest component is theirs and this person's: five times its mean, less the four rows.
-
-    >>> seen = Seen(np.array([0.01, 0.99]), np.array([[9.0, 9.0], [1.0, 1.0]]), np.array([np.eye(2)] * 2))
-    >>> guesses(seen, np.empty((1, 0, 2)), people=100)
-    [array([[9., 9.]])]
-    """
-    rows = planted.shape[1]
-    if not rows:
-        return [seen.means[seen.weights * people < 1.5]] * len(planted)  # halfway between one person and two
-    nearest = np.linalg.norm(seen.means - planted.mean(axis=1)[:, None], axis=2).argmin(axis=1)
-    return list(((rows + 1) * seen.means[nearest] - planted.sum(axis=1))[:, None])
+    return _result(protected, known, played, (within, people), float(loose))
 
 
 def _checked(data: Any) -> City:
@@ -99,11 +87,20 @@ def _checked(data: Any) -> City:
     return data
 
 
-def _check_sizes(known: City, components: int, people: int, radius: float) -> None:
-    if not 0 < radius < known.side:
+def _check_sizes(known: City, components: int, people: int, radius: Number) -> float:
+    """Stop if there are too few people for the mixture, and return the radius."""
+    within = float(positive(radius, "radius"))
+    if within >= known.side:
         raise ValueError(f"radius must lie between 0 and the {known.side} km of the map, not {radius}")
     if whole(people, "people", whole(components, "components", 1)) > len(known.crowd):
         raise ValueError(f"people: {people} of the crowd are asked for, and it has {len(known.crowd)}")
+    return within
+
+
+def _number_of(plays: int | None, protected: Shield) -> int:
+    if plays is None:
+        return _PRIVATE_PLAYS if protected.word == CURATOR else _PLAYS
+    return whole(plays, "plays", 2)
 
 
 def _rows(planted: int | None, protected: Shield) -> int:
@@ -124,14 +121,13 @@ def _coins(plays: int, loners: int, rng: np.random.Generator) -> list[np.ndarray
 
 def _draw(
     known: City, people: int, inside: np.ndarray, rows: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return everybody's places in one play, and the planted ones among them, by the lone person."""
+) -> tuple[np.ndarray, Planted]:
+    """Return everybody's places in one play, and what was planted among them."""
     crowd = known.crowd[rng.choice(len(known.crowd), people, replace=False)]
-    shape = (len(known.loners), 1, 2)
-    around = known.loners[:, None] + rng.uniform(-_ABOUT, _ABOUT, shape)
-    around = around + rng.uniform(-_ABOUT, _ABOUT, (len(known.loners), rows, 2))
+    about = known.loners + rng.uniform(-REACH, REACH, known.loners.shape)
+    around = about[:, None] + rng.uniform(-REACH, REACH, (len(known.loners), rows, 2))
     planted = np.clip(around, 0, known.side)
-    return np.concatenate([crowd, known.loners[inside], planted.reshape(-1, 2)]), planted
+    return np.concatenate([crowd, known.loners[inside], planted.reshape(-1, 2)]), Planted(about, planted)
 
 
 def _release(protected: Shield, places: np.ndarray, how: tuple[int, int, float], delta: Any) -> Seen:
@@ -148,27 +144,33 @@ def _result(
     protected: Shield, known: City, played: list[_Play], sizes: tuple[float, int], delta: float
 ) -> AttackResult:
     radius, people = sizes
+    inside, rows = np.array([play.inside for play in played]), played[0].planted.count
     named = [guesses(play.seen, play.planted, play.people) for play in played]
     missed = np.array([[_miss(each, place) for each, place in zip(row, known.loners, strict=True)] for row in named])
-    located, inside = missed <= radius, np.array([play.inside for play in played])
-    density = np.array([play.seen.log_density(known.loners) for play in played])
+    thought = np.array([np.linalg.norm(play.planted.about - known.loners, axis=1) for play in played])
+    located = missed <= radius
+    told = np.array([presence(play.seen, play.planted, known.loners) for play in played])
     mixture, member = np.nonzero(inside)
     typical = float(np.median(missed[inside]))
     return AttackResult(
         attack="lone_cluster",
         shield=protected,
-        metric=f"of the lone people were located within {radius * 1000:.0f} m",
-        evidence=Found(*(Share(int(part.sum()), part.size) for part in (located[inside], located[~inside]))),
+        metric="of pairs of a lone person in the data and one who is not were told apart",
+        # The same people are in and out, each by a coin of their own: the removal of one row, which epsilon is for.
+        evidence=Scores(told[inside], told[~inside]),
         details={
+            LOCATED: float(located[inside].mean()),
+            "located while not in the data": float(located[~inside].mean()),
+            "located means within, in m": radius * 1000,
             "median miss, in km": typical if np.isfinite(typical) else None,  # None: no place was named
-            "told from absent ones by the density at their place (AUC)": curve(density[inside], density[~inside]).auc,
+            "median miss without the release, in km": float(np.median(thought[inside])) if rows else None,
             "components shown": float(np.mean([len(play.seen.weights) for play in played])),
-            "rows planted for each": int(played[0].planted.shape[1]),
+            "rows planted for each": rows,
             "people of the crowd": people,
             "lone people": len(known.loners),
             "mixtures": len(played),
         },
-        # Rare is who is far from the nearest other person.
+        # Rare is who is far from the nearest other person; hit is who was located.
         exposure=exposure(
             known.apart[member],
             located[inside],
@@ -188,10 +190,10 @@ def _miss(named: np.ndarray, place: np.ndarray) -> float:
 ATTACK = Attack(
     run=lone_cluster,
     topic="clusters",
-    says="Finds where a lone person is, in the parameters of a mixture that was fitted to everybody's places.",
+    says="Tells whether a lone person is in the data, and where, from a mixture that was fitted to everybody's places.",
     nothing="weights, means and covariances as scikit-learn finds them",
     easy="components of fewer than five people are left out",
-    curator="the private mixture, dc.learn.GaussianMixture",
+    curator="the private mixture; as against the easy fix, the attacker plants four rows around each lone person",
     built_in="a made-up city with 300 people and up to 12 lone ones",
     files=(CHECKINS,),
     load=load,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.attacks.checking import numbers
 from discreet.kernel.exact import Number
 
 FEWEST = 5  # of a component that the easy fix still shows
@@ -67,7 +68,7 @@ def own(make: Callable[..., Any], places: np.ndarray) -> Seen:
     """Fit a mixture by a function of the user's own."""
     model = make(places.copy())
     for name in ("weights_", "means_", "covariances_"):
-        if not hasattr(model, name):
+        if isinstance(model, type) or not hasattr(model, name):
             raise ValueError(
                 f"the defence must return a fitted mixture with weights_, means_ and covariances_: no {name}"
             )
@@ -76,7 +77,15 @@ def own(make: Callable[..., Any], places: np.ndarray) -> Seen:
 
 def of_model(model: Any) -> Seen:
     """Return the parameters of a fitted mixture with full covariances."""
-    means, covariances = np.asarray(model.means_, float), np.asarray(model.covariances_, float)
-    if covariances.shape != (len(means), 2, 2):
-        raise ValueError(f"covariances_ must be full, one matrix of 2 by 2 for each component, not {covariances.shape}")
-    return Seen(np.asarray(model.weights_, float), means, covariances)
+    means = numbers(model.means_, (-1, 2), "the defence (its means_)")
+    weights = numbers(model.weights_, (len(means),), "the defence (its weights_)")
+    covariances = numbers(model.covariances_, (len(means), 2, 2), "the defence (its covariances_, which must be full)")
+    if not len(means) or weights.min() < 0 or weights.max() <= 0:
+        raise ValueError("the defence must return a mixture of at least one component, with weights_ from 0")
+    turned = np.swapaxes(covariances, 1, 2)
+    if not np.allclose(covariances, turned) or np.linalg.eigvalsh(covariances).min() <= 0:
+        raise ValueError(
+            "the defence must return covariances_ that are symmetric and positive definite: add a little to their "
+            "diagonals, as reg_covar of scikit-learn does"
+        )
+    return Seen(weights, means, covariances)

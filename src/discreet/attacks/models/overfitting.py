@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.models.judging import RIGHT_INSIDE, RIGHT_OUTSIDE
 from discreet.attacks.models.likelihood_ratio import likelihood_ratio
 from discreet.attacks.models.people import Labelled, purchases
 from discreet.attacks.models.targets import TARGETS, Target, fit_exactly
 from discreet.attacks.progress import track
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, fraction
+from discreet.kernel.exact import Number, fraction, positive
 
 PRIVATE = "private"
 # The depths of forests, the penalties of networks and the strengths C of lines, from tame to wild.
@@ -101,20 +102,23 @@ def overfitting(  # noqa: PLR0913 - each is a setting of the game
     True
     """
     people = purchases(random_state) if data is None else data
-    kinds = [(kind, float(strength)) for kind, chosen in strengths.items() for strength in chosen]
-    for kind, _ in kinds:
-        if kind not in TARGETS:
-            raise ValueError(f"strengths: {kind!r} is none of {', '.join(TARGETS)}")
+    kinds = [(kind, _strength(kind, each)) for kind, chosen in strengths.items() for each in chosen]
     attack = partial(likelihood_ratio, people, random_state=random_state, shadows=shadows, targets=targets)
     points = []
     for kind, strength in track(kinds, "models from tame to wild"):
-        seeds = np.random.default_rng(random_state)
+        seeds = generator(random_state)
         result = attack(defence=_fitter(kind, strength, seeds))
         points.append(_point(kind, strength, result))
     for epsilon in epsilons:
         result = attack(defence="curator", epsilon=fraction(epsilon, "epsilons"))
-        points.append(_point(PRIVATE, float(epsilon), result))
+        points.append(_point(PRIVATE, float(fraction(epsilon, "epsilons")), result))
     return Overfitting(tuple(points))
+
+
+def _strength(kind: str, strength: Any) -> float:
+    if kind not in TARGETS:
+        raise ValueError(f"strengths: {kind!r} is none of {', '.join(TARGETS)}")
+    return float(positive(strength, f"strengths of {kind}"))
 
 
 def _fitter(kind: Target, strength: float, seeds: np.random.Generator) -> Any:

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.attacks.checking import file_in
+from discreet.attacks.models.inputs import ends, entries, floats, matrix
+
 FILE = "warfarin_iwpc.parquet"
 
 # Ends that a clinic knows without its data: decades of life, centimetres, kilograms, no or yes, copies of an allele.
@@ -30,7 +33,8 @@ _COLUMNS = ("age", "height_cm", "weight_kg", "race", "dose_mg_week", _CYP2C9, _V
 class Treated:
     """What a clinic has: fields that others may know, the dose, and the genotype, in copies of one allele (0, 1, 2).
 
-    `bounds` are the lowest and the highest value of every field, `doses` those of the dose, both known beforehand.
+    `known` may be a table. `bounds` are the lowest and the highest value of every field, `doses` those of the dose,
+    both known beforehand.
 
     >>> Treated(known=[[4.0], [6.0]], genotype=[0, 2], dose=[20.0, 40.0], bounds=([0], [9])).features().tolist()
     [[4.0, 0.0], [6.0, 2.0]]
@@ -43,19 +47,19 @@ class Treated:
     doses: tuple[float, float] = _DOSES
 
     def __post_init__(self) -> None:
-        known, dose = np.array(self.known, float), np.array(self.dose, float)
-        low, high = (np.array(end, float) for end in self.bounds)
-        if known.ndim != 2 or dose.shape != known.shape[:1] or np.shape(self.genotype) != dose.shape:
+        (known, _), dose = matrix(self.known, "known"), floats(self.dose, "dose")
+        genotype = entries(self.genotype, "genotype")
+        if known.ndim != 2 or dose.shape != known.shape[:1] or genotype.shape != dose.shape:
             raise ValueError("known must have a row, genotype and dose an entry, for each patient")
         if not (np.isfinite(known).all() and np.isfinite(dose).all()):
             raise ValueError("known and dose must be numbers without gaps: leave out patients who lack some")
-        if low.shape != known.shape[1:] or high.shape != low.shape or not (low < high).all():
-            raise ValueError("bounds must be a lowest and a higher highest value for each column of known")
-        genotype = np.array(self.genotype)
+        low, high = ends(self.bounds, known.shape[1])
+        least, most = (float(end[0]) for end in ends(self.doses, 1, "doses"))
         if genotype.dtype.kind not in "iu" or set(np.unique(genotype)) - {0, 1, 2}:
             raise ValueError("genotype must be 0, 1 or 2 for each patient: the copies of one allele")
         for name, value in (("known", known), ("dose", dose), ("genotype", genotype), ("bounds", (low, high))):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "doses", (least, most))
 
     def __len__(self) -> int:
         return len(self.dose)
@@ -88,10 +92,7 @@ def load(folder: Path) -> Treated:
     """Read the patients of the warfarin consortium whose fields, dose and both genes are known."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only the real data need a reader
 
-    path = Path(folder) / FILE
-    if not path.exists():
-        raise FileNotFoundError(f"{FILE} is not in {folder}: name the folder that has it")
-    rows = pq.read_table(path, columns=list(_COLUMNS)).drop_null().to_pydict()
+    rows = pq.read_table(file_in(folder, FILE), columns=list(_COLUMNS)).drop_null().to_pydict()
     race = np.array(rows["race"])
     known = np.column_stack(
         [

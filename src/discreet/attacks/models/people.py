@@ -1,10 +1,14 @@
 """The people whom a model learns from: generated ones, and people who checked in at places."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from discreet.attacks.checking import file_in, generator
+from discreet.attacks.models.inputs import codes, ends, matrix
+from discreet.kernel.exact import whole
 
 _LOCATIONS = "location30_mia.parquet"
 _STRAY = 0.27  # the share of the products of its kind that a person buys or leaves differently, on average
@@ -14,36 +18,57 @@ _STRAY = 0.27  # the share of the products of its kind that a person buys or lea
 class Labelled:
     """People with their numbers and a class each; `bounds` are what is known about the numbers without the data.
 
-    `X` has a row for each person, `y` their classes as whole numbers from 0; there are as many as `classes` says, or
-    as `y` has.
+    `X` has a row for each person: an array, or a table, whose columns' names are kept. `y` has their classes: whole
+    numbers from 0, or texts, which get numbers in the order of `names`. There are as many as `classes` says, or as `y`
+    has. Numbers are from 0 to 1 unless `bounds` say otherwise, for all columns or for each.
 
     >>> Labelled(np.eye(40), np.arange(40) % 2).classes
     2
+    >>> people = Labelled({"age": [30, 40], "smokes": [0, 1]}, ["ill", "well"], bounds=([0, 0], [120, 1]))
+    >>> people.columns, people.names, people.y.tolist()
+    (('age', 'smokes'), ('ill', 'well'), [0, 1])
     """
 
-    X: np.ndarray
-    y: np.ndarray
+    X: Any
+    y: Any
     bounds: Any = (0, 1)
     classes: int = 0
+    columns: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        X, y = np.asarray(self.X, float), np.asarray(self.y)
-        if X.ndim != 2 or y.shape != X.shape[:1] or not y.size:
+        (X, columns), (y, names) = matrix(self.X, "X"), codes(self.y, "y")
+        if X.ndim != 2 or y.shape != X.shape[:1] or not X.size:
             raise ValueError("X must have a row for each person, and y a class for each row")
         if not np.isfinite(X).all():
             raise ValueError("X must have finite numbers only; fill in or leave out what is missing")
-        if y.dtype.kind not in "iu" or y.min() < 0:
-            raise ValueError("y must have the classes as whole numbers from 0")
+        known = columns or tuple(self.columns)
+        _check_bounds(X, self.bounds, known)
         object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", y.astype(np.int64))
-        object.__setattr__(self, "classes", max(self.classes, int(y.max()) + 1))
+        object.__setattr__(self, "y", y)
+        object.__setattr__(self, "classes", max(whole(self.classes, "classes"), int(y.max()) + 1))
+        object.__setattr__(self, "columns", known)
+        object.__setattr__(self, "names", names or tuple(self.names))
 
     def __len__(self) -> int:
         return len(self.y)
 
     def some(self, chosen: np.ndarray) -> "Labelled":
         """Return the people at these places, or where this is true."""
-        return Labelled(self.X[chosen], self.y[chosen], self.bounds, self.classes)
+        return replace(self, X=self.X[chosen], y=self.y[chosen])
+
+
+def _check_bounds(X: np.ndarray, bounds: Any, columns: tuple[str, ...]) -> None:
+    """Stop where numbers lie outside of their bounds: a private model would clip them, and learn something else."""
+    low, high = ends(bounds, X.shape[1])
+    outside = np.flatnonzero((np.clip(X, low, high) != X).any(axis=0))
+    if outside.size:
+        place = int(outside[0])
+        name = repr(columns[place]) if columns else place
+        raise ValueError(
+            f"X, column {name}, has numbers outside of its bounds, {low[place]:g} to {high[place]:g}: say "
+            "bounds=(low, high), what is known of the numbers without the data, or clip them"
+        )
 
 
 def purchases(random_state: int | None, *, people: int = 1000, stray: float = _STRAY) -> Labelled:
@@ -52,7 +77,7 @@ def purchases(random_state: int | None, *, people: int = 1000, stray: float = _S
     >>> purchases(0).X.shape, purchases(0).classes
     ((1000, 60), 10)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     kinds = rng.random((10, 60)) < 0.5
     y = rng.integers(10, size=people)
     own = 2 * stray * rng.beta(2, 2, people)  # outliers are what attacks live on
@@ -64,10 +89,7 @@ def locations(folder: Path) -> Labelled:
     """Return the people of the Location data of Shokri et al.: places visited, and one of 30 kinds of people."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - of the core, but slow to import
 
-    path = Path(folder) / _LOCATIONS
-    if not path.exists():
-        raise FileNotFoundError(f"{_LOCATIONS} is not in {folder}: name the folder that has it")
-    table = pq.read_table(path)
+    table = pq.read_table(file_in(folder, _LOCATIONS))
     visited = np.stack(table["x"].to_numpy(zero_copy_only=False))
     return Labelled(visited.astype(float), table["label"].to_numpy().astype(np.int64) - 1)
 
@@ -75,7 +97,7 @@ def locations(folder: Path) -> Labelled:
 def rarity(people: Labelled) -> np.ndarray:
     """Return how far each person is from the centre of their class: an overfitted model learns outliers by heart.
 
-    >>> rarity(Labelled(np.array([[0.0], [0.0], [0.0], [4.0]]), np.array([0, 0, 1, 1]))).round(2).tolist()
+    >>> rarity(Labelled([[0.0], [0.0], [0.0], [4.0]], [0, 0, 1, 1], bounds=(0, 4))).round(2).tolist()
     [0.0, 0.0, 1.15, 1.15]
     """
     member = np.arange(people.classes)[:, None] == people.y

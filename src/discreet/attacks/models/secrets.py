@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from discreet.attacks.checking import file_in, generator
 from discreet.attacks.models.people import Labelled
 from discreet.kernel.exact import whole
 
@@ -19,40 +21,55 @@ _PEOPLE = 4000  # enough, and quick
 class Secretive:
     """People of whom an attacker knows all but one column of X, which has whole numbers from 0.
 
+    `column` is its place, or its name if X came from a table; it has as many values as `values` says, or as X has.
+
     >>> Secretive(Labelled(np.eye(2), np.array([0, 1])), column=0).values
     2
+    >>> Secretive(Labelled({"age": [0.3, 0.4], "smokes": [0, 1]}, [0, 1]), column="smokes").column
+    1
     """
 
     people: Labelled
-    column: int
+    column: Any
+    values: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.people, Labelled):
             raise TypeError(f"people must be a Labelled record of X and y, not {type(self.people).__name__}")
-        if whole(self.column, "column", 0) >= self.people.X.shape[1]:
-            raise ValueError(f"column must be one of the {self.people.X.shape[1]} columns of X, from 0")
-        if (self.secret < 0).any() or (self.secret != np.floor(self.secret)).any() or self.values < 2:
-            raise ValueError(f"column {self.column} of X must have whole numbers from 0, and at least two different")
+        object.__setattr__(self, "column", _place(self.column, self.people))
+        if (self.secret < 0).any() or (self.secret != np.floor(self.secret)).any():
+            raise ValueError(f"column {self.column} of X must have whole numbers from 0: they are tried one by one")
+        seen, given = int(self.secret.max()) + 1, whole(self.values, "values")
+        if not given and (self.secret == self.secret[0]).all():
+            raise ValueError(f"column {self.column} of X must have at least two different values")
+        object.__setattr__(self, "values", max(seen, given))
 
     @property
     def secret(self) -> np.ndarray:
         """What the attacker wants to know of each person."""
         return np.asarray(self.people.X[:, self.column])
 
-    @property
-    def values(self) -> int:
-        """How many values the secret can have."""
-        return int(self.secret.max()) + 1
-
     def some(self, chosen: np.ndarray) -> "Secretive":
         """Return the people at these places."""
-        return Secretive(self.people.some(chosen), self.column)
+        return Secretive(self.people.some(chosen), self.column, self.values)
 
     def supposed(self, value: int) -> np.ndarray:
         """Return the rows as they would be if everybody's secret had this value."""
-        rows = self.people.X.copy()
+        rows: np.ndarray = self.people.X.copy()
         rows[:, self.column] = value
         return rows
+
+
+def _place(column: Any, people: Labelled) -> int:
+    width = people.X.shape[1]
+    if isinstance(column, str):
+        if column not in people.columns:
+            named = f"the columns {', '.join(people.columns)}" if people.columns else "those of a table; X has no names"
+            raise ValueError(f"column: {column!r} is none of {named}")
+        return people.columns.index(column)
+    if whole(column, "column", 0) >= width:
+        raise ValueError(f"column must be one of the {width} columns of X, from 0")
+    return int(column)
 
 
 def patients(random_state: int | None, *, people: int = 2000) -> Secretive:
@@ -61,7 +78,7 @@ def patients(random_state: int | None, *, people: int = 2000) -> Secretive:
     >>> patients(0).people.X.shape, patients(0).values
     ((2000, 9), 5)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     severity = rng.normal(0, 1, people)
     grades = severity[:, None] * rng.uniform(0.2, 0.8, 9) + rng.normal(0, 1, (people, 9))
     X = np.clip(np.round(grades + 2), 0, 4)
@@ -75,10 +92,7 @@ def adults(folder: Path) -> Secretive:
     import pyarrow.compute as pc  # noqa: PLC0415 - of the core, but slow to import
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    path = Path(folder) / _ADULT
-    if not path.exists():
-        raise FileNotFoundError(f"{_ADULT} is not in {folder}: name the folder that has it")
-    table = pq.read_table(path, columns=[*_TEXTS, *_NUMBERS, "income"]).drop_null()
+    table = pq.read_table(file_in(folder, _ADULT), columns=[*_TEXTS, *_NUMBERS, "income"]).drop_null()
     # Categories become their places in the alphabet; their lists are public, as is that of the census.
     codes = [np.unique(table[name].to_numpy(zero_copy_only=False).astype(str), return_inverse=True) for name in _TEXTS]
     X = np.column_stack([*(places for _, places in codes), *(table[name].to_numpy() for name in _NUMBERS)])

@@ -5,14 +5,16 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import Defence, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.judging import Game, judge
 from discreet.attacks.models.people import Labelled, locations, purchases
+from discreet.attacks.models.promises import delta_of
 from discreet.attacks.models.shadows import Models, check_game, flip, make, own_confidence, split
-from discreet.attacks.models.targets import Fix, Making, Target
+from discreet.attacks.models.targets import Fix, Making, Private, Target
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, not_negative
+from discreet.kernel.exact import Number
 
 Attacker = Literal["network", "forest", "logistic"]
 ATTACKERS: tuple[Attacker, ...] = ("network", "forest", "logistic")
@@ -27,7 +29,7 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     attacker: Attacker = "network",
     target: Target = "forest",
     fix: Fix = "label",
-    delta: Number = "1e-5",
+    delta: Number | None = None,
     shadows: int = 4,
     targets: int = 3,
 ) -> AttackResult:
@@ -39,8 +41,8 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
 
     Against "nothing" the service tells all confidences of an exact model, the `target`; against "easy" it tells what
     `fix` leaves of them (the label only, one digit, or the highest one); behind "curator" is a logistic regression
-    that is private at epsilon and `delta`. A function of yours gets the `Labelled` members and returns a fitted model
-    with `predict_proba` and `classes_`.
+    that is private at epsilon and `delta` (1e-5 unless given). A function of yours gets the `Labelled` members and
+    returns a fitted model with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
     >>> result = attacks.shadow(random_state=0)
@@ -49,10 +51,12 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     """
     if attacker not in ATTACKERS:
         raise ValueError(f"attacker must be one of {', '.join(ATTACKERS)}, not {attacker!r}")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     people = purchases(int(rng.integers(2**31)), people=2000) if data is None else data
     check_game(people, targets, shadows)
-    making = Making(shield(defence, epsilon), target, fix, not_negative(delta, "delta"))
+    protected = shield(defence, epsilon)
+    private: Private = "pairs" if target == "pairs" else "logistic"
+    making = Making(protected, target, fix, private, delta_of(protected, delta, "1e-5"))
     candidates, others = (people.some(half) for half in split(people, rng))
     attacked = make(making, candidates, flip(len(candidates), targets, rng), rng)
     own = make(making, others, flip(len(others), shadows, rng), rng)
@@ -103,7 +107,7 @@ ATTACK = Attack(
     says="Tells who was in a model's data with a network that learned it from models of the attacker's own.",
     nothing="all confidences of an overfitted random forest",
     easy="the predicted label only",
-    curator="a private logistic regression",
+    curator='a private logistic regression; an exact one leaks as well: target="logistic"',
     built_in="2,000 generated customers of ten kinds, with 60 products bought or not",
     files=("location30_mia.parquet",),
     load=locations,

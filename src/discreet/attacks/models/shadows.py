@@ -57,6 +57,8 @@ def check_game(people: Labelled, targets: int, shadows: int, least: int = LEAST)
         raise TypeError(f"data must be a Labelled record of X and y, not {type(people).__name__}")
     if len(people) < least:
         raise ValueError(f"data: {len(people)} people are too few for models worth attacking; give at least {least}")
+    if (people.y == people.y[0]).all():
+        raise ValueError("data: everybody is of one class; a model needs two or more to tell apart")
 
 
 def split(people: Labelled, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

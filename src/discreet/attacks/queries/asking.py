@@ -1,5 +1,6 @@
 """Asking one question about many targets at once: each is in a copy of the data, with an oracle of its own."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.checking import numbers
 from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
 from discreet.attacks.queries.oracles import Oracle, database
 from discreet.attacks.queries.people import People, Targets
@@ -20,8 +22,10 @@ from discreet.kernel.errors import Refused
 class Question:
     """A question about somebody: what to count or add up, and of whom; {target} is what is known of the target.
 
-    >>> Question("COUNT(*)", "ill = 1 AND NOT ({target})").about({"age": 30, "ward": "hill"})
-    "SELECT COUNT(*) FROM people WHERE ill = 1 AND NOT (age = 30 AND ward = 'hill')"
+    Both are texts of SQL in which names of columns are written as `column` writes them.
+
+    >>> print(Question("COUNT(*)", f"{column('is ill')} = 1 AND NOT ({{target}})").about({"age": 30, "ward": "hill"}))
+    SELECT COUNT(*) FROM people WHERE "is ill" = 1 AND NOT ("age" = 30 AND "ward" = 'hill')
     """
 
     what: str
@@ -29,16 +33,28 @@ class Question:
 
     def about(self, person: Mapping[str, Any]) -> str:
         """Write the question about one person."""
-        target = " AND ".join(f"{name} = {_literal(value)}" for name, value in person.items())
-        return f"SELECT {self.what} FROM people WHERE {self.where.format(target=target)}"  # noqa: S608 - our own words
+        target = " AND ".join(f"{_quoted(name)} = {_literal(value)}" for name, value in person.items())
+        what, where = self.what.format(), self.where.format(target=target)
+        return f"SELECT {what} FROM people WHERE {where}"  # noqa: S608 - names are quoted, and the rest are our words
 
-    def about_each(self, known: tuple[str, ...]) -> str:
+    def about_each(self, people: People) -> str:
         """Write the question about the target of each copy, whom the public table `targets` describes."""
-        target = " AND ".join(f"{name} = target_{name}" for name in known)
+        game = _game(people)
+        target = " AND ".join(f"{_quoted(name)} = {game}_of_{place}" for place, name in enumerate(people.known))
+        what, where = self.what.format(), self.where.format(target=target)
         return (
-            f"SELECT game, {self.what} AS n FROM people JOIN targets ON game = number "  # noqa: S608 - our own words
-            f"WHERE {self.where.format(target=target)} GROUP BY game ORDER BY game"
+            f"SELECT {game}, {what} AS {game}_answer FROM people JOIN targets "  # noqa: S608 - as above
+            f"ON {game} = {game}_number WHERE {where} GROUP BY {game} ORDER BY {game}"
         )
+
+
+def column(name: str) -> str:
+    """Write a column's name for a question, so that no name is mistaken: quoted, and with braces that stay braces.
+
+    >>> column("order"), column("{target}")
+    ('"order"', '"{{target}}"')
+    """
+    return _quoted(name).replace("{", "{{").replace("}", "}}")
 
 
 Ask = Callable[[Question], np.ndarray]  # one number for each target, NaN where there is no answer
@@ -63,7 +79,7 @@ def asking(
         )
     else:
         oracle = easy(_exact(targets)) if protected.word == EASY else _exact(targets)
-        yield lambda question: np.asarray(oracle(question.about_each(targets.people.known)), float)
+        yield lambda question: np.asarray(oracle(question.about_each(targets.people)), float)
 
 
 def _exact(targets: Targets) -> Oracle:
@@ -86,7 +102,9 @@ def _curator(targets: Targets, budget: Fraction) -> Iterator[dc.Curator]:
         public={"targets": _described(targets)},
         unit="row",  # a person's copies are different units, so that each copy has the whole budget
         budget=budget,
-        columns={"people": {"game": {"between": [0, len(targets.known) - 1]}, **_columns(targets.people)}},
+        columns={
+            "people": {_game(targets.people): {"in": list(range(len(targets.known)))}, **_columns(targets.people)}
+        },
         groups=1,
         rows=1,
         ledger=":memory:",
@@ -96,23 +114,32 @@ def _curator(targets: Targets, budget: Fraction) -> Iterator[dc.Curator]:
 
 def _private(curator: dc.Curator, question: Question, targets: Targets, price: Fraction) -> np.ndarray:
     try:
-        answer = curator.ask(question.about_each(targets.people.known), epsilon=price)
+        answer = curator.ask(question.about_each(targets.people), epsilon=price)
     except Refused:
         return np.full(len(targets.known), np.nan)
-    return np.asarray(answer.table["n"].to_numpy(), float)
+    return np.asarray(answer.table[f"{_game(targets.people)}_answer"].to_numpy(), float)
 
 
 def _copies(targets: Targets) -> pa.Table:
-    table, games = targets.people.table, len(targets.known)
+    table, games = targets.people.table.select(targets.people.named), len(targets.known)
     copies = pa.concat_tables([table] * games).combine_chunks()
-    return copies.append_column("game", pa.array(np.repeat(np.arange(games), table.num_rows)))
+    return copies.append_column(_game(targets.people), pa.array(np.repeat(np.arange(games), table.num_rows)))
 
 
 def _described(targets: Targets) -> pa.Table:
     """Return what is known of each copy's target."""
-    described = pa.Table.from_pylist(targets.known)
-    described = described.rename_columns([f"target_{name}" for name in described.column_names])
-    return described.append_column("number", pa.array(np.arange(len(targets.known))))
+    people, game = targets.people, _game(targets.people)
+    described = people.table.select(people.known).take(pa.array(targets.rows))
+    described = described.rename_columns([f"{game}_of_{place}" for place in range(len(people.known))])
+    return described.append_column(f"{game}_number", pa.array(np.arange(len(targets.known))))
+
+
+def _game(people: People) -> str:
+    """Return the name of the column with a copy's number, with which all our names begin, and none of the people's."""
+    name = "game"
+    while any(theirs.lower().startswith(name) for theirs in people.named):
+        name += "_"
+    return name
 
 
 def _columns(people: People) -> dict[str, Any]:
@@ -138,9 +165,18 @@ def _own(oracle: Any) -> Oracle:
 
 def _answer(oracle: Oracle, sql: str) -> float:
     try:
-        return float(oracle(sql))
+        answer = oracle(sql)
     except Refused:
-        return float("nan")
+        return math.nan
+    if isinstance(answer, float | np.floating | np.ndarray) and np.shape(answer) == () and str(answer) == "nan":
+        return math.nan  # a refusal, too
+    if answer is None:
+        raise TypeError("the defence's oracle must return a number, or NaN where it refuses, not None")
+    return float(numbers(answer, (), "the defence's oracle"))
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
 
 
 def _literal(value: Any) -> str:

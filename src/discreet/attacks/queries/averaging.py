@@ -4,9 +4,10 @@ from functools import partial
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import Defence, shield
 from discreet.attacks.listing import Attack
-from discreet.attacks.queries.asking import Ask, Question, asking
+from discreet.attacks.queries.asking import Ask, Question, asking, column
 from discreet.attacks.queries.oracles import Oracle, fresh_noise
 from discreet.attacks.queries.people import FILES, People, load, pick, town
 from discreet.attacks.queries.telling import METRIC, all_targets, draw_steps, evidence, guess, hits_by_number, who
@@ -36,7 +37,7 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
     >>> result.details["found after one answer"] < 0.6, result.success
     (True, 1.0)
     """
-    protected, rng = shield(defence, epsilon), np.random.default_rng(random_state)
+    protected, rng = shield(defence, epsilon), generator(random_state)
     played = pick(town(rng) if data is None else data, targets, rng)
     times, noise = whole(repeats, "repeats", 1), float(positive(width, "width"))
 
@@ -44,7 +45,9 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
         return fresh_noise(answer, noise, rng)
 
     with asking(protected, played, easy=easy) as ask:
-        steps, different = average(ask, Question("COUNT(*)", f"{played.people.secret} = 1 AND {{target}}"), times)
+        steps, different = average(
+            ask, Question("COUNT(*)", f"{column(played.people.secret)} = 1 AND {{target}}"), times
+        )
     hit = guess(steps[max(steps)], played.alike) == played.coins
     by_number = hits_by_number(steps, played)
     return AttackResult(

@@ -6,9 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, Defence, shield
 from discreet.attacks.listing import Attack
-from discreet.attacks.queries.asking import Ask, Question, asking
+from discreet.attacks.queries.asking import Ask, Question, asking, column
 from discreet.attacks.queries.fits import Rows, difference_fits
 from discreet.attacks.queries.oracles import Oracle, large_sets
 from discreet.attacks.queries.people import FILES, People, Targets, load, pick, town
@@ -31,17 +32,17 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
     `data` are People, a made-up town unless given, or Rows that models are fitted on. Answers are exact ("nothing"),
     exact but only about `smallest` people or more ("easy"), or private, both for epsilon together ("curator"). A
     function of yours takes the table of people and returns a function that answers SQL with a number; for Rows it
-    takes X and y, and returns a fitted model.
+    takes X and y, and returns a fitted linear model, with `coef_` and `intercept_`.
 
     >>> result = differencing(defence="easy", random_state=0)
     >>> result.success, result.details["salary is off by, median"]
     (1.0, 0.0)
     """
-    protected, rng = shield(defence, epsilon), np.random.default_rng(random_state)
+    protected, rng = shield(defence, epsilon), generator(random_state)
     if isinstance(data, Rows):
         return difference_fits(data, protected, rng, targets, smallest)
     played = pick(town(rng) if data is None else data, targets, rng)
-    least = whole(smallest, "smallest", 1)
+    least, secret = whole(smallest, "smallest", 1), column(played.people.secret)
 
     def easy(answer: Oracle) -> Oracle:
         return large_sets(answer, least)
@@ -49,8 +50,8 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
     price = protected.price / 2 if protected.word == CURATOR else None
     ask_both = partial(asking, protected, played, easy=easy, price=price)
     with ask_both() as ask:
-        found = guess(difference(ask, Question("COUNT(*)", f"{played.people.secret} = 1")), played.alike)
-        direct = ask(Question("COUNT(*)", f"{played.people.secret} = 1 AND {{target}}"))
+        found = guess(difference(ask, Question("COUNT(*)", f"{secret} = 1")), played.alike)
+        direct = ask(Question("COUNT(*)", f"{secret} = 1 AND {{target}}"))
     hit = found == played.coins
     amounts = {} if played.people.amount is None else _amounts(ask_both, played)
     return AttackResult(
@@ -82,7 +83,7 @@ def _amounts(ask_both: Callable[[], AbstractContextManager[Ask]], targets: Targe
     name, single = str(targets.people.amount), targets.alike == 1
     truth = targets.people.table[name].to_numpy()[targets.rows]
     with ask_both() as ask:
-        errors = np.abs(difference(ask, Question(f"SUM({name})", "1 = 1")) - truth)[single]
+        errors = np.abs(difference(ask, Question(f"SUM({column(name)})", "1 = 1")) - truth)[single]
     return {f"{name} is off by, median": float(np.median(errors))} if errors.size else {}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.attacks.checking import numbers
 from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
 from discreet.attacks.evidence import Guesses
 from discreet.attacks.progress import track
@@ -36,7 +37,7 @@ class Rows:
     target_bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        X, y = np.array(self.X, float), np.array(self.y, float)
+        X, y = _array(self.X, "X"), _array(self.y, "y")
         if X.ndim != 2 or y.shape != X.shape[:1] or not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise ValueError("X must have a row of finite numbers for each number of y")
         if np.linalg.matrix_rank(_with_one(X[1:])) <= X.shape[1]:
@@ -144,12 +145,35 @@ def _play(fit: Fit, rows: Rows, row: int, truth: float) -> tuple[float, float]:
 def _fit(rows: Rows, protected: Shield) -> Fit:
     if protected.word == CURATOR:
         return lambda X, y: _private(rows, protected.price / 2, X, y)
-    return protected.make if protected.word == OWN and protected.make is not None else least_squares
+    make = protected.make
+    if protected.word == OWN and make is not None:
+        return lambda X, y: _checked(make(X.copy(), y.copy()), X.shape[1])
+    return least_squares
+
+
+def _checked(model: Any, features: int) -> SimpleNamespace:
+    """Return what is used of a model that a defence of the user's own returned."""
+    if not (hasattr(model, "coef_") and hasattr(model, "intercept_")):
+        kind = type(model).__name__
+        raise TypeError(f"the defence must return a fitted linear model, with coef_ and intercept_, not {kind}")
+    # A model of one target may have it as a table of one column.
+    weights, constant = (np.ravel(np.asarray(part, object)) for part in (model.coef_, model.intercept_))
+    return SimpleNamespace(
+        coef_=numbers(weights, (features,), "the defence's model, as coef_,"),
+        intercept_=float(numbers(constant, (1,), "the defence's model, as intercept_,")[0]),
+    )
 
 
 def _private(rows: Rows, epsilon: Fraction, X: np.ndarray, y: np.ndarray) -> Any:
     model = dc.learn.LinearRegression(epsilon=epsilon, bounds=rows.bounds, target_bounds=rows.target_bounds)
     return model.fit(X, y)
+
+
+def _array(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.array(values, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must have numbers only, and as many in each row") from None
 
 
 def _with_one(X: np.ndarray) -> np.ndarray:

@@ -15,7 +15,8 @@ import numpy as np
 
 Oracle = Callable[[str], Any]
 
-_AGGREGATE = re.compile(r"\w+\([^()]*\)")  # the first one in a text is what is asked for
+# The first one in a text is what is asked for; a name in quotation marks may have anything in it.
+_AGGREGATE = re.compile(r"""\w+\(("([^"]|"")*"|[^()"])*\)""")
 
 
 def exact(table: Any) -> Oracle:

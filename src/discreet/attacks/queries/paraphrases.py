@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 
-from discreet.attacks.queries.asking import Question
+from discreet.attacks.queries.asking import Question, column
 
 _COUNTS = ("COUNT(*)", "COUNT({secret})", "SUM({secret})", "SUM(1)")
 _SECRETS = (
@@ -27,12 +27,13 @@ def paraphrases(secret: str) -> Iterator[Question]:
 
     >>> some = [question.where for question in itertools.islice(paraphrases("ill"), 3)]
     >>> some[:2]
-    ['ill = 1 AND {target}', '{target} AND ill = 1']
+    ['"ill" = 1 AND {target}', '{target} AND "ill" = 1']
     """
+    name = column(secret)
     for number in itertools.count():
         # From the second round on, with a condition that is true of everybody.
-        always = f" AND {secret} < {1000 + number}" if number else ""
+        always = f" AND {name} < {1000 + number}" if number else ""
         for target, has, what in itertools.product(_TARGETS, _SECRETS, _COUNTS):
-            said, counted = has.format(secret=secret), what.format(secret=secret)
+            said, counted = has.format(secret=name), what.format(secret=name)
             yield Question(counted, f"{said} AND {target}{always}")
             yield Question(counted, f"{target} AND {said}{always}")

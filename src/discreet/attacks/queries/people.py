@@ -1,6 +1,6 @@
 """The people whom questions are asked about: what an outsider knows of each, and a secret."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.attacks.checking import arrow_table, file_in
 from discreet.kernel.exact import whole
 
-_TAKEN = ("game", "number")  # columns of ours, where there is a copy of the people for each target
 _FILE = "pums_ca_1000.parquet"
 
 
@@ -19,7 +19,8 @@ _FILE = "pums_ca_1000.parquet"
 class People:
     """A table with one row for each person, the columns that an outsider knows of everybody, and a secret (0 or 1).
 
-    `amount` may name a column of numbers from 0 to `highest`, such as salaries, for questions about sums.
+    The table is one of Arrow, pandas or polars, or a dict of columns. `amount` may name a column of numbers from 0 to
+    `highest`, such as salaries, for questions about sums.
 
     >>> people = People({"age": [30, 31, 31], "ill": [0, 1, 1]}, known=("age",), secret="ill")
     >>> people.alike.tolist()
@@ -33,26 +34,15 @@ class People:
     highest: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", pa.table(self.table))
-        object.__setattr__(self, "known", tuple(self.known))
-        named = (*self.known, self.secret, *([] if self.amount is None else [self.amount]))
-        if missing := [name for name in named if name not in self.table.column_names]:
-            raise ValueError(
-                f"table: there is no column {missing[0]!r}; there are {', '.join(self.table.column_names)}"
-            )
-        if not self.known or self.secret in self.known or self.table.num_rows < 2:
-            raise ValueError("known: name at least one column, not the secret's, of a table of two people or more")
-        if empty := [name for name in named if self.table[name].null_count]:
-            raise ValueError(f"table: the column {empty[0]!r} has gaps: leave those people out")
-        if odd := [name for name in self.known if not self._can_be_asked(name)]:
-            raise ValueError(
-                f"known: the column {odd[0]!r} cannot be asked about. Use numbers or texts, in a column whose name is "
-                'a plain word, and not "game" or "number".'
-            )
-        if not np.isin(self.table[self.secret].to_numpy(), (0, 1)).all():
-            raise ValueError(f"secret: the column {self.secret!r} must have 0 and 1 only")
-        if self.amount is not None and not self._within():
-            raise ValueError(f"amount: the column {self.amount!r} must lie between 0 and highest ({self.highest})")
+        object.__setattr__(self, "table", _table(self.table))
+        object.__setattr__(self, "known", _names(self.known))
+        _check_names(self)
+        _check_values(self)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All columns that questions are about."""
+        return (*self.known, self.secret, *([] if self.amount is None else [self.amount]))
 
     @cached_property
     def alike(self) -> np.ndarray:
@@ -61,16 +51,6 @@ class People:
         codes = np.stack([np.unique(listed[name].to_numpy(), return_inverse=True)[1] for name in self.known])
         _, place, sizes = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
         return np.asarray(sizes[place.ravel()])
-
-    def _can_be_asked(self, name: str) -> bool:
-        kind = self.table.schema.field(name).type
-        numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        return name.isidentifier() and name not in _TAKEN and (numbers or texts)
-
-    def _within(self) -> bool:
-        amounts = self.table[self.amount].to_numpy()
-        return bool(((amounts >= 0) & (amounts <= self.highest)).all())
 
 
 @dataclass(frozen=True)
@@ -138,14 +118,69 @@ def town(rng: np.random.Generator, size: int = 500) -> People:
     return People(table, ("age", "sex", "postcode"), "ill", amount="salary", highest=200_000)
 
 
+def _table(thing: Any) -> pa.Table:
+    try:
+        return arrow_table(thing, "table")
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        if isinstance(error, TypeError) and not isinstance(thing, dict):
+            raise  # no table at all, which the message says
+        raise ValueError(
+            "table: every column must have a name of its own, values of one kind, and as many as the others"
+        ) from None
+
+
+def _names(known: Any) -> tuple[str, ...]:
+    if not isinstance(known, Iterable):
+        raise TypeError(f'known must be names of columns, such as ("age", "sex"), not {type(known).__name__}')
+    return (known,) if isinstance(known, str) else tuple(known)
+
+
+def _check_names(people: People) -> None:
+    columns, named = people.table.column_names, people.named
+    if missing := [name for name in named if name not in columns]:
+        raise ValueError(f"table: there is no column {missing[0]!r}; there are {', '.join(columns)}")
+    if not people.known or people.table.num_rows < 2:
+        raise ValueError("known: name at least one column, of a table of two people or more")
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise ValueError(f"known, secret and amount must be different columns: {twice[0]!r} is named twice")
+    lower = [name.lower() for name in columns]
+    if twins := [name for name in named if lower.count(name.lower()) > 1]:
+        raise ValueError(f"table: {twins[0]!r} and another column differ in capitals only, as SQL cannot: rename one")
+    if odd := [name for name in named if not name.strip() or len(name) > 200 or not name.isprintable()]:
+        raise ValueError(f"table: rename the column {odd[0]!r:.40}: a name is one line of 1 to 200 characters")
+
+
+def _check_values(people: People) -> None:
+    kinds = {name: people.table.schema.field(name).type for name in people.named}
+    if odd := [name for name in people.known if not (_is_number(kinds[name]) or pa.types.is_string(kinds[name]))]:
+        raise ValueError(f"known: the column {odd[0]!r} cannot be asked about. Use numbers or texts.")
+    if gaps := [name for name in people.named if _has_gaps(people.table[name])]:
+        raise ValueError(f"table: the column {gaps[0]!r} has gaps, or numbers without an end: leave those people out")
+    if not _is_number(kinds[people.secret]) or not np.isin(people.table[people.secret].to_numpy(), (0, 1)).all():
+        raise ValueError(f"secret: the column {people.secret!r} must have 0 and 1 only")
+    if people.amount is not None:
+        highest = whole(people.highest, "highest", 1)
+        amounts = people.table[people.amount].to_numpy()
+        is_amount = _is_number(kinds[people.amount]) and not pa.types.is_boolean(kinds[people.amount])
+        if not is_amount or not ((amounts >= 0) & (amounts <= highest)).all():
+            raise ValueError(f"amount: the column {people.amount!r} must have numbers from 0 to highest ({highest})")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _has_gaps(column: pa.ChunkedArray) -> bool:
+    if column.null_count:
+        return True
+    return pa.types.is_floating(column.type) and not np.isfinite(column.to_numpy()).all()
+
+
 def load(folder: Path) -> People:
     """Read 1,000 people of a census: who knows age, sex, education and race asks whether somebody is married."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
-    path = Path(folder) / _FILE
-    if not path.exists():
-        raise FileNotFoundError(f"{_FILE} is not in {folder}")
-    table = pq.read_table(path, columns=["age", "sex", "educ", "race", "income", "married"])
+    table = pq.read_table(file_in(folder, _FILE), columns=["age", "sex", "educ", "race", "income", "married"])
     return People(table, ("age", "sex", "educ", "race"), "married", amount="income", highest=1_000_000)
 
 

@@ -7,13 +7,23 @@ from itertools import islice
 
 import numpy as np
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, Defence, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.queries.asking import Ask, Question, asking
 from discreet.attacks.queries.oracles import Oracle, fresh_noise, same_text
 from discreet.attacks.queries.paraphrases import paraphrases
 from discreet.attacks.queries.people import FILES, People, load, pick, town
-from discreet.attacks.queries.telling import METRIC, all_targets, draw_steps, evidence, guess, hits_by_number, who
+from discreet.attacks.queries.telling import (
+    METRIC,
+    all_targets,
+    draw_steps,
+    evidence,
+    guess,
+    hits_by_number,
+    likeliest,
+    who,
+)
 from discreet.attacks.result import AttackResult
 from discreet.kernel.exact import Number, positive, whole
 
@@ -31,7 +41,7 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
     texts: int = 200,
     width: Number = 1,
 ) -> AttackResult:
-    """Find people's secrets by asking one question about each in many other words, and averaging the answers.
+    """Find people's secrets by asking one question about each in many other words, and weighing the answers.
 
     `data` are People, a made-up town unless given. Answers are exact ("nothing"), with Laplace noise of this width that
     is the same for the same text ("easy"), or the curator's, whose budget is epsilon ("curator"); or those of a
@@ -40,7 +50,7 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
     >>> rephrasing(defence="easy", random_state=0, targets=50).success
     1.0
     """
-    protected, rng = shield(defence, epsilon), np.random.default_rng(random_state)
+    protected, rng = shield(defence, epsilon), generator(random_state)
     played = pick(town(rng) if data is None else data, targets, rng)
     noise = float(positive(width, "width"))
     asked = list(islice(paraphrases(played.people.secret), whole(texts, "texts", 1)))
@@ -51,8 +61,9 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
     price = protected.price / _PARTS if protected.word == CURATOR else None
     with asking(protected, played, easy=easy, price=price) as ask:
         heard = listen(ask, asked)
-    hit = guess(heard.steps[max(heard.steps)], played.alike) == played.coins
-    by_number = hits_by_number(heard.steps, played)
+    steps = {number: likeliest(heard.answers[:number], played.alike) for number in _numbers(heard.new)}
+    hit = guess(steps[max(steps)], played.alike) == played.coins
+    by_number = hits_by_number(steps, played)
     return AttackResult(
         attack="rephrasing",
         shield=protected,
@@ -67,26 +78,29 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
             "found after one answer": by_number[min(by_number)],
         },
         exposure=who(played, hit),
-        draw=partial(draw_steps, steps=by_number, protected=protected, asked="different answers averaged"),
+        draw=partial(draw_steps, steps=by_number, protected=protected, asked="different answers heard"),
     )
 
 
 @dataclass(frozen=True)
 class Heard:
-    """The means of different answers after 1, 2, 4, ... of them, and how many texts had a new or an earlier answer."""
+    """The different answers, each a row of numbers for all targets, and how many texts had a new or an earlier one."""
 
-    steps: dict[int, np.ndarray]
+    answers: np.ndarray
     asked: int
     new: int
     again: int
 
 
 def listen(ask: Ask, questions: Sequence[Question]) -> Heard:
-    """Ask every text, until none brings a new answer any more, and average the answers that differ.
+    """Ask every text, until none brings a new answer any more, and keep the answers that differ for some target.
+
+    With a handful of targets two new answers in whole numbers may be equal by chance, and pass for one.
 
     >>> answers = iter(np.array([[1.0], [1.0], [3.0]]))
-    >>> listen(lambda question: next(answers), [Question("COUNT(*)", "{target}")] * 3)
-    Heard(steps={1: array([1.]), 2: array([2.])}, asked=3, new=2, again=1)
+    >>> heard = listen(lambda question: next(answers), [Question("COUNT(*)", "{target}")] * 3)
+    >>> heard.answers.tolist(), heard.asked, heard.new, heard.again
+    ([[1.0], [3.0]], 3, 2, 1)
     """
     different: dict[bytes, np.ndarray] = {}
     asked = again = silent = 0
@@ -99,17 +113,13 @@ def listen(ask: Ask, questions: Sequence[Question]) -> Heard:
             again += 1
             continue
         different[answers.tobytes()], silent = answers, 0
-    return Heard(_means(list(different.values())), asked, len(different), again)
+    answers = np.stack(list(different.values())) if different else np.zeros((0, 1))
+    return Heard(answers, asked, len(different), again)
 
 
-def _means(answers: list[np.ndarray]) -> dict[int, np.ndarray]:
-    if not answers:
-        return {1: np.array(np.nan)}
-    numbers = {1 << bit for bit in range(len(answers).bit_length())} | {len(answers)}
-    table = np.stack(answers)
-    counted = ~np.isnan(table)
-    totals, counts = np.nancumsum(table, axis=0), np.maximum(counted.cumsum(axis=0), 1)  # no answer at all: 0
-    return {number: totals[number - 1] / counts[number - 1] for number in sorted(numbers)}
+def _numbers(new: int) -> list[int]:
+    """Return after how many answers to guess: 1, 2, 4, ..., and all of them."""
+    return sorted({1 << bit for bit in range(new.bit_length())} | {max(new, 1)})
 
 
 ATTACK = Attack(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.checking import generator, numbers
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, Shield, shield
 from discreet.attacks.evidence import Guesses
 from discreet.attacks.listing import Attack
@@ -36,7 +37,7 @@ class TwoSets:
 
     def __post_init__(self) -> None:
         for name in ("without", "with_one"):
-            values = np.array(getattr(self, name), float)
+            values = _array(getattr(self, name))
             if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
                 raise ValueError(f"{name} must be a list of numbers from 0 to 1, and have at least one")
             object.__setattr__(self, name, values)
@@ -78,7 +79,7 @@ def threshold_game(
     """
     sets = _default() if data is None else _checked(data)
     protected = shield(defence, epsilon)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     coins = rng.integers(0, 2, whole(plays, "plays", 2)).astype(bool)
     seen = _release(protected, sets, coins, rng)
     return AttackResult(
@@ -102,6 +103,14 @@ def above(seen: np.ndarray, threshold: float) -> np.ndarray:
     return np.asarray(seen > threshold)
 
 
+def _array(values: Any) -> np.ndarray:
+    """Return numbers as an array; what has no numbers is an array of nothing."""
+    try:
+        return np.array(values, float)
+    except (TypeError, ValueError):
+        return np.array([])
+
+
 def _default() -> TwoSets:
     return TwoSets(np.zeros(100), np.eye(1, 100)[0])
 
@@ -117,16 +126,13 @@ def _release(protected: Shield, sets: TwoSets, coins: np.ndarray, rng: np.random
     if protected.word == CURATOR:
         return _private_means(sets, coins, protected.price)
     if protected.word == OWN and protected.make is not None:
-        return np.array([_own(protected.make, sets.with_one if coin else sets.without) for coin in coins])
+        return np.array([_own(protected.make, sets.with_one if coin else sets.without) for coin in coins], float)
     exact = np.where(coins, *sets.means[::-1])
     return exact if protected.word == NOTHING else exact + rng.laplace(0, _width(sets, _EASY), len(coins))
 
 
 def _own(make: Callable[..., Any], values: np.ndarray) -> float:
-    seen = np.asarray(make(values.copy()), float)
-    if seen.ndim or np.isnan(seen):
-        raise ValueError("the defence must return one number, such as the mean of the array that it is given")
-    return float(seen)
+    return float(numbers(make(values.copy()), (), "the defence"))
 
 
 def _private_means(sets: TwoSets, coins: np.ndarray, epsilon: Fraction) -> np.ndarray:
@@ -156,16 +162,18 @@ def _details(sets: TwoSets, coins: np.ndarray, seen: np.ndarray, epsilon: Fracti
         told[f"above T {name}, seen"] = float(over[played].mean()) if played.any() else None
     if epsilon is not None:
         width = _width(sets, epsilon)
-        chances = [_tail((sets.threshold - mean) / width) for mean in sets.means]
-        told["above T without the person, by the law"], told["above T with the person, by the law"] = chances
-        told["log-ratio at T, which epsilon is at least"] = math.log(max(chances) / min(chances))
+        tails = [_log_tail((sets.threshold - mean) / width) for mean in sets.means]
+        told["above T without the person, by the law"], told["above T with the person, by the law"] = map(
+            math.exp, tails
+        )
+        told["log-ratio at T, which epsilon is at least"] = max(tails) - min(tails)
         told["width of the noise"] = width
     return told
 
 
-def _tail(z: float) -> float:
-    """Return the chance that Laplace noise of width 1 exceeds z."""
-    return 0.5 * math.exp(-z) if z >= 0 else 1 - 0.5 * math.exp(z)
+def _log_tail(z: float) -> float:
+    """Return the logarithm of the chance that Laplace noise of width 1 exceeds z; the chance may be as good as 0."""
+    return -math.log(2) - z if z >= 0 else math.log1p(-0.5 * math.exp(z))
 
 
 ATTACK = Attack(

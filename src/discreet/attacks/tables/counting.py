@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.checking import numbers
 
 Answers = Callable[[np.ndarray], np.ndarray]  # exact counts, a row for each question -> what is answered
 
@@ -47,12 +48,7 @@ def answered(answers: Answers, counts: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """
     decoys = -(-_DECOYS // counts.shape[1])
     asked = np.concatenate([counts, np.zeros((decoys, counts.shape[1]), counts.dtype)])
-    seen = np.asarray(answers(asked), float)
-    if seen.shape != asked.shape or not np.isfinite(seen).all():
-        raise ValueError(
-            f"the defence's answers must be numbers of the shape of the counts, {asked.shape}, not {seen.shape}. "
-            "Return counts + noise."
-        )
+    seen = numbers(answers(asked), asked.shape, "the defence's function, which is given counts to add noise to,")
     return seen[: len(counts)], seen[len(counts) :]
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet.attacks.checking import file_in
+
 
 def real_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a table of a folder, or say what is missing where.
@@ -13,9 +15,6 @@ def real_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
     >>> real_table(Path("nowhere"), "adult.parquet")
     Traceback (most recent call last):
         ...
-    FileNotFoundError: there is no adult.parquet in nowhere. Name the folder that has it.
+    FileNotFoundError: adult.parquet is not in nowhere: name the folder that has it
     """
-    path = Path(folder) / name
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {name} in {folder}. Name the folder that has it.")
-    return pq.read_table(path, columns=None if columns is None else list(columns))
+    return pq.read_table(file_in(folder, name), columns=None if columns is None else list(columns))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import Defence, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
@@ -56,7 +57,7 @@ def homogeneity(  # noqa: PLR0913 - all but the first by name only
     >>> homogeneity(second_table()).details["values that are certain"]
     0
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     given = (
         made_up_patients(2000, rng) if data is None else checked(data, Patients, "Patients(table, quasi, sensitive)")
     )
@@ -137,8 +138,8 @@ ATTACK = Attack(
     run=homogeneity,
     topic="tables",
     says="Guesses people's secrets by the k-anonymous class that they are in, and by background knowledge.",
-    nothing="a k-anonymous table",
-    easy="a k-anonymous table with three different secrets at least in every class",
+    nothing="a 4-anonymous table",
+    easy="a 4-anonymous table with three different secrets at least in every class",
     curator="counts by secret of all who are just like the target",
     built_in="2,000 made-up patients",
     files=("adult.parquet",),

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from discreet.attacks.tables.folders import real_table
 from discreet.attacks.tables.lecture import first_table, second_table
 from discreet.attacks.tables.made_up import made_up_patients
-from discreet.attacks.tables.patients import Patients, Secret, codes_of
+from discreet.attacks.tables.patients import Patients, Secret, checked, codes_of
+from discreet.attacks.tables.reading import whole_numbers
 from discreet.attacks.tables.telling import Views
 
 FILES = ("adult.parquet",)
@@ -32,12 +33,21 @@ class TwoTables:
     both: Any
 
     def __post_init__(self) -> None:
-        both = np.asarray(self.both, np.int64)
+        for each, name in ((self.first, "first"), (self.second, "second")):
+            checked(each, Patients, "Patients(table, quasi, sensitive)", name)
+        both = whole_numbers(self.both, "both")
         if both.ndim != 2 or both.shape[1] != 2 or not len(both):
             raise ValueError("both must have a pair of rows for each person who is in both tables, and at least one")
         sizes = [each.table.num_rows for each in (self.first, self.second)]
         if both.min() < 0 or (both >= sizes).any():
             raise ValueError(f"both must have rows of the tables: below {sizes[0]} and {sizes[1]}")
+        if any(len(np.unique(rows)) < len(rows) for rows in both.T):
+            raise ValueError("both has somebody's row twice: name each person who is in both tables once")
+        kinds = [each.table[each.sensitive].type for each in (self.first, self.second)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"the sensitive columns must hold the same, not {kinds[0]} and {kinds[1]}: cast one of them"
+            )
         values = [
             np.array(each.table[each.sensitive].to_pylist(), object)[rows]
             for each, rows in zip((self.first, self.second), both.T, strict=True)

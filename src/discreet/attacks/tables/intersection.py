@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, Defence, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
@@ -56,8 +57,12 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     >>> result.details["values left by the first, the second, both"]
     [3.0, 4.0, 1.0]
     """
-    rng = np.random.default_rng(random_state)
-    given = made_up_hospitals(_BUILT_IN, rng) if data is None else checked(data, TwoTables, "TwoTables")
+    rng = generator(random_state)
+    given = (
+        made_up_hospitals(_BUILT_IN, rng)
+        if data is None
+        else checked(data, TwoTables, "TwoTables(first, second, both)")
+    )
     protected, size = shield(defence, epsilon), whole(k, "k", 2)
     coarse, coarser = partial(k_anonymous, k=size), partial(k_anonymous, k=2 * size, l=_L)
     # Who is taken out of both tables changes the answers of both curators: the two halves add up to epsilon.
@@ -76,7 +81,7 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     return AttackResult(
         attack="intersection",
         shield=protected,
-        metric="of the people in both had their value guessed",
+        metric="of the people in both tables had their value guessed",
         evidence=told.evidence,
         details={"people in both": len(given.both), **details, "surest guess": told.surest},
         exposure=_exposure(given, told),
@@ -152,8 +157,8 @@ ATTACK = Attack(
     run=intersection,
     topic="tables",
     says="Reads two k-anonymous tables of overlapping people together.",
-    nothing="two k-anonymous tables",
-    easy="two tables with classes twice as large and three different secrets at least in each",
+    nothing="two 5-anonymous tables",
+    easy="two 10-anonymous tables with three different secrets at least in every class",
     curator="counts by secret from two curators, who share epsilon",
     built_in=f"two made-up hospitals of {_BUILT_IN:,} patients, half of whom are in both",
     files=FILES,

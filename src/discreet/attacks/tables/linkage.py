@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import Defence, Shield, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
@@ -38,8 +39,8 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     `data` is a `Register` (patients beside a list of people; made up unless given) or `Ratings` (of which a few are
     known). Released are the table without names ("nothing"), the same in classes of k people, or with a tenth of the
     ratings dropped and a tenth changed ("easy"), the curator's counts of those who are just like a target ("curator",
-    for so many `targets`), or what a function of yours makes of the table with a column `row` (`user`): that table,
-    changed, or a function that answers arrays of counts.
+    for so many `targets`), or what a function of yours makes of the table with a column `row`, or of the `Ratings`: the
+    same, changed or with some left out, or a function that answers arrays of counts.
 
     >>> result = linkage(random_state=0)
     >>> result.details["named rightly"], result.details["patients"]
@@ -48,13 +49,15 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     0
     """
     protected = shield(defence, epsilon)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     given = governor(_BUILT_IN, random_state) if data is None else data
     most = whole(targets, "targets", 1)
     if isinstance(given, Ratings):
         return link_ratings(given, protected, rng, most)
     if not isinstance(given, Register):
-        raise TypeError(f"data must be a Register or Ratings, not {type(given).__name__}")
+        raise TypeError(
+            f"data must be a Register(patients, people, who) or Ratings(user, movie, ...), not {type(given).__name__}"
+        )
     return _link_register(given, protected, rng, partial(k_anonymous, k=whole(k, "k", 2)), most)
 
 
@@ -118,10 +121,10 @@ def load(folder: Path) -> Register:
 ATTACK = Attack(
     run=linkage,
     topic="tables",
-    says="Links rows without names to people by what others know of them.",
-    nothing="the table without names",
-    easy="classes of five people who look alike (of ratings: a tenth dropped, a tenth changed)",
-    curator="counts of those who are just like the target",
+    says="Links patients without names to a voter roll by what it knows of them, and tells their diagnosis.",
+    nothing="the patients' table without names",
+    easy="classes of five people who look alike",
+    curator="counts by diagnosis of all who are just like the target",
     built_in=f"{_BUILT_IN:,} made-up patients with zip code, birth date and sex, and a voter roll",
     files=FILES,
     load=load,

@@ -1,7 +1,6 @@
 """Pseudonyms: codes in place of taxi numbers, opened by trying all numbers."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,27 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
+from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, Shield, shield
-from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
+from discreet.attacks.tables.coding import folded, md5, opened, salted
 from discreet.attacks.tables.counting import Answers, answered, named, private_counts
+from discreet.attacks.tables.naming import Naming
 from discreet.attacks.tables.patients import checked
-from discreet.attacks.tables.taxis import FILES, USUAL, Taxis, candidates, made_up_taxis, md5, read_taxis
-from discreet.audit.counting import Share
+from discreet.attacks.tables.reading import oracle, texts
+from discreet.attacks.tables.taxis import FILES, USUAL, Taxis, candidates, made_up_taxis, read_taxis
 from discreet.kernel.exact import Number, whole
 
-_SALT = "c0ffee"  # of the easy fix: the program that made the codes has it, and so has whoever has the program
 _BUILT_IN = 2000
-
-Code = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """Which of the taxis with trips, and which of those without, the attack names."""
+    """Which of the taxis with trips the attack names, rightly and at all, and which of those without."""
 
+    right: np.ndarray
     members: np.ndarray
     strangers: np.ndarray
     asked: np.ndarray  # the places of the first members among the taxis
@@ -45,7 +44,7 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     defence: Defence = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
-    forms: Sequence[str] = USUAL,
+    forms: str | Sequence[str] = USUAL,
     targets: int = 4000,
 ) -> AttackResult:
     """Open the codes that stand in place of taxi numbers, and with them what a taxi did and earned.
@@ -60,30 +59,20 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     >>> pseudonyms(defence="easy", random_state=0).details["codes opened"]
     2000
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     taxis = made_up_taxis(_BUILT_IN, rng) if data is None else checked(data, Taxis, "Taxis(numbers, counts, ...)")
-    protected, most = shield(defence, epsilon), whole(targets, "targets", 1)
+    protected, most, numbers = shield(defence, epsilon), whole(targets, "targets", 1), list(candidates(forms))
     seen = _released(protected, taxis)
-    found = _counted(taxis, seen, rng, most) if callable(seen) else _tried(taxis, seen, list(candidates(forms)))
+    found = _counted(taxis, seen, rng, most) if callable(seen) else _tried(taxis, seen, numbers)
     return AttackResult(
         attack="pseudonyms",
         shield=protected,
         metric="of the taxis were named",
         # A stranger is a taxi that made no trip: the curator protects all that a taxi did, whether it is there or not.
-        evidence=Found(*(Share(int(each.sum()), each.size) for each in (found.members, found.strangers))),
+        evidence=Naming.of(found.right, found.members, found.strangers),
         details=found.details,
         exposure=_exposure(taxis, found),
     )
-
-
-def opened(codes: Iterable[str], numbers: Iterable[str], ways: Sequence[Code]) -> dict[str, str]:
-    """Try all numbers, coded in all ways that come to mind, and return the codes that were met, with their numbers.
-
-    >>> opened([md5("5D12"), "unknown"], ["5D12", "9Y99"], [md5]) == {md5("5D12"): "5D12"}
-    True
-    """
-    released = set(codes)
-    return {code: number for number in numbers for way in ways if (code := way(number)) in released}
 
 
 def _released(protected: Shield, taxis: Taxis) -> list[str] | Answers:
@@ -91,43 +80,37 @@ def _released(protected: Shield, taxis: Taxis) -> list[str] | Answers:
         return partial(private_counts, epsilon=protected.price)
     if protected.word == OWN and protected.make is not None:
         return _own(protected.make, taxis)
-    return [*map(_salted, taxis.numbers)] if protected.word == EASY else [*map(md5, taxis.numbers), *taxis.hashed]
+    return [*map(salted, taxis.numbers)] if protected.word == EASY else [*map(md5, taxis.numbers), *taxis.hashed]
 
 
 def _own(make: Callable[..., Any], taxis: Taxis) -> list[str] | Answers:
     seen = make(list(taxis.numbers))
-    if callable(seen):
-        return seen  # type: ignore[no-any-return] # its answers are checked when they come
-    codes = list(seen)
-    if len(codes) != len(taxis.numbers) or not all(isinstance(code, str) for code in codes):
+    answers = oracle(seen)
+    if answers is not None:
+        return answers
+    codes = texts(seen, "the defence's codes")
+    if len(codes) != len(taxis.numbers):
         raise ValueError(
-            "the defence must return one code, a text, for each number that it was given; or a function that takes an "
-            "array of counts and returns them with noise"
+            f"the defence must return one code for each of the {len(taxis.numbers):,} numbers that it was given, not "
+            f"{len(codes):,}; or a function that takes an array of counts and returns them with noise"
         )
     return codes
 
 
 def _tried(taxis: Taxis, codes: list[str], numbers: list[str]) -> _Opened:
-    found = opened(codes, numbers, _ways(codes[0]))
-    right = [found.get(code) == number for code, number in zip(codes, taxis.numbers, strict=False)]
-    members = np.array(right + [code in found for code in codes[len(right) :]])  # the rest are known as hashes only
+    found = opened(codes, numbers)
     known = set(found.values())
+    rest = [folded(code) in found for code in codes[len(taxis.numbers) :]]  # known as hashes only
+    right = [found.get(folded(code)) == number for code, number in zip(codes, taxis.numbers, strict=False)]
+    members, strangers = ([number in known for number in each] for each in (taxis.numbers, taxis.others))
     details = {
         "codes released": len(codes),
-        "codes opened": int(members.sum()),
+        "codes opened": sum(right + rest),
         "numbers tried": len(numbers),
         **_best_day(taxis.trips, known),
     }
-    strangers = np.array([number in known for number in taxis.others])
-    return _Opened(members, strangers, np.arange(len(taxis.numbers)), details)
-
-
-def _ways(code: str) -> list[Code]:
-    """Return the ways of coding that a code looks like: its length and its letters give it away."""
-    if code.isupper() and len(code) == 32:
-        return [md5]
-    names = {32: "md5", 40: "sha1", 64: "sha256"}
-    return [str, _salted, *([partial(_plain, names[len(code)])] if len(code) in names else [])]
+    everybody = np.arange(len(taxis.numbers))
+    return _Opened(np.array(right + rest), np.array(members + rest), np.array(strangers), everybody, details)
 
 
 def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
@@ -155,26 +138,18 @@ def _counted(taxis: Taxis, answers: Answers, rng: np.random.Generator, most: int
     codes = keyed["number"].to_pylist()
     details = {
         "codes released": len(codes),
-        "codes opened": len(opened(codes, [*taxis.numbers, *taxis.others], [md5, *_ways(codes[0])])),
+        "codes opened": len(opened(codes, [*taxis.numbers, *taxis.others])),
         "taxis asked about": len(with_trips),
         "taxis without a trip that were named": int(strangers.sum()),
     }
-    return _Opened(members, strangers, with_trips, details)
+    return _Opened(members, members, strangers, with_trips, details)
 
 
 def _exposure(taxis: Taxis, found: _Opened) -> Any:
     # Rare is a taxi with few trips.
     labels = [f"taxi {place}" for place in found.asked]
-    hit = found.members[: len(found.asked)]
+    hit = found.right[: len(found.asked)]
     return exposure(-taxis.counts[found.asked].astype(float), hit, labels=labels, by="few trips")
-
-
-def _plain(name: str, number: str) -> str:
-    return hashlib.new(name, number.encode(), usedforsecurity=False).hexdigest()
-
-
-def _salted(number: str) -> str:
-    return hashlib.sha256(f"{_SALT}{number}".encode()).hexdigest()
 
 
 def load(folder: Path) -> Taxis:

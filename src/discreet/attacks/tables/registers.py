@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.attacks.checking import arrow_table, generator
 from discreet.attacks.tables.folders import real_table
 from discreet.attacks.tables.made_up import CONDITIONS, birth_dates, conditions, zip_codes
-from discreet.attacks.tables.patients import Patients
+from discreet.attacks.tables.patients import Patients, checked
+from discreet.attacks.tables.reading import whole_numbers
+from discreet.kernel.exact import whole
 
 FILES = ("linkage_synthetic_demographic.parquet", "linkage_synthetic_medical.parquet")
 _ZIPS = 400
@@ -34,11 +37,12 @@ class Register:
     who: Any
 
     def __post_init__(self) -> None:
-        people = self.people if isinstance(self.people, pa.Table) else pa.table(self.people)
+        checked(self.patients, Patients, "Patients(table, quasi, sensitive)", "patients")
+        people = arrow_table(self.people, "people")
         missing = [name for name in self.patients.quasi if name not in people.column_names]
         if missing:
             raise ValueError(f"people has no column {missing[0]!r}: give the columns of quasi, {self.patients.quasi}")
-        who = np.asarray(self.who, np.int64)
+        who = whole_numbers(self.who, "who")
         if who.shape != (self.patients.table.num_rows,) or who.min() < -1 or who.max() >= people.num_rows:
             raise ValueError("who must have one place in people for each patient, -1 for those who are not in it")
         object.__setattr__(self, "people", people.select(self.patients.quasi))
@@ -52,7 +56,8 @@ def governor(patients: int = 135_000, random_state: int | None = None) -> Regist
     >>> made.people.num_rows, made.patients.quasi
     (1400, ['zip', 'born', 'sex'])
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
+    patients = whole(patients, "patients", 10)
     absent = round(patients * _ELSEWHERE)
     count = patients + round(patients * _OTHERS)
     zips, ages = rng.integers(_ZIPS, size=count), rng.integers(18, 91, size=count)

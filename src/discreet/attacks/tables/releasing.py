@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
+from discreet.attacks.checking import arrow_table
 from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
 from discreet.attacks.tables.counting import Answers, private_counts
 from discreet.attacks.tables.patients import ROW, Patients
+from discreet.attacks.tables.reading import oracle
 
 Release = Callable[[Patients], pa.Table]
 
@@ -42,9 +44,10 @@ def released(protected: Shield, data: Patients, nothing: Release, easy: Release)
 
 def _own(seen: Any, data: Patients) -> pa.Table | Answers:
     """Check what a defence of the user's returned."""
-    if callable(seen):
-        return seen
-    table = seen if isinstance(seen, pa.Table) else pa.table(seen)
+    answers = oracle(seen)
+    if answers is not None:
+        return answers
+    table = arrow_table(seen, "what the defence returns")
     wanted = [*data.quasi, data.sensitive, ROW]
     missing = [name for name in wanted if name not in table.column_names]
     if missing:
@@ -52,11 +55,11 @@ def _own(seen: Any, data: Patients) -> pa.Table | Answers:
             f"the defence's table has no column {missing[0]!r}. Return the table that it was given, changed, with "
             f"{', '.join(wanted)}; or a function that takes an array of counts and returns them with noise."
         )
-    rows = np.asarray(table[ROW])
-    if (
-        not table.num_rows
-        or len(np.unique(rows)) < len(rows)
-        or not np.isin(rows, np.arange(data.table.num_rows)).all()
-    ):
+    rows = table[ROW]
+    if not pa.types.is_integer(rows.type) or rows.null_count or not _some_of(np.asarray(rows), data.table.num_rows):
         raise ValueError("the defence's table must have each 'row' at most once, and only those that it was given")
     return table.select(wanted)
+
+
+def _some_of(rows: np.ndarray, count: int) -> bool:
+    return bool(rows.size) and rows.min() >= 0 and rows.max() < count and len(np.unique(rows)) == len(rows)

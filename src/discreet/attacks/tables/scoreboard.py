@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.attacks.tables.ratings import STARS, Ratings
+from discreet.attacks.tables.ratings import Ratings
+from discreet.attacks.tables.reading import places
 
 _RATING_SCALE, _DAY_SCALE = 1.5, 30.0  # how fast a rating and a day that differ count less, as in the paper
 _FALSE = 0.05  # of those who are not in the data, the share that an attacker is ready to name
@@ -57,6 +58,8 @@ def lead(scores: np.ndarray) -> float:
     >>> round(lead(np.array([0.0, 0.1, 2.0, 0.1])), 1)
     2.3
     """
+    if scores.size < 2:
+        return 0.0  # there is nobody to lead
     second, first = np.partition(scores, -2)[-2:]
     return float((first - second) / max(float(scores.std()), 1e-12))
 
@@ -72,8 +75,7 @@ def fitting(record: Record, known: Knowledge, least: int, days: int | None) -> n
 def enough_lead(record: Record, data: Ratings, rng: np.random.Generator) -> float:
     """Return the lead from which on somebody is named, tried out with released records that are left out."""
     weights, leads = record.weights, []
-    rated = np.flatnonzero(np.count_nonzero(~np.isnan(record.stars), axis=1) >= data.known)
-    for each in rng.permutation(rated)[:_TRIED]:
+    for each in rng.permutation(with_enough(record, data))[:_TRIED]:
         known = knowledge_of(data, record, int(each), rng)
         leads.append(lead(np.delete(scoreboard(record, weights, known), each)))
     return float(np.quantile(leads, 1 - _FALSE)) if leads else math.inf
@@ -91,12 +93,26 @@ def name(scores: np.ndarray, fits: np.ndarray, enough: float) -> int | None:
     return int(np.argmax(scores)) if lead(scores) > enough else None
 
 
+def with_enough(record: Record, data: Ratings) -> np.ndarray:
+    """Return which users have so many ratings as an attacker knows, and so many movies left as are known wrongly."""
+    rated = np.count_nonzero(~np.isnan(record.stars), axis=1)
+    return np.flatnonzero((rated >= data.known) & (record.stars.shape[1] - rated >= data.wrong))
+
+
 def record_of(data: Ratings, like: Ratings | None = None) -> Record:
-    """Return ratings as a table of users by movies, as large as that of other ratings if these are given."""
-    size = like or data
-    stars = np.full((size.users, int(size.movie.max()) + 1), np.nan)
+    """Return ratings as a table of their users by the movies of these or of other ratings.
+
+    >>> ratings = Ratings(user=[8, 9, 9], movie=[5, 5, 7], stars=[4, 2.5, 3], day=[10, 11, 300])
+    >>> fewer = Ratings(user=[9], movie=[7], stars=[3], day=[300])
+    >>> record_of(fewer, ratings).stars
+    array([[nan,  3.]])
+    """
+    user, movie = places(data.user, data.user_ids), places(data.movie, (like or data).movie_ids)
+    if movie is None:
+        raise ValueError("the defence's Ratings have movies that it was not given: keep the ids, or leave movies out")
+    stars = np.full((data.users, len((like or data).movie_ids)), np.nan)
     days = stars.copy()
-    stars[data.user, data.movie], days[data.user, data.movie] = data.stars, data.day
+    stars[user, movie], days[user, movie] = data.stars, data.day
     return Record(stars, days)
 
 
@@ -108,7 +124,7 @@ def knowledge_of(data: Ratings, record: Record, target: int, rng: np.random.Gene
     if data.wrong:
         unseen = np.flatnonzero(np.isnan(record.stars[target]))
         movies[: data.wrong] = rng.choice(unseen, data.wrong, replace=False)
-        stars[: data.wrong] = rng.choice(STARS, data.wrong)
+        stars[: data.wrong] = rng.choice(data.scale, data.wrong)
     if data.days is None:
         return Knowledge(movies, stars, None)
     return Knowledge(movies, stars, days + rng.integers(-data.days, data.days + 1, len(days)))

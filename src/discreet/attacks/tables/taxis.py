@@ -1,7 +1,7 @@
 """Taxis, their numbers, and what they earned: real ones known by their hashes, and made-up ones."""
 
-import hashlib
 import itertools
+import math
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.attacks.checking import arrow_table
+from discreet.attacks.tables.coding import md5
 from discreet.attacks.tables.folders import real_table
+from discreet.attacks.tables.reading import texts, whole_numbers
 
 FILES = ("nyctaxi2013_medallions.parquet", "nyctaxi2013_taxi_days.parquet")
 USUAL = ("9A99",)
 ALL_FORMS = ("9A99", "AA999", "SAA999")  # how the city's numbers look; 9 is a digit, A a letter, S an S
+_MOST = 10_000_000  # numbers that are tried
 _LETTERS = {"9": string.digits, "A": string.ascii_uppercase}
 
 
@@ -39,42 +43,48 @@ class Taxis:
     hashed: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        numbers, others = (list(map(str, each)) for each in (self.numbers, self.others))
-        counts = np.asarray(self.counts, np.int64)
-        if not numbers or not others or len(counts) != len(numbers):
+        numbers, others, hashed = (texts(getattr(self, name), name) for name in ("numbers", "others", "hashed"))
+        counts = whole_numbers(self.counts, "counts")
+        if not numbers or not others or counts.shape != (len(numbers),):
             raise ValueError(
                 "numbers and others must have at least one taxi each, and counts one count for each number"
             )
         if len({*numbers, *others}) < len(numbers) + len(others):
             raise ValueError("each number must be listed once, and nobody in others may have made a trip")
-        trips = self.trips if isinstance(self.trips, pa.Table) else pa.table(self.trips)
-        missing = {"medallion", "day", "total"} - set(trips.column_names)
-        if missing:
-            raise ValueError(f"trips has no column {min(missing)!r}: it needs medallion, day and total")
-        for name, value in (("numbers", numbers), ("others", others), ("counts", counts), ("trips", trips)):
+        read = {"numbers": numbers, "others": others, "counts": counts, "hashed": hashed, "trips": _trips(self.trips)}
+        for name, value in read.items():
             object.__setattr__(self, name, value)
 
 
-def candidates(forms: Sequence[str]) -> Iterator[str]:
-    """Go through all numbers of these forms.
+def _trips(given: Any) -> pa.Table:
+    """Return trips with numbers as texts and fares as numbers."""
+    trips = arrow_table(given, "trips")
+    for name in ("medallion", "day", "total"):
+        if name not in trips.column_names:
+            raise ValueError(f"trips has no column {name!r}: it needs medallion, day and total")
+        if trips[name].null_count:
+            raise ValueError(f"trips: column {name!r} has empty entries. Leave those trips out.")
+    try:
+        numbers, totals = pc.cast(trips["medallion"], pa.string()), pc.cast(trips["total"], pa.float64())
+    except pa.ArrowException:
+        raise TypeError("trips: medallion must be texts and total numbers") from None
+    return pa.table({"medallion": numbers, "day": trips["day"], "total": totals})
 
-    >>> sum(1 for _ in candidates(["9A99"]))
+
+def candidates(forms: str | Sequence[str]) -> Iterator[str]:
+    """Go through all numbers of these forms, or of this one.
+
+    >>> sum(1 for _ in candidates("9A99"))
     26000
     """
-    for form in forms:
-        if not form:
-            raise ValueError("forms: an empty one has no numbers. Write one such as 9A99: 9 a digit, A a letter.")
+    read = texts(forms, "forms")
+    if not read or not all(read):
+        raise ValueError("forms must have one at least, and none of them empty, such as 9A99: 9 a digit, A a letter")
+    if sum(math.prod(len(_LETTERS.get(letter, letter)) for letter in form) for form in read) > _MOST:
+        raise ValueError(f"forms have more than {_MOST:,} numbers together. Write what you know of them, such as 5A99.")
+    for form in read:
         for each in itertools.product(*(_LETTERS.get(letter, letter) for letter in form)):
             yield "".join(each)
-
-
-def md5(number: str) -> str:
-    """Return the code that the city released.
-
-    >>> md5("5D12")[:8]
-    '42995C2A'
-    """
-    return hashlib.md5(number.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def made_up_taxis(count: int, rng: np.random.Generator) -> Taxis:
@@ -100,8 +110,9 @@ def read_taxis(folder: Path) -> Taxis:
     counts = dict(zip(listed["medallion"].to_pylist(), listed["trips"].to_pylist(), strict=True))
     opened = {code: number for number in candidates(ALL_FORMS) if (code := md5(number)) in counts}
     # Numbers of the usual form that no taxi had that year: the attack treats all candidates alike, so they are equal.
+    # Some taxis are there once more, or only, by the hash of their number in small letters.
     known = set(opened.values())
-    others = [number for number in candidates(USUAL) if number not in known]
+    others = [number for number in candidates(USUAL) if number not in known and md5(number.lower()) not in counts]
     # Some trips are in the data twice.
     single = days.group_by(["medallion", "pickuptime"]).aggregate([("total", "max")])
     trips = pa.table({

@@ -41,7 +41,7 @@ class Told:
     @property
     def evidence(self) -> Found:
         """The shares of right guesses."""
-        return Found(_share(self.inside), _share(self.outside))
+        return Found(Share.of(self.inside), Share.of(self.outside))
 
 
 def views_of(released: pa.Table, data: Patients) -> Views:
@@ -142,7 +142,7 @@ def implied_by_possible(views: Views, truth: np.ndarray) -> float:
     """
     people = np.arange(len(truth))
     left = [each[people, truth] > 0 for each in (views.inside, views.outside)]
-    return Found(_share(left[0]), _share(left[1])).implied().low
+    return Found(Share.of(left[0]), Share.of(left[1])).implied().low
 
 
 def some_people(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -162,7 +162,3 @@ def rareness(table: pa.Table, quasi: Sequence[str]) -> np.ndarray:
         codes = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
         total -= np.log(np.bincount(codes)[codes] / len(codes))
     return total
-
-
-def _share(hits: np.ndarray) -> Share:
-    return Share(int(hits.sum()), hits.size)
