@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from discreet.attacks.tables.hospitals import TwoTables
     from discreet.attacks.tables.intersection import intersection
     from discreet.attacks.tables.linkage import linkage
-    from discreet.attacks.tables.patients import Patients
+    from discreet.attacks.tables.patients import Fact, Patients
     from discreet.attacks.tables.pseudonyms import pseudonyms
     from discreet.attacks.tables.ratings import Ratings
     from discreet.attacks.tables.registers import Register
@@ -70,6 +70,7 @@ __all__ = [
     "Blocks",
     "City",
     "Comparison",
+    "Fact",
     "Gallery",
     "Labelled",
     "Panel",

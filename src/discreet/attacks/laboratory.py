@@ -29,6 +29,7 @@ MODULES = {
 OTHERS = {
     "Blocks": "aggregates.blocks",
     "City": "models.city",
+    "Fact": "tables.patients",
     "Gallery": "models.images",
     "Labelled": "models.people",
     "Panel": "aggregates.panel",

@@ -19,7 +19,7 @@ _DEVIATIONS = 2.0  # what an interval will take away, roughly
 # found only by somebody bolder.
 _CAUTIOUS, _BOLD = 3.0, 1.0
 _FEW = 4  # what was seen less often than that is luck
-_CLARITY = 0.02  # of what it promises an event is worth less for each step that it is harder to read
+_CLARITY = 0.004  # of what it promises an event is worth less for each step that it is harder to read
 _SCANNED = 4  # times as many events as are kept are looked through for one that says the same in plainer words
 
 
@@ -42,6 +42,16 @@ class Event:
         """Whether the feature is a question."""
         return self.feature.name.startswith("whether ")
 
+    @property
+    def is_no(self) -> bool:
+        """Whether it is the answer no."""
+        return self.is_yes_or_no and (self.relation, self.bound) not in ((">=", 1.0), ("==", 1.0))
+
+    @property
+    def hard(self) -> int:
+        """How hard it is to read, from 0 up."""
+        return 2 * self.feature.hard + self.is_no
+
     def examples(self, seen: Outcomes) -> str:
         """Return some outputs of the event, where only its feature's maker knows what its bound means."""
         if self.feature.hard < LEARNED:
@@ -54,7 +64,7 @@ class Event:
     def __str__(self) -> str:
         if self.is_yes_or_no:
             said = self.feature.name.removeprefix("whether ")
-            return said if (self.relation, self.bound) in ((">=", 1.0), ("==", 1.0)) else f"not: {said}"
+            return f"not: {said}" if self.is_no else said
         bound = int(self.bound) if float(self.bound).is_integer() else float(f"{self.bound:.6g}")
         return f"{self.feature.name} {self.relation} {bound}"
 
@@ -71,7 +81,7 @@ class Suspicion:
     @property
     def worth(self) -> float:
         """What it promises, a little less if it is hard to read."""
-        return self.promise - _CLARITY * self.event.feature.hard * abs(self.promise)
+        return self.promise - _CLARITY * self.event.hard * abs(self.promise)
 
 
 def suspicions(pilot: tuple[Outcomes, Outcomes], fresh: int, *, delta: float = 0.0, most: int = 8) -> list[Suspicion]:
@@ -146,9 +156,7 @@ def _different(ordered: list[Suspicion], pilot: tuple[Outcomes, Outcomes], most:
             break
         mark = bytes([each.forwards]) + b"".join(np.packbits(each.event.hits(seen)).tobytes() for seen in pilot)
         same = kept.get(mark)
-        if (same is None and len(kept) < most) or (
-            same is not None and each.event.feature.hard < same.event.feature.hard
-        ):
+        if len(kept) < most if same is None else each.event.hard < same.event.hard:
             kept[mark] = each
     return list(kept.values())
 

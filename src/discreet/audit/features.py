@@ -17,7 +17,7 @@ _REMAINDER = 60  # by 2, 3, 4, 5, 6, 10 and 12 at once
 Score = Callable[[Outcomes], np.ndarray]
 
 
-PLAIN, BITS, LEARNED = range(3)  # how hard it is to say what an event of a feature means
+RAISED, PLAIN, TYPE, BITS, LEARNED = range(5)  # how hard it is to say what an event of a feature means
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,12 @@ def _kinds(first: Outcomes, second: Outcomes) -> list[Feature]:
     names = sorted({seen.names[code] for seen in (first, second) for code in np.unique(seen.kinds)})
     if len(names) == 1:
         return []
-    return [Feature(_question(name), _is_kind(name)) for name in names]
-
-
-def _question(kind: str) -> str:
-    return f"whether the run {kind}" if kind.startswith("raised ") else f"whether the outcome is: {kind}"
+    return [
+        Feature(f"whether the run {name}", _is_kind(name), hard=RAISED)
+        if name.startswith("raised ")
+        else Feature(f"whether the outcome is: {name}", _is_kind(name), hard=TYPE)
+        for name in names
+    ]
 
 
 def _is_kind(name: str) -> Score:

@@ -94,7 +94,7 @@ def judged(
         return _nothing_seen(fresh, claim, error, runs)
     shares = [(_share(each.event.hits(fresh[0])), _share(each.event.hits(fresh[1]))) for each in chosen]
     pairs = [pair if each.forwards else pair[::-1] for each, pair in zip(chosen, shares, strict=True)]
-    hard = [each.event.feature.hard for each in chosen]
+    hard = [each.event.hard for each in chosen]
     best, low = _best(pairs, errors(len(pairs), error), claim, hard)
     winner = chosen[best]
     return AuditResult(

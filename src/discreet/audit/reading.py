@@ -162,7 +162,9 @@ def _kind(output: Any, row: Row | None) -> str:
         return "a truth value"
     if isinstance(output, int | np.integer):
         return "an integer"
-    noun, doubles = _noun(len(row), is_scalar=isinstance(output, _NUMBERS)), [_float(x) for x in row]
+    is_scalar = isinstance(output, _NUMBERS)
+    noun = "a float" if isinstance(output, float | np.floating) else _noun(len(row), is_scalar=is_scalar)
+    doubles = [_float(x) for x in row]
     if any(map(math.isnan, doubles)):
         return f"{noun}, NaN"
     return f"{noun}, infinite" if any(map(math.isinf, doubles)) else noun
@@ -182,4 +184,5 @@ def _token(output: Any, row: Row | None) -> Hashable:
         is_odd = bool(output != output)  # noqa: PLR0124 - what is not equal to itself is never found again
     except (TypeError, ValueError):  # no hash, or no truth value
         return repr(output)
-    return repr(output) if is_odd else output
+    plain: Hashable = output.item() if isinstance(output, np.generic) else output  # np.str_('a') is 'a'
+    return repr(output) if is_odd else plain

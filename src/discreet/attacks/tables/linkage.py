@@ -121,7 +121,7 @@ def load(folder: Path) -> Register:
 ATTACK = Attack(
     run=linkage,
     topic="tables",
-    says="Links patients without names to a voter roll by what it knows of them, and tells their diagnosis.",
+    says="Links patients without names to a list of people by what both have, and tells their diagnosis.",
     nothing="the patients' table without names",
     easy="classes of five people who look alike",
     curator="counts by diagnosis of all who are just like the target",
