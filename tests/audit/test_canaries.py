@@ -125,6 +125,45 @@ def test_a_claim_may_be_a_budget():
     assert (result.claim, result.delta) == (1, 1e-5)
 
 
+def test_the_words_say_what_was_shown():
+    scores, coins = survey(5000, 1, 0)
+    with_claim = {claim: audit.one_run(scores, coins, 0, claim=claim).direction for claim in ("1/2", 2)}
+    assert with_claim["1/2"] == "more often right than the claim allows"
+    assert with_claim[2] == "more often right than guessing allows, but not more often than the claim allows"
+    assert audit.one_run(scores, coins, 0).direction == "more often right than guessing allows"
+    useless = audit.one_run(np.random.default_rng(0).random(5000), coins, 0, claim=1)
+    assert useless.direction == "not more often right than guessing allows"
+    assert not useless.notes
+
+
+def test_scores_that_are_turned_round_are_suspected():
+    scores, coins = survey(2000, 1, 0)
+    assert "turned round" in str(audit.one_run(-scores, coins, 0, claim=1))
+    assert "turned round" not in str(audit.one_run(scores, coins, 0, claim=1))
+
+
+@pytest.mark.parametrize("delta", [0, 1e-4])
+def test_one_more_than_what_is_allowed_refutes(delta):
+    scores, coins = survey(2000, 2, 0)
+    seen = audit.one_run(scores, coins, delta, guesses=500, claim=1).seen
+    assert set(seen.allowed) == {"by guessing", "at epsilon 1"}
+    for epsilon, most in zip((0, 1), seen.allowed.values(), strict=True):
+        assert chance(most, 500, 2000, epsilon=epsilon, delta=delta) >= 0.05
+        assert chance(most + 1, 500, 2000, epsilon=epsilon, delta=delta) < 0.05
+
+
+def test_the_picture_of_one_run_has_right_and_allowed_guesses():
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    scores, coins = survey(2000, 2, 0)
+    left, _ = audit.one_run(scores, coins, 0, claim=1).figure().axes
+    assert [label.get_text() for label in left.get_yticklabels()] == [
+        "right",
+        "allowed\nby guessing",
+        "allowed\nat epsilon 1",
+    ]
+    assert len(left.patches) == 3
+
+
 @pytest.mark.parametrize(
     ("scores", "coins", "more", "message"),
     [
@@ -136,8 +175,16 @@ def test_a_claim_may_be_a_budget():
         ([1.0, 2.0], [1, 0], {"guesses": 0}, "guesses must be at least 1"),
         ([1.0, 2.0], [1, 0], {"guesses": []}, "guesses must be from 1"),
         ([1.0, 2.0], [1, 0], {"confidence": 0}, "confidence must lie"),
+        ("high", [1, 0], {}, "scores must be one number"),
+        ([[1.0, 2.0]], [[1, 0]], {}, "scores must be one number"),
+        ([1.0, [2.0]], [1, 0], {}, "scores must be one number"),
+        (None, [1, 0], {}, "scores must be one number"),
+        ([1.0, 2.0], ["in", "out"], {}, "canaries must be True"),
+        ([1.0, 2.0], None, {}, "canaries must be one truth value"),
+        ([1.0, 2.0], [1, 0], {"guesses": "all"}, "guesses must be a number"),
+        ([1.0, 2.0], [1, 0], {"guesses": 1.5}, "guesses must be a number"),
     ],
 )
 def test_bad_input_is_refused(scores, coins, more, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         audit.one_run(scores, coins, 0, **more)

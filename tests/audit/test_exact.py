@@ -90,3 +90,18 @@ def test_too_many_ways_are_refused(monkeypatch):
 def test_laws_and_outputs_do_not_mix():
     with pytest.raises(TypeError, match="two pmfs or two outputs"):
         audit.exact(output(dc.Laplace(1), 0), {0: 1.0}, 1)
+
+
+@pytest.mark.parametrize("wrong", [None, "law", [0.5, 0.5], dc.Laplace(1)], ids=repr)
+def test_what_is_no_law_is_refused(wrong):
+    with pytest.raises(TypeError, match="p and q must be dicts"):
+        audit.exact({0: 1.0}, wrong, 1)
+
+
+def test_what_is_no_algorithm_is_refused():
+    with pytest.raises(TypeError, match="algorithm must be a function"):
+        audit.law_of(5, None)
+
+
+def test_equal_laws_have_no_direction():
+    assert audit.exact({0: 1.0}, {0: 1.0}, 1).direction == "equally likely on both"

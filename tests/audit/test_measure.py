@@ -82,17 +82,100 @@ def test_an_error_is_an_outcome():
     result = audit.measure(lambda rows: 1 / (len(rows) - 1) + rng.laplace(), [1], [1, 2], 1, 500)
     assert not result.holds
     assert result.epsilon_low > 3
-    assert result.event in ("the outcome is: raised ZeroDivisionError", "the outcome is: a number") or (
-        "the output" in result.event
-    )
+    assert result.event == "the run raised ZeroDivisionError"
+    assert ("errors", "raised ZeroDivisionError: division by zero in 500 of 500 and 0 of 500 runs") in result.lines()
 
 
 def test_the_text_of_an_error_is_an_outcome():
     def fails(rows):
         raise ValueError(f"bad value {rows[0]}")
 
-    assert not audit.measure(fails, [1], [2], 1, 500).holds
-    assert audit.measure(fails, [1], [1], 1, 500).epsilon_low == 0
+    result = audit.measure(fails, [1], [2], 1, 500)
+    assert not result.holds
+    assert result.event in ("the run raised ValueError: bad value 1", "the run raised ValueError: bad value 2")
+    assert result.notes == (
+        ("errors", "raised ValueError: bad value 1 (and 1 other text) in 500 of 500 and 500 of 500 runs"),
+    )
+
+
+@pytest.mark.parametrize("events", [None, {"positive": lambda output: not isinstance(output, audit.Raised)}])
+def test_a_mechanism_that_never_works_is_not_audited(events):
+    with pytest.raises(ValueError, match=r"every run on both data sets raised KeyError: 'nope'\. Nothing was audited"):
+        audit.measure(lambda rows: {}["nope"], [1], [2], 1, 500, events=events)
+
+
+def test_runs_that_failed_are_told_even_if_nothing_is_refuted():
+    calls = iter(range(10**6))
+
+    def fails_at_times(_):
+        number = next(calls)
+        if number % 10 == 0:
+            raise [KeyError("a"), ValueError(), OSError("b" * 200), RuntimeError("c")][number // 10 % 4]
+        return 1
+
+    result = audit.measure(fails_at_times, 0, 1, 1, 2000, random_state=0, confidence=SURE)
+    assert result.holds
+    said = [text for name, text in result.lines() if name == "errors"]
+    assert len(said) == 4
+    assert said[-1] == "raised errors of 1 other kind"
+    assert any(text.startswith("raised ValueError in ") for text in said)
+    assert all(len(text) < 200 for text in said)
+
+
+def test_of_events_that_prove_as_much_the_plainest_is_told():
+    def fails_for_one(data):
+        if data and rng.random() < 0.3:
+            raise KeyError("nope")
+        return 5
+
+    rng = rng_of(10)
+    assert audit.measure(fails_for_one, 0, 1, 1, 2000, random_state=0).event == "the run raised KeyError"
+    assert audit.measure(lambda data: (3, 8)[data], 0, 1, 1, 400, random_state=0).event in (
+        "the output >= 8",
+        "the output == 8",
+        "the output <= 3",
+        "the output == 3",
+        "the output is 3",
+        "the output is 8",
+    )
+    letters = audit.measure(lambda data: "ab"[int(rng.random() < (0.1, 0.9)[data])], 0, 1, 1, 2000, random_state=0)
+    assert letters.event in ("the output is 'a'", "the output is 'b'")
+
+
+def test_an_event_that_was_learned_is_told_with_outputs():
+    rng = rng_of(11)
+    steps = audit.Batch(lambda data, runs: 3 * rng.integers(0, 50, runs) + data)
+    result = audit.measure(steps, 0, 1, 1, 2000)
+    assert not result.holds
+    assert "how telling" in result.event
+    shown = {int(number) for number in result.event.split("such as ")[1].split(", ")}
+    assert {number % 3 for number in shown} == {int(result.direction.startswith("likelier on D2"))}
+
+
+def test_what_is_not_shown_has_no_direction():
+    result = audit.measure(lambda data: 5, 0, 1, 1, 400)
+    assert result.direction.startswith("equally likely")
+    own = audit.measure(lambda data: 5, 0, 1, 1, 400, events={"five": lambda y: y == 5})
+    assert own.direction.startswith("equally likely")
+
+
+def test_an_event_of_ones_own_that_fails_on_an_error_is_told_so():
+    calls = iter(range(10**6))
+
+    def fails_at_times(_):
+        if next(calls) % 50 == 49:
+            raise ValueError("bad")
+        return 1
+
+    with pytest.raises(ValueError, match=r"run \d+ raised ValueError; your event was given a `Raised`"):
+        audit.measure(fails_at_times, 0, 1, 1, 500, events={"positive": lambda y: y > 0}, random_state=0)
+    failed = {"failed": lambda y: isinstance(y, audit.Raised) and y.kind == "ValueError" and y.text == "bad"}
+    assert sum(each.hits for each in audit.measure(fails_at_times, 0, 1, 1, 500, events=failed).counts) in (20, 980)
+
+
+def test_an_event_of_ones_own_that_fails_on_an_output_is_told_so():
+    with pytest.raises(ValueError, match=r"events: 'positive' failed \(TypeError.*run 1, which gave 'a'"):
+        audit.measure(lambda data: "a", 0, 1, 1, 500, events={"positive": lambda y: y > 0})
 
 
 @pytest.mark.parametrize(
@@ -265,6 +348,14 @@ def test_false_alarms_are_as_rare_as_stated():
         ({"delta": -0.1}, "delta must be at least 0"),
         ({"confidence": 1}, "confidence must lie strictly between"),
         ({"events": {}}, "events must not be empty"),
+        ({"events": "positive"}, "events must be a dict"),
+        ({"events": {"positive": 3}}, "events must be a dict"),
+        ({"mechanism": dc.Laplace}, r"an object of the class, such as Laplace\(1\)"),
+        ({"mechanism": audit.Batch(lambda data, runs: np.array(5))}, "array or a list"),
+        ({"mechanism": audit.Batch(lambda data, runs: "five")}, "array or a list"),
+        ({"random_state": "x"}, "random_state must be an integer"),
+        ({"random_state": -1}, "random_state must be at least 0"),
+        ({"confidence": "sure"}, "confidence must be a number"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(change, message):

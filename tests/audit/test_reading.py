@@ -83,6 +83,14 @@ def test_runs_that_judge_have_no_say_in_how_outputs_are_read():
     assert first.numbers.dtype == np.int64
 
 
+def test_what_an_audit_looks_at_is_decided_by_its_pilot_runs():
+    # Numbers in the pilot, pairs afterwards: had all runs a say, it would look at pairs, which the pilot has none of.
+    batch = audit.Batch(lambda data, runs: [data if place < 100 else (1, 2) for place in range(runs)])
+    result = audit.measure(batch, 0, 1, 1, 400)
+    assert result.details["pilot runs"] == 100
+    assert {result.details["event 1"], result.details["event 2"]} & {f"the output {end}" for end in (">= 1", "<= 0")}
+
+
 def test_a_part_of_the_runs_has_the_numbers_of_these_runs():
     seen, _ = read_both(Runs([1, "a", 2, None, 3], [1, 1, 1, 1, 1], alone=True), 5)
     part = seen.part(1, 4)
@@ -114,13 +122,28 @@ def test_a_rare_output_of_another_type_on_both_sides_is_no_leak(rare):
     assert alarms(5, rare, range(48)) <= binom.ppf(SURE, 48, 0.05)
 
 
-def test_an_array_whose_type_one_value_changes_is_no_leak():
+@pytest.mark.parametrize("given", [np.asarray, list, np.ndarray.tolist], ids=["array", "list of numpy's", "list"])
+def test_an_array_whose_type_one_value_changes_is_no_leak(given):
     found = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        batch = audit.Batch(lambda data, runs, rng=rng: np.array([5 if x > 1 / 150 else 0.5 for x in rng.random(runs)]))
-        found += not audit.measure(batch, 0, 1, 1, 150).holds
+
+        def batch(_, runs, rng=rng):
+            return given(np.array([5 if x > 1 / 150 else 0.5 for x in rng.random(runs)]))
+
+        found += not audit.measure(audit.Batch(batch), 0, 1, 1, 150).holds
     assert found <= binom.ppf(SURE, 60, 0.05)
+
+
+def test_an_array_here_and_a_list_there_is_no_leak():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+
+        def batch(data, runs, rng=rng):
+            outputs = rng.integers(0, 3, runs)
+            return outputs.tolist() if data else outputs.astype(float)
+
+        assert audit.measure(audit.Batch(batch), 0, 1, 1, 400, confidence=SURE).holds
 
 
 def test_equal_laws_of_outputs_of_all_types_raise_few_alarms():

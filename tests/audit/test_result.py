@@ -56,3 +56,28 @@ def test_results_without_runs_are_drawn_by_their_counts():
     shares = audit.Share(3, 10), audit.Share(0, 10)
     AuditResult(1.5, Fraction(1), 10, 0.0, 0.95, "x", "", shares).figure().draw_without_rendering()
     audit.exact({0: 1.0}, {1: 1.0}, claim=1).figure().draw_without_rendering()
+
+
+def test_the_picture_of_a_question_has_the_answers_yes_and_no():
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    result = audit.measure(lambda data: "ab"[data], 0, 1, 1, 400, random_state=0)
+    left, _ = result.figure().axes
+    assert [label.get_text() for label in left.get_xticklabels()] == ["yes", "no"]
+    assert sorted(bar.get_height() for bar in left.patches) == [0, 0, 1, 1]
+
+
+def test_a_panel_with_nothing_in_it_is_left_out():
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    coin = audit.exact({0: 0.5, 1: 0.5}, {0: 0.25, 1: 0.75}, claim=1).figure()
+    assert [bar.get_height() for bar in coin.axes[0].patches] == [0.5, 0.25]
+    assert len(audit.exact({0: 0.5, 1: 0.5}, {0: 0.25, 1: 0.75}, claim=1, delta=0.1).figure().axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("confidence", "said"), [(0.95, "at 95 %, 1 in 20 sound"), (0.99, "1 in 100 sound"), (0.999, None), (1.0, None)]
+)
+def test_whoever_is_refuted_at_a_low_confidence_is_not_accused_yet(confidence, said):
+    text = str(AuditResult(1.5, Fraction(1), 100, 0.0, confidence, "x", ""))
+    assert ("repeat with confidence=1 - 1e-6 before accusing" in text) == (said is not None)
+    assert said is None or said in text
+    assert "accusing" not in str(AuditResult(0.5, Fraction(1), 100, 0.0, confidence, "x", ""))

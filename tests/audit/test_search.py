@@ -67,7 +67,14 @@ def test_the_search_tells_how_far_it_is():
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "message"), [([], "neighbours must not be empty"), ([3], "neighbours must be pairs")]
+    ("neighbours", "message"),
+    [
+        ([], "neighbours must not be empty"),
+        ([3], "neighbours must be a list of pairs"),
+        (3, "neighbours must be a list of pairs"),
+        ("pairs", "neighbours must be a list of pairs"),
+        (lambda rng: 3, r"must return a pair \(D, D2\), not int"),
+    ],
 )
 def test_neighbours_that_are_none_are_refused(neighbours, message):
     with pytest.raises((TypeError, ValueError), match=message):
@@ -84,3 +91,26 @@ def test_nearby_data_sets_differ_in_one_row():
     for each in audit.nearby(-1, 1, rows=4):
         first, second = each(rng) if callable(each) else each
         assert np.array_equal(first[:-1], second, equal_nan=True)
+
+
+def test_the_worst_pair_is_told_in_short():
+    result = worst_of(audited.exact_at_the_bound)
+    said = dict(result.lines())["worst pair"]
+    assert said.startswith("D = array([")
+    assert ", D2 = array([" in said
+    crowd = np.arange(1000.0)
+    told = audit.search(len, [(np.append(crowd, 7.5), crowd)], 1, 200, random_state=0)
+    said = dict(told.lines())["worst pair"]
+    assert len(said) < 160
+    assert "7.5" in said
+
+
+def test_pairs_on_which_nothing_works_are_not_taken_for_the_worst():
+    def fails_on_nothing(rows):
+        return rng.integers(3) / (len(rows) > 1)
+
+    rng = np.random.default_rng(0)
+    pairs = [([1], []), ([1, 2, 3], [1, 2]), ([1], [])]
+    with np.errstate(divide="raise", invalid="raise"):
+        result = audit.search(fails_on_nothing, pairs, 1, 200, random_state=0, confidence=1 - 1e-9)
+    assert result.details["D2"] == [1, 2]

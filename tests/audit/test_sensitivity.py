@@ -58,3 +58,11 @@ def test_a_statistic_whose_size_tells_of_the_data_is_refused():
 def test_nothing_to_try_is_refused():
     with pytest.raises(ValueError, match="neighbours must not be empty"):
         audit.sensitivity(len, [])
+
+
+@pytest.mark.parametrize(
+    ("statistic", "message"), [(3, "statistic must be a function"), (lambda rows: "many", "must return numbers")]
+)
+def test_what_is_no_statistic_is_refused(statistic, message):
+    with pytest.raises(TypeError, match=message):
+        audit.sensitivity(statistic, [([1.0], [])])

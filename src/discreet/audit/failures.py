@@ -21,13 +21,13 @@ def failures(ran: Runs) -> list[str]:
     said = []
     for kind, _ in (counts[0] + counts[1]).most_common(_SHOWN):
         texts = list(dict.fromkeys(error.text for side in errors for error in side if error.kind == kind))
-        more = f" (and {len(texts) - 1:,} other texts)" if len(texts) > 1 else ""
+        more = f" (and {_other(len(texts) - 1, 'text')})" if len(texts) > 1 else ""
         seen = " and ".join(
             f"{count[kind]:,} of {len(side):,}" for count, side in zip(counts, ran.sides(), strict=True)
         )
         said.append(f"{_short(Raised(kind, texts[0]))}{more} in {seen} runs")
     rest = len(counts[0] + counts[1]) - len(said)
-    return [*said, f"raised {rest:,} other kinds of errors"] if rest > 0 else said
+    return [*said, f"raised errors of {_other(rest, 'kind')}"] if rest > 0 else said
 
 
 def all_failed(ran: Runs) -> bool:
@@ -53,3 +53,7 @@ def _errors(side: Any) -> list[Raised]:
 def _short(error: Raised) -> str:
     text = " ".join(str(error).split())
     return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def _other(count: int, noun: str) -> str:
+    return f"{count:,} other {noun}{'s' if count > 1 else ''}"

@@ -216,6 +216,7 @@ def test_pictures_of_several_defences_are_stacked(exact, people):
     [
         (np.zeros((2, 5)), [0, 1], None, "square images"),
         (np.zeros(4), [0], None, "square images"),
+        (None, [0], None, "square images"),
         (np.full((2, 4), 16.0), [0, 1], None, "pixels from 0 to 1"),
         (np.full((2, 4), np.nan), [0, 1], None, "pixels from 0 to 1"),
         (np.zeros((2, 4)), [0], None, "labels must be"),

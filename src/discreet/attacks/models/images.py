@@ -28,11 +28,11 @@ class Gallery:
 
     def __post_init__(self) -> None:
         images, labels = floats(self.images, "images"), entries(self.labels, "labels")
-        people = np.arange(len(images)) if self.people is None else entries(self.people, "people")
-        if images.ndim != 2 or not len(images) or math.isqrt(images.shape[1]) ** 2 != images.shape[1]:
+        if images.ndim != 2 or not images.size or math.isqrt(images.shape[1]) ** 2 != images.shape[1]:
             raise ValueError(
                 "images must be rows of the pixels of square images: flatten them, and crop them if need be"
             )
+        people = np.arange(len(images)) if self.people is None else entries(self.people, "people")
         if not ((images >= 0) & (images <= 1)).all():
             raise ValueError("images must have pixels from 0 to 1: divide them by the brightest")
         if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or labels.min() < 0:
