@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.features import LEARNED, Feature, features
+from discreet.audit.features import LEARNED, TAIL, VALUE, Feature, features
 from discreet.audit.outcomes import Outcomes
 
 _LEVELS = np.unique(
@@ -50,7 +50,8 @@ class Event:
     @property
     def hard(self) -> int:
         """How hard it is to read, from 0 up."""
-        return 2 * self.feature.hard + self.is_no
+        is_value = self.feature.hard == TAIL and self.relation == "=="
+        return 2 * (VALUE if is_value else self.feature.hard) + self.is_no
 
     def examples(self, seen: Outcomes) -> str:
         """Return some outputs of the event, where only its feature's maker knows what its bound means."""

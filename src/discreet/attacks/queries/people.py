@@ -34,7 +34,7 @@ class People:
     highest: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", _table(self.table))
+        object.__setattr__(self, "table", arrow_table(self.table, "table"))
         object.__setattr__(self, "known", _names(self.known))
         _check_names(self)
         _check_values(self)
@@ -116,17 +116,6 @@ def town(rng: np.random.Generator, size: int = 500) -> People:
         "ill": rng.integers(0, 2, size),
     }
     return People(table, ("age", "sex", "postcode"), "ill", amount="salary", highest=200_000)
-
-
-def _table(thing: Any) -> pa.Table:
-    try:
-        return arrow_table(thing, "table")
-    except (pa.ArrowException, KeyError, TypeError) as error:
-        if isinstance(error, TypeError) and not isinstance(thing, dict):
-            raise  # no table at all, which the message says
-        raise ValueError(
-            "table: every column must have a name of its own, values of one kind, and as many as the others"
-        ) from None
 
 
 def _names(known: Any) -> tuple[str, ...]:
