@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.features import LEARNED, TAIL, VALUE, Feature, features
+from discreet.audit.features import LEARNED, PLAIN, Feature, features
 from discreet.audit.outcomes import Outcomes
 
 _LEVELS = np.unique(
@@ -50,8 +50,7 @@ class Event:
     @property
     def hard(self) -> int:
         """How hard it is to read, from 0 up."""
-        is_value = self.feature.hard == TAIL and self.relation == "=="
-        return 2 * (VALUE if is_value else self.feature.hard) + self.is_no
+        return 2 * self.feature.hard + self.is_no
 
     def examples(self, seen: Outcomes) -> str:
         """Return some outputs of the event, where only its feature's maker knows what its bound means."""
@@ -121,6 +120,11 @@ def _tally(feature: Feature, seen: tuple[Outcomes, Outcomes]) -> _Tally:
     hits = {">=": (here.size - before[0], there.size - before[1]), "<=": upto}
     if not feature.learned:  # a learned score says the more, the larger it is
         hits["=="] = upto[0] - before[0], upto[1] - before[1]
+    if feature.of_numbers and feature.hard == PLAIN:
+        # To be at least the least means to be a number at all, which the type says more plainly.
+        for relation, place in ((">=", 0), ("<=", -1)):
+            for counts in hits[relation]:
+                counts[place] = 0
     return _Tally(feature, bounds, hits, (len(seen[0]), len(seen[1])))
 
 

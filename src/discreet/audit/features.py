@@ -17,7 +17,7 @@ _REMAINDER = 60  # by 2, 3, 4, 5, 6, 10 and 12 at once
 Score = Callable[[Outcomes], np.ndarray]
 
 
-RAISED, VALUE, TYPE, TAIL, BITS, LEARNED = range(6)  # how hard it is to say what an event means
+RAISED, PLAIN, TYPE, BITS, LEARNED = range(5)  # how hard it is to say what an event of a feature means
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Feature:
     score: Score
     learned: bool = False
     of_numbers: bool = False
-    hard: int = TAIL
+    hard: int = PLAIN
 
     def everywhere(self, values: np.ndarray, seen: Outcomes, otherwise: Any) -> np.ndarray:
         """Return one value for each run, given one for each that has a score."""
@@ -122,7 +122,7 @@ def _tokens(first: Outcomes, second: Outcomes) -> list[Feature]:
 
     found = [_learned("the output as a whole is", score)]
     by_weight = sorted(often, key=lambda token: -abs(table[token]) * (counts[0][token] + counts[1][token]))
-    return found + [Feature(_whether(token), _is_token(token), learned=True, hard=VALUE) for token in by_weight[:4]]
+    return found + [Feature(_whether(token), _is_token(token), learned=True) for token in by_weight[:4]]
 
 
 def _learned(what: str, score: Score, *, of_numbers: bool = False) -> Feature:
