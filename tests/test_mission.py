@@ -37,7 +37,7 @@ MUST_SHOW = {
     "A5": r"^exact: 60 of 60 people found out; private at epsilon 1/100 \(± 993\): ([7-9]|[1-4][0-9]|5[0-3]) of 60",
     "A6": r"exact frequencies AUC 0\.9\d\d \(\d+% found .*; the curator by epsilon 1/10: 0\.[3-6]\d \(allowed 0\.52\)",
     "A7": r"1,000 Californians, from 4,000 counts: 100\.0% right, 100\.0% if .*, [3-6]\d\.\d% from the curator at "
-    r"epsilon 1; people in 60 blocks .*: 100% rebuilt .* 100% without cells of 1 and 2",
+    r"epsilon 1 \(guessing: 54\.9%\); people in 60 blocks .*: 100% rebuilt .* 100% without cells of 1 and 2",
     "A8": r"is off by \de-(09|1\d) at most, and 100% are told .* private at epsilon 1 together: off by [\d,]{3,} .* "
     r"[3-7]\d\.\d% of secrets found \(coin 50 %, allowed 73\.1%\)",
     "A14": r"leave 3 and 4 values possible, together 1: AIDS; of 1,500 .* 63 values are certain by one, 137 by both",
@@ -67,9 +67,8 @@ MUST_SHOW = {
     r"[2-7]\d\.\d%",
     "E3": r"^AUC against forest 0\.[89]\d\d, network 0\.[67]\d\d; against a private logistic regression, epsilon 1: "
     r"0\.[45]\d\d$",
-    "E4": r"^2,000 patients, five grades: [67]\d\.\d% right of members, [23]\d\.\d% of strangers, imputed 3\d\.\d%; "
-    r"epsilon 1: "
-    r"[23]\d\.\d%",
+    "E4": r"^2,000 patients, five grades, imputed 3\d\.\d%: forest [67]\d\.\d% right of members and 2\d\.\d% of strangers, "
+    r"exact .* 4\d\.\d% right of members and 2\d\.\d% .*private at epsilon 1, [23]\d\.\d% right of members",
     "E11": r"gap 0\.\d\d → 0\.[34]\d, AUC 0\.[45]\d → (0\.9\d|1\.00) over 18 models, correlation 0\.[6-9]\d",
     "B4": r"^a bit by two coins: [12]\d\.\d% ± 0\.\d% .*GRR at epsilon 1: ± 1\.1\d%, .* within [0-7]\.\d deviations of "
     r"0, (9\d|100)\.\d% inside.*OUE at epsilon 1: ± 1\.2\d%, .* within [0-7]\.\d deviations of 0, (9\d|100)\.\d%",

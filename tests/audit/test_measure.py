@@ -138,9 +138,7 @@ def test_of_events_that_prove_as_much_the_plainest_is_told():
         "the output is 3",
         "the output is 8",
     )
-    pairs = audit.measure(
-        lambda data: ("failed", 7) if data else (int(rng.integers(99)), 7), 0, 1, 1, 2000, random_state=0
-    )
+    pairs = audit.measure(lambda data: ("failed", 7) if data else (*rng.integers(99, size=2),), 0, 1, 1, 2000)
     assert pairs.event in ("the outcome is: 2 numbers", "the output is ('failed', 7)")
     letters = audit.measure(lambda data: "ab"[int(rng.random() < (0.1, 0.9)[data])], 0, 1, 1, 2000, random_state=0)
     assert letters.event in ("the output is 'a'", "the output is 'b'")

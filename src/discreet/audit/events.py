@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.features import LEARNED, PLAIN, Feature, features
+from discreet.audit.features import LEARNED, PLAIN, TYPE, Feature, features
 from discreet.audit.outcomes import Outcomes
 
 _LEVELS = np.unique(
@@ -19,7 +19,7 @@ _DEVIATIONS = 2.0  # what an interval will take away, roughly
 # found only by somebody bolder.
 _CAUTIOUS, _BOLD = 3.0, 1.0
 _FEW = 4  # what was seen less often than that is luck
-_CLARITY = 0.004  # of what it promises an event is worth less for each step that it is harder to read
+_CLARITY = 0.01  # of what it promises an event is worth less for each step that it is harder to read
 _SCANNED = 4  # times as many events as are kept are looked through for one that says the same in plainer words
 
 
@@ -50,7 +50,13 @@ class Event:
     @property
     def hard(self) -> int:
         """How hard it is to read, from 0 up."""
-        return 2 * self.feature.hard + self.is_no
+        return PLAIN if self.feature.hard == TYPE else self.feature.hard
+
+    @property
+    def wording(self) -> tuple[int, bool, bool, int]:
+        """Least for the plainest of several events that happen in the same runs: a value, a type, a tail, a no."""
+        is_tail = self.relation != "==" and not self.is_yes_or_no
+        return self.hard, self.is_no, is_tail, self.feature.hard
 
     def examples(self, seen: Outcomes) -> str:
         """Return some outputs of the event, where only its feature's maker knows what its bound means."""
@@ -161,7 +167,7 @@ def _different(ordered: list[Suspicion], pilot: tuple[Outcomes, Outcomes], most:
             break
         mark = bytes([each.forwards]) + b"".join(np.packbits(each.event.hits(seen)).tobytes() for seen in pilot)
         same = kept.get(mark)
-        if len(kept) < most if same is None else each.event.hard < same.event.hard:
+        if len(kept) < most if same is None else each.event.wording < same.event.wording:
             kept[mark] = each
     return list(kept.values())
 
