@@ -67,8 +67,8 @@ MUST_SHOW = {
     r"[2-7]\d\.\d%",
     "E3": r"^AUC against forest 0\.[89]\d\d, network 0\.[67]\d\d; against a private logistic regression, epsilon 1: "
     r"0\.[45]\d\d$",
-    "E4": r"^2,000 patients, five grades, imputed 3\d\.\d%: forest [67]\d\.\d% right of members and 2\d\.\d% of strangers, "
-    r"exact .* 4\d\.\d% right of members and 2\d\.\d% .*private at epsilon 1, [23]\d\.\d% right of members",
+    "E4": r"^2,000 patients, five grades, imputed 3\d\.\d%: forest [67]\d\.\d% right of members and 2\d\.\d% of "
+    r"strangers, exact .* 4\d\.\d% right of members and 2\d\.\d% .*private at epsilon 1, [23]\d\.\d% right of members",
     "E11": r"gap 0\.\d\d → 0\.[34]\d, AUC 0\.[45]\d → (0\.9\d|1\.00) over 18 models, correlation 0\.[6-9]\d",
     "B4": r"^a bit by two coins: [12]\d\.\d% ± 0\.\d% .*GRR at epsilon 1: ± 1\.1\d%, .* within [0-7]\.\d deviations of "
     r"0, (9\d|100)\.\d% inside.*OUE at epsilon 1: ± 1\.2\d%, .* within [0-7]\.\d deviations of 0, (9\d|100)\.\d%",
