@@ -9,9 +9,9 @@ import numpy as np
 
 from bench.peers import running
 from discreet import attacks
-from discreet.attacks.evidence import Scores
 from discreet.attacks.models.people import locations, purchases
 from discreet.attacks.models.shadows import flip, split
+from discreet.attacks.scores import Scores
 
 PLACE = Path(".bench")
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))

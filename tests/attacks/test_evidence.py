@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from discreet.attacks.evidence import Bits, Found, Guesses, Implied, Scores
+from discreet.attacks.evidence import Bits, Found, Guesses
+from discreet.attacks.implied import Implied
+from discreet.attacks.scores import Scores
 from discreet.audit.counting import Share, limits
 
 CHANCES = st.floats(0.01, 0.99)

@@ -8,10 +8,11 @@ import pytest
 from discreet import attacks
 from discreet.attacks.comparing import Comparison
 from discreet.attacks.defences import shield
-from discreet.attacks.evidence import Found, Guesses, Scores
+from discreet.attacks.evidence import Found, Guesses
 from discreet.attacks.ranking import curve
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
+from discreet.attacks.scores import Scores
 from discreet.audit.counting import Share
 
 

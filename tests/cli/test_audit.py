@@ -4,13 +4,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from discreet.audit import planting, policy_audit
 from discreet.audit.policy_page import page
 from discreet.audit.policy_result import Check, Finding, PolicyAudit, Unasked
-from discreet.cli.audit import audit
+from discreet.cli import app
 from discreet.kernel import mechanism, noise
 from discreet.kernel.mechanism import Laplace
 
@@ -29,8 +28,6 @@ rows = 2
 patient = { type = "integer" }
 street = { type = "text" }
 """
-app = typer.Typer()
-app.command()(audit)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +44,7 @@ def policy(tmp_path):
 
 
 def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "100", "NO_COLOR": "1"})
+    return CliRunner().invoke(app, ["audit", *map(str, words)], env={"COLUMNS": "100", "NO_COLOR": "1"})
 
 
 SURE = ("--confidence", 1 - 1e-9, "--runs", 100)

@@ -1,10 +1,10 @@
 """Pictures of attacks. matplotlib is loaded only when one is drawn."""
 
-import math
 from typing import Any
 
 import numpy as np
 
+from discreet.attacks.implied import rise
 from discreet.attacks.result import AttackResult, shown
 
 HARM, FIX, SAFE, INK, GREY = "#c0392b", "#d9822b", "#3b6ea8", "#333333", "#8a8f98"
@@ -78,8 +78,8 @@ def draw_limits(axes: Any, result: AttackResult) -> None:
     fpr = np.geomspace(1e-5, 1, 200)
     axes.plot(fpr, fpr, color=GREY, ls=":", lw=1, label="guessing")
     if result.epsilon is not None:
-        rise = math.exp(min(float(result.epsilon), 700))
-        allowed = np.minimum(rise * fpr + result.delta, 1 - (1 - fpr - result.delta) / rise)
+        most = rise(float(result.epsilon))
+        allowed = np.minimum(most * fpr + result.delta, 1 - (1 - fpr - result.delta) / most)
         axes.plot(fpr, allowed, color=INK, ls="--", lw=1, label=f"epsilon {result.epsilon} allows")
     axes.legend(frameon=False, fontsize=7, loc="lower right")
 

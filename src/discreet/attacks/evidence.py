@@ -7,64 +7,9 @@ bit that need not be fair. `Found`: something happened to people who are in the 
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-import numpy as np
-
-from discreet.attacks.ranking import Curve, curve
+from discreet.attacks.implied import Implied, rise
 from discreet.audit.counting import Share
-from discreet.kernel.normal import deviations
-
-_CERTAIN = 700.0  # e to a larger number does not fit into a float, and allows everything anyway
-
-
-@dataclass(frozen=True)
-class Implied:
-    """The epsilon that an attack's success implies: seen, and the ends of its interval.
-
-    >>> str(Implied(1.5, 1.2, math.inf))
-    '1.5 (at least 1.2)'
-    """
-
-    seen: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        if self.high == math.inf:
-            return f"{_number(self.seen)} (at least {_number(self.low)})"
-        return f"{_number(self.seen)} ({_number(self.low)} to {_number(self.high)})"
-
-
-class Evidence(Protocol):
-    """What all kinds of evidence can say."""
-
-    @property
-    def success(self) -> float:
-        """What the attack reached."""
-        ...
-
-    @property
-    def baseline(self) -> float:
-        """What it would have reached without the person's data."""
-        ...
-
-    @property
-    def beside(self) -> str:
-        """Whose success the baseline is: that of guessing, or the attack's own with strangers."""
-        ...
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the attack's true success lies."""
-        ...
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
-        """Return the epsilon that no private release with this delta could have stayed below."""
-        ...
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest success that an (epsilon, delta)-private release allows any attack."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -170,8 +115,8 @@ class Bits:
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
         """Return the highest chance of a right guess: of a fair coin's, or of always naming the more frequent value."""
-        rise = math.exp(min(epsilon, _CERTAIN))
-        return min(1.0, max((rise + delta) / (1 + rise), self.prior + (1 - self.prior) * delta))
+        most = rise(epsilon)
+        return min(1.0, max((most + delta) / (1 + most), self.prior + (1 - self.prior) * delta))
 
     @property
     def _all(self) -> Share:
@@ -224,90 +169,8 @@ class Found:
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
         """Return the highest chance for a member, given the highest that a stranger may have, at 95 %."""
         _, outside = self.strangers.interval()  # the chance itself is not known, and members have a right to all of it
-        rise = math.exp(min(epsilon, _CERTAIN))
-        return max(0.0, min(1.0, rise * outside + delta, 1 - (1 - delta - outside) / rise))
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How strongly an attack took each member, and each stranger who is like them, for a member.
-
-    >>> import numpy as np
-    >>> scores = Scores(np.arange(1000) + 300, np.arange(1000))
-    >>> scores.curve.auc > 0.7
-    True
-    >>> scores.implied().low > 0.2
-    True
-    """
-
-    members: np.ndarray
-    strangers: np.ndarray
-
-    def __post_init__(self) -> None:
-        for name in ("members", "strangers"):
-            scores = np.asarray(getattr(self, name), float)
-            if scores.ndim != 1 or not scores.size or np.isnan(scores).any():
-                raise ValueError(f"{name} must be one score each, at least one, and none of them NaN")
-            object.__setattr__(self, name, scores)
-
-    @property
-    def success(self) -> float:
-        """The area under the curve."""
-        return self.curve.auc
-
-    @property
-    def baseline(self) -> float:
-        """The area under the curve of an attack that knows nothing."""
-        return 0.5
-
-    @property
-    def beside(self) -> str:
-        """What the baseline is: guessing."""
-        return "guessing"
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the area lies, about: by its standard error (Hanley and McNeil 1982)."""
-        area = self.success
-        above, below = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
-        sizes = self.members.size, self.strangers.size
-        spread = (area * (1 - area) + (sizes[0] - 1) * above + (sizes[1] - 1) * below) / math.prod(sizes)
-        reach = deviations(confidence) * math.sqrt(max(spread, 0.0))
-        return max(0.0, area - reach), min(1.0, area + reach)
-
-    @property
-    def curve(self) -> Curve:
-        """The members found against the strangers taken for members, for every threshold."""
-        return curve(self.members, self.strangers)
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
-        """Return the epsilon implied at the threshold that looks best on half of the people, by the other half."""
-        if min(self.members.size, self.strangers.size) < 4:
-            return Implied(0.0, 0.0, math.inf)
-        threshold = self._best_threshold(delta)
-        fresh = [scores[1::2] for scores in (self.members, self.strangers)]
-        members, strangers = (Share(int((scores >= threshold).sum()), scores.size) for scores in fresh)
-        return Found(members, strangers).implied(delta, confidence)
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest area under the curve: that of the line e^epsilon · FPR + delta and its mirror image."""
-        # From (0, delta) with slope e^epsilon to the corner, and on to (1 - delta, 1) with slope e^-epsilon.
-        if delta >= 1:
-            return 1.0
-        rise = math.exp(min(epsilon, _CERTAIN))
-        corner = (1 - delta) / (1 + rise)
-        height = delta + corner * rise
-        return corner * (delta + height) / 2 + (1 - delta - corner) * (height + 1) / 2 + delta
-
-    def _best_threshold(self, delta: float) -> float:
-        pilot = [np.sort(scores[0::2]) for scores in (self.members, self.strangers)]
-        tried = np.unique(np.quantile(np.concatenate(pilot), np.linspace(0, 1, 200), method="nearest"))
-        middle = float(np.median(np.concatenate(pilot)))  # where most can be told, if nothing stands out
-        best = max([middle, *tried], key=lambda threshold: self._pilot(pilot, threshold, delta))
-        return float(best)
-
-    def _pilot(self, pilot: Any, threshold: float, delta: float) -> float:
-        shares = [Share(int(part.size - np.searchsorted(part, threshold)), part.size) for part in pilot]
-        return Found(*shares).implied(delta).low
+        most = rise(epsilon)
+        return max(0.0, min(1.0, most * outside + delta, 1 - (1 - delta - outside) / most))
 
 
 def _worst(members: tuple[float, float], strangers: tuple[float, float], delta: float) -> float:
@@ -321,7 +184,3 @@ def _log_ratio(over: float, under: float) -> float:
     if over <= 0:
         return 0.0
     return math.inf if under <= 0 else math.log(over / under)
-
-
-def _number(epsilon: float) -> str:
-    return "∞" if epsilon == math.inf else f"{epsilon:.2g}" if epsilon < 10 else f"{epsilon:.0f}"

@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from discreet.anonymity.showing.shell import OWN_IMAGES, whole_page
 from discreet.attacks.comparing import Comparison
 from discreet.attacks.defences import CURATOR, EASY, NOTHING
 from discreet.attacks.listing import Attack
@@ -32,7 +33,6 @@ figure { margin: 1rem 0; } img { width: 100%; max-width: 62rem; height: auto; }
 .note { color: #667; font-size: .9rem; }
 summary { cursor: pointer; margin: .6rem 0; }
 """
-_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _SMALL = (
     "“Guessing” is what somebody reaches who does not see the release. “Strangers” are equal people who are not in the "
     "data: what the attack reaches with them is a fact about people and not about a person. “Epsilon implied” is what "
@@ -61,13 +61,8 @@ def page(chapters: Sequence[Chapter]) -> str:
     """Return the report as a whole page."""
     names = ", ".join(chapter.attack.name.replace("_", " ") for chapter in chapters)
     title = f"Attacks: {names}" if len(chapters) <= _MANY else f"{len(chapters)} attacks, with and without a defence"
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-        f'<p class="note">{_SMALL}</p>\n{_summary(chapters)}{"".join(map(_chapter, chapters))}</body>\n</html>\n'
-    )
+    body = f'<h1>{escape(title)}</h1>\n<p class="note">{_SMALL}</p>\n{_summary(chapters)}'
+    return whole_page(title, _STYLE, f"{body}{''.join(map(_chapter, chapters))}", allowed=OWN_IMAGES)
 
 
 def _summary(chapters: Sequence[Chapter]) -> str:

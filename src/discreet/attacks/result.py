@@ -6,9 +6,10 @@ from html import escape
 from typing import Any
 
 from discreet.attacks.defences import Shield
-from discreet.attacks.evidence import Evidence, Implied, Scores
+from discreet.attacks.implied import Evidence, Implied
 from discreet.attacks.ranking import Curve
 from discreet.attacks.rarity import Exposure
+from discreet.attacks.scores import Scores
 
 
 @dataclass(frozen=True)

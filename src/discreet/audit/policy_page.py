@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 
 from discreet.anonymity.showing.report import clean
+from discreet.anonymity.showing.shell import whole_page
 from discreet.audit.policy_result import COVERS, PATH, Finding, PolicyAudit
 from discreet.audit.result import confidence_text
 
@@ -54,13 +55,7 @@ def page(audit: PolicyAudit) -> str:
     >>> "<b>" in made, "&lt;b&gt;clinic" in made
     (False, True)
     """
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>Audit of the policy {_shown(audit.policy)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"{fragment(audit)}</body>\n</html>\n"
-    )
+    return whole_page(clean(f"Audit of the policy {audit.policy}"), _STYLE, fragment(audit))
 
 
 def fragment(audit: PolicyAudit) -> str:

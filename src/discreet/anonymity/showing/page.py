@@ -8,6 +8,7 @@ from discreet.anonymity.showing.how import Released
 from discreet.anonymity.showing.parts import Grid, Part
 from discreet.anonymity.showing.pictures import Bar, bars
 from discreet.anonymity.showing.report import clean, report
+from discreet.anonymity.showing.shell import whole_page
 
 _STYLE = """
 body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 50rem; background: #fff; color: #222;
@@ -51,13 +52,7 @@ def page(result: Risk | Released) -> str:
     >>> made.count("<h2>"), "<b>" in made, "&lt;b&gt;age" in made
     (3, False, True)
     """
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{_shown(report(result).title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"{fragment(result)}</body>\n</html>\n"
-    )
+    return whole_page(clean(report(result).title), _STYLE, fragment(result))
 
 
 def fragment(result: Risk | Released) -> str:

@@ -13,10 +13,10 @@ from discreet.attacks.aggregates.membership_scores import Known, Statistic, scor
 from discreet.attacks.aggregates.panel import Panel, Play, plays_of, rareness, thinned
 from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, Shield, shield
-from discreet.attacks.evidence import Scores
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import Exposure, exposure
 from discreet.attacks.result import AttackResult
+from discreet.attacks.scores import Scores
 from discreet.kernel.exact import Number
 
 _DELTA = "1e-6"  # the curator's, unless another is wished

@@ -18,7 +18,8 @@ from discreet.attacks.aggregates.noise_drawing import draw_noise
 from discreet.attacks.aggregates.solving import Method, expected_share
 from discreet.attacks.checking import file_in, generator, numbers
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, shield
-from discreet.attacks.evidence import Bits, Evidence, Guesses
+from discreet.attacks.evidence import Bits, Guesses
+from discreet.attacks.implied import Evidence
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult

@@ -12,7 +12,8 @@ from discreet.attacks.aggregates.solving import Method
 from discreet.attacks.aggregates.study import Study, drawn_study, means_by_secret, private_means
 from discreet.attacks.checking import generator, numbers
 from discreet.attacks.defences import CURATOR, EASY, Defence, Shield, shield
-from discreet.attacks.evidence import Bits, Evidence, Found, Implied
+from discreet.attacks.evidence import Bits, Found
+from discreet.attacks.implied import Evidence, Implied
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
 from discreet.audit.counting import Share

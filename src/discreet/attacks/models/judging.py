@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.evidence import Scores
 from discreet.attacks.models.people import Labelled, rarity
 from discreet.attacks.models.targets import Making
 from discreet.attacks.rarity import Exposure, exposure
 from discreet.attacks.result import AttackResult
+from discreet.attacks.scores import Scores
 
 RIGHT_INSIDE, RIGHT_OUTSIDE = "the models are right about members", "and about strangers"
 _FALSE = 0.01  # the share of strangers that may be taken for members where a person counts as hit

@@ -8,7 +8,6 @@ import numpy as np
 
 from discreet.attacks.checking import generator
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, Shield, shield
-from discreet.attacks.evidence import Scores
 from discreet.attacks.listing import Attack
 from discreet.attacks.models import mixtures
 from discreet.attacks.models.city import CHECKINS, City, city, load
@@ -19,6 +18,7 @@ from discreet.attacks.models.promises import delta_of
 from discreet.attacks.progress import track
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult
+from discreet.attacks.scores import Scores
 from discreet.kernel.exact import Number, positive, whole
 
 _PLAYS, _PRIVATE_PLAYS = 8, 4  # mixtures; private ones take longer

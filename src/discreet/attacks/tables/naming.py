@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.attacks.evidence import Found, Implied
+from discreet.attacks.evidence import Found
+from discreet.attacks.implied import Implied
 from discreet.audit.counting import Share
 
 
