@@ -12,7 +12,7 @@ $(READY): pyproject.toml constraints.txt
 	  || { echo "Discreet needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures]' --group dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures,postgres,spark]' --group dev
 	@touch $(READY)
 
 demo: setup

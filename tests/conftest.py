@@ -9,3 +9,22 @@ from hypothesis import settings
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.load_profile("same")
+
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from servers.postgres import Cluster, binaries  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Give a private PostgreSQL that all tests of this process share; each makes a database of its own."""
+    if binaries() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
+    cluster = Cluster().start()
+    yield cluster
+    cluster.stop()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answer import Answer, Column, Explanation, Price
-from discreet.kernel.dialect import DUCKDB
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.kernel.event import Receipt
 from discreet.kernel.gather import selects
 from discreet.kernel.loss import Budget, Loss

@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.evaluate import evaluate, finite, order
-from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
 from discreet.kernel.writing import key_of, write
 

@@ -12,7 +12,7 @@ import pytest
 from golden_compact import compact
 from golden_policies import POLICIES, PUBLIC
 
-from discreet.kernel.dialect import DUCKDB
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.kernel.errors import Refused
 from discreet.kernel.gather import selects
 from discreet.sql import read

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from discreet.kernel.dialect import DUCKDB
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.kernel.grid import Grid
 from discreet.kernel.writing import steps
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.gathering import totals_of as gathered
 from discreet.engines.reference import Reference
-from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (

@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import privacy
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.reference import Reference
 from discreet.kernel import release
-from discreet.kernel.dialect import DUCKDB
 from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid

@@ -2,27 +2,29 @@
 
 import math
 import random
+from dataclasses import replace
 from datetime import date
 
+import compare
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 import strategies
+from compare import Under, comparable, expected
 from hypothesis import given, settings
 from pyarrow import parquet
 from strategies import BOOL, EVENTS, INT, KINDS, REAL, STAYS, TEXT, VISITS
 
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.evaluate import evaluate
 from discreet.engines.gathering import totals_of
-from discreet.engines.reference import Reference
 from discreet.engines.sources import Source
-from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.dialect import Spread
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
+from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units, Values
 from discreet.kernel.relation import Derive, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
 from discreet.kernel.writing import write
 
@@ -35,46 +37,20 @@ def plain():
         yield connection
 
 
-def comparable(question, found):
-    """Return the totals of every key, and its cells, if any are asked; then keys with nothing are left out."""
-    assert found.values.dtype == np.int64
-    assert found.values.shape == (len(found.keys), len(question.totals))
-    rows = dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
-    assert len(rows) == len(found.keys)
-    if not any(isinstance(total, Cells | Values) for total in question.totals):
-        return rows
-    cells = {key: [] for key in rows}
-    for place, tally in sorted(found.tallies.items()):
-        columns = zip(tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True)
-        for group, cell, weight in sorted(columns):
-            assert 0 <= cell < question.totals[place].size
-            if weight:
-                cells[found.keys[group]].append((place, cell, weight))
-    return {key: (row, cells[key]) for key, row in rows.items() if any(row) or cells[key]}
-
-
-def expected(tables, question):
-    return comparable(question, Reference(tables).totals(question))
+def under(connection, dialect=DUCKDB):
+    return Under(
+        dialect,
+        lambda sql: connection.sql(sql).to_arrow_table(),
+        lambda tables: strategies.load(connection, tables),
+    )
 
 
 def computed(connection, question):
-    found = totals_of(question, lambda sql: connection.sql(sql).to_arrow_table(), DUCKDB)
-    return comparable(question, found)
+    return compare.computed(under(connection), question)
 
 
-def explore(plain, seeds, *, questions=5, depth=3, inner=2, most=12):
-    """Compare; and return how many questions found anything at all."""
-    full = 0
-    for seed in seeds:
-        rng = random.Random(seed)
-        tables = strategies.database(rng, most)
-        strategies.load(plain, tables)
-        for number in range(questions):
-            question = strategies.question(rng, tables, rng.choice([0, 0, 0, 1, 2]), depth, inner)
-            wanted = expected(tables, question)
-            assert computed(plain, question) == wanted, (seed, number, question)
-            full += any(wanted.values())
-    return full
+def explore(connection, seeds, **words):
+    return compare.explore(under(connection), seeds, **words)[0]
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -83,6 +59,13 @@ def test_the_engine_equals_the_reference(plain, block):
     wide = explore(plain, range(9000 + block * 3, 9003 + block * 3), questions=15, depth=0, inner=0, most=60)
     assert deep > 15
     assert wide > 8
+
+
+def test_counting_over_a_units_rows_is_the_same_as_joining(plain):
+    """The form for engines that move rows between machines, on an engine that is at hand."""
+    over = replace(DUCKDB, spread=Spread.WINDOW)
+    full, _ = compare.explore(under(plain, over), range(30_000, 30_040), questions=6, depth=1, inner=1, most=40)
+    assert full > 40
 
 
 @given(strategies.programs)

@@ -15,8 +15,8 @@ behind it. Blanks around a number, a date or a time do not count.
 
 from collections.abc import Callable, Mapping
 
+from discreet.kernel.dialect import quoted
 from discreet.kernel.expr import Type
-from discreet.kernel.writing import quoted
 
 _WHOLE = r"' *[+-]?[0-9]{1,19}(\.0*)? *'"
 _NUMBER = r"' *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)? *'"

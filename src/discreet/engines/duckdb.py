@@ -15,18 +15,19 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.files import in_quotes, listed
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
 from discreet.engines.sources import EngineError, Source, problem
 from discreet.engines.tables import make_table
-from discreet.kernel.dialect import DUCKDB
+from discreet.kernel.dialect import quoted
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import Totals
-from discreet.kernel.writing import quoted, rows_in_turn
+from discreet.kernel.writing import rows_in_turn
 
 _BARRED = {
     "allow_community_extensions": "false",

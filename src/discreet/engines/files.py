@@ -19,7 +19,7 @@ from typing import IO
 import duckdb
 
 from discreet.engines.sources import Found, Opened, Part, Stamp, problem
-from discreet.kernel.writing import quoted
+from discreet.kernel.dialect import quoted
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from discreet.engines.sources import Found, Part, problem
+from discreet.kernel.dialect import quoted
 from discreet.kernel.errors import PolicyError
-from discreet.kernel.writing import quoted
 
 _LONGEST_NUMBER = 4000  # bits; Python does not write numbers of much more, and no type holds them
 _LAST_SECOND = 253_500_000_000  # in the year 10003; as long before 1970, it is the year -6063

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from discreet.kernel.dialect import Dialect, Spread
 from discreet.kernel.gather import selects
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Discover, Question
+from discreet.kernel.question import Cells, Discover, Question, Touched
 from discreet.kernel.release import Key, Totals
 from discreet.kernel.tree import Tally
-from discreet.kernel.writing import Dialect
 
 Run = Callable[[str], pa.Table]
 
@@ -20,7 +21,7 @@ def totals_of(question: Question, run: Run, dialect: Dialect) -> Totals:
     texts = selects(question, dialect)
     keys, columns, tallies = _Keys(question), dict[int, tuple[np.ndarray, np.ndarray]](), dict[int, Tally]()
     if None in texts:
-        found = run(texts.pop(None))
+        found = _whole_counts(question, run(texts.pop(None)), dialect)
         rows, width = keys.places(found), len(question.by)
         columns |= {int(name[1:]): (rows, found.column(name).to_numpy()) for name in found.column_names[width:]}
     for place, text in texts.items():
@@ -34,6 +35,18 @@ def totals_of(question: Question, run: Run, dialect: Dialect) -> Totals:
     for place, (rows, column) in columns.items():
         values[rows[rows >= 0], place] = column[rows >= 0]
     return Totals(keys.listed, values, tallies)
+
+
+def _whole_counts(question: Question, found: pa.Table, dialect: Dialect) -> pa.Table:
+    """Add up what was counted over all groups, each unit in the first of its own; then leave out unvoted groups."""
+    touched = [place for place, total in enumerate(question.totals) if isinstance(total, Touched)]
+    if dialect.spread is Spread.JOIN or not touched or not question.bounded:
+        return found
+    for place in touched:
+        name = f"t{place}"
+        whole = np.full(found.num_rows, found.column(name).to_numpy().sum(), np.int64)
+        found = found.set_column(found.column_names.index(name), name, pa.array(whole))
+    return found.filter(pc.greater(found.column("t0"), 0)) if isinstance(question.groups, Discover) else found
 
 
 class _Keys:

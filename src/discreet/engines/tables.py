@@ -8,8 +8,8 @@ import duckdb
 from discreet.engines.files import open_path
 from discreet.engines.frames import open_frame, open_parquet
 from discreet.engines.sources import Opened, Part, Source, Stamp, Types, matched, problem, select, types_of
+from discreet.kernel.dialect import quoted
 from discreet.kernel.errors import PolicyError
-from discreet.kernel.writing import quoted
 
 
 @dataclass(frozen=True)

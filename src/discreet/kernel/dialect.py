@@ -1,128 +1,68 @@
-"""How DuckDB writes the kernel's operations: every one has a value or is NULL for every row."""
+"""What differs between engines, as one record of texts. {0}, {1}, … are the arguments, {all} a list of them."""
 
-import math
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-from discreet.kernel.expr import Type, Value
-from discreet.kernel.writing import Dialect
+from discreet.kernel.expr import Call, Expr, Type, Value
 
-_WHOLE = "'[+-]?[0-9]{{1,18}}'"
-_NUMBER = "'[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]{{1,3}})?'"
-_DATE = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{{2}}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}"  # there is no year 0
-_CLOCK = "([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?"  # nor a 24:00, which would be the next day
-_DATES = "DATE '0001-01-01' AND DATE '9999-12-31'"
-_TIMES = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+Operation = Callable[[Sequence[str], Sequence[Expr]], str]  # of texts; the expressions tell which are constants
 
 
-def _if(condition: str, value: str) -> str:
-    return f"CASE WHEN {condition} THEN {value} END"
+class Spread(Enum):
+    """How an engine finds in how many groups a unit is."""
+
+    JOIN = "join"  # the few units with too many are gathered and joined
+    WINDOW = "window"  # counted over the unit's rows, which lie together: one shuffle
 
 
-_OPERATIONS = {
-    # 128 bits hold every sum, difference and product of 64, and what does not fit back is NULL.
-    "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
-    "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
-    "multiply i": "TRY_CAST(CAST({0} AS HUGEINT) * {1} AS BIGINT)",
-    "divide i": _if("{1} <> 0", "TRY_CAST(CAST({0} AS HUGEINT) // {1} AS BIGINT)"),
-    "modulo": _if("{1} <> 0", "CAST(CAST({0} AS HUGEINT) % {1} AS BIGINT)"),
-    "negate i": "TRY_CAST(-CAST({0} AS HUGEINT) AS BIGINT)",
-    "abs i": "TRY_CAST(ABS(CAST({0} AS HUGEINT)) AS BIGINT)",
-    "sign i": "CAST(SIGN({0}) AS BIGINT)",
-    "add": "{0} + {1}",
-    "subtract": "{0} - {1}",
-    "multiply": "{0} * {1}",
-    "divide": _if("{1} <> 0", "{0} / {1}"),
-    "negate": "-{0}",
-    "abs": "ABS({0})",
-    "sign": "CAST(SIGN({0}) AS DOUBLE)",
-    "floor": "FLOOR({0})",
-    "ceil": "CEIL({0})",
-    "round": "ROUND({0}, CAST({1} AS INTEGER))",
-    "sqrt": _if("{0} >= 0", "SQRT({0})"),
-    "ln": _if("{0} > 0", "LN({0})"),
-    "log10": _if("{0} > 0", "LOG10({0})"),
-    "exp": _if("{0} <= 709", "EXP({0})"),
-    "power": _if("ISFINITE(POW({0}, {1}))", "POW({0}, {1})"),
-    "least": "LEAST({0}, {1})",
-    "greatest": "GREATEST({0}, {1})",
-    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
-    "inside": _if("{0} BETWEEN {1} AND {2}", "{0}"),
-    "to_real": "CAST({0} AS DOUBLE)",
-    "to_integer": "TRY_CAST(ROUND_EVEN({0}, 0) AS BIGINT)",
-    "as_integer": "CAST({0} AS BIGINT)",
-    "read_integer": _if(f"REGEXP_FULL_MATCH({{0}}, {_WHOLE})", "TRY_CAST({0} AS BIGINT)"),
-    "read_real": _if(f"REGEXP_FULL_MATCH({{0}}, {_NUMBER})", "TRY_CAST({0} AS DOUBLE)"),
-    "read_date": _if(f"REGEXP_FULL_MATCH({{0}}, '{_DATE}')", "TRY_CAST({0} AS DATE)"),
-    "read_timestamp": _if(f"REGEXP_FULL_MATCH({{0}}, '{_DATE}[ T]{_CLOCK}')", "TRY_CAST({0} AS TIMESTAMP)"),
-    "write_integer": "CAST({0} AS VARCHAR)",
-    "write_boolean": "CAST({0} AS VARCHAR)",
-    "write_date": "CAST({0} AS VARCHAR)",
-    "equal": "{0} = {1}",
-    "less": "{0} < {1}",
-    "at_most": "{0} <= {1}",
-    "not": "NOT {0}",
-    "is_null": "{0} IS NULL",
-    "one_of": "{0} IN ({rest})",
-    "coalesce": "COALESCE({all})",
-    "nullif": "NULLIF({0}, {1})",
-    "lower": "LOWER({0})",
-    "upper": "UPPER({0})",
-    "trim": "TRIM({0}, ' ')",
-    "trim_left": "LTRIM({0}, ' ')",
-    "trim_right": "RTRIM({0}, ' ')",
-    "length": "LENGTH({0})",
-    "part": "SUBSTRING({0}, {1}, {2})",
-    "like": "{0} LIKE {1} ESCAPE '\\'",
-    "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
-    "matches": "REGEXP_MATCHES({0}, {1})",
-    **{
-        part: f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"  # of a NULL it would be a DOUBLE
-        for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
-    },
-    **{
-        f"trunc_{window}": f"CAST(DATE_TRUNC('{window}', {{0}}) AS TIMESTAMP)"
-        for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-    },
-    "to_date": "CAST({0} AS DATE)",
-    "to_timestamp": "CAST({0} AS TIMESTAMP)",
-    "days_between": "CAST({1} - {0} AS BIGINT)",
-    "add_days": _if(f"{{0}} + CAST({{1}} AS INTEGER) BETWEEN {_DATES}", "{0} + CAST({1} AS INTEGER)"),
-    "add_seconds": _if(f"{{0}} + TO_SECONDS({{1}}) BETWEEN {_TIMES}", "{0} + TO_SECONDS({1})"),
-}
-
-_TYPES = {
-    Type.INTEGER: "BIGINT",
-    Type.REAL: "DOUBLE",
-    Type.BOOLEAN: "BOOLEAN",
-    Type.TEXT: "VARCHAR",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP",
-}
+def quoted(name: str) -> str:
+    """Write a name so that it can be nothing else."""
+    return '"' + name.replace('"', '""') + '"'
 
 
-def _constant(value: Value, kind: Type) -> str:
-    match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case float():
-            assert math.isfinite(value)
-            return f"CAST('{value!r}' AS DOUBLE)"  # the shortest text that gives this double again
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-    return f"CAST('{value}' AS {_TYPES[kind]})"
+def least_or_greatest(function: str, value: str, _kind: Type) -> str:
+    """Write the least (MIN) or the greatest (MAX) of a group's values."""
+    return f"{function}({value})"
 
 
-DUCKDB = Dialect(
-    _OPERATIONS,
-    _TYPES,
-    _constant,
-    steps=_if(
-        "ISFINITE(CAST({value} AS DOUBLE))",
-        "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
-    ),
-    finite=f"({_if('ISFINITE({value})', '{value} + 0.0')})",
-)
+def _as_it_is(sql: str) -> str:
+    return sql
+
+
+def _none(_call: Call) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one engine writes operations, constants, and the few things of SELECT that differ.
+
+    Whole numbers that `quotient`, `shifted` and `sign` get are of 64 bits, and only the last may get negative ones.
+    """
+
+    operations: Mapping[str, str | Operation]  # by name, or by name and the type of the first argument: "add i"
+    types: Mapping[Type, str]
+    constant: Callable[[Value, Type], str]
+    steps: str  # the number of the nearest step of {value}, between {low} and {high}, by {step}; NULL if not finite
+    finite: str  # {value}, or NULL if it is not finite; zero has one sign
+    quotient: str = "{0} // {1}"
+    shifted: str = "{0} >> {1}"
+    sign: str = "SIGN({0})"
+    summed: str = "CAST(SUM({0}) AS BIGINT)"  # of whole numbers whose sum surely fits; NULL of none
+    fitted: str = "TRY_CAST(SUM({0}) AS BIGINT)"  # the same, or NULL where 64 bits do not hold it
+    hashed: str = "MD5({0})"
+    extreme: Callable[[str, str, Type], str] = least_or_greatest
+    computed_once: str = "MATERIALIZED "  # of a WITH that is named twice
+    spread: Spread = Spread.JOIN
+    together: str = ""  # a hint that brings the rows with equal {units} to one place
+    once: str = ""  # {value} with {columns} computed once, where an operation names an argument more often
+    source: Callable[[str], str] = quoted  # what stands after FROM for a table
+    finish: Callable[[str], str] = _as_it_is  # what is done to a whole SELECT
+    gap: Callable[[Call], str] = _none  # why an operation cannot be computed here as elsewhere, if it cannot
+    most_listed: int | None = None  # so many constants may be listed in one column
+
+    @property
+    def total(self) -> str:
+        """The sum of whole numbers that surely fits; 0 of none."""
+        return f"COALESCE({self.summed}, 0)"

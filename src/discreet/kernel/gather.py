@@ -3,11 +3,12 @@
 k0, k1, … are the keys of groups, v what is counted, .m a unit's rows in one group, .k its groups, .w a row's weight.
 """
 
+from discreet.kernel.dialect import Dialect
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import WEIGHT_BITS, Cells, Question, Values
 from discreet.kernel.render import keyed_rows, outputs_of, render
-from discreet.kernel.writing import Dialect, every, grouped, key_of, listed, same_unit, steps, unit_of, write
+from discreet.kernel.writing import every, grouped, key_of, listed, same_unit, steps, unit_of, write
 
 _TEXTS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean", Type.DATE: "write_date"}
 
@@ -23,7 +24,8 @@ def selects(question: Question, dialect: Dialect) -> dict[int | None, str]:
                 found[place] = gather_cells(question, total, dialect)
             case _:
                 found[None] = ""
-    return found | ({None: render(question, dialect)} if None in found else {})
+    found |= {None: render(question, dialect)} if None in found else {}
+    return {place: dialect.finish(text) for place, text in found.items()}
 
 
 def gather_cells(question: Question, total: Cells, dialect: Dialect) -> str:
@@ -34,7 +36,7 @@ def gather_cells(question: Question, total: Cells, dialect: Dialect) -> str:
         k > groups groups with values every weight is multiplied by floor(groups·2^20/k)/2^20 and rounded down.
     Needs: that the engine computes integers exactly; checked against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
-    Seal: 8e9b3ed752f0
+    Seal: 23f9097745bf
     """
     keys = [f"k{place}" for place in range(len(question.by))]
     value = _place(total, dialect)
@@ -42,32 +44,37 @@ def gather_cells(question: Question, total: Cells, dialect: Dialect) -> str:
     if not question.bounded:
         return f"SELECT {listed(keys, ['v', 'COUNT(*) AS t'])} FROM ({source}) AS r{grouped([*keys, 'v'])}"
     units, full = unit_of(question.relation), 1 << question.bits(total)
-    light = f'CASE WHEN ".m" > {question.rows} THEN {question.rows * full} // ".m" ELSE {full} END'
+    lowered = dialect.quotient.format(question.rows * full, '".m"')
+    light = f'CASE WHEN ".m" > {question.rows} THEN {lowered} ELSE {full} END'
     pairs = f'SELECT {listed(units, keys)}, COUNT(*) AS ".m" FROM ({source}) AS r{grouped([*units, *keys])}'
     # Only what is not of full weight is joined to the rows.
-    weights = _all_weights(question, keys, light) if question.scaled else _row_weights(question, keys, light)
+    lowers = _all_weights if question.scaled else _row_weights
     same = every([*same_unit(question.relation, "r", "w"), *(f"r.{key} IS NOT DISTINCT FROM w.{key}" for key in keys)])
-    weight = f'CAST(SUM(COALESCE(w.".w", {full})) AS BIGINT) AS t'
+    weight = dialect.summed.format(f'COALESCE(w.".w", {full})')
     return (
-        f'WITH ".pairs" AS MATERIALIZED ({pairs}), {weights} SELECT {listed(_of("r", keys), ["r.v", weight])} '
+        f'WITH ".pairs" AS {dialect.computed_once}({pairs}), {lowers(question, keys, light, dialect)} '
+        f"SELECT {listed(_of('r', keys), ['r.v', f'{weight} AS t'])} "
         f'FROM ({source}) AS r LEFT JOIN ".weights" AS w ON {same}{grouped(_of("r", [*keys, "v"]))}'
     )
 
 
-def _row_weights(question: Question, keys: list[str], light: str) -> str:
+def _row_weights(question: Question, keys: list[str], light: str, dialect: Dialect) -> str:
     """Write the weights of a unit's rows in groups where it has too many."""
     names = listed(unit_of(question.relation), keys)
-    return f'".weights" AS MATERIALIZED (SELECT {names}, {light} AS ".w" FROM ".pairs" WHERE ".m" > {question.rows})'
+    found = f'SELECT {names}, {light} AS ".w" FROM ".pairs" WHERE ".m" > {question.rows}'
+    return f'".weights" AS {dialect.computed_once}({found})'
 
 
-def _all_weights(question: Question, keys: list[str], light: str) -> str:
+def _all_weights(question: Question, keys: list[str], light: str, dialect: Dialect) -> str:
     """Write the weights of a unit's rows in groups where it has too many, or of all if it is in too many groups."""
     units, most = unit_of(question.relation), question.limit.groups
+    count = dialect.quotient.format(most << WEIGHT_BITS, "COUNT(*)")
+    lighter = dialect.shifted.format(f'(({light}) * COALESCE(h.".k", {1 << WEIGHT_BITS}))', WEIGHT_BITS)
     return (
-        f'".heavy" AS MATERIALIZED (SELECT {listed(units)}, {most << WEIGHT_BITS} // COUNT(*) AS ".k" FROM ".pairs"'
+        f'".heavy" AS {dialect.computed_once}(SELECT {listed(units)}, {count} AS ".k" FROM ".pairs"'
         f"{grouped(units)} HAVING COUNT(*) > {most}), "
-        f'".weights" AS MATERIALIZED (SELECT {listed(_of("p", units), _of("p", keys))}, '
-        f'(({light}) * COALESCE(h.".k", {1 << WEIGHT_BITS})) >> {WEIGHT_BITS} AS ".w" FROM ".pairs" AS p '
+        f'".weights" AS {dialect.computed_once}(SELECT {listed(_of("p", units), _of("p", keys))}, '
+        f'{lighter} AS ".w" FROM ".pairs" AS p '
         f'LEFT JOIN ".heavy" AS h ON {every(same_unit(question.relation, "p", "h"))} '
         f'WHERE ".m" > {question.rows} OR h.".k" IS NOT NULL)'
     )
@@ -82,7 +89,7 @@ def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
         place, even where hashes meet: which ones count depends on this unit's rows alone.
     Needs: that numbering, hashing and comparing are the engine's own.
     Checked by: test_the_engine_equals_the_reference, test_where_hashes_meet_the_value_decides_what_counts
-    Seal: 007b8b796ce6
+    Seal: d1ba947a64fe
     """
     keys = [f"k{place}" for place in range(len(question.by))]
     made = [f"{key_of(total.expr, dialect)} AS v", f"{_text(total.expr, dialect)} AS x"]
@@ -93,7 +100,7 @@ def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
     units, most = unit_of(question.relation), question.rows
     names = listed(units, keys, ["v", "x"])
     same = every(same_unit(question.relation, "d", "m"))
-    hashed = f"MD5({_who(question, dialect)} || '/' || x)"
+    hashed = dialect.hashed.format(f"{_who(question, dialect)} || '/' || x")
     # Hashes can be made to meet: without the value, other units' rows would decide which one an engine puts first.
     in_group = f'ROW_NUMBER() OVER (PARTITION BY {listed(units, keys)} ORDER BY {hashed}, v) AS ".n"'
     in_turn = ", ".join(['".n"', hashed, *(f"{key} ASC NULLS LAST" for key in keys)])  # one of each group, then on
@@ -101,8 +108,9 @@ def gather_values(question: Question, total: Values, dialect: Dialect) -> str:
     chosen = f'SELECT *, {in_group} FROM ".pairs" AS d WHERE EXISTS (SELECT 1 FROM ".many" AS m WHERE {same})'
     chosen = f'SELECT *, {in_all} FROM ({chosen}) AS n WHERE ".n" <= {most}'
     return (
-        f'WITH ".pairs" AS MATERIALIZED (SELECT DISTINCT {names} FROM ({source}) AS r), '
-        f'".many" AS MATERIALIZED (SELECT {listed(units)} FROM ".pairs"{grouped(units)} HAVING COUNT(*) > {most}) '
+        f'WITH ".pairs" AS {dialect.computed_once}(SELECT DISTINCT {names} FROM ({source}) AS r), '
+        f'".many" AS {dialect.computed_once}(SELECT {listed(units)} FROM ".pairs"{grouped(units)} '
+        f"HAVING COUNT(*) > {most}) "
         f"SELECT {counted} FROM ("
         f'SELECT {listed(keys, ["v"])} FROM ".pairs" AS d WHERE NOT EXISTS (SELECT 1 FROM ".many" AS m WHERE {same}) '
         f'UNION ALL SELECT {listed(keys, ["v"])} FROM ({chosen}) AS a WHERE ".a" <= {question.spread * most}'

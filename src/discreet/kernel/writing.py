@@ -4,11 +4,11 @@ Every name is quoted and every constant is written here: no text of a query pass
 is in a Dialect.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import chain
 
-from discreet.kernel.expr import LONGEST_TEXT, LOOKS, Column, Constant, Expr, Type, Value
+from discreet.kernel.dialect import Dialect, Operation, quoted
+from discreet.kernel.expr import LONGEST_TEXT, LOOKS, Call, Column, Constant, Expr, Type
 from discreet.kernel.fold import Fold, Folded
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
@@ -29,25 +29,8 @@ from discreet.kernel.relation import (
     Where,
 )
 
-
-@dataclass(frozen=True)
-class Dialect:
-    """How one engine writes operations and constants; {0}, {1}, … are the arguments, {all} a list of them."""
-
-    operations: Mapping[str, str]  # by name, or by name and the type of the first argument: "add i"
-    types: Mapping[Type, str]
-    constant: Callable[[Value, Type], str]
-    steps: str  # the number of the nearest step of {value}, between {low} and {high}, by {step}; NULL if not finite
-    finite: str  # {value}, or NULL if it is not finite; zero has one sign
-
-
 _BETWEEN = {"and": " AND ", "or": " OR "}
 _PAIRWISE = ("least", "greatest")  # DuckDB may stop when it copies a plan in which they have a column twice among many
-
-
-def quoted(name: str) -> str:
-    """Write a name so that it can be nothing else."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def write(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each kind
@@ -70,10 +53,28 @@ def write(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each 
     if expr.op in LOOKS:  # at so much of a text and no more: a long one must not take a time that tells of it
         args[0] = f"SUBSTRING({args[0]}, 1, {LONGEST_TEXT})"
     typed = f"{expr.op} {expr.args[0].type.value}"
-    template = dialect.operations.get(typed) or dialect.operations[expr.op]
+    operation = dialect.operations.get(typed) or dialect.operations[expr.op]
     while expr.op in _PAIRWISE and len(args) > 2:
-        args = [f"({template.format(*pair)})" if len(pair) == 2 else pair[0] for pair in _pairs(args)]
-    return "(" + template.format(*args, all=", ".join(args), rest=", ".join(args[1:])) + ")"
+        args = [f"({_filled(operation, pair, expr)})" if len(pair) == 2 else pair[0] for pair in _pairs(args)]
+    if dialect.once and (named := _named_often(operation, expr)):
+        columns = ", ".join(f"{args[place]} AS a{place}" for place in named)
+        args = [f"z.a{place}" if place in named else arg for place, arg in enumerate(args)]
+        return f"({dialect.once.format(value=_filled(operation, args, expr), columns=columns)})"
+    return f"({_filled(operation, args, expr)})"
+
+
+def _filled(operation: str | Operation, args: list[str], expr: Call) -> str:
+    if isinstance(operation, str):
+        return operation.format(*args, all=", ".join(args), rest=", ".join(args[1:]))
+    return operation(args, expr.args)
+
+
+def _named_often(operation: str | Operation, expr: Call) -> list[int]:
+    """Return the places of computed arguments that an operation names more than once: written out, they would grow."""
+    computed = [place for place, arg in enumerate(expr.args) if isinstance(arg, Call)]
+    if not isinstance(operation, str):
+        return computed
+    return [place for place in computed if operation.count(f"{{{place}}}") > 1]
 
 
 def _pairs(args: list[str]) -> list[list[str]]:
@@ -91,7 +92,7 @@ def rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - 
 
     match relation:
         case Scan():
-            return _scan(relation, sql)
+            return _scan(relation, dialect)
         case Where(source, condition):
             return f"SELECT * FROM {below(source)} WHERE {sql(condition)}"
         case Derive(source, columns):
@@ -99,7 +100,7 @@ def rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - 
         case JoinPublic(source, table, equal, also, keep, fanout):
             on = [f"s.{quoted(ours)} = p.{quoted(theirs)}" for ours, theirs in equal] + ([sql(also)] if also else [])
             names = _shown(unit_of(source, "s"), _columns(source, "s"), [f"p.{quoted(name)}" for name in table.schema])
-            public = _public(table, [theirs for _, theirs in equal], fanout, sql)
+            public = _public(table, [theirs for _, theirs in equal], fanout, dialect)
             return f"SELECT {names} FROM {below(source)} {_join(keep)} ({public}) AS p ON {every(on)}"
         case JoinOwn(left, right, also, keep, most):
             on = same_unit(left, "l", "r") + ([sql(also)] if also else [])
@@ -130,53 +131,58 @@ def rows_in_turn(relation: Relation, columns: tuple[str, ...], dialect: Dialect)
     ]
     held = f"SELECT * FROM (SELECT {listed(units, values)} FROM ({rows(relation, dialect)}) AS s) AS s"
     present = every([f"{name} IS NOT NULL" for name in names])
-    return f'SELECT {number} AS ".n", {listed(names)} FROM ({held} WHERE {present}) AS s ORDER BY ".n"'
+    return dialect.finish(f'SELECT {number} AS ".n", {listed(names)} FROM ({held} WHERE {present}) AS s ORDER BY ".n"')
 
 
-def _scan(scan: Scan, sql: Callable[[Expr], str]) -> str:
+def _scan(scan: Scan, dialect: Dialect) -> str:
     columns = [f"c.{quoted(column.name)}" for column in scan.columns]
+    source = f"{dialect.source(scan.table)} AS c"
     match scan.owner:
         case Own(unit):
-            parts = [sql(part) for part in unit]
-            named = [f'{part} AS ".u{place}"' for place, part in enumerate(parts)]
-            held = [f"{part} IS NOT NULL" for part in parts]
-            return f"SELECT {listed(named, columns)} FROM {quoted(scan.table)} AS c WHERE {every(held)}"
+            named, held = _owner(unit, dialect)
+            return f"SELECT {listed(named, columns)} FROM {source} WHERE {held}"
         case Through(on, parent, key):
             units = unit_of(scan)
-            alone = [f"MIN({unit}) = MAX({unit})" for unit in units]
-            one = [f"MIN({unit}) AS {unit}" for unit in units]
-            owners = f'SELECT ".key", {listed(one)} FROM ({_owners(parent, key, sql)}) AS w GROUP BY ".key"'
+            first, last = ([dialect.extreme(end, *unit) for unit in _typed(scan)] for end in ("MIN", "MAX"))
+            alone = [f"{least} = {most}" for least, most in zip(first, last, strict=True)]
+            one = [f"{least} AS {unit}" for least, unit in zip(first, units, strict=True)]
+            owners = f'SELECT ".key", {listed(one)} FROM ({_owners(parent, key, dialect)}) AS w GROUP BY ".key"'
             names = listed([f"o.{unit}" for unit in units], columns)
             return (
-                f"SELECT {names} FROM {quoted(scan.table)} AS c JOIN ({owners} HAVING {every(alone)}) AS o "
-                f'ON c.{quoted(on)} = o.".key"'
+                f'SELECT {names} FROM {source} JOIN ({owners} HAVING {every(alone)}) AS o ON c.{quoted(on)} = o.".key"'
             )
-    return f"SELECT {_shown(columns)} FROM {quoted(scan.table)} AS c"
+    return f"SELECT {_shown(columns)} FROM {source}"
 
 
-def _owners(scan: Scan, key: str, sql: Callable[[Expr], str]) -> str:
+def _owner(unit: tuple[Expr, ...], dialect: Dialect) -> tuple[list[str], str]:
+    """Write the columns of a row's own unit, and that it has one."""
+    parts = [write(part, dialect) for part in unit]
+    named = [f'{part} AS ".u{place}"' for place, part in enumerate(parts)]
+    return named, every([f"{part} IS NOT NULL" for part in parts])
+
+
+def _owners(scan: Scan, key: str, dialect: Dialect) -> str:
     """Write who owns each key of a parent table: every owner, also where there are several."""
+    source = f"{dialect.source(scan.table)} AS c"
     match scan.owner:
         case Through(on, parent, above):
             units = [f"w.{unit}" for unit in unit_of(scan)]
             return (
-                f'SELECT c.{quoted(key)} AS ".key", {listed(units)} FROM {quoted(scan.table)} AS c '
-                f'JOIN ({_owners(parent, above, sql)}) AS w ON c.{quoted(on)} = w.".key"'
+                f'SELECT c.{quoted(key)} AS ".key", {listed(units)} FROM {source} '
+                f'JOIN ({_owners(parent, above, dialect)}) AS w ON c.{quoted(on)} = w.".key"'
             )
         case Own(unit):
-            parts = [sql(part) for part in unit]
-            named = [f'{part} AS ".u{place}"' for place, part in enumerate(parts)]
-            held = [f"{part} IS NOT NULL" for part in parts]
-            return f'SELECT {quoted(key)} AS ".key", {listed(named)} FROM {quoted(scan.table)} AS c WHERE {every(held)}'
+            named, held = _owner(unit, dialect)
+            return f'SELECT {quoted(key)} AS ".key", {listed(named)} FROM {source} WHERE {held}'
     raise ValueError("a parent table must have an owner")
 
 
-def _public(table: PublicTable, equal: list[str], fanout: int, sql: Callable[[Expr], str]) -> str:
+def _public(table: PublicTable, equal: list[str], fanout: int, dialect: Dialect) -> str:
     """Write a public table with at most `fanout` rows for the same values of `equal`."""
     named = [f"{quoted(column.name)} AS {quoted(name)}" for name, column in table.columns]
-    source = f"SELECT {_shown(named)} FROM {quoted(table.table)}"
+    source = f"SELECT {_shown(named)} FROM {dialect.source(table.table)} AS p"
     if table.condition is not None:
-        source = f"SELECT * FROM ({source}) AS p WHERE {sql(table.condition)}"
+        source = f"SELECT * FROM ({source}) AS p WHERE {write(table.condition, dialect)}"
     names = [quoted(name) for name in table.schema]
     apart = f"PARTITION BY {listed([quoted(name) for name in equal])} " if equal else ""
     number = f'ROW_NUMBER() OVER ({apart}ORDER BY {_ordered(names)}) AS ".n"'
@@ -192,8 +198,8 @@ def _first(side: Relation, most: int, dialect: Dialect) -> str:
     same = every(same_unit(side, "a", "m"))
     number = f'ROW_NUMBER() OVER (PARTITION BY {listed(units)} ORDER BY {_ordered(names)}) AS ".n"'
     return (
-        f'WITH ".a" AS MATERIALIZED ({rows(side, dialect)}), '
-        f'".m" AS MATERIALIZED (SELECT {listed(units)} FROM ".a"{grouped(units)} HAVING COUNT(*) > {most}) '
+        f'WITH ".a" AS {dialect.computed_once}({rows(side, dialect)}), '
+        f'".m" AS {dialect.computed_once}(SELECT {listed(units)} FROM ".a"{grouped(units)} HAVING COUNT(*) > {most}) '
         f'SELECT {kept} FROM ".a" AS a WHERE NOT EXISTS (SELECT 1 FROM ".m" AS m WHERE {same}) UNION ALL '
         f'SELECT {kept} FROM (SELECT *, {number} FROM ".a" AS a '
         f'WHERE EXISTS (SELECT 1 FROM ".m" AS m WHERE {same})) AS n '
@@ -211,11 +217,11 @@ def _folded(folded: Folded, dialect: Dialect) -> str:
         case Fold.DISTINCT:
             return f"COUNT(DISTINCT {value})"
         case Fold.SUM:
-            return f"TRY_CAST(SUM({value}) AS {dialect.types[Type.INTEGER]})"
+            return dialect.fitted.format(value)
         case Fold.STEPS:
             assert folded.grid is not None
-            return f"CAST(SUM({steps(value, folded.grid, dialect)}) AS {dialect.types[Type.INTEGER]})"
-    return f"{'MIN' if folded.fold is Fold.LEAST else 'MAX'}({value})"
+            return dialect.summed.format(steps(value, folded.grid, dialect))
+    return dialect.extreme("MIN" if folded.fold is Fold.LEAST else "MAX", value, folded.type)
 
 
 def steps(value: str, grid: Grid, dialect: Dialect) -> str:
@@ -239,6 +245,11 @@ def unit_of(relation: Relation, alias: str = "") -> list[str]:
     """Write the columns of a relation's unit."""
     parts = range(len(relation.shape.unit or ()))
     return [f'{alias and alias + "."}".u{place}"' for place in parts]
+
+
+def _typed(relation: Relation) -> list[tuple[str, Type]]:
+    """Write the columns of a relation's unit, each with its type."""
+    return list(zip(unit_of(relation), relation.shape.unit or (), strict=True))
 
 
 def _columns(relation: Relation, alias: str = "") -> list[str]:

@@ -1,0 +1,70 @@
+"""Comparing an engine's totals with the reference's, question by question."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import strategies
+
+from discreet.engines.gaps import gap_in
+from discreet.engines.gathering import totals_of
+from discreet.engines.reference import Reference
+from discreet.kernel.dialect import Dialect
+from discreet.kernel.question import Cells, Values
+
+
+@dataclass(frozen=True)
+class Under:
+    """An engine under test: how it writes, how a SELECT is run there, and how tables of exact types get there."""
+
+    dialect: Dialect
+    run: Callable[[str], pa.Table]
+    load: Callable[[strategies.Tables], None]
+
+
+def comparable(question, found):
+    """Return the totals of every key, and its cells, if any are asked; then keys with nothing are left out."""
+    assert found.values.dtype == np.int64
+    assert found.values.shape == (len(found.keys), len(question.totals))
+    rows = dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
+    assert len(rows) == len(found.keys)
+    if not any(isinstance(total, Cells | Values) for total in question.totals):
+        return rows
+    cells = {key: [] for key in rows}
+    for place, tally in sorted(found.tallies.items()):
+        columns = zip(tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True)
+        for group, cell, weight in sorted(columns):
+            assert 0 <= cell < question.totals[place].size
+            if weight:
+                cells[found.keys[group]].append((place, cell, weight))
+    return {key: (row, cells[key]) for key, row in rows.items() if any(row) or cells[key]}
+
+
+def expected(tables, question):
+    """Return what the reference says."""
+    return comparable(question, Reference(tables).totals(question))
+
+
+def computed(engine: Under, question):
+    """Return what an engine says."""
+    return comparable(question, totals_of(question, engine.run, engine.dialect))
+
+
+def explore(engine: Under, seeds, *, questions=5, depth=3, inner=2, most=12):
+    """Compare random questions; return how many found anything at all, and how many the engine has a gap for."""
+    full = gaps = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        tables = strategies.database(rng, most)
+        engine.load(tables)
+        for number in range(questions):
+            question = strategies.question(rng, tables, rng.choice([0, 0, 0, 1, 2]), depth, inner)
+            if gap_in(question, engine.dialect):
+                gaps += 1
+                continue
+            wanted = expected(tables, question)
+            assert computed(engine, question) == wanted, (seed, number, question)
+            full += any(wanted.values())
+    return full, gaps
