@@ -53,7 +53,11 @@ def _show(console: Console, hazard: Hazard) -> None:
 
 def init(  # noqa: PLR0913, PLR0917 - options of a command
     data: Annotated[
-        list[str] | None, typer.Argument(help="Parquet, CSV or DuckDB files, patterns of them, or file.duckdb/table.")
+        list[str] | None,
+        typer.Argument(
+            help="Parquet, CSV or DuckDB files, patterns of them, file.duckdb/table; or a postgresql:// URL without a "
+            "password, and the names of tables there."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The policy to write.")] = Path("policy.toml"),
     unit: Annotated[str | None, typer.Option(help="The column of those who are protected.")] = None,

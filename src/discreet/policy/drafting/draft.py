@@ -9,6 +9,7 @@ from typing import get_args
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.columns import ColumnType
+from discreet.policy.drafting.databases import is_database, read_database
 from discreet.policy.drafting.links import find_roles
 from discreet.policy.drafting.metadata import read_metadata
 from discreet.policy.drafting.schemas import read_schemas
@@ -32,9 +33,10 @@ def draft(
 ) -> str:
     r"""Write a policy for tables, as far as their schemas tell; what a human must supply says FILL IN.
 
-    Paths are of Parquet and CSV files, patterns of them, "file.duckdb" or "file.duckdb/table"; no row is read. `types`
-    gives the types that a CSV file does not tell, by column or "table.column". `metadata` is a file of SmartNoise
-    (YAML) or CSV on the Web (JSON): what it knows is filled in. Sources are written relative to the folder `base`.
+    Paths are of Parquet and CSV files, patterns of them, "file.duckdb" or "file.duckdb/table"; or a postgresql:// URL,
+    and after it names of tables there, if not all are meant. No row is read. `types` gives the types that a CSV file
+    does not tell, by column or "table.column". `metadata` is a file of SmartNoise (YAML) or CSV on the Web (JSON): what
+    it knows is filled in. Sources are written relative to the folder `base`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,12 +46,14 @@ def draft(
     >>> [line for line in text.splitlines() if line.startswith(("source", "unit"))]
     ['source = "visits.csv"', 'unit = "patient"  # one of them, with all of their rows']
     """
-    found = [table for path in paths for table in read_schemas(os.fspath(path))]
+    places = [os.fspath(path) for path in paths]
+    url = places[0] if places and is_database(places[0]) else None
+    found = read_database(url, places[1:]) if url else [table for each in places for table in read_schemas(each)]
     name, told = read_metadata(Path(metadata)) if metadata is not None else (None, [])
     tables = _typed(_with_sources(told, found) if told else found, types or {})
     if not tables:
         raise PolicyError("there is nothing to draft from. Name files with data, or metadata.")
-    tables = [_placed(table, Path(base)) for table in _renamed(tables)]
+    tables = [table if url else _placed(table, Path(base)) for table in _renamed(tables)]
     if unit is not None:
         tables = [_with_unit(table, unit) for table in tables]
         if not any(table.unit for table in tables):
@@ -58,7 +62,7 @@ def draft(
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
     origin = "metadata" if told else "schemas"
-    head = write_head(name or first, word_for(tables), origin)
+    head = write_head(name or first, word_for(tables), origin, url)
     return "\n".join([head, *(write_table(table, roles) for table in tables)])
 
 

@@ -19,7 +19,7 @@ name     = {name}
 protects = {protects}  # what you call one of those who are protected
 version  = "1"  # your label for the state of the data; change it when they change
 timezone = "UTC"  # where a day begins, such as "Europe/Berlin"
-ledger   = {ledger}  # the account of what was learned
+{engine}ledger   = {ledger}  # the account of what was learned
 
 [budget]
 epsilon = "{mark}"  # how much may be learned in all, by everybody, for ever: 1 is strong, above 10 is little
@@ -36,8 +36,9 @@ _UNIT = 'who is protected: a column of people; "row" for single rows; or public 
 _TEXT = "add in = [..] if its values are few and known; otherwise groups must be discovered"
 
 
-def write_head(name: str, protects: str, origin: str) -> str:
-    """Write the sections on the data set and its budget."""
+def write_head(name: str, protects: str, origin: str, url: str | None = None) -> str:
+    """Write the sections on the data set and its budget; `url` is the database that its tables are in, if any."""
+    engine = f'engine   = "postgresql"\nconnection = {value_text(url)}  # no password: that is in the environment\n'
     return _HEAD.format(
         origin=origin,
         warning=_MEASURED if origin == "metadata" else "",
@@ -45,6 +46,7 @@ def write_head(name: str, protects: str, origin: str) -> str:
         protects=value_text(protects),
         ledger=value_text(f"{name.replace('/', '_')}.ledger.sqlite"),
         mark=MARK,
+        engine=engine if url else "",
     )
 
 

@@ -1,0 +1,66 @@
+"""A draft from tables in a real PostgreSQL: its catalog tells names and types, and no row is read."""
+
+import pytest
+
+from discreet.kernel.errors import PolicyError
+from discreet.policy.drafting.draft import draft
+from discreet.postgres.connecting import connect
+
+DATABASE = "drafting"
+
+
+@pytest.fixture(scope="module")
+def database(postgres):
+    with connect(postgres.url()) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+        connection.execute(f"CREATE DATABASE {DATABASE}")
+    url = postgres.url(DATABASE)
+    with connect(url) as connection:
+        connection.execute(
+            """
+            CREATE DOMAIN age AS INTEGER CHECK (value >= 0);
+            CREATE TYPE ward AS ENUM ('secret ward', 'B');
+            CREATE TABLE visits (patient_id BIGINT, years age, ward ward, cost NUMERIC(8, 2), seen TIMESTAMPTZ,
+                raw BYTEA, "Odd name" TEXT);
+            CREATE SCHEMA billing;
+            CREATE TABLE billing.claims (patient_id BIGINT, amount MONEY, day DATE) PARTITION BY RANGE (day);
+            CREATE TABLE billing.claims_new PARTITION OF billing.claims FOR VALUES FROM ('2020-01-01') TO (MAXVALUE);
+            CREATE TABLE hidden (patient_id BIGINT);
+            DROP ROLE IF EXISTS drafter;
+            CREATE ROLE drafter LOGIN;
+            GRANT USAGE ON SCHEMA billing TO drafter;
+            GRANT SELECT ON visits, billing.claims TO drafter;
+            """
+        )
+    return postgres.url(DATABASE, "drafter")
+
+
+def lines(text):
+    return [line.split("  #")[0] for line in text.splitlines()]
+
+
+def test_tables_that_the_user_may_read_are_drafted_with_their_types(database):
+    text = draft([database], unit="patient_id")
+    assert 'engine   = "postgresql"' in text
+    assert f'connection = "{database}"' in lines(text)
+    assert [line for line in lines(text) if line.startswith(("[tables", "source"))] == [
+        *("[tables.visits]", 'source = "public.visits"', "[tables.visits.columns]"),
+        *("[tables.billing_claims]", 'source = "billing.claims"', "[tables.billing_claims.columns]"),
+    ]
+    for column in ('patient_id = { type = "integer"', 'years = { type = "integer"', 'seen = { type = "timestamp"'):
+        assert column in text
+    assert "secret ward" not in text  # the labels of an enumeration may be data
+
+
+def test_named_tables_alone_are_drafted(database):
+    assert "[tables.visits]" not in draft([database, "billing.claims"], unit="patient_id")
+    with pytest.raises(PolicyError, match=r'no table "visit" that this user may read; did you mean "visits"'):
+        draft([database, "visit"])
+    with pytest.raises(PolicyError, match="no table"):
+        draft([database, "hidden"])
+
+
+def test_a_password_in_the_url_is_refused(database):
+    with pytest.raises(PolicyError, match="must not contain a password") as caught:
+        draft([database.replace("drafter@", "drafter:hunter2@")])
+    assert "hunter2" not in str(caught.value)
