@@ -1,7 +1,12 @@
-"""Everything that is measured, one after the other: `make bench`."""
+"""Everything that is measured, one after the other: `make bench`. `python -m bench scale 1000000` measures one part."""
+
+import sys
+from importlib import import_module
 
 from bench import anonymity, attacks, audit, learning, ledger, local, membership, noise, queries, start
 
-for part in (noise, ledger, start, learning, local, anonymity, queries, attacks, membership, audit):
+PARTS = (noise, ledger, start, learning, local, anonymity, queries, attacks, membership, audit)
+
+for part in [import_module(f"bench.{sys.argv[1]}")] if sys.argv[1:] else PARTS:
     print(f"\n{part.__doc__.strip().splitlines()[0]}\n")
-    part.main()
+    part.main(*sys.argv[2:])

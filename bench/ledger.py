@@ -1,5 +1,6 @@
-"""The ledger: how long a charge and its settlement take, alone and with eight processes at once."""
+"""The ledger: how long a charge and its settlement take, alone and with eight processes at once, in both places."""
 
+import json
 import statistics
 import subprocess
 import sys
@@ -8,9 +9,11 @@ import time
 from pathlib import Path
 
 import discreet as dc
+from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
 
 NAME = "bench"
-PROCESSES, CHARGES = 8, 50
+ALONE, CHARGES = 500, 50
+PROCESSES = (1, 4, 8)
 
 
 def once(ledger, number):
@@ -22,33 +25,70 @@ def once(ledger, number):
     return charged - began, time.perf_counter() - charged
 
 
-def worker(path):
-    with dc.open_ledger(path, name=NAME) as ledger:
+def opened(place):
+    """Open a ledger by its place: a path, or a URL and the path of this server's head."""
+    path, *head = json.loads(place)
+    return open_postgres_ledger(path, name=NAME, head=head[0]) if head else dc.open_ledger(path, name=NAME)
+
+
+def worker(place):
+    with opened(place) as ledger:
+        print("ready", flush=True)
+        sys.stdin.readline()
         print(max(once(ledger, number)[0] for number in range(CHARGES)))
+
+
+def at_once(place, processes):
+    """Let processes charge at once; return how many charges a second there were, and the longest wait for one."""
+    command = [sys.executable, "-m", "bench.ledger", json.dumps(place)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    workers = [subprocess.Popen(command, text=True, **pipes) for _ in range(processes)]
+    for each in workers:
+        each.stdout.readline()
+    began = time.perf_counter()
+    for each in workers:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    longest = max(float(each.stdout.readline()) for each in workers)
+    took = time.perf_counter() - began
+    for each in workers:
+        each.communicate()
+    return processes * CHARGES / took, longest
+
+
+def measure(title, ledger, place):
+    print(title)
+    with ledger:
+        median = statistics.median(sum(once(ledger, number)) for number in range(ALONE)) * 1000
+    print(f"  charge + settle, alone          median {median:6.2f} ms      bar 5 ms      {verdict(median < 5)}")
+    for processes in PROCESSES:
+        rate, longest = at_once(place, processes)
+        print(f"  {processes} processes x {CHARGES}                {rate:6.0f} charges a second, each settled")
+    print(f"  longest wait for one charge     {longest:6.3f} s             bar 1 s       {verdict(longest < 1)}")
+    with opened(json.dumps(place)) as again:
+        charges = len(again.events())
+        began = time.perf_counter()
+        again.verify()
+        print(f"  verify {charges} charges             {time.perf_counter() - began:6.3f} s")
+    assert charges == ALONE + sum(PROCESSES) * CHARGES
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.sqlite"
-        with dc.create_ledger(path, name=NAME, budget=dc.Budget(1)) as ledger:
-            both = [sum(once(ledger, number)) for number in range(500)]
-        median = statistics.median(both) * 1000
-        print(f"charge + settle, alone            median {median:6.2f} ms      bar 5 ms      {verdict(median < 5)}")
-        began = time.perf_counter()
-        workers = [
-            subprocess.Popen([sys.executable, "-m", "bench.ledger", str(path)], stdout=subprocess.PIPE, text=True)
-            for _ in range(PROCESSES)
-        ]
-        longest = max(float(each.communicate()[0]) for each in workers)
-        took = time.perf_counter() - began
-        with dc.open_ledger(path, name=NAME) as ledger:
-            began = time.perf_counter()
-            ledger.verify()
-            verified = time.perf_counter() - began
-            assert len(ledger.events()) == 500 + PROCESSES * CHARGES
-        print(f"{PROCESSES} processes x {CHARGES} charges           {took:6.2f} s in all, start-up included")
-        print(f"longest wait for one charge       {longest:6.3f} s           bar 1 s       {verdict(longest < 1)}")
-        print(f"verify {500 + PROCESSES * CHARGES} charges                {verified:6.3f} s")
+        measure("SQLite", dc.create_ledger(path, name=NAME, budget=dc.Budget(1)), [str(path)])
+        from tests.servers.postgres import Cluster, binaries
+
+        if binaries() is None:
+            print("PostgreSQL: not measured, it is not installed")
+            return
+        cluster = Cluster().start()
+        try:
+            place = [cluster.url(), str(Path(folder) / "head")]
+            ledger = create_postgres_ledger(place[0], name=NAME, budget=dc.Budget(1), head=place[1])
+            measure("PostgreSQL, on the same machine", ledger, place)
+        finally:
+            cluster.stop()
 
 
 def verdict(good):

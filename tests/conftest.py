@@ -17,6 +17,7 @@ import pytest  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from servers import spark as spark_servers  # noqa: E402
 from servers.postgres import Cluster, binaries  # noqa: E402
 
 
@@ -28,3 +29,12 @@ def postgres():
     cluster = Cluster().start()
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def sail():
+    """Give a private server that speaks Spark's protocol, which all tests of this process share; `url` is where."""
+    if spark_servers.no_sail():
+        pytest.skip(spark_servers.no_sail())
+    with spark_servers.sail() as server:
+        yield server

@@ -335,7 +335,6 @@ WRONG = [
     ({"table": "a.b"}, r"must not contain a dot"),
     ({"name": 3}, r"\[data\]: name must be a text"),
     ({"ledger": 3}, r"\[data\]: ledger must be a path"),
-    ({"ledger": "postgresql://x/y"}, r"ledger: PostgreSQL is not available"),
     ({"public": [ARROW]}, r"public: give a dict of tables"),
     ({"public": {"Data": ARROW}}, r"public: there is also a private table Data"),
     ({"data": {"data": ARROW}}, r"data: it goes with a policy"),

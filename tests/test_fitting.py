@@ -198,3 +198,54 @@ def test_a_model_that_is_fitted_again_keeps_nothing_of_the_first_time():
         curator.fit(model, "SELECT n, lat FROM visits")
         curator.fit(model.set_params(bounds=(10, 50)), "SELECT n, lat FROM visits")
     assert model.predict([1, 2]).min() >= 10
+
+
+PLACES = """
+[tables.places]
+source = "places"
+public = true
+[tables.places.columns]
+n = { type = "integer" }
+height = { type = "real", between = [0, 100] }
+"""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT height FROM visits JOIN places ON visits.n = places.n",
+        "SELECT n FROM visits UNION ALL SELECT n FROM visits",
+    ],
+    ids=["join", "union"],
+)
+def test_a_row_that_is_protected_on_its_own_counts_once(sql):
+    """A row that becomes several would move a sum as often; a person's rows weigh together, however many there are."""
+    places = pa.table({"n": [1, 1, 1, 2], "height": [1.0, 2.0, 3.0, 4.0]})
+    for unit, refused in (("row", True), ("person", False)):
+        text = (POLICY[: POLICY.index("[tables.other]")] + PLACES).replace("UNIT", unit)
+        with dc.open(Policy.parse(text), data={"visits": VISITS, "places": places}) as curator:
+            if refused:
+                with pytest.raises(dc.Refused, match="every row is protected on its own"):
+                    curator.fit(Recorder(), sql)
+            else:
+                assert curator.fit(Recorder(), sql).batches
+
+
+def test_a_row_that_finds_one_public_row_can_be_learned_from():
+    places = pa.table({"n": [1, 2, 3], "height": [1.0, 2.0, 3.0]})
+    text = (POLICY[: POLICY.index("[tables.other]")] + PLACES).replace("UNIT", "row")
+    with dc.open(Policy.parse(text), data={"visits": VISITS, "places": places}) as curator:
+        found = curator.fit(Recorder(), "SELECT height FROM visits JOIN places ON visits.n = places.n")
+    assert sorted(np.concatenate([numbers for numbers, _ in found.batches]).ravel().tolist()) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize(("most", "words"), [(2**42, None), (2**42 + 1, "lower the table's rows_max")])
+def test_there_are_no_more_units_than_sums_of_64_bits_hold(unit, most, words):
+    text = POLICY[: POLICY.index("[tables.other]")].replace("UNIT", unit).replace("rows = 2", f"rows_max = {most}")
+    with dc.open(Policy.parse(text), data={"visits": VISITS}) as curator:
+        if words is None:
+            assert curator.fit(Recorder(), "SELECT n FROM visits").batches
+        else:
+            with pytest.raises(dc.Refused, match=words):
+                curator.fit(Recorder(), "SELECT n FROM visits")

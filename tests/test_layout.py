@@ -86,7 +86,7 @@ def test_lines_of_code_leave_out_docstrings_comments_and_blanks():
 def test_the_kernel_is_small():
     sizes = {name: lines_of_code(path.read_text(encoding="utf-8")) for name, path in zip(NAMES, KERNEL, strict=True)}
     print(sum(sizes.values()), sizes)
-    assert sum(sizes.values()) <= 4300
+    assert sum(sizes.values()) <= 4600
     assert {name: size for name, size in sizes.items() if size > 250} == {}
 
 

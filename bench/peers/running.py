@@ -37,7 +37,7 @@ class NotMeasuredError(Exception):
 def run(peer, folder, rows, times, seconds):
     """Return what a peer's script tells of one table."""
     script, packages = PEERS[peer]
-    python = _environment(script, packages) if packages else sys.executable
+    python = environment(_name(script), packages) if packages else sys.executable
     words = [str(python), str(HERE / script), str(folder), str(rows), str(times)]
     return json.loads(_output(words, seconds).splitlines()[-1])
 
@@ -45,18 +45,23 @@ def run(peer, folder, rows, times, seconds):
 def run_jobs(peer, jobs, seconds):
     """Return what a peer's script tells of every job in a file."""
     script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS | ATTACKERS)[peer]
-    python = _environment(script, packages)
+    python = environment(_name(script), packages)
     return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
 
 
-def _environment(script, packages):
-    folder = PLACE / Path(script).stem.removeprefix("with_")
+def environment(name, packages):
+    """Return the Python of an environment with these packages, made if it is not there."""
+    folder = PLACE / name
     python, ready = folder / "bin" / "python", folder / ".ready"
     if not ready.exists():
         _output([sys.executable, "-m", "venv", str(folder)], INSTALLING)
         _output([str(python), "-m", "pip", "install", "--quiet", *packages], INSTALLING)
         ready.touch()
     return python
+
+
+def _name(script):
+    return Path(script).stem.removeprefix("with_")
 
 
 def _output(words, seconds):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answer import Answer, Column, Explanation, Price
-from discreet.engines.dialects.duckdb import DUCKDB
+from discreet.kernel.dialect import Dialect, quoted
 from discreet.kernel.event import Receipt
 from discreet.kernel.gather import selects
 from discreet.kernel.loss import Budget, Loss
@@ -141,14 +141,15 @@ def _notes(plan: Plan, tables: Mapping[str, pa.Table], margins: Mapping[str, lis
     return tuple(words for words, holds in said if holds)
 
 
-def explanation(plan: Plan, owed: Due, policy: Policy, too_dear: str = "") -> Explanation:
-    """Return what a question would cost and how exact it would be."""
+def explanation(plan: Plan, owed: Due, policy: Policy, dialect: Dialect, too_dear: str = "") -> Explanation:
+    """Return what a question would cost and how exact it would be, with the SQL for the tables that a policy shows."""
+    shown = replace(dialect, source=quoted)
     return Explanation(
         price=price_shown(owed.price, policy.budget),
         columns=tuple(_column(plan, owed, name) for name in noisy_names(plan)),
         groups=" ".join(_groups(part, cuts) for part, cuts in zip(plan.parts, owed.cuts, strict=True)),
         bounded=tuple(dict.fromkeys(sentence for part in plan.parts for sentence in part.sentences)),
-        sql=";\n".join(text for part in plan.parts for text in selects(part.question, DUCKDB).values()),
+        sql=";\n".join(text for part in plan.parts for text in selects(part.question, shown).values()),
         notes=(*owed.notes, *([too_dear] if too_dear else [])),
         paid=owed.loss,
     )

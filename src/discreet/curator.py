@@ -4,7 +4,8 @@ from typing import NamedTuple, Self
 
 from discreet import composing, pricing
 from discreet.answer import Answer, Explanation
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.gaps import check_gaps
+from discreet.engines.interface import Engine
 from discreet.failures import Failures
 from discreet.fitting import E, fitted
 from discreet.kernel import release
@@ -52,13 +53,13 @@ class Curator:
     (['ward', 'n'], Fraction(1, 2))
     """
 
-    def __init__(self, policy: Policy, engine: DuckDB, ledger: Ledger) -> None:
+    def __init__(self, policy: Policy, engine: Engine, ledger: Ledger) -> None:
         self.policy, self.ledger, self._engine, self.kind = policy, ledger, engine, Answer.kind
         self._catalog = release.Catalog(
             {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public},
             {name: engine.columns(name) for name, table in policy.tables.items() if table.public},
         )
-        self._failures = Failures(policy, ledger, engine.tuning.seconds)
+        self._failures = Failures(policy, ledger, engine.seconds)
 
     def ask(  # noqa: PLR0913 - each has a name, and most a default
         self,
@@ -109,9 +110,8 @@ class Curator:
         offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
         want = pricing.wanted(plan, offer, self.policy, self._recall)
         owed = pricing.due(want.known, want.amounts, want.delta)
-        return composing.explanation(
-            plan, owed, self.policy, pricing.too_dear(want, self._room(owed.loss, by), self.policy)
-        )
+        too_dear = pricing.too_dear(want, self._room(owed.loss, by), self.policy)
+        return composing.explanation(plan, owed, self.policy, self._engine.dialect, too_dear)
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
@@ -121,9 +121,8 @@ class Curator:
 
     def budget(self, by: str | None = None) -> Spending:
         """Return how much there is, is spent and is left: of all, or of one analyst's own limit."""
+        self._check_listed(by or OWNER)
         whose = None if by == OWNER else by
-        if whose is not None:
-            self._check_listed(whose)
         total, spent = (self.ledger.analysts or {}).get(whose or "", self.ledger.budget), self.ledger.spent(whose)
         return Spending(total, spent, left(total, spent))
 
@@ -143,15 +142,17 @@ class Curator:
         for name, limit in (("groups", groups), ("rows", rows)):
             if limit is not None and (type(limit) is not int or not 1 <= limit <= 1 << 42):
                 raise Refused(f"{name}: a whole number from 1 to 2^42 says how many a unit may weigh.")
-        return read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+        plan = read(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+        for part in plan.parts:
+            check_gaps(part.question, self._engine.dialect)
+        return plan
 
     def _check_asker(self, sql: str, by: str) -> None:
         _check_words(sql=sql, by=by)
-        if by != OWNER:
-            self._check_listed(by)
+        self._check_listed(by)
 
     def _check_listed(self, by: str) -> None:
-        if by not in self.policy.spending.analysts:
+        if by != OWNER and by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
 
     def _recall(

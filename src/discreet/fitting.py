@@ -6,19 +6,22 @@ the ledger first. Everything else is refused.
 
 import inspect
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.gaps import check_gaps
+from discreet.engines.interface import Engine
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.ledger import Ledger
-from discreet.kernel.relation import Relation
+from discreet.kernel.relation import Relation, Scan, tables_of
+from discreet.kernel.summing import MOST_UNITS, Part
 from discreet.policy import Policy
 from discreet.policy.units import PersonInWindow, Row
 from discreet.sql.row_query import rows_of
@@ -26,6 +29,18 @@ from discreet.sql.rows.scope import Known
 
 _OURS = "discreet"
 _NUMBERS = (Type.INTEGER, Type.REAL)
+Bounds = tuple[tuple[float, float], ...]
+
+
+@runtime_checkable
+class Sums(Protocol):
+    """An engine that sums where the rows are, and gives integers."""
+
+    def held(self, relation: Relation, columns: tuple[str, ...]) -> AbstractContextManager[None]:
+        """Keep rows at hand for several sums, and let them go at the end; Refused if it could not sum them."""
+
+    def sums(self, relation: Relation, columns: tuple[str, ...], part: Part, bounds: Bounds) -> np.ndarray:
+        """Return the sum of a part over the rows that lack none of these numbers, divided by whole units."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +51,14 @@ class PrivateRows:
     """
 
     names: tuple[str, ...]
-    bounds: tuple[tuple[float, float], ...]
+    bounds: Bounds
     ledger: Ledger
     by: str
     question: str
     protects: str
     _relation: Relation = field(repr=False)
     _columns: tuple[str, ...] = field(repr=False)
-    _engine: DuckDB = field(repr=False)
+    _engine: Engine = field(repr=False)
 
     def batches(self, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Give batches of numbers (rows × columns) with the place of each row's unit; equal places, equal units.
@@ -53,6 +68,15 @@ class PrivateRows:
         low, high = np.array(self.bounds, np.float64).reshape(-1, 2).T
         for numbers, places in self._engine.batches(self._relation, self._columns, size):
             yield np.clip(numbers, low, high), places
+
+
+class RemoteRows(PrivateRows):
+    """The same, where they can be summed by the engine, and stay there."""
+
+    def summed(self, part: Part) -> np.ndarray:
+        """Return the sum of a part over all rows, moved into their bounds and into those of the part."""
+        assert isinstance(self._engine, Sums)
+        return self._engine.sums(self._relation, self._columns, part, self.bounds)
 
 
 class Learns(Protocol):
@@ -66,19 +90,36 @@ E = TypeVar("E", bound=Learns)
 
 
 def fitted(  # noqa: PLR0913 - who asks what of whom
-    estimator: E, sql: str, *, by: str, policy: Policy, engine: DuckDB, ledger: Ledger
+    estimator: E, sql: str, *, by: str, policy: Policy, engine: Engine, ledger: Ledger
 ) -> E:
     """Fit an estimator of ours on the private rows of a query, and return it."""
     fresh = _fresh(estimator)
     rows = rows_of(sql, policy, engine, by=by)
+    check_gaps(rows.relation, engine.dialect)
     names = tuple(_spelled(known.name, policy) for known in rows.known)
     bounds = tuple(map(_ends_of, rows.known))
     columns = tuple(known.column.name for known in rows.known)
-    given = PrivateRows(names, bounds, ledger, by, sql, _protected(policy), rows.relation, columns, engine)
+    _check_units(rows.relation)
+    kind = RemoteRows if isinstance(engine, Sums) else PrivateRows
+    given = kind(names, bounds, ledger, by, sql, _protected(policy), rows.relation, columns, engine)
     before = set(vars(fresh))
-    type(fresh).fit_rows(fresh, given)
+    with engine.held(rows.relation, columns) if isinstance(engine, Sums) else nullcontext():
+        type(fresh).fit_rows(fresh, given)
     vars(estimator).update({name: value for name, value in vars(fresh).items() if name not in before})
     return estimator
+
+
+def _check_units(relation: Relation) -> None:
+    """Refuse rows of which a unit would count as several, or of which there may be too many to be summed."""
+    shape = relation.shape
+    if shape.unit is None and shape.copies != 1:
+        raise Refused(
+            f"SELECT: every row is protected on its own, and one may become {shape.copies} rows here, each of which "
+            "would count. Join tables with one row for each key, or ask the owner to declare a unit."
+        )
+    scans = [table.most for table in tables_of(relation) if isinstance(table, Scan)]
+    if min(shape.rows, sum(scans)) > MOST_UNITS:
+        raise Refused("SELECT: there may be too many rows to be summed. The owner can lower the table's rows_max.")
 
 
 def _ends_of(known: Known) -> tuple[float, float]:

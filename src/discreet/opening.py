@@ -1,24 +1,27 @@
 """Opening a data set: the engine with the policy's tables, and its ledger, which remembers what was promised."""
 
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from os import PathLike
-from pathlib import Path
 from typing import Any, overload
 
 from discreet.curator import Curator
 from discreet.declaring import Said, declare
 from discreet.engines.duckdb import DuckDB, Tuning
+from discreet.engines.interface import Engine
 from discreet.engines.sources import Source
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.exact import Number
-from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
+from discreet.kernel.ledger import Ledger, memory_ledger
 from discreet.kernel.loss import Budget
+from discreet.places import ledger_of
 from discreet.policy import Policy, check_same_promise
 from discreet.sql import kernel_type
 
 _TABLE = "data"
+_SERVER = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 _FORGETS = (
     "ledger: what is spent is kept in memory only, and forgotten when this process ends: then it can be spent again. "
     'Keep it with ledger="visits.sqlite", or say that it is meant with ledger=":memory:".'
@@ -117,17 +120,10 @@ def _check_nothing_said(said: Said, table: str) -> None:
 
 
 def _open(declared: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> Curator:
-    if declared.data.engine != "duckdb":
-        raise PolicyError(f"engine: {declared.data.engine!r} is not available yet. Use duckdb.")
     unknown = set(data) - set(declared.tables)
     if unknown:
         raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(declared.tables)}.")
-    places: dict[str, Any] = {**declared.sources(), **data}
-    sources = {
-        name: Source(places[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
-        for name, table in declared.tables.items()
-    }
-    engine = DuckDB(sources, timezone=declared.data.timezone, tuning=tuning or Tuning())
+    engine = engine_of(declared, data, tuning or Tuning())
     try:
         ledger = _ledger(declared)
         return Curator(declared, engine, ledger)
@@ -136,16 +132,66 @@ def _open(declared: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> C
         raise
 
 
+def engine_of(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engine:
+    """Open the engine that a policy names, with its tables; `data` gives some of them as frames instead.
+
+    >>> import pyarrow as pa
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> engine = engine_of(policy, {"visits": pa.table({"who": [1, 2]})}, Tuning())
+    >>> engine.columns("visits")
+    {'who': <Type.INTEGER: 'i'>}
+    >>> engine.close()
+    """
+    kind, zone, url = policy.data.engine, policy.data.timezone, policy.data.connection
+    if data and kind != "duckdb":
+        raise PolicyError(f"data: frames are for DuckDB, and the policy has engine = {kind!r}. Leave one of them out.")
+    if kind == "postgresql":
+        from discreet.engines.postgres import Postgres  # noqa: PLC0415 - an extra
+
+        names = {name: table.source for name, table in policy.tables.items()}
+        return Postgres(_sources(policy, names), url=server_of(policy), timezone=zone, tuning=tuning)
+    if kind == "spark":
+        from discreet.engines.spark import Spark  # noqa: PLC0415 - an extra
+
+        return Spark(_sources(policy, policy.sources()), url=url, timezone=zone, tuning=tuning)
+    return DuckDB(_sources(policy, {**policy.sources(), **data}), timezone=zone, tuning=tuning)
+
+
+def server_of(policy: Policy) -> str:
+    """Return where the policy's PostgreSQL is; the environment may say it instead, also with a password.
+
+    >>> server_of(Policy.of({
+    ...     "data": {"name": "visits", "engine": "postgresql", "connection": "postgresql://reader@db.example/clinic"},
+    ...     "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... }))
+    'postgresql://reader@db.example/clinic'
+    """
+    url = policy.data.connection or os.environ.get("DISCREET_POSTGRES")
+    if not url and not any(os.environ.get(name) for name in _SERVER):
+        raise PolicyError(
+            'connection: nothing says where PostgreSQL is. Add connection = "postgresql://user@host/database" to '
+            "[data], or set DISCREET_POSTGRES or PGHOST."
+        )
+    return url or "postgresql://"
+
+
+def _sources(policy: Policy, places: Mapping[str, Any]) -> dict[str, Source]:
+    return {
+        name: Source(places[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
+        for name, table in policy.tables.items()
+    }
+
+
 def _ledger(policy: Policy) -> Ledger:
     """Open the policy's ledger, or make it; what the owner changed in the policy is recorded there."""
-    terms: dict[str, Any] = {"budget": policy.budget, "analysts": policy.analyst_budgets()}
     if policy.data.ledger == ":memory:":
+        terms: dict[str, Any] = {"budget": policy.budget, "analysts": policy.analyst_budgets()}
         return memory_ledger(name=policy.data.name, promise=policy.fingerprint(), **terms)
-    if not isinstance(policy.ledger, Path):
-        raise PolicyError("ledger: PostgreSQL is not available yet. Use a file.")
-    if not policy.ledger.exists():
-        return create_ledger(policy.ledger, name=policy.data.name, promise=policy.fingerprint(), **terms)
-    ledger = open_ledger(policy.ledger, name=policy.data.name)
+    ledger = ledger_of(policy)
     try:
         if ledger.promise:
             check_same_promise(ledger.promise, policy)

@@ -1,20 +1,22 @@
-"""Children are forked while threads of the parent are charging, and go on with the same object: PATH"""
+"""Children are forked while threads of the parent are charging, and go on with the same object: PLACE"""
 
 import os
 import sys
 import threading
 
+from kernel.ledger_places import place_at
+
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger
+from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 CENT = Loss("1/100")
 
 
-def main(path):
-    ledger = create_ledger(path, name="demo", budget=Budget(100))
+def main(place):
+    ledger = place.create(budget=Budget(100))
     inside = memory_ledger(name="demo", budget=Budget(1))
     busy = threading.Event()
     charged = [0, 0]
@@ -37,14 +39,14 @@ def main(path):
     ledger.verify()
     ledger.close()
     inside.close()
-    outlive_the_parent(path)
+    outlive_the_parent(place)
     print("whole")
 
 
-def outlive_the_parent(path):
-    """Let the parent close the file, which clears SQLite's log, while a child that it forked goes on charging."""
-    before = spent(path)
-    ledger = open_ledger(path, name="demo")
+def outlive_the_parent(place):
+    """Let the parent close the ledger, which clears SQLite's log, while a child that it forked goes on charging."""
+    before = spent(place)
+    ledger = place.open()
     ledger.charge(CENT, EVENT)
     first, started = os.pipe()
     parent_closed, closing = os.pipe()
@@ -61,11 +63,11 @@ def outlive_the_parent(path):
     ledger.close()
     os.close(closing)
     assert os.waitpid(child, 0)[1] == 0
-    assert spent(path) == before + 3 * CENT.epsilon
+    assert spent(place) == before + 3 * CENT.epsilon
 
 
-def spent(path):
-    with open_ledger(path, name="demo") as ledger:
+def spent(place):
+    with place.open() as ledger:
         ledger.verify()
         return ledger.spent().epsilon
 
@@ -85,4 +87,4 @@ def fork_and_charge(ledger, inside):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(place_at(sys.argv[1]))

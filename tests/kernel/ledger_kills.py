@@ -1,4 +1,4 @@
-"""Workers are killed at random moments: python ledger_kills.py FOLDER KILLS SEED
+"""Workers are killed at random moments: python ledger_kills.py PLACE KILLS SEED
 
 Each worker charges, stores an answer, and only then shows it. After each round of kills the ledger must be
 whole, what is spent must not have fallen, and every answer that was shown must be stored with the same bytes.
@@ -13,11 +13,11 @@ import select
 import signal
 import sys
 import time
-from pathlib import Path
+
+from kernel.ledger_places import place_at
 
 from discreet.kernel.errors import Failed
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget, Loss
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
@@ -26,8 +26,8 @@ WORKERS = 2
 KILLS_PER_LEDGER = 40  # verify() reads everything: fresh ledgers keep it short
 
 
-def work(path, shown, worker):
-    with open_ledger(path, name="demo") as ledger:
+def work(place, shown, worker):
+    with place.open() as ledger:
         for i in range(10**6):
             key = f"{worker}-{i}"
             receipt = ledger.charge(PRICE, EVENT, key)
@@ -36,7 +36,7 @@ def work(path, shown, worker):
             os.write(shown, f"{key} {answer}\n".encode())
 
 
-def kill_some(path, number, chance):
+def kill_some(place, number, chance):
     """Start some workers, kill them one by one, and return what they showed."""
     seen, shown = os.pipe()
     children = []
@@ -44,7 +44,7 @@ def kill_some(path, number, chance):
         child = os.fork()
         if child == 0:
             try:
-                work(path, shown, f"{number}.{worker}")
+                work(place, shown, f"{number}.{worker}")
             finally:
                 os._exit(1)  # only a kill ends a worker as it should
         children.append(child)
@@ -60,9 +60,9 @@ def kill_some(path, number, chance):
         return [line.split() for line in lines if line.endswith("\n")]
 
 
-def check(path, shown, least):
+def check(place, shown, least):
     """Return what is spent and how many charges have no answer, after a look at everything that was shown."""
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         ledger.verify()
         spent = ledger.spent()
         events = ledger.events()
@@ -74,9 +74,9 @@ def check(path, shown, least):
         return spent.epsilon, unknown
 
 
-def check_unknown(path):
+def check_unknown(place):
     """No charge without an answer can be executed again, and the ledger goes on."""
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         with ledger._session.reading() as table:
             rows = list(table.rows())
         settled = {row.receipt for row in rows if row.kind == "settle"}
@@ -90,22 +90,22 @@ def check_unknown(path):
         ledger.settle(ledger.charge(PRICE, EVENT, "afterwards"), b"fine")
 
 
-def main(folder, kills, seed):
+def main(first, kills, seed):
     chance = random.Random(seed)
     done = total = lost = 0
     while done < kills:
-        path = Path(folder) / f"{done}.sqlite"
-        create_ledger(path, name="demo", budget=Budget(10**6)).close()
+        place = first.other(f"kills{done}")
+        place.create(budget=Budget(10**6)).close()
         least, shown = 0, []
         for _ in range(KILLS_PER_LEDGER // WORKERS):
-            shown += kill_some(path, done, chance)
-            least, unknown = check(path, shown, least)
+            shown += kill_some(place, done, chance)
+            least, unknown = check(place, shown, least)
             done += WORKERS
-        check_unknown(path)
+        check_unknown(place)
         total += len(shown)
         lost += unknown
     print(json.dumps({"kills": done, "shown": total, "unknown": lost}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(place_at(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,4 +1,4 @@
-"""Many processes charge one ledger at the same time: python ledger_race.py PATH PROCESSES CHARGES
+"""Many processes charge one ledger at the same time: python ledger_race.py PLACE PROCESSES CHARGES
 
 Prints {"granted": …, "refused": …, "longest": the longest wait of one charge in seconds, "seconds": …}.
 """
@@ -8,17 +8,18 @@ import os
 import sys
 import time
 
+from kernel.ledger_places import place_at
+
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import open_ledger
 from discreet.kernel.loss import Loss
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 
 
-def charge_often(path, start, results, charges):
+def charge_often(place, start, results, charges):
     granted, longest = 0, 0.0
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         os.read(start, 1)  # everybody begins when the other end is closed
         for _ in range(charges):
             before = time.monotonic()
@@ -31,7 +32,7 @@ def charge_often(path, start, results, charges):
     os.write(results, json.dumps([granted, longest]).encode() + b"\n")
 
 
-def main(path, processes, charges):
+def main(place, processes, charges):
     start, go = os.pipe()
     collected, results = os.pipe()
     children = []
@@ -39,7 +40,7 @@ def main(path, processes, charges):
         child = os.fork()
         if child == 0:
             os.close(go)
-            charge_often(path, start, results, charges)
+            charge_often(place, start, results, charges)
             os._exit(0)
         children.append(child)
     os.close(results)
@@ -59,4 +60,4 @@ def main(path, processes, charges):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(place_at(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.evaluate import evaluate
 from discreet.kernel import expr as module
-from discreet.kernel.dialect import quoted, write
+from discreet.kernel.dialect import quoted
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type, check_name, check_value, columns_of, weigh
+from discreet.kernel.writing import write
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies

@@ -4,6 +4,7 @@ import threading
 from fractions import Fraction
 
 import pytest
+from kernel.ledger_places import KINDS, place_of
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event, Receipt, canonical
@@ -24,10 +25,18 @@ def path(tmp_path):
     return tmp_path / "ledger.sqlite"
 
 
-@pytest.fixture(params=["file", "memory"])
-def ledger(request, path):
-    terms = {"name": "demo", "budget": Budget(1)}
-    with create_ledger(path, **terms) if request.param == "file" else memory_ledger(**terms) as ledger:
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    return place_of(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=[*KINDS, "memory"])
+def ledger(request, tmp_path):
+    if request.param == "memory":
+        made = memory_ledger(name="demo", budget=Budget(1))
+    else:
+        made = place_of(request.param, request, tmp_path).create()
+    with made as ledger:
         yield ledger
 
 
@@ -67,9 +76,9 @@ def test_a_refusal_states_the_largest_price_that_still_fits(ledger):
     ledger.charge(Loss("1/3"), event())
 
 
-def test_a_budget_with_a_delta_counts_rho_and_delta_apart(path):
+def test_a_budget_with_a_delta_counts_rho_and_delta_apart(place):
     budget = Budget(1, "1e-6", discover="1/2")
-    with create_ledger(path, name="demo", budget=budget) as ledger:
+    with place.create(budget=budget) as ledger:
         ledger.charge(Loss(None, budget.rho / 2, budget.discover), event())
         assert left(budget, ledger.spent()) == Loss(None, budget.rho / 2, 0)
         with pytest.raises(Refused, match=r"rho 0\.0114687 with delta 0"):
@@ -77,17 +86,17 @@ def test_a_budget_with_a_delta_counts_rho_and_delta_apart(path):
         ledger.charge(Loss(None, budget.rho / 2), event())
         with pytest.raises(Refused, match="rho 0"):
             ledger.charge(Loss(None, Fraction(1, 10**50)), event())
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         assert ledger.budget == budget
         ledger.verify()
 
 
-def test_the_limit_in_rho_is_the_one_that_was_recorded(path):
+def test_the_limit_in_rho_is_the_one_that_was_recorded(place):
     budget = Budget(1, "1e-6")
     object.__setattr__(budget, "rho", budget.rho * Fraction(999_999, 1_000_000))  # as another machine may compute
-    with create_ledger(path, name="demo", budget=budget) as ledger:
+    with place.create(budget=budget) as ledger:
         ledger.charge(Loss(None, budget.rho), event())
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         assert ledger.budget.rho == budget.rho
         ledger.verify()
 
@@ -165,22 +174,22 @@ def test_settling_twice_or_an_unknown_receipt_is_an_error(ledger):
     ledger.verify()
 
 
-def test_a_failure_after_the_charge_is_never_refunded(path):
+def test_a_failure_after_the_charge_is_never_refunded(place):
     def ask(ledger):
         ledger.charge(CENT, event())
         raise ZeroDivisionError
 
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+    with place.create() as ledger:
         with pytest.raises(ZeroDivisionError):
             ask(ledger)
         assert ledger.spent() == CENT
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         assert ledger.spent() == CENT
         assert ledger.events()[0].state == "reserved"
 
 
-def test_the_split_of_delta_is_fixed_by_the_first_charge(path):
-    with create_ledger(path, name="demo", budget=Budget(1, "1e-9", discover="1/2")) as ledger:
+def test_the_split_of_delta_is_fixed_by_the_first_charge(place):
+    with place.create(budget=Budget(1, "1e-9", discover="1/2")) as ledger:
         ledger.set_budget(Budget(1, "1e-9", discover="1/4"), analysts=None)
         ledger.charge(CENT, event())
         for moved in (Budget(1, "1e-9", discover="1/2"), Budget(1, "1e-8", discover="1/4"), Budget(1)):
@@ -191,9 +200,9 @@ def test_the_split_of_delta_is_fixed_by_the_first_charge(path):
         ledger.verify()
 
 
-def test_a_pure_budget_gets_a_delta_only_if_what_was_spent_fits(path):
+def test_a_pure_budget_gets_a_delta_only_if_what_was_spent_fits(place):
     """What was spent in epsilons weighs far more in rho, and there is no way back."""
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+    with place.create() as ledger:
         ledger.charge(Loss("1/2"), event())
         with pytest.raises(PolicyError, match="does not fit in one with this delta"):
             ledger.set_budget(Budget(1, "1e-9"), analysts=None)
@@ -217,14 +226,18 @@ def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
         assert [row.kind for row in table.rows()] == ["create", "charge", "budget", "charge", "budget"]
 
 
-def test_a_ledger_survives_closing_and_belongs_to_its_name(path):
-    with create_ledger(path, name="demo", budget=Budget(1), analysts={"ana": Budget(1)}) as ledger:
+def test_a_ledger_survives_closing(place):
+    with place.create(budget=Budget(1), analysts={"ana": Budget(1)}) as ledger:
         ledger.settle(ledger.charge(CENT, event(by="ana"), key="k"), b"1")
         before = snapshot(ledger)
-    with open_ledger(str(path), name="demo") as ledger:
+    with place.open() as ledger:
         assert snapshot(ledger) == before
         assert ledger.charge(CENT, event(by="ana"), key="k").answer == b"1"
         assert (ledger.name, ledger.budget, ledger.analysts) == ("demo", Budget(1), {"ana": Budget(1)})
+
+
+def test_a_ledger_belongs_to_its_name(path):
+    create_ledger(path, name="demo", budget=Budget(1)).close()
     with pytest.raises(PolicyError, match="belongs to 'demo', not 'other'"):
         open_ledger(path, name="other")
 
@@ -289,7 +302,7 @@ def test_an_answer_is_bytes_of_bounded_length(ledger, monkeypatch):
     receipt = ledger.charge(CENT, event())
     with pytest.raises(TypeError, match="answer"):
         ledger.settle(receipt, "42")
-    monkeypatch.setattr("discreet.kernel.ledger.sqlite.LONGEST_ANSWER", 3)
+    monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 3)
     with pytest.raises(ValueError, match="answer"):
         ledger.settle(receipt, b"1234")
     with pytest.raises(TypeError, match="receipt"):
@@ -457,14 +470,14 @@ def test_the_head_is_written_after_the_commit(path, monkeypatch):
     assert seen == [(1, 1)]
 
 
-def test_an_interrupted_charge_leaves_nothing_half_done(path, monkeypatch):
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+def test_an_interrupted_charge_leaves_nothing_half_done(place, monkeypatch):
+    with place.create() as ledger:
 
         def interrupt(*_):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.kernel.ledger.sqlite.event_text", interrupt)
+            patch.setattr("discreet.kernel.ledger.account.event_text", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 ledger.charge(CENT, event())
         assert ledger.spent() == NOTHING

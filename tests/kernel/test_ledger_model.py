@@ -8,10 +8,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+from kernel.ledger_places import place_of
 
 from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget, Loss
 
 NAMES = st.sampled_from(["owner", "ana", "bob", "eve"])
@@ -23,15 +23,16 @@ class AgainstModel(RuleBasedStateMachine):
     """Pure prices only: the model's budget is one fraction."""
 
     paid = Bundle("paid")
+    new_place = None  # called with a folder
 
     @initialize(total=LIMITS, ana=LIMITS, bob=LIMITS)
     def create(self, total, ana, bob):
         self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "ledger.sqlite"
+        self.place = type(self).new_place(Path(self.folder.name))
         self.set_model(total, ana, bob)
         self.charges = []  # [by, price, key, question, receipt, answer]
         budgets = {"ana": Budget(ana), "bob": Budget(bob)}
-        self.ledger = create_ledger(self.path, name="demo", budget=Budget(total), analysts=budgets)
+        self.ledger = self.place.create(budget=Budget(total), analysts=budgets)
 
     def set_model(self, total, ana, bob):
         self.limits = {"ana": ana, "bob": bob}
@@ -97,7 +98,7 @@ class AgainstModel(RuleBasedStateMachine):
     @rule()
     def reopen(self):
         self.ledger.close()
-        self.ledger = open_ledger(self.path, name="demo")
+        self.ledger = self.place.open()
 
     @invariant()
     def spent_agrees(self):
@@ -113,14 +114,20 @@ class AgainstModel(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-def test_the_ledger_agrees_with_a_simple_model():
+@pytest.mark.parametrize(
+    ("kind", "examples"), [("file", 60), ("postgres", 6), pytest.param("postgres", 100, marks=pytest.mark.slow)]
+)
+def test_the_ledger_agrees_with_a_simple_model(kind, examples, request):
     from hypothesis.stateful import run_state_machine_as_test
 
+    class Machine(AgainstModel):
+        new_place = staticmethod(lambda folder: place_of(kind, request, folder))
+
     quick = settings(
-        max_examples=60,
+        max_examples=examples,
         stateful_step_count=30,
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(AgainstModel, settings=quick)
+    run_state_machine_as_test(Machine, settings=quick)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel.ledger_places import KINDS, place_of
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
@@ -20,7 +21,7 @@ HERE = Path(__file__).parent
 def run(script, *arguments, before=()):
     command = [*before, sys.executable, str(HERE / script), *map(str, arguments)]
     # Native threads of numpy would make every fork a fork of a threaded process.
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]
@@ -37,26 +38,30 @@ def own_mounts():
     return command
 
 
-def test_concurrent_processes_end_exactly_at_the_limit(tmp_path):
-    path = tmp_path / "ledger.sqlite"
-    create_ledger(path, name="demo", budget=Budget(3)).close()
-    found = json.loads(run("ledger_race.py", path, 8, 50))
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    return place_of(request.param, request, tmp_path)
+
+
+def test_concurrent_processes_end_exactly_at_the_limit(place):
+    place.create(budget=Budget(3)).close()
+    found = json.loads(run("ledger_race.py", place.text, 8, 50))
     print(found)
     assert (found["granted"], found["refused"], found["failed"]) == (300, 100, 0)
     assert found["longest"] < 5, "somebody starved"
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         assert ledger.spent().epsilon == 3
         ledger.verify()
 
 
-def test_killed_workers_lose_nothing_that_was_seen(tmp_path):
-    found = json.loads(run("ledger_kills.py", tmp_path, 40, 1))
+def test_killed_workers_lose_nothing_that_was_seen(place):
+    found = json.loads(run("ledger_kills.py", place.text, 40, 1))
     assert found["kills"] >= 40
     assert found["shown"] > 0, "every worker was killed before it did anything"
 
 
-def test_forked_children_open_the_ledger_anew(tmp_path):
-    assert run("ledger_fork.py", tmp_path / "ledger.sqlite") == "whole"
+def test_forked_children_open_the_ledger_anew(place):
+    assert run("ledger_fork.py", place.text) == "whole"
 
 
 def test_files_that_cannot_grow_stop_the_ledger_and_lose_nothing(tmp_path):
@@ -104,10 +109,9 @@ def test_a_read_only_file_system_is_named_and_changes_nothing(tmp_path):
         assert ledger.spent() == Loss("1/100")
 
 
-def test_two_ledger_objects_in_one_process_share_one_account(tmp_path):
-    path = tmp_path / "ledger.sqlite"
+def test_two_ledger_objects_in_one_process_share_one_account(place):
     event = Event(mechanism="{}", sensitivity="{}", question="count")
-    with create_ledger(path, name="demo", budget=Budget(1)) as one, open_ledger(path, name="demo") as two:
+    with place.create() as one, place.open() as two:
         receipt = one.charge(Loss("1/2"), event, "k")
         two.settle(receipt, b"by the other")
         assert one.charge(Loss("1/2"), event, "k").answer == b"by the other"

@@ -1,15 +1,15 @@
 """Whoever changes, cuts, replaces or loses the files is found out."""
 
 import random
-import shutil
 import sqlite3
 
 import pytest
+from kernel.ledger_places import KINDS, FilePlace, place_of
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import Event, canonical
 from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.ledger.chain import Row
+from discreet.kernel.ledger.chain import Act, Kind, Row, event_text
 from discreet.kernel.loss import Budget, Loss
 
 CENT = Loss("1/100")
@@ -21,142 +21,116 @@ def fill(ledger, start, stop):
         ledger.settle(ledger.charge(CENT, EVENT, key=str(i)), b"answer %d" % i)
 
 
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "ledger.sqlite"
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+def filled(place):
+    with place.create() as ledger:
         fill(ledger, 0, 4)
         ledger.set_budget(Budget(2), analysts=None)
-    return path
+    return place
 
 
 @pytest.fixture
-def raw(path):
-    connection = sqlite3.connect(path)
-    yield connection
-    connection.close()
+def file(tmp_path):
+    return filled(FilePlace(tmp_path / "ledger.sqlite"))
 
 
-def head_of(path):
-    return path.with_name(path.name + ".head")
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    return filled(place_of(request.param, request, tmp_path))
 
 
-def disarm(raw):
-    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        raw.execute(f"DROP TRIGGER {name}")
-
-
-def assert_found(path, match):
-    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match=match) as found:
+def assert_found(place, match):
+    with place.open() as ledger, pytest.raises(LedgerError, match=match) as found:
         ledger.verify()
-    assert str(path) in str(found.value)
+    assert str(ledger._session.place) in str(found.value)
 
 
 @pytest.mark.parametrize("column", Row._fields)
 @pytest.mark.parametrize("seq", [3, 5, 8])
-def test_any_changed_field_of_any_row_is_found(path, raw, column, seq):
-    disarm(raw)
+def test_any_changed_field_of_any_row_is_found(place, column, seq):
     new = 99 if column == "seq" else "1/7 1/98 0" if column in ("loss", "spent", "spent_by") else "other"
-    raw.execute(f'UPDATE rows SET "{column}" = ? WHERE seq = ?', (new, seq))
-    raw.commit()
-    raw.close()
-    assert_found(path, f"row {seq + 1} does not follow" if column == "seq" else f"row {seq} was changed: its hash")
+    place.tamper([f'UPDATE rows SET "{column}" = ? WHERE seq = ?', new, seq])
+    assert_found(place, f"row {seq + 1} does not follow" if column == "seq" else f"row {seq} was changed: its hash")
 
 
 @pytest.mark.parametrize("rehash", ["row", "all"])
-def test_a_cheaper_charge_is_found_even_if_the_hashes_are_made_anew(path, raw, rehash):
-    disarm(raw)
-    rows = [Row(*found) for found in raw.execute("SELECT * FROM rows ORDER BY seq")]
+def test_a_cheaper_charge_is_found_even_if_the_hashes_are_made_anew(place, rehash):
+    rows = place.rows()
     previous = rows[2].previous
+    changes = []
     for row in rows[2:]:
         changed = row._replace(previous=previous, loss="1/1000 1/2000000 0") if row.seq == 4 else row
         changed = changed._replace(previous=previous)
         changed = changed._replace(hash=changed.digest())
         previous = changed.hash
-        raw.execute(
-            "UPDATE rows SET loss = ?, previous = ?, hash = ? WHERE seq = ?",
-            (*changed[7:8], *changed[10:], row.seq),
-        )
+        values = changed.loss, changed.previous, changed.hash, row.seq
+        changes.append(["UPDATE rows SET loss = ?, previous = ?, hash = ? WHERE seq = ?", *values])
         if rehash == "row" and row.seq == 4:
             break
-    raw.commit()
-    raw.close()
-    assert_found(path, "row 4 has a wrong total")
+    place.tamper(*changes)
+    assert_found(place, "row 4 has a wrong total")
 
 
-def test_a_history_that_adds_up_but_was_never_allowed_is_found(path, raw):
-    with open_ledger(path, name="demo") as ledger, ledger._session.writing() as table:
-        last = table.last()
-        from discreet.kernel.ledger.chain import Act, Kind, event_text
-
-        table.append(last, Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT)))
-        table.connection.execute("COMMIT")
-        table.connection.execute("BEGIN")
-    assert_found(path, "row 11 .*the price does not fit")
+def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
+    with place.open() as ledger, ledger._session.writing() as table:
+        act = Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
+        table.append(table.last(), act)
+    assert_found(place, "row 11 .*the price does not fit")
 
 
-def test_a_removed_row_is_found(path, raw):
-    disarm(raw)
-    raw.execute("DELETE FROM rows WHERE seq = 5")
-    raw.commit()
-    assert_found(path, "row 6 does not follow")
+def test_a_removed_row_is_found(place):
+    place.tamper(["DELETE FROM rows WHERE seq = 5"])
+    assert_found(place, "row 6 does not follow")
 
 
-def test_a_deleted_tail_is_found(path, raw):
-    disarm(raw)
-    raw.execute("DELETE FROM rows WHERE seq >= 8")
-    raw.execute("DELETE FROM answers WHERE receipt NOT IN (SELECT receipt FROM rows WHERE kind = 'settle')")
-    raw.commit()
-    assert_found(path, "rolled back from row 10 to row 7")
-    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="rolled back"):
+def test_a_deleted_tail_is_found(place):
+    place.tamper(
+        ["DELETE FROM rows WHERE seq >= 8"],
+        ["DELETE FROM answers WHERE receipt NOT IN (SELECT receipt FROM rows WHERE kind = 'settle')"],
+    )
+    assert_found(place, "rolled back from row 10 to row 7")
+    with place.open() as ledger, pytest.raises(LedgerError, match="rolled back"):
         ledger.charge(CENT, EVENT)
 
 
-def test_a_deleted_history_is_found(path, raw):
-    disarm(raw)
-    raw.execute("DELETE FROM rows")
-    raw.commit()
+def test_a_deleted_history_is_found(place):
+    place.tamper(["DELETE FROM rows"])
     with pytest.raises(LedgerError, match="not completely created"):
-        open_ledger(path, name="demo")
+        place.open()
+
+
+ITS_RECEIPT = "(SELECT receipt FROM rows WHERE seq = 5)"
 
 
 @pytest.mark.parametrize(
     ("statement", "match"),
     [
-        ("UPDATE answers SET answer = x'00' WHERE rowid = 2", "row 5: its answer was changed"),
-        ("DELETE FROM answers WHERE rowid = 2", "row 5: its answer is missing"),
-        ("INSERT INTO answers VALUES ('made up', x'00')", "an answer has no charge"),
+        ([f"UPDATE answers SET answer = ? WHERE receipt = {ITS_RECEIPT}", b"0"], "row 5: its answer was changed"),
+        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: its answer is missing"),
+        (["INSERT INTO answers VALUES ('made up', ?)", b"0"], "an answer has no charge"),
     ],
+    ids=["changed", "missing", "made up"],
 )
-def test_a_changed_answer_is_found(path, raw, statement, match):
-    disarm(raw)
-    raw.execute(statement)
-    raw.commit()
-    assert_found(path, match)
+def test_a_changed_answer_is_found(place, statement, match):
+    place.tamper(statement)
+    assert_found(place, match)
 
 
-def test_a_changed_answer_is_never_replayed(path, raw):
-    disarm(raw)
-    raw.execute("UPDATE answers SET answer = x'00'")
-    raw.commit()
-    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="row 3: its answer"):
+def test_a_changed_answer_is_never_replayed(place):
+    place.tamper(["UPDATE answers SET answer = ?", b"0"])
+    with place.open() as ledger, pytest.raises(LedgerError, match="row 3: its answer"):
         ledger.charge(CENT, EVENT, key="0")
 
 
-def test_a_changed_total_is_never_charged_upon(path, raw):
-    disarm(raw)
-    raw.execute("DELETE FROM rows WHERE seq = 10")
-    raw.execute("UPDATE rows SET spent = '0 0 0' WHERE seq = 9")
-    raw.commit()
-    head_of(path).unlink()
-    with pytest.raises(LedgerError, match="row 9 was changed"), open_ledger(path, name="demo") as ledger:
+def test_a_changed_total_is_never_charged_upon(place):
+    place.tamper(["DELETE FROM rows WHERE seq = 10"], ["UPDATE rows SET spent = '0 0 0' WHERE seq = 9"])
+    place.head.unlink()
+    with pytest.raises(LedgerError, match="row 9 was changed"), place.open() as ledger:
         ledger.acknowledge()
 
 
-def test_dropped_triggers_are_found(path, raw):
-    raw.execute("DROP TRIGGER rows_grow")
-    raw.commit()
-    assert_found(path, "triggers were changed")
+def test_dropped_triggers_are_found(place):
+    place.run(["DROP TRIGGER rows_grow" + ("" if isinstance(place, FilePlace) else " ON rows")])
+    assert_found(place, "triggers were changed")
 
 
 OWNERS_ACT = "time, 'budget', \"by\", NULL, NULL, body, '0 0 0'"
@@ -175,11 +149,10 @@ REFUNDS = [
 
 
 @pytest.mark.parametrize("statement", REFUNDS)
-def test_refunds_are_stopped_by_triggers(path, raw, statement):
+def test_refunds_are_stopped_by_triggers(file, statement):
     with pytest.raises(sqlite3.DatabaseError):
-        raw.execute(statement)
-    raw.rollback()
-    with open_ledger(path, name="demo") as ledger:
+        file.run([statement])
+    with file.open() as ledger:
         table = ledger._session._connected()  # the ledger's own connection, which knows not_below, is stopped too
         with pytest.raises(sqlite3.IntegrityError):
             table.connection.execute(statement)
@@ -187,14 +160,13 @@ def test_refunds_are_stopped_by_triggers(path, raw, statement):
         assert ledger.spent().epsilon == 4 * CENT.epsilon
 
 
-def test_a_restored_old_copy_is_read_only_until_acknowledged(path):
-    backup = path.with_name("backup")
-    shutil.copy(path, backup)
-    with open_ledger(path, name="demo") as ledger:
+def test_a_restored_old_copy_is_read_only_until_acknowledged(place):
+    place.back_up()
+    with place.open() as ledger:
         fill(ledger, 4, 20)
         before = ledger.spent()
-    shutil.copy(backup, path)
-    with open_ledger(path, name="demo") as ledger:
+    place.restore()
+    with place.open() as ledger:
         assert ledger.spent().epsilon == 4 * CENT.epsilon
         for act in (
             lambda: ledger.charge(CENT, EVENT),
@@ -210,36 +182,34 @@ def test_a_restored_old_copy_is_read_only_until_acknowledged(path):
         assert ledger.events()[-1].loss.epsilon == 16 * CENT.epsilon
         fill(ledger, 20, 21)
         ledger.verify()
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         assert ledger.spent() == before + CENT
         assert ledger.charge(CENT, EVENT, key="20").answer == b"answer 20"
         ledger.verify()
 
 
-def test_acknowledging_keeps_losses_in_rho_too(tmp_path):
-    path = tmp_path / "ledger.sqlite"
-    budget = Budget(1, "1e-6", discover="1/2")
-    with create_ledger(path, name="demo", budget=budget) as ledger:
+@pytest.mark.parametrize("kind", KINDS)
+def test_acknowledging_keeps_losses_in_rho_too(kind, request, tmp_path):
+    place = place_of(kind, request, tmp_path)
+    with place.create(budget=Budget(1, "1e-6", discover="1/2")) as ledger:
         ledger.charge(CENT, EVENT)
-    shutil.copy(path, tmp_path / "backup")
-    with open_ledger(path, name="demo") as ledger:
+    place.back_up()
+    with place.open() as ledger:
         ledger.charge(Loss(None, "1/1000", "1e-8"), EVENT)
         before = ledger.spent()
-    shutil.copy(tmp_path / "backup", path)
-    with open_ledger(path, name="demo") as ledger:
+    place.restore()
+    with place.open() as ledger:
         ledger.acknowledge()
         assert ledger.spent() == before
         ledger.verify()
 
 
-def test_a_missing_head_stops_charges(path):
-    for lose in (
-        head_of(path).unlink,
-        lambda: head_of(path).write_text(""),
-        lambda: head_of(path).write_text("[1]"),
-    ):
+def test_a_missing_head_stops_charges(place):
+    """In PostgreSQL a server without a head file gets one when it opens the ledger: only what is garbled counts."""
+    garbled = (lambda: place.head.write_text(""), lambda: place.head.write_text("[1]"))
+    for lose in (*garbled, place.head.unlink) if isinstance(place, FilePlace) else garbled:
         lose()
-        with open_ledger(path, name="demo") as ledger:
+        with place.open() as ledger:
             with pytest.raises(LedgerError, match="head file is missing"):
                 ledger.charge(CENT, EVENT)
             with pytest.raises(LedgerError, match="head file is missing"):
@@ -251,37 +221,38 @@ def test_a_missing_head_stops_charges(path):
             ledger.verify()
 
 
-def test_a_ledger_ahead_of_its_head_is_fine(path):
-    old = head_of(path).read_bytes()
-    with open_ledger(path, name="demo") as ledger:
+def test_a_ledger_ahead_of_its_head_is_fine(place):
+    old = place.head.read_bytes()
+    with place.open() as ledger:
         fill(ledger, 4, 5)
-    head_of(path).write_bytes(old)
-    with open_ledger(path, name="demo") as ledger:
+    place.head.write_bytes(old)
+    with place.open() as ledger:
         ledger.verify()
         ledger.charge(CENT, EVENT)
-    assert head_of(path).read_bytes() != old
+    assert place.head.read_bytes() != old
 
 
-def test_another_history_of_the_same_length_cannot_be_acknowledged(path, tmp_path):
-    other = tmp_path / "other.sqlite"
-    with create_ledger(other, name="demo", budget=Budget(1)) as ledger:
+def test_another_history_of_the_same_length_cannot_be_acknowledged(place):
+    other = place.other("other")
+    with other.create() as ledger:
         fill(ledger, 0, 20)
-    shutil.copy(other, path)
-    with open_ledger(path, name="demo") as ledger:
-        for act in (ledger.verify, ledger.acknowledge, lambda: ledger.charge(CENT, EVENT)):
+    place.exchange(other)
+    with place.open() as ledger:
+        for act in (ledger.verify, lambda: ledger.charge(CENT, EVENT)):
             with pytest.raises(LedgerError, match="row 10 is not the one that the head names"):
                 act()
+        with pytest.raises(LedgerError, match="exchanged"):
+            ledger.acknowledge()
 
 
-def test_a_file_exchanged_while_open_stops_the_ledger(path):
-    backup = path.with_name("backup")
-    shutil.copy(path, backup)
-    with open_ledger(path, name="demo") as ledger:
-        backup.replace(path)
+def test_a_file_exchanged_while_open_stops_the_ledger(file):
+    file.back_up()
+    with file.open() as ledger:
+        file.path.with_name("backup").replace(file.path)
         for _ in range(2):
             with pytest.raises(LedgerError, match="exchanged while it was open"):
                 ledger.charge(CENT, EVENT)
-        path.unlink()
+        file.path.unlink()
         with pytest.raises(LedgerError, match="No such file"):
             ledger.charge(CENT, EVENT)
 
@@ -302,7 +273,8 @@ def test_files_that_are_no_ledger_are_named(tmp_path):
         open_ledger(path, name="demo")
 
 
-def test_a_truncated_or_garbled_file_is_found(path):
+def test_a_truncated_or_garbled_file_is_found(file):
+    path = file.path
     whole = path.read_bytes()
     pages = range(4096, len(whole), 4096)
     damaged = [whole[:size] for size in (100, 5000, *pages)]
@@ -311,12 +283,12 @@ def test_a_truncated_or_garbled_file_is_found(path):
     for content in damaged:
         path.write_bytes(content)
         with pytest.raises(LedgerError) as found:
-            use_all(path)
+            use_all(file)
         assert str(path) in str(found.value)
 
 
-def use_all(path):
-    with open_ledger(path, name="demo") as ledger:
+def use_all(place):
+    with place.open() as ledger:
         ledger.verify()
 
 
@@ -327,15 +299,15 @@ def test_a_half_created_ledger_is_not_an_empty_one(tmp_path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.kernel.ledger.table.Table.append", crash)
+        patch.setattr("discreet.kernel.ledger.table.SQLiteTable.append", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             create_ledger(path, name="demo", budget=Budget(1))
     with pytest.raises(LedgerError, match="not completely created"):
         open_ledger(path, name="demo")
 
 
-def test_refusals_do_not_move_the_head(path):
-    before = head_of(path).read_bytes()
-    with open_ledger(path, name="demo") as ledger, pytest.raises(Refused):
+def test_refusals_do_not_move_the_head(place):
+    before = place.head.read_bytes()
+    with place.open() as ledger, pytest.raises(Refused):
         ledger.charge(Loss(3), EVENT)
-    assert head_of(path).read_bytes() == before
+    assert place.head.read_bytes() == before

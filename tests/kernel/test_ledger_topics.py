@@ -1,15 +1,14 @@
 """What was asked is found again by its topic, and of the charges that follow another there is one."""
 
-import shutil
 import sqlite3
 import threading
 
 import pytest
+from kernel.ledger_places import KINDS, FilePlace, place_of
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.ledger.chain import Row
 from discreet.kernel.loss import Budget, Loss
 
 CENT = Loss("1/100")
@@ -20,19 +19,27 @@ def event(*topics, follows=(), by="owner"):
     return Event(mechanism="{}", sensitivity="{}", question="q", topics=parts, follows=tuple(follows), by=by)
 
 
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "ledger.sqlite"
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
+def filled(place):
+    with place.create() as ledger:
         for number, topics in enumerate((["a", "b"], ["b", ""], ["c"], [])):
             ledger.settle(ledger.charge(CENT, event(*topics), key=str(number)), b"answer %d" % number)
         ledger.charge(CENT, event("a"))
-    return path
+    return place
 
 
 @pytest.fixture
-def ledger(path):
-    with open_ledger(path, name="demo") as ledger:
+def path(tmp_path):
+    return filled(FilePlace(tmp_path / "ledger.sqlite")).path
+
+
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    return filled(place_of(request.param, request, tmp_path))
+
+
+@pytest.fixture
+def ledger(place):
+    with place.open() as ledger:
         yield ledger
 
 
@@ -103,16 +110,16 @@ def test_of_many_who_follow_at_once_one_is_charged(ledger):
     assert sum(outcome is not None for outcome in outcomes) == 1
 
 
-def test_nothing_follows_what_was_charged_before_a_rollback(path):
+def test_nothing_follows_what_was_charged_before_a_rollback(place):
     """What was lost may have followed it, and been seen."""
-    with open_ledger(path, name="demo") as ledger:
+    with place.open() as ledger:
         first = ledger.charge(CENT, event("x"))
         ledger.settle(first, b"first")
-    shutil.copy(path, path.with_name("backup"))
-    with open_ledger(path, name="demo") as ledger:
+    place.back_up()
+    with place.open() as ledger:
         ledger.settle(ledger.charge(CENT, event("x", follows=[("x", first.id)])), b"seen, then lost")
-    shutil.copy(path.with_name("backup"), path)
-    with open_ledger(path, name="demo") as ledger:
+    place.restore()
+    with place.open() as ledger:
         with pytest.raises(LedgerError, match="rolled back"):
             ledger.charge(CENT, event("x", follows=[("x", first.id)]))
         ledger.acknowledge()
@@ -128,54 +135,44 @@ def test_nothing_follows_what_was_charged_before_a_rollback(path):
 # Tampering.
 
 
-def disarmed(path):
-    raw = sqlite3.connect(path)
-    for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        raw.execute(f"DROP TRIGGER {name}")
-    return raw
-
-
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE topics SET topic = 'b' WHERE rowid = 1",
-        "UPDATE topics SET seq = 4 WHERE rowid = 1",
-        "DELETE FROM topics WHERE rowid = 2",
+        "UPDATE topics SET topic = 'z' WHERE topic = 'a' AND seq = 2",
+        "UPDATE topics SET seq = 4 WHERE topic = 'a' AND seq = 2",
+        "DELETE FROM topics WHERE topic = 'b' AND seq = 2",
         "INSERT INTO topics VALUES ('z', 2)",
-        "INSERT INTO topics SELECT * FROM topics WHERE rowid = 1",
     ],
 )
-def test_a_changed_topic_is_found(path, statement):
-    raw = disarmed(path)
-    raw.execute(statement)
-    raw.commit()
-    raw.close()
+def test_a_changed_topic_is_found(place, statement):
+    place.tamper([statement])
+    with place.open() as ledger, pytest.raises(LedgerError, match="topics are not those of the rows"):
+        ledger.verify()
+
+
+def test_a_topic_that_is_there_twice_is_found(path):
+    FilePlace(path).tamper(["INSERT INTO topics SELECT * FROM topics WHERE rowid = 1"])
     with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="topics are not those of the rows"):
         ledger.verify()
 
 
 @pytest.mark.parametrize("statement", ["UPDATE topics SET topic = 'b'", "DELETE FROM topics"])
-def test_triggers_keep_topics_as_they_are(path, statement):
-    raw = sqlite3.connect(path)
-    with pytest.raises(sqlite3.DatabaseError, match="only grows"):
-        raw.execute(statement)
-    raw.close()
+def test_triggers_keep_topics_as_they_are(place, statement):
+    with pytest.raises(place.refusals, match="only grows"):
+        place.run([statement])
 
 
-def test_a_history_in_which_two_follow_one_is_found(path):
-    with open_ledger(path, name="demo") as ledger:
+def test_a_history_in_which_two_follow_one_is_found(place):
+    with place.open() as ledger:
         first = ledger.charge(CENT, event("x"))
         ledger.charge(CENT, event("x", follows=[("x", first.id)]))
         ledger.charge(CENT, event("x"))
         ledger.verify()
-    raw = disarmed(path)
-    *_, one, last = [Row(*found) for found in raw.execute("SELECT * FROM rows ORDER BY seq")]
+    *_, one, last = place.rows()
     forged = last._replace(body=one.body)
     forged = forged._replace(hash=forged.digest())
-    raw.execute("UPDATE rows SET body = ?, hash = ? WHERE seq = ?", (forged.body, forged.hash, last.seq))
-    raw.commit()
-    raw.close()
-    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="not the newest of its topic"):
+    place.tamper(["UPDATE rows SET body = ?, hash = ? WHERE seq = ?", forged.body, forged.hash, last.seq])
+    with place.open() as ledger, pytest.raises(LedgerError, match="not the newest of its topic"):
         ledger.verify()
 
 
@@ -187,7 +184,7 @@ def test_an_older_ledger_is_brought_up_to_date(tmp_path):
     with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
         ledger.settle(ledger.charge(CENT, event(), key="k"), b"old")
     raw = sqlite3.connect(path)
-    for name in ("topics_UPDATE", "topics_DELETE"):
+    for name in ("rows_moved", "topics_UPDATE", "topics_DELETE"):
         raw.execute(f"DROP TRIGGER {name}")
     raw.execute("DROP TABLE topics")
     raw.execute("PRAGMA user_version = 2")
@@ -204,10 +201,10 @@ def test_an_older_ledger_is_brought_up_to_date(tmp_path):
 
 def test_a_newer_ledger_is_named(path):
     raw = sqlite3.connect(path)
-    raw.execute("PRAGMA user_version = 4")
+    raw.execute("PRAGMA user_version = 5")
     raw.commit()
     raw.close()
-    with pytest.raises(LedgerError, match=r"not a ledger of format 3 \(found 4\)"):
+    with pytest.raises(LedgerError, match=r"not a ledger of format 4 \(found 5\)"):
         open_ledger(path, name="demo")
 
 

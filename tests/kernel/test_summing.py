@@ -1,6 +1,7 @@
 """The models' door: each unit's vector is kept within a ball of integers, whatever its rows and its rule are."""
 
 import logging
+import pickle
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.purse import STEPS, Purse, ball, pay
 from discreet.kernel.rowwise import check_row_wise
-from discreet.kernel.summing import Combine, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.summing import MOST_UNITS, Combine, noisy_histograms, noisy_sparse_sum, noisy_sum
 
 
 class QuietLaplace(Laplace):
@@ -46,6 +47,22 @@ class Table:
         for start in range(0, len(order), min(size, self.most)):
             part = order[start : start + min(size, self.most)]
             yield self.rows[part], None if self.units is None else np.asarray(self.units)[part]
+
+
+class Divided(Table):
+    """The same, elsewhere: each unit's rows are in one of some shares, and a part is sent to each."""
+
+    def __init__(self, rows, units, shares):
+        super().__init__(rows, units)
+        self.shares = np.asarray(shares)
+
+    def summed(self, part):
+        total = np.zeros(part.length, np.int64)
+        for share in set(self.shares.tolist()):
+            held = self.shares == share
+            units = None if self.units is None else np.asarray(self.units)[held]
+            total += pickle.loads(pickle.dumps(part))(Table(self.rows[held], units).batches(part.at_once))
+        return total
 
 
 def wild(rows, public):
@@ -159,6 +176,54 @@ def test_batches_and_order_do_not_change_a_sum(way, noise, rows, scale, cut):
         assert np.array_equal(once, way(Table(points[other], units[other], most), noise, scale))
         alone = way(Table(points), noise, scale)
         assert np.array_equal(alone, way(Table(points[other], None, most), noise, scale))
+
+
+@every_way
+@both_noises
+@settings(max_examples=40, deadline=None)
+@given(rows=tables, scale=scales, seed=st.integers(0, 99))
+def test_shares_of_whole_units_add_up_to_the_same_integers(way, noise, rows, scale, seed):
+    """However units are divided, and wherever a part is run: it is sent and comes back as integers."""
+    units, points = np.array([unit for unit, _, _ in rows]), np.array([point for _, *point in rows])
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        divided = Divided(points, units, rng.integers(0, 3, 5)[units])
+        assert np.array_equal(way(Table(points, units), noise, scale), way(divided, noise, scale))
+        alone = Divided(points, None, rng.integers(0, 3, len(rows)))
+        assert np.array_equal(way(Table(points), noise, scale), way(alone, noise, scale))
+
+
+@every_way
+def test_a_unit_in_two_shares_would_leave_the_ball(way):
+    """So that the test above could fail: what divides rows must not tear units."""
+    points, units = np.array([[0.9, 0.1], [0.9, 0.1]]), [7, 7]
+    torn = whole(way(Divided(points, units, [0, 1]), QUIET["l1"], 1e3))
+    assert size_of(torn, QUIET["l1"]) > 1.9 * STEPS
+    assert size_of(whole(way(Divided(points, units, [1, 1]), QUIET["l1"], 1e3)), QUIET["l1"]) <= STEPS
+
+
+def test_so_many_units_as_are_allowed_fit_into_64_bits():
+    """With room for noise as large as a million million balls."""
+    assert MOST_UNITS >= 10**12
+    assert np.iinfo(np.int64).max > (MOST_UNITS + 10**12) * STEPS
+
+    class Vast(Table):
+        def summed(self, part):
+            return np.full(part.length, MOST_UNITS * STEPS)
+
+    assert dense(Vast(np.zeros((1, 2))), Laplace(STEPS)) == pytest.approx(MOST_UNITS * STEPS, rel=1e-9)
+
+
+@pytest.mark.parametrize("back", [np.zeros(1, np.int64), np.zeros(5), np.zeros((5, 1), np.int64), None])
+def test_what_comes_back_is_as_many_integers_as_were_asked_for(back):
+    """Numpy would spread one integer over all places, and then one unit would move every one of them."""
+
+    class Strange(Table):
+        def summed(self, part):
+            return back
+
+    with pytest.raises(Failed):
+        dense(Strange(np.zeros((1, 2))), Laplace(STEPS))
 
 
 @every_way

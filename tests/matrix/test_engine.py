@@ -1,19 +1,18 @@
 """DuckDB computes what the reference says, on random databases and questions."""
 
-import math
 import random
 from dataclasses import replace
-from datetime import date
 
 import compare
 import duckdb
 import pyarrow as pa
 import pytest
+import situations
 import strategies
 from compare import Under, comparable, expected
 from hypothesis import given, settings
 from pyarrow import parquet
-from strategies import BOOL, EVENTS, INT, KINDS, REAL, STAYS, TEXT, VISITS
+from strategies import BOOL, TEXT, VISITS
 
 from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.duckdb import DuckDB
@@ -21,11 +20,10 @@ from discreet.engines.evaluate import evaluate
 from discreet.engines.gathering import totals_of
 from discreet.engines.sources import Source
 from discreet.kernel.dialect import Spread
-from discreet.kernel.expr import Call, Column, Constant, Type
-from discreet.kernel.fold import Fold, Folded
+from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units, Values
-from discreet.kernel.relation import Derive, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
+from discreet.kernel.question import Discover, Limit, Public, Question, Sum, Units, Values
+from discreet.kernel.relation import Scan
 from discreet.kernel.writing import write
 
 
@@ -149,121 +147,26 @@ def test_the_shipped_engine_equals_the_reference(seed, tmp_path):
             assert asked(engine, question) == expected(tables, question), question
 
 
-N, X, PLACE = Column("n", INT), Column("x", REAL), Column("place", TEXT)
-ANY = Limit(groups=5, rows=5)
-ALWAYS, NEVER = (Constant(value, BOOL) for value in (True, False))
+@pytest.mark.parametrize("name", situations.SITUATIONS)
+def test_situations(plain, name):
+    situations.check(under(plain), situations.SITUATIONS[name])
 
 
-def small(**rows):
-    return {name: rows.get(name, []) for name in strategies.SCHEMAS}
-
-
-def event(place, n=0):
-    return {"n": n, "x": 0.0, "flag": None, "place": place}
-
-
-# What random programs found, once.
-
-SAYS_A = Call("nullif", (Constant("A", TEXT), PLACE))
-SAYS_A_BY_CASE = Call("case", (Call("equal", (PLACE, Constant("A", TEXT))), Constant(None, TEXT), Constant("A", TEXT)))
-
-
-@pytest.mark.parametrize("key", [SAYS_A, SAYS_A_BY_CASE], ids=["nullif", "case"])
-@pytest.mark.parametrize("others", [[], ["A"], ["B"]])
-def test_one_row_does_not_decide_about_others(key, others, tmp_path):
-    """DuckDB's statistics of a column are those of everybody's rows: what follows from them must be true."""
-    tables = small(events=[event(place) for place in [None, None, None, "a", "b", *others]])
-    question = Question(EVENTS, (("k", key),), Public((("A", "C"),)), ANY, (Count(),))
+@pytest.mark.parametrize("name", [name for name in situations.SITUATIONS if name.startswith("one row")])
+def test_one_row_does_not_decide_about_others(name, tmp_path):
+    """Nor in files, whose statistics DuckDB reads."""
+    situation = situations.SITUATIONS[name]
     for folder in (None, tmp_path):
-        with opened(tables, folder) as engine:
-            assert asked(engine, question) == expected(tables, question) == {("A",): (5 + (others == ["B"]),)}
+        with opened(situation.tables, folder) as engine:
+            assert asked(engine, situation.question) == situation.totals
 
 
-def test_a_null_on_one_side_of_a_union_keeps_the_type_of_the_other(plain):
-    week = Call("week", (Constant(None, strategies.TIME),))
-    union = Union(Derive(VISITS, (("n", N),)), Derive(VISITS, (("n", week),)))
-    key = Call("write_integer", (N,))
-    row = dict.fromkeys(VISITS.shape.schema) | {"user": 1, "n": -7}
-    tables = small(visits=[row])
-    strategies.load(plain, tables)
-    question = Question(union, (("k", key),), Discover(5), ANY, (Units(),))
-    assert computed(plain, question) == {("-7",): (1 << 20,), (None,): (1 << 20,)}
-
-
-def test_the_least_of_many_may_name_a_column_twice(plain):
-    table = PublicTable("regions", (("opened", Column("opened", strategies.DATE)),))
-    join = JoinPublic(VISITS, table, (("day", "opened"),), NEVER, Keep.MATCHED, 2)
-    day, other = Column("day", strategies.DATE), Column("opened", strategies.DATE)
-    key = Call("least", (other, day, other, day))
-    tables = small(visits=[dict.fromkeys(VISITS.shape.schema) | {"user": 1, "day": date(2021, 1, 3)}])
-    strategies.load(plain, tables)
-    question = Question(join, (("k", key),), Public(((date(2021, 1, 3),),)), ANY, (Count(),))
-    assert computed(plain, question) == {}
-
-
-# Extremes that random programs seldom meet.
-
-
-@pytest.mark.parametrize(
-    "limit", [Limit(1, 1), Limit(1 << 42, 1), Limit(1, 1 << 20), Limit(3, 1 << 20)], ids=lambda limit: str(limit.groups)
-)
-def test_the_widest_numbers_fit(plain, limit):
-    """The largest terms, weights and sums that a question may have, and one more that it may not."""
+def test_sums_that_need_more_than_64_bits_cannot_be_asked():
     scan = Scan("visits", VISITS.columns, VISITS.owner, most=1 << 20)
-    total = Sum(Column("n", INT), Grid(-(1 << 20), 1 << 20, 1), power=2, shift=0)
-    rows = [
-        dict.fromkeys(VISITS.shape.schema) | {"user": 1, "n": n, "place": p}
-        for n in (-(1 << 62), 1 << 62)
-        for p in "abcd"
-    ]
-    tables = small(visits=rows * 3)
-    strategies.load(plain, tables)
-    with pytest.raises(ValueError, match="64 bits"):
-        Question(scan, (("k", PLACE),), Discover(9), limit, (Units(), Sum(Column("n", INT), Grid(-(1 << 22), 0, 1), 2)))
-    widest = total if limit.rows * (1 << 40) <= 1 << 42 else Sum(Column("n", INT), Grid(-(1 << 22), 0, 1))
-    question = Question(scan, (("k", PLACE),), Discover(9), limit, (Units(), Count(), widest))
-    assert computed(plain, question) == expected(tables, question)
-
-
-def test_a_real_key_has_one_zero_and_no_infinity(plain):
-    """Which of two zeros is shown would tell whose row came first."""
-    rows = [event("a") | {"x": x} for x in (-0.0, -0.0, math.inf, math.nan, None, 1.5)]
-    tables = small(events=rows)
-    strategies.load(plain, tables)
-    question = Question(EVENTS, (("k", X),), Public(((-0.0, None, 1.5),)), ANY, (Count(), Count(X)))
-    found = computed(plain, question)
-    assert found == expected(tables, question) == {(0.0,): (2, 2), (None,): (3, 0), (1.5,): (1, 1)}
-    assert math.copysign(1, next(key for (key,) in found if key == 0)) == 1
-
-
-@pytest.mark.parametrize("fold", [Fold.COUNT, Fold.DISTINCT, Fold.LEAST, Fold.GREATEST])
-def test_what_a_unit_gathers_is_finite(plain, fold):
-    strange = [(1, math.inf), (1, -0.0), (1, 0.0), (1, 2.0), (2, math.nan), (3, math.nan), (3, -math.inf), (3, 1.0)]
-    tables = small(**{"sta ys": [dict.fromkeys(STAYS.shape.schema) | {"user": user, "x": x} for user, x in strange]})
-    strategies.load(plain, tables)
-    per = PerUnit(STAYS, (), (("v", Folded(fold, X)),))
-    question = Question(per, (("user", Column("v", per.shape.schema["v"])),), Discover(3), ANY, (Units(), Count()))
-    assert computed(plain, question) == expected(tables, question)
-
-
-def test_rows_without_columns_are_counted(plain):
-    bare = Derive(EVENTS, ())
-    joined = JoinPublic(bare, PublicTable("regions", ()), (), None, Keep.ALL, 2)
-    tables = small(events=[event("a")] * 3, regions=[dict.fromkeys(strategies.REGIONS)] * 3)
-    strategies.load(plain, tables)
-    for relation, count in ((bare, 3), (Where(bare, ALWAYS), 3), (joined, 6)):
-        question = Question(relation, (), Public(()), ANY, (Count(),))
-        assert computed(plain, question) == expected(tables, question) == {(): (count,)}
-
-
-def test_an_empty_database_has_one_empty_total_and_no_keys(plain):
-    strategies.load(plain, small())
-    for kind in KINDS:
-        for scan in kind:
-            one = Question(scan, (), Public(()), ANY, (Count(), Units()))
-            assert computed(plain, one) == {(): (0, 0)}
-            by = tuple((column.name, column) for column in scan.columns[:1])
-            assert computed(plain, Question(scan, by, Discover(3), ANY, (Units(), Count()))) == {}
+    n, place = situations.N, situations.PLACE
+    for limit in (Limit(1, 1), Limit(1 << 42, 1), Limit(1, 1 << 20), Limit(3, 1 << 20)):
+        with pytest.raises(ValueError, match="64 bits"):
+            Question(scan, (("k", place),), Discover(9), limit, (Units(), Sum(n, Grid(-(1 << 22), 0, 1), 2)))
 
 
 def test_where_hashes_meet_the_value_decides_what_counts(plain):
@@ -272,7 +175,7 @@ def test_where_hashes_meet_the_value_decides_what_counts(plain):
     people = list(range(200))
     random.Random(1).shuffle(people)
     visits = [empty | {"user": user, "place": place} for user in people for place in ("ba"[user % 2], "ab"[user % 2])]
-    strategies.load(plain, small(visits=visits))
+    strategies.load(plain, situations.small(visits=visits))
     question = Question(VISITS, (), Public(()), Limit(1, 1), (Values(Column("place", TEXT)),))
     found = totals_of(question, lambda sql: plain.sql(sql.replace("MD5(", "LENGTH(")).to_arrow_table(), DUCKDB)
     assert found.values.tolist() == [[1]]  # of the two that everybody has, everybody's first

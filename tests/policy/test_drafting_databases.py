@@ -26,10 +26,11 @@ def database(postgres):
             CREATE TABLE billing.claims (patient_id BIGINT, amount MONEY, day DATE) PARTITION BY RANGE (day);
             CREATE TABLE billing.claims_new PARTITION OF billing.claims FOR VALUES FROM ('2020-01-01') TO (MAXVALUE);
             CREATE TABLE hidden (patient_id BIGINT);
+            CREATE TABLE "Odd Table" (patient_id BIGINT);
             DROP ROLE IF EXISTS drafter;
             CREATE ROLE drafter LOGIN;
             GRANT USAGE ON SCHEMA billing TO drafter;
-            GRANT SELECT ON visits, billing.claims TO drafter;
+            GRANT SELECT ON visits, billing.claims, "Odd Table" TO drafter;
             """
         )
     return postgres.url(DATABASE, "drafter")
@@ -44,6 +45,7 @@ def test_tables_that_the_user_may_read_are_drafted_with_their_types(database):
     assert 'engine   = "postgresql"' in text
     assert f'connection = "{database}"' in lines(text)
     assert [line for line in lines(text) if line.startswith(("[tables", "source"))] == [
+        *('[tables."Odd Table"]', r'source = "public.\"Odd Table\""', '[tables."Odd Table".columns]'),
         *("[tables.visits]", 'source = "public.visits"', "[tables.visits.columns]"),
         *("[tables.billing_claims]", 'source = "billing.claims"', "[tables.billing_claims.columns]"),
     ]
@@ -54,6 +56,7 @@ def test_tables_that_the_user_may_read_are_drafted_with_their_types(database):
 
 def test_named_tables_alone_are_drafted(database):
     assert "[tables.visits]" not in draft([database, "billing.claims"], unit="patient_id")
+    assert "Odd Table" in draft([database, "odd table"], unit="patient_id")
     with pytest.raises(PolicyError, match=r'no table "visit" that this user may read; did you mean "visits"'):
         draft([database, "visit"])
     with pytest.raises(PolicyError, match="no table"):

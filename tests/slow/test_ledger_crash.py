@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel.ledger_places import KINDS, place_of
 
 from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget
@@ -16,16 +17,21 @@ SCRIPTS = Path(__file__).parent.parent / "kernel"
 
 def run(script, *arguments):
     command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPTS.parent)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    return place_of(request.param, request, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_a_thousand_kills_lose_nothing_that_was_seen(tmp_path, seed):
-    found = run("ledger_kills.py", tmp_path, 300, seed)
+def test_a_thousand_kills_lose_nothing_that_was_seen(place, seed):
+    found = run("ledger_kills.py", place.text, 300, seed)
     print(found)
     assert found["kills"] >= 300
     assert found["unknown"] > 0, "no kill fell between a charge and its answer"

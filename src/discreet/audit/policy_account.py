@@ -18,7 +18,7 @@ from discreet.audit.policy_questions import Asked
 from discreet.audit.policy_result import Check
 from discreet.audit.policy_worlds import Prepared, exact, write_copy
 from discreet.curator import Curator
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.interface import Engine
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.exact import fraction
 from discreet.kernel.ledger import memory_ledger, open_ledger
@@ -39,7 +39,7 @@ class Crash(BaseException):
 class _Watched:
     """An engine at which something happens before it reads totals."""
 
-    def __init__(self, engine: DuckDB, before: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, before: Callable[[], None]) -> None:
         self._engine, self._before = engine, before
 
     def totals(self, question: Any) -> Any:
@@ -110,7 +110,7 @@ def _stopped(policy: Policy, data: Neighbours, asked: Asked, price: Offer, folde
     with open_curator(write_copy(policy, data.present, folder)) as curator:
         small = replace(curator.policy, spending=_small(policy.spending, price))
         with memory_ledger(name=curator.ledger.name, budget=small.budget) as ledger:
-            watched = cast("DuckDB", _Watched(curator._engine, lambda: reads.append(1)))  # noqa: SLF001 - as below
+            watched = cast("Engine", _Watched(curator._engine, lambda: reads.append(1)))  # noqa: SLF001 - as below
             outcome: object = None
             while answers < _MOST_ASKS:  # of another version of the data nothing is remembered
                 version = small.data.model_copy(update={"version": f"{answers}"})
@@ -157,7 +157,7 @@ def _sorted(found: Any) -> tuple[Any, ...]:
 
 
 def _with_engine(curator: Curator, before: Callable[[], None]) -> Curator:
-    watched = cast("DuckDB", _Watched(curator._engine, before))  # noqa: SLF001 - curators have no door for that
+    watched = cast("Engine", _Watched(curator._engine, before))  # noqa: SLF001 - curators have no door for that
     return Curator(curator.policy, watched, curator.ledger)
 
 

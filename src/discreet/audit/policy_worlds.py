@@ -85,9 +85,8 @@ def write_copy(policy: Policy, tables: Tables, folder: Path, *, ledger: str = ":
     for name, source in sources.items():
         pq.write_table(tables[name], folder / source)
     copied = {name: replace(table, source=sources[name]) for name, table in policy.tables.items()}
-    data = policy.data.model_copy(
-        update={"name": f"{policy.data.name[:190]}-audit", "ledger": ledger, "engine": "duckdb"}
-    )
+    here = {"ledger": ledger, "engine": "duckdb", "connection": None}
+    data = policy.data.model_copy(update={"name": f"{policy.data.name[:190]}-audit", **here})
     budget = {"epsilon": Fraction(_PLENTY), "analysts": {}}
     budget |= {"delta": _HALF} if policy.spending.delta else {}
     spending = policy.spending.model_copy(update=budget)

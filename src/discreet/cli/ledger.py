@@ -1,53 +1,76 @@
-"""discreet ledger: look at a ledger, and check it."""
+"""discreet ledger: look at a ledger, check it, and move it."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.text import Text
 
 import discreet as dc
 from discreet.cli.numbers import number
 from discreet.cli.stops import stopping
+from discreet.kernel.ledger.account import Account
+from discreet.places import Place, address, head_beside, ledger_at, line_for, move_to, read_place
 from discreet.policy import Policy
 
-app = typer.Typer(help="Look at a ledger, and check it.", no_args_is_help=True)
+app = typer.Typer(help="Look at a ledger, check it, and move it.", no_args_is_help=True)
 
 _INDENT = 4
-File = Annotated[Path, typer.Argument(help="The policy; or, with --name, a ledger's own file.")]
+Where = Annotated[
+    str, typer.Argument(metavar="POLICY", help="The policy; or, with --name, a ledger's own file or postgresql:// URL.")
+]
 Name = Annotated[str | None, typer.Option(help="The data set that the ledger belongs to.")]
 
 
 @app.command()
-def verify(file: File, name: Name = None) -> None:
+def verify(where: Where, name: Name = None) -> None:
     """Recompute every hash, total, state and answer."""
-    with _opened(file, name) as ledger:
+    with _opened(where, name) as (ledger, _):
         ledger.verify()
-        typer.echo(f"{file}: {len(ledger.events())} charges, every hash, total and answer as recorded")
+        typer.echo(f"{where}: {len(ledger.events())} charges, every hash, total and answer as recorded")
 
 
 @app.command()
-def acknowledge(file: File, name: Name = None) -> None:
+def acknowledge(where: Where, name: Name = None) -> None:
     """Let a data set serve again after failures or a rollback: an owner's act, on record."""
-    with _opened(file, name) as ledger:
+    with _opened(where, name) as (ledger, _):
         ledger.acknowledge()
-        typer.echo(f"{file}: acknowledged")
+        typer.echo(f"{where}: acknowledged")
+
+
+@app.command()
+def move(
+    where: Where,
+    to: Annotated[str, typer.Option(help="A file that does not exist, or postgresql://host/database.")],
+    name: Name = None,
+) -> None:
+    """Move a ledger to another place, with everything in it; run it again if it was interrupted."""
+    with stopping():
+        place = read_place(to, "--to")
+    with _opened(where, name) as (ledger, site), _bar() as tell:
+        moved = move_to(ledger, place, name=site.name, head=site.head, tell=tell)
+        count = len(ledger.events())
+    went = f"moved to {address(place)}" if moved else f"had moved to {address(place)} before, and both agree"
+    typer.echo(f"{where}: {count} charges {went}. The policy must say:\n{line_for(place, site.base)}")
 
 
 @app.command()
 def show(
-    file: File,
+    where: Where,
     name: Name = None,
     long: Annotated[bool, typer.Option("--long", metavar="", help="Show the mechanism of each charge, too.")] = False,
 ) -> None:
     """List what was charged: when, by whom, at which price, for which question; and what is spent."""
-    with _opened(file, name) as ledger:
+    with _opened(where, name) as (ledger, _):
         console = Console(highlight=False)
         events = ledger.events()
         for event, line in zip(events, _aligned(events), strict=True):
@@ -56,6 +79,8 @@ def show(
             if long:
                 _below(console, _mechanism(event))
         typer.echo(f"spent {_cost(ledger.spent())} of {ledger.budget}")
+        if (to := ledger.moved) is not None:
+            typer.echo(f"moved to {to}")
 
 
 def _aligned(events: Sequence[dc.Event]) -> list[str]:
@@ -106,24 +131,45 @@ def _question(event: dc.Event) -> str:
         return event.question  # another program's words
 
 
+@dataclass(frozen=True)
+class _Site:
+    """A ledger's place, the data set in it, and, if a policy says so, where its head and the policy lie."""
+
+    place: Place
+    name: str
+    head: Path | None = None
+    base: Path | None = None
+
+
 @contextmanager
-def _opened(file: Path, name: str | None) -> Iterator[dc.Ledger]:
+def _opened(where: str, name: str | None) -> Iterator[tuple[Account, _Site]]:
     with stopping():
-        place, known = (file, name) if name else _declared(file)
-        ledger = dc.open_ledger(place, name=known)
-        try:
-            yield ledger
-        finally:
-            ledger.close()
+        site = _Site(read_place(where, "POLICY"), name) if name else _declared(where)
+        with ledger_at(site.place, name=site.name, head=site.head) as ledger:
+            yield ledger, site
 
 
-def _declared(file: Path) -> tuple[Path, str]:
+def _declared(where: str) -> _Site:
     """Return where a policy keeps its ledger, and the name in it."""
-    if file.is_file() and file.read_bytes()[:15] == b"SQLite format 3":
+    file = read_place(where, "POLICY")
+    if isinstance(file, str) or _is_database(file):
         raise dc.PolicyError(
-            f"{file}: this is a ledger, not a policy. Add --name with its data set, or give the policy."
+            f"{where}: this is a ledger, not a policy. Add --name with its data set, or give the policy."
         )
     policy = Policy.load(file)
-    if not isinstance(policy.ledger, Path):
-        raise dc.PolicyError("ledger: PostgreSQL is not available yet. Use a file.")
-    return policy.ledger, policy.data.name
+    return _Site(policy.ledger, policy.data.name, head_beside(policy), policy.base)
+
+
+def _is_database(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(15) == b"SQLite format 3"
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal how far a move has come."""
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
+        task = shown.add_task("Moving the ledger", total=None)
+        yield lambda done, rows: shown.update(task, completed=done, total=rows)

@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 import duckdb
 
-from discreet.engines import casts
+from discreet.engines import casts, postgres_columns
 from discreet.engines.files import open_path
-from discreet.engines.sources import Part, matched, types_of
+from discreet.engines.postgres import HIDDEN, looking
+from discreet.engines.postgres_catalog import find_table
+from discreet.engines.postgres_role import powers, reader_sql
+from discreet.engines.postgres_session import Session, Snapshot
+from discreet.engines.sources import EngineError, Part, Source, matched, types_of
 from discreet.kernel.errors import PolicyError
+from discreet.opening import server_of
 from discreet.policy import Hazard, Policy, Table
 from discreet.policy.columns import Declared
 from discreet.policy.places import local_files
+from discreet.policy.rules import hazard
 from discreet.policy.stored import stored_hazard
 from discreet.sql import kernel_type
 
@@ -25,21 +31,23 @@ class Seen:
 
 
 def look_at_sources(policy: Policy) -> Seen:
-    """Compare a policy with the schemas of its sources; those that are not on this machine are left alone."""
-    if policy.data.engine != "duckdb":
-        return Seen((), ())
+    """Compare a policy with the schemas of its sources; others than files here and PostgreSQL are left."""
+    looks = {"duckdb": _in_files, "postgresql": _in_postgres}
+    found = dict.fromkeys(looks[policy.data.engine](policy) if policy.data.engine in looks else ())
+    return Seen(  # each once: a column may lack in two files
+        tuple(finding for finding in found if isinstance(finding, str)),
+        tuple(finding for finding in found if isinstance(finding, Hazard)),
+    )
+
+
+def _in_files(policy: Policy) -> list[str | Hazard]:
     with duckdb.connect(":memory:") as connection:
-        found = [
+        return [
             finding
             for name, place in policy.sources().items()
             if local_files(place)
             for finding in _of_table(connection, policy.tables[name], place)
         ]
-    each = dict.fromkeys(found)  # a column that lacks in two files is told once
-    return Seen(
-        tuple(finding for finding in each if isinstance(finding, str)),
-        tuple(finding for finding in each if isinstance(finding, Hazard)),
-    )
 
 
 def _of_table(connection: duckdb.DuckDBPyConnection, table: Table, place: str) -> Iterator[str | Hazard]:
@@ -62,5 +70,41 @@ def _of_column(table: str, column: Declared, part: Part) -> Iterator[str | Hazar
         yield str(error)
         return
     stored = casts.natural(found.native)
-    if part.typed and stored and (hazard := stored_hazard(table, column.name, stored.name.lower(), column.type)):
-        yield hazard
+    if part.typed and stored and (found_hazard := stored_hazard(table, column.name, stored.name.lower(), column.type)):
+        yield found_hazard
+
+
+def _in_postgres(policy: Policy) -> list[str | Hazard]:
+    """Look at the catalog of the database; that it cannot be reached is a problem like others."""
+    try:
+        session = Session(server_of(policy), {"timezone": policy.data.timezone})
+    except PolicyError as error:
+        return [str(error)]
+    try:
+        with looking(session, policy.data.timezone) as snapshot:
+            return list(_of_database(policy, snapshot, session.schemas))
+    except (PolicyError, EngineError) as error:
+        return [str(error)]
+    finally:
+        session.close()
+
+
+def _of_database(policy: Policy, snapshot: Snapshot, schemas: list[str]) -> Iterator[str | Hazard]:
+    tables = []
+    for table in policy.tables.values():
+        for column in table.columns.values() or [None]:
+            types = {column.name: kernel_type(column.type)} if column else {}
+            try:
+                found = find_table(snapshot, table.name, Source(table.source, types), schemas)
+            except PolicyError as error:
+                yield str(error)
+                continue
+            tables.append(found)
+            if found.filtered:
+                yield hazard("D027", table.name, hidden=HIDDEN.format(found.place))
+            stored = postgres_columns.natural(found.native[column.name]) if column else None
+            if column and stored and (lost := stored_hazard(table.name, column.name, stored.name.lower(), column.type)):
+                yield lost
+    different = list({table.number: table for table in tables}.values())
+    if can := powers(snapshot, different):
+        yield hazard("D026", section="[data]", can="; ".join(can), sql=reader_sql(different))

@@ -1,8 +1,9 @@
 """How a command ends when it cannot go on: 2 wrong usage or policy, 3 refused, 4 failed and charged."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 import typer
 
@@ -11,12 +12,18 @@ from discreet.kernel.errors import DiscreetError, Failed, Refused
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Say on stderr what went wrong, and end with its code."""
+    """Say on stderr what went wrong, and end with its code; warnings are said in the same way."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = cast("Any", _warned)
+            yield
     except DiscreetError as error:
         typer.echo(f"discreet: {error}", err=True)
         raise typer.Exit(_code(error)) from None
+
+
+def _warned(message: Warning | str, *_: object) -> None:
+    typer.echo(f"discreet: {message}", err=True)
 
 
 def wrong(problem: str) -> NoReturn:

@@ -10,7 +10,9 @@ timestamp  times of these years in microseconds, local in the policy's time zone
            as they are if they have none; a date is its midnight
 
 A text is a date or a time only in the form 2026-01-31 or 2026-01-31 12:00:00.5, with T for the blank, with Z or +01:00
-behind it. Blanks around a number, a date or a time do not count.
+behind it, at most 15:59; hours end at 23, and what is smaller than a microsecond is cut off. The exponent of a number
+has at most three digits. Blanks around a number, a date or a time do not count, and none has more than 400 characters
+with them. Other engines read the same.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +20,13 @@ from collections.abc import Callable, Mapping
 from discreet.kernel.dialect import quoted
 from discreet.kernel.expr import Type
 
+LONGEST = 400  # characters of a text that is read as a number or a time
+
 _WHOLE = r"' *[+-]?[0-9]{1,19}(\.0*)? *'"
-_NUMBER = r"' *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)? *'"
+_NUMBER = r"' *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *'"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_CLOCK = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
-_ZONE = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+_CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_ZONE = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
 
 _DATES = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMES = "BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
@@ -167,15 +171,19 @@ def _exactly(x: str) -> str:
 
 
 def _number(x: str) -> str:
-    return f"CASE WHEN REGEXP_FULL_MATCH({x}, {_NUMBER}) THEN TRY_CAST({x} AS DOUBLE) END"
+    return f"CASE WHEN {_short(x)} AND REGEXP_FULL_MATCH({x}, {_NUMBER}) THEN TRY_CAST({x} AS DOUBLE) END"
 
 
 def _whole(x: str) -> str:
-    return f"CASE WHEN REGEXP_FULL_MATCH({x}, {_WHOLE}) THEN TRY_CAST({x} AS BIGINT) END"
+    return f"CASE WHEN {_short(x)} AND REGEXP_FULL_MATCH({x}, {_WHOLE}) THEN TRY_CAST({x} AS BIGINT) END"
+
+
+def _short(x: str) -> str:
+    return f"LENGTH({x}) <= {LONGEST}"
 
 
 def _truth(x: str) -> str:
-    word = f"LOWER(TRIM({x}))"
+    word = f"LOWER(TRIM({x}, ' '))"
     return (
         f"CASE WHEN {word} IN ('true', 't', 'yes', 'y', '1') THEN TRUE "
         f"WHEN {word} IN ('false', 'f', 'no', 'n', '0') THEN FALSE END"
@@ -193,9 +201,10 @@ def _time_reader(zone: str) -> _Reader:
     moved = _mover(zone)
 
     def read(x: str) -> str:
-        text = f"TRIM({x})"
+        text = f"TRIM({x}, ' ')"
         return (
-            f"CASE WHEN REGEXP_FULL_MATCH({text}, '{_DAY}({_CLOCK})?') THEN TRY_CAST({text} AS TIMESTAMP) "
+            f"CASE WHEN LENGTH({x}) > {LONGEST} THEN NULL "
+            f"WHEN REGEXP_FULL_MATCH({text}, '{_DAY}({_CLOCK})?') THEN TRY_CAST({text} AS TIMESTAMP) "
             f"WHEN REGEXP_FULL_MATCH({text}, '{_DAY}{_CLOCK}{_ZONE}') THEN {moved(text)} END"
         )
 

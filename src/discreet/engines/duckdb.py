@@ -73,9 +73,11 @@ class DuckDB:
     {'n': [2]}
     """
 
+    dialect = DUCKDB
+
     def __init__(self, sources: Mapping[str, Source], *, timezone: str = "UTC", tuning: Tuning = _USUAL) -> None:
         _check_names(sources)
-        self.tuning = tuning
+        self.tuning, self.seconds = tuning, tuning.seconds
         self._lock = threading.Lock()  # held while a SELECT runs
         self._asking = threading.Lock()  # held while a question is answered
         self._remembered = Remembered(tuning.remember)

@@ -15,7 +15,8 @@ from typing import Any
 from discreet.kernel.expr import LONGEST_TEXT, LOOKS, Column, Constant, Expr, Value
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+# So few digits that no engine can find the number too large or too small for a double.
+_NUMBER = re.compile(r"[+-]?([0-9]{1,100}(\.[0-9]{0,100})?|\.[0-9]{1,100})([eE][+-]?(0?[0-9]{1,2}|1[0-9]{2}))?")
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(_DAY.pattern + r"[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
 
@@ -143,15 +144,19 @@ def _root(x: float) -> float | None:
 
 
 def _exp(x: float) -> float | None:
-    return math.exp(x) if x <= 709 else None
+    return math.exp(max(x, -708)) if x <= 709 else None  # below that it is no normal double, at which engines may stop
 
 
 def _power(x: float, y: float) -> float | None:
+    if not (math.isfinite(x) and math.isfinite(y)):
+        return None
     try:
         found = math.pow(x, y)
     except (OverflowError, ValueError):
         return None
-    return found if math.isfinite(found) else None
+    if abs(found) > 1e307:
+        return None
+    return found if abs(found) >= 1e-307 else 0.0
 
 
 def _clip(value: Value, low: Value, high: Value) -> Value:
@@ -188,16 +193,25 @@ def _read_timestamp(text: str) -> datetime | None:
         return None
 
 
-def _lower(text: str) -> str:
+def lower_case(text: str) -> str:
+    """Return a text in small letters: each code point's own, where Python may write two.
+
+    >>> lower_case("ÉİA")
+    'éia'
+    """
     return "".join("i" if letter == "İ" else letter.lower() for letter in text)
 
 
-def _upper(text: str) -> str:
+def upper_case(text: str) -> str:
+    """Return a text in capitals: each code point's own, where Python may write two or three.
+
+    >>> upper_case("éßﬀ")
+    'Éẞﬀ'
+    """
     return "".join(map(_capital, text))
 
 
 def _capital(letter: str) -> str:
-    """Return a letter's own capital: one code point, where Python may write two or three."""
     if letter == "ß":
         return "ẞ"
     return next((found for found in (letter.upper(), letter.title()) if len(found) == 1), letter)
@@ -283,8 +297,8 @@ _STRICT: dict[str, Callable[..., Value]] = {
     "at_most": lambda a, b: order(a) <= order(b),
     "not": lambda a: not a,
     "one_of": lambda a, *known: order(a) in map(order, known),
-    "lower": _lower,
-    "upper": _upper,
+    "lower": lower_case,
+    "upper": upper_case,
     "trim": lambda text: text.strip(" "),
     "trim_left": lambda text: text.lstrip(" "),
     "trim_right": lambda text: text.rstrip(" "),
@@ -292,7 +306,7 @@ _STRICT: dict[str, Callable[..., Value]] = {
     "part": lambda text, start, count: text[start - 1 : start - 1 + count],
     "join": lambda *texts: "".join(texts)[:LONGEST_TEXT],
     "like": _like,
-    "like_any_case": lambda text, pattern: _like(_lower(text), _lower(pattern)),
+    "like_any_case": lambda text, pattern: _like(lower_case(text), lower_case(pattern)),
     "matches": lambda text, pattern: _search(pattern).search(text) is not None,
     "year": lambda time: time.year,
     "quarter": lambda time: (time.month + 2) // 3,

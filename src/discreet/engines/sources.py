@@ -4,12 +4,23 @@ import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from discreet.engines import casts
 from discreet.kernel.errors import DiscreetError, PolicyError
 from discreet.kernel.expr import Type
 
 Types = Mapping[str, Type]
+
+
+class Casting(Protocol):
+    """How an engine reads its types as the kernel's: which is next to one, and whether it can ever be another."""
+
+    def natural(self, native: str) -> Type | None:
+        """Return the kernel's type for a column that the owner did not describe; None if there is none."""
+
+    def fits(self, native: str, kind: Type) -> bool:
+        """Whether any value of an engine's type can be one of the kernel's."""
 
 
 class EngineError(DiscreetError):
@@ -89,11 +100,11 @@ def problem(table: str, words: str, column: str | None = None) -> PolicyError:
     return PolicyError(f"table {table}{'' if column is None else f', column {column}'}: {words}")
 
 
-def types_of(table: str, declared: Types, parts: Sequence[Part]) -> Types:
+def types_of(table: str, declared: Types, parts: Sequence[Part], casting: Casting = casts) -> Types:
     """Return the declared columns, or, if there are none, those of the source that have a type of the kernel."""
     if declared:
         return declared
-    known = [{column.name: casts.natural(column.native) for column in part.columns} for part in parts]
+    known = [{column.name: casting.natural(column.native) for column in part.columns} for part in parts]
     if any(types != known[0] for types in known):
         raise problem(table, "its files do not have the same columns and types. Declare its columns in the policy.")
     types = {name: kind for name, kind in known[0].items() if kind is not None}
@@ -102,12 +113,12 @@ def types_of(table: str, declared: Types, parts: Sequence[Part]) -> Types:
     return types
 
 
-def matched(table: str, declared: Types, part: Part) -> dict[str, tuple[Found, Type]]:
+def matched(table: str, declared: Types, part: Part, casting: Casting = casts) -> dict[str, tuple[Found, Type]]:
     """Find each declared column, by its name in any case, and check that its type can fit."""
     found = {name: (_column(table, name, part.columns), kind) for name, kind in declared.items()}
     for name, (column, kind) in found.items():
-        if not casts.fits(column.native, kind):
-            raise problem(table, _misfit(column.native, kind), name)
+        if not casting.fits(column.native, kind):
+            raise problem(table, _misfit(column.native, kind, casting), name)
     return found
 
 
@@ -118,7 +129,7 @@ def select(declared: Mapping[str, tuple[Found, Type]], rows: str, zone: str) -> 
 
 
 def _column(table: str, name: str, columns: Sequence[Found]) -> Found:
-    """Find one column; two that differ by case only are one to DuckDB, and nobody could say which was meant."""
+    """Find one column; two that differ by case only are one to SQL, and nobody could say which was meant."""
     found = [column for column in columns if column.name.lower() == name.lower()]
     if len(found) > 1:
         raise problem(
@@ -131,8 +142,8 @@ def _column(table: str, name: str, columns: Sequence[Found]) -> Found:
     return found[0]
 
 
-def _misfit(native: str, kind: Type) -> str:
-    stored, natural = native.partition("(")[0], casts.natural(native)  # what is in brackets may be values
+def _misfit(native: str, kind: Type, casting: Casting) -> str:
+    stored, natural = native.partition("(")[0], casting.natural(native)  # what is in brackets may be values
     if natural is None:
         return f"it is stored as {stored}, which questions cannot use. Store numbers, texts, dates or times there."
     wanted, better = (one.name.lower() for one in (kind, natural))

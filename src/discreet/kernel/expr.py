@@ -97,9 +97,12 @@ _LOOK = 100
 
 # How often an argument may have to be written out where an operation becomes SQL, if more than once.
 _COPIES = {
-    "clip": 3,
-    **dict.fromkeys(("divide", "modulo", "sqrt", "ln", "log10", "exp", "power", "inside", "nullif", "sign"), 2),
+    **dict.fromkeys(("power", "like", "like_any_case"), 5),
+    **dict.fromkeys(("lower", "upper"), 4),
+    **dict.fromkeys(("clip", "floor", "ceil", "round", "divide"), 3),
+    **dict.fromkeys(("modulo", "sqrt", "ln", "log10", "exp", "inside", "nullif", "sign"), 2),
     **dict.fromkeys(("read_integer", "read_real", "read_date", "read_timestamp", "add_days", "add_seconds"), 2),
+    **{f"trunc_{window}": 2 for window in _WINDOWS},
 }
 
 # Patterns that every engine reads alike and matches in linear time: no groups with a meaning, no look-around, no

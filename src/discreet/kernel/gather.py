@@ -36,7 +36,7 @@ def gather_cells(question: Question, total: Cells, dialect: Dialect) -> str:
         k > groups groups with values every weight is multiplied by floor(groups·2^20/k)/2^20 and rounded down.
     Needs: that the engine computes integers exactly; checked against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
-    Seal: 23f9097745bf
+    Seal: 5a8af023f5dd
     """
     keys = [f"k{place}" for place in range(len(question.by))]
     value = _place(total, dialect)
@@ -49,7 +49,9 @@ def gather_cells(question: Question, total: Cells, dialect: Dialect) -> str:
     pairs = f'SELECT {listed(units, keys)}, COUNT(*) AS ".m" FROM ({source}) AS r{grouped([*units, *keys])}'
     # Only what is not of full weight is joined to the rows.
     lowers = _all_weights if question.scaled else _row_weights
-    same = every([*same_unit(question.relation, "r", "w"), *(f"r.{key} IS NOT DISTINCT FROM w.{key}" for key in keys)])
+    kinds = [expr.type for _, expr in question.by]
+    equal = [dialect.same(f"r.{key}", f"w.{key}", kind) for key, kind in zip(keys, kinds, strict=True)]
+    same = every([*same_unit(question.relation, "r", "w"), *equal])
     weight = dialect.summed.format(f'COALESCE(w.".w", {full})')
     return (
         f'WITH ".pairs" AS {dialect.computed_once}({pairs}), {lowers(question, keys, light, dialect)} '
@@ -132,7 +134,7 @@ def _place(total: Cells, dialect: Dialect) -> str:
 def _held(total: Cells, dialect: Dialect) -> str:
     if isinstance(total.places, Grid):
         return "v IS NOT NULL"
-    return f"v IN ({', '.join(dialect.constant(value, total.expr.type) for value in total.places)})"
+    return dialect.among("v", total.places, total.expr.type)
 
 
 def _text(expr: Expr, dialect: Dialect) -> str:

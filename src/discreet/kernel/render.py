@@ -7,7 +7,7 @@ group do, s0, s1, … their sum; x0, x1, … a unit's term; t0, t1, … the tota
 from collections.abc import Mapping
 
 from discreet.kernel.dialect import Dialect, Spread
-from discreet.kernel.expr import Type
+from discreet.kernel.expr import Call, Type
 from discreet.kernel.question import WEIGHT_BITS, Count, Discover, Public, Question, Sum, Total, Touched, Units
 from discreet.kernel.writing import every, grouped, key_of, listed, rows, same_unit, steps, unit_of, write
 
@@ -24,7 +24,7 @@ def render(question: Question, dialect: Dialect) -> str:
         bits: Question checked it. Cells and different values have SELECTs of their own.
     Needs: that the engine computes integers exactly; checked against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
-    Seal: 1c576555e190
+    Seal: fb3d9e7451fe
     """
     totals = {place: total for place, total in enumerate(question.totals) if isinstance(total, _PLAIN)}
     values = _values(question, dialect)
@@ -62,8 +62,8 @@ def _terms(
     pairs = f"SELECT {listed(units, keys, gathered)} FROM ({kept}) AS r{grouped([*units, *keys])}"
     shown = [f"{text} AS x{place}" for place, text in terms.items()]
     if counts_over:
-        shown += [f"{_first_touched(question, totals[place])} AS x{place}" for place in touches]
-        found = f"SELECT *, {listed(_over_units(question, totals, keys))} FROM ({pairs}) AS p"
+        shown += [f"{_first_touched(question, totals[place], keys, dialect)} AS x{place}" for place in touches]
+        found = f"SELECT *, {listed(_over_units(question, totals, keys, dialect))} FROM ({pairs}) AS p"
         return "", f"SELECT {listed(keys, shown, _weights_of_count(question, dialect))} FROM ({found}) AS p"
     if not question.scaled:
         begin = f'WITH ".pairs" AS {dialect.computed_once}({pairs}) ' if touches else ""
@@ -83,24 +83,27 @@ def _added(question: Question, total: Total, place: int, dialect: Dialect) -> st
     return dialect.total.format(_weighed(question, total, place, dialect) if question.scaled else f"x{place}")
 
 
-def _over_units(question: Question, totals: Mapping[int, Total], keys: list[str]) -> list[str]:
-    """Write what is counted over all groups of a unit: .k its groups, .m its rows in one of them, .n their numbers."""
+def _over_units(question: Question, totals: Mapping[int, Total], keys: list[str], dialect: Dialect) -> list[str]:
+    """Write what is counted over all groups of a unit: .k its groups, .m its rows in one of them, .n the first."""
     over = f"PARTITION BY {listed(unit_of(question.relation))}"
     found = [f'COUNT(*) OVER ({over}) AS ".k"']
     touched = [total for total in totals.values() if isinstance(total, Touched)]
     if any(total.rows for total in touched):
         found.append(f'MAX(m) OVER ({over}) AS ".m"')
-    if touched:
-        order = ", ".join(f"{key} ASC NULLS LAST" for key in keys) or "1"
+    if touched and len(keys) == 1:  # without an order: there is less to sort
+        found.append(f'{dialect.extreme("MIN", keys[0], question.by[0][1].type)} OVER ({over}) AS ".n"')
+    elif touched and keys:
+        order = ", ".join(f"{key} ASC NULLS LAST" for key in keys)
         found.append(f'ROW_NUMBER() OVER ({over} ORDER BY {order}) AS ".n"')
     return found
 
 
-def _first_touched(question: Question, total: Total) -> str:
+def _first_touched(question: Question, total: Total, keys: list[str], dialect: Dialect) -> str:
     """Write 1 in the first of a unit's groups if it has more groups, or rows in one of them, than the limit; else 0."""
     ways = [f'".m" > {question.rows}'] if isinstance(total, Touched) and total.rows else []
     ways += [f'".k" > {question.limit.groups}'] if question.scaled else []
-    return f'CASE WHEN ".n" = 1 AND ({" OR ".join(ways) or "FALSE"}) THEN 1 ELSE 0 END'
+    first = '".n" = 1' if len(keys) > 1 else dialect.same("k0", '".n"', question.by[0][1].type) if keys else "TRUE"
+    return f"CASE WHEN {first} AND ({' OR '.join(ways) or 'FALSE'}) THEN 1 ELSE 0 END"
 
 
 def _weights_of_count(question: Question, dialect: Dialect) -> list[str]:
@@ -120,7 +123,9 @@ def keyed_rows(question: Question, made: list[str], dialect: Dialect) -> str:
     """Write the rows that a question is about, each with its unit, its keys, and what else is made of it."""
     keys = [f"{key_of(expr, dialect)} AS k{place}" for place, (_, expr) in enumerate(question.by)]
     shown = listed(unit_of(question.relation), keys, made) or "1 AS one"
-    source = f"SELECT {shown} FROM ({rows(question.relation, dialect)}) AS s"
+    computed = made or any(isinstance(expr, Call) for _, expr in question.by)
+    apart = dialect.apart if computed else ""
+    source = f"SELECT {shown} FROM ({rows(question.relation, dialect)}) AS s{apart}"
     return f"SELECT * FROM ({source}) AS s WHERE {every(_listed_keys(question, dialect))}"
 
 
@@ -158,8 +163,8 @@ def _listed_keys(question: Question, dialect: Dialect) -> list[str]:
         return []
     conditions = []
     for place, ((_, expr), domain) in enumerate(zip(question.by, question.groups.domains, strict=True)):
-        values = [dialect.constant(value, expr.type) for value in domain if value is not None]
-        ways = [f"k{place} IN ({', '.join(values)})"] if values else []
+        values = [value for value in domain if value is not None]
+        ways = [dialect.among(f"k{place}", values, expr.type)] if values else []
         conditions.append(" OR ".join([*ways, *([f"k{place} IS NULL"] if None in domain else [])]))
     return [f"({condition})" for condition in conditions]
 

@@ -1,6 +1,7 @@
 """The models' only door: what each unit adds is kept within a ball, put on a grid and summed in integers, with noise.
 
     rows ──► rule ──► a vector for each row ──► one for each unit, in the ball ──► integers ──► sum + noise
+             └──────────────── a Part of the rows: here, or where they are ────────────────┘
 
 A model says what to sum, by a rule that sees one row at a time; it cannot say how far one unit moves the sum.
 """
@@ -8,24 +9,27 @@ A model says what to sum, by a rule that sees one row at a time; it cannot say h
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.exact import Number, positive, typed, whole
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.purse import STEPS, Purse
+from discreet.kernel.purse import STEPS, Noise, Purse
 from discreet.kernel.rowwise import Rule, check_row_wise
 
+MOST_UNITS = 1 << 42  # so many vectors of the ball add up to less than 64 bits hold
 _LOG = logging.getLogger("discreet")
 _LOG.addHandler(logging.NullHandler())  # else Python prints on stderr what is for the owner's eyes only
 _AT_ONCE = 1 << 18  # numbers that are worked on at once: they stay in the processor's cache
 _MOST_ROWS, _ENOUGH_ROWS = 1 << 16, 1 << 11  # with many numbers a row, some thousand rows are worth the memory
 _LARGEST = 1 << 18  # numbers in a vector: rounding each must not fill the ball
-Units = tuple[np.ndarray, np.ndarray]  # rows of whole units, and where each unit begins
+Batch = tuple[np.ndarray, np.ndarray | None]  # rows, and the place of each row's unit
 
 
 class Rows(Protocol):
@@ -43,8 +47,16 @@ class Rows(Protocol):
     def grouped(self) -> bool:
         """Whether a unit may have several rows; otherwise each row is a unit of its own."""
 
-    def batches(self, size: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    def batches(self, size: int) -> Iterator[Batch]:
         """Give rows, with the place of each row's unit, ascending, if a unit may have several."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """Rows that stay where they are: a part of the work goes to them, and integers come back."""
+
+    def summed(self, part: "Part") -> np.ndarray:
+        """Divide the rows, moved into the part's ranges, by whole units; return the sum of the part of each share."""
 
 
 class Combine(Enum):
@@ -70,36 +82,24 @@ def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, 
 
     Claim: the result depends on the data only through the purse's next noise, and one unit moves the integers that
         the noise is added to by at most STEPS in the norm of that noise.
-    Proof: a unit's vector is a function of its own rows and of `public` (check_row_wise): of each row's whole numbers,
-        summed exactly, so that neither the order nor the batches matter. _kept compares its norm with STEPS in whole
-        numbers and leaves out what is beyond. Integers are summed exactly. Whatever fails has one text.
-    Needs: check_row_wise, _kept, Purse.take, perturb; that `public` holds nothing of the data but what was released.
+    Proof: Part. _vectors gives a unit's vector by its rows' whole numbers, summed exactly, so that their order does
+        not matter; _kept compares its norm with STEPS in whole numbers and leaves out what is beyond. Whatever fails
+        has one text.
+    Needs: check_row_wise, Part, _kept, Purse.take, perturb; that `public` holds nothing of the data but what was
+        released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
-    Seal: d3013f60cd69
+    Seal: e49ae9dd5515
     """
     length = positive(radius, "radius")
     if whole(size, "size", least=1) > _LARGEST:
         raise ValueError(f"size must be at most {_LARGEST}")
     typed(Combine, combine, "combine")
-    check_row_wise(rule, public, data.low, data.high)
-    noise = typed(Purse, purse, "purse").take()
+    noise = _drawn(data, rule, public, purse)
     steps = float(STEPS / length)
     l1 = isinstance(noise, Laplace)
-
-    def totals() -> np.ndarray:
-        total = np.zeros(size, np.int64)
-        for rows, starts in _units(data, size):
-            vectors = _kept(_numbers(rule(rows, public), (len(rows), size)) * steps, l1=l1)
-            if data.grouped:  # also units of one row, or what they add would depend on whether others have more
-                vectors = np.add.reduceat(vectors, starts, axis=0)
-                if combine is Combine.MEAN:
-                    vectors /= _counts(starts, len(rows))[:, np.newaxis]
-                vectors = _kept(vectors, l1=l1)
-            total += vectors.sum(axis=0).astype(np.int64)
-        return total
-
-    return noise.perturb(_read(totals)) / steps
+    adds = partial(_vectors, size=size, steps=steps, l1=l1, grouped=data.grouped, combine=combine)
+    return noise.perturb(_read(data, Part(rule, public, data.low, data.high, data.grouped, size, size, adds))) / steps
 
 
 def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
@@ -110,31 +110,20 @@ def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
     A unit weighs 1 in every table, spread evenly over its rows; a cell outside of the table counts nowhere.
 
     Claim: as noisy_sum.
-    Proof: a unit of r rows adds floor(w/r) to one cell of each table for each row: at most w to a table, in l1 and so
-        in l2, with tables·w <= STEPS for Laplace and tables·w² <= STEPS² for Gaussian noise. All are integers.
-    Needs: check_row_wise, Purse.take, perturb; that `public` holds nothing of the data but what was released.
+    Proof: Part. A unit of r rows adds floor(w/r) to one cell of each table for each row: at most w to a table, in l1
+        and so in l2, with tables·w <= STEPS for Laplace and tables·w² <= STEPS² for Gaussian noise. All are integers.
+    Needs: check_row_wise, Part, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 2229e168beba
+    Seal: 66f5f6ea65d2
     """
     whole(tables, "tables", least=1)
     whole(cells, "cells", least=1)
-    check_row_wise(rule, public, data.low, data.high)
-    noise = typed(Purse, purse, "purse").take()
+    noise = _drawn(data, rule, public, purse)
     weight = STEPS // tables if isinstance(noise, Laplace) else math.isqrt(STEPS * STEPS // tables)
-
-    def totals() -> np.ndarray:
-        total = np.zeros((tables, cells + 1), np.int64)
-        for rows, starts in _units(data, tables):
-            found = _numbers(np.reshape(rule(rows, public), (len(rows), -1)), (len(rows), tables), np.int64)
-            found = np.where((found >= 0) & (found < cells), found, cells)
-            counts = _counts(starts, len(rows))
-            shares = np.repeat(weight // counts, counts).astype(np.float64)
-            for table in range(tables):
-                total[table] += np.bincount(found[:, table], shares, cells + 1).astype(np.int64)
-        return total[:, :cells].ravel()
-
-    return noise.perturb(_read(totals)).reshape(tables, cells) / weight
+    adds = partial(_cells, tables=tables, cells=cells, weight=weight)
+    part = Part(rule, public, data.low, data.high, data.grouped, tables * cells, tables, adds)
+    return noise.perturb(_read(data, part)).reshape(tables, cells) / weight
 
 
 def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
@@ -146,48 +135,122 @@ def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
     unit are added up and kept within the radius as a whole; places outside of the vector count nowhere.
 
     Claim: as noisy_sum.
-    Proof: each number becomes an integer on its own; those of one unit at one place are added exactly; the unit's
-        norm is that of these sums. Then as noisy_sum, with the rounding of as many places as the unit has.
-    Needs: check_row_wise, _factor, Purse.take, perturb; that `public` holds nothing of the data but what was released.
+    Proof: Part. Each number becomes an integer on its own; those of one unit at one place are added exactly; the
+        unit's norm is that of these sums. Then as noisy_sum, with the rounding of as many places as the unit has.
+    Needs: check_row_wise, Part, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 0e1ce66522e1
+    Seal: a1618266c6c0
     """
     length = positive(radius, "radius")
     whole(size, "size", least=1)
-    check_row_wise(rule, public, data.low, data.high)
-    noise = typed(Purse, purse, "purse").take()
+    noise = _drawn(data, rule, public, purse)
     steps = float(STEPS / length)
-    l1 = isinstance(noise, Laplace)
+    adds = partial(_entries, size=size, steps=steps, l1=isinstance(noise, Laplace))
+    return noise.perturb(_read(data, Part(rule, public, data.low, data.high, data.grouped, size, 8, adds))) / steps
 
-    def totals() -> np.ndarray:
-        total = np.zeros(size, np.int64)
-        for rows, starts in _units(data, 8):
-            places, numbers = rule(rows, public)
-            places = _numbers(places, (len(rows), np.shape(places)[1]), np.int64)
-            numbers = _numbers(numbers, places.shape) * steps
-            numbers = np.rint(np.clip(np.where(np.isfinite(numbers), numbers, 0), -STEPS, STEPS))
-            numbers[(places < 0) | (places >= size)] = 0
-            units = np.repeat(np.arange(len(starts)), _counts(starts, len(rows)))
-            keys = (units[:, np.newaxis] * size + np.clip(places, 0, size - 1)).ravel()
-            held, where = np.unique(keys, return_inverse=True)
-            sums, units = np.bincount(where, numbers.ravel()), held // size
-            sums = np.rint(sums * _factor(sums, units, len(starts), l1=l1)[units])
-            sums[~_inside(_norms(sums, units, len(starts), l1=l1), l1=l1)[units]] = 0
-            total += np.bincount(held % size, sums, size).astype(np.int64)
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What is done with a share of the rows, here or where they are: whole units in, a vector of integers out.
+
+    It is plain data and functions of modules, so that it can be sent. `length` is how many integers come out, `width`
+    how many numbers a row has on the way; `adds` sums what the rule said of some rows, given where units begin.
+
+    Claim: the parts of all shares add up to the sum of one vector of whole numbers for each unit, which is a function
+        of the unit's own rows and of `public`, however the units are divided into shares and batches.
+    Proof: no unit is in two shares (Remote.summed; here there is one share), nor in two batches (_units). `rule` gives
+        each row the same, whatever is beside it (check_row_wise), and `adds` works unit by unit. Integers are
+        summed exactly, in any order: those of a batch in floats below 2^53, as 2^33 vectors of the ball are, then in
+        64 bits, which hold those of MOST_UNITS units.
+    Needs: check_row_wise; that Remote.summed divides by whole units and that there are at most MOST_UNITS of them.
+    Checked by: test_shares_of_whole_units_add_up_to_the_same_integers, test_batches_and_order_do_not_change_a_sum,
+        test_what_a_unit_adds_does_not_depend_on_others, test_so_many_units_as_are_allowed_fit_into_64_bits
+    Seal: fa987db3a99d
+    """
+
+    rule: Rule
+    public: tuple[Any, ...]
+    low: np.ndarray
+    high: np.ndarray
+    grouped: bool
+    length: int
+    width: int
+    adds: Callable[[Any, np.ndarray, int], np.ndarray]
+
+    @property
+    def at_once(self) -> int:
+        """How many rows are best given at a time."""
+        many = max(_AT_ONCE // self.width, min(_ENOUGH_ROWS, 32 * _AT_ONCE // self.width))
+        return max(1, min(_MOST_ROWS, many))
+
+    def __call__(self, batches: Iterable[Batch]) -> np.ndarray:
+        """Return the sum of what these units add; no warning of numpy tells of a row."""
+        total = np.zeros(self.length, np.int64)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for rows, starts in _units(batches, grouped=self.grouped):
+                told = self.rule(rows, self.public)  # held until the next is there, or memory would come and go
+                total += self.adds(told, starts, len(rows))
         return total
 
-    return noise.perturb(_read(totals)) / steps
+
+def _vectors(  # noqa: PLR0913 - of what, and how
+    told: Any, starts: np.ndarray, rows: int, *, size: int, steps: float, l1: bool, grouped: bool, combine: Combine
+) -> np.ndarray:
+    """Sum vectors that are kept in the ball, row by row and then unit by unit."""
+    vectors = _kept(_numbers(told, (rows, size)) * steps, l1=l1)
+    if grouped:  # also units of one row, or what they add would depend on whether others have more
+        vectors = np.add.reduceat(vectors, starts, axis=0)
+        if combine is Combine.MEAN:
+            vectors /= _counts(starts, rows)[:, np.newaxis]
+        vectors = _kept(vectors, l1=l1)
+    return np.asarray(vectors.sum(axis=0).astype(np.int64))
 
 
-def _units(data: Rows, width: int) -> Iterator[Units]:
+def _cells(  # noqa: PLR0913 - of what, and how
+    told: Any, starts: np.ndarray, rows: int, *, tables: int, cells: int, weight: int
+) -> np.ndarray:
+    """Count in the cells of some tables; a unit weighs `weight` in each."""
+    found = _numbers(np.reshape(told, (rows, -1)), (rows, tables), np.int64)
+    found = np.where((found >= 0) & (found < cells), found, cells)
+    counts = _counts(starts, rows)
+    shares = np.repeat(weight // counts, counts).astype(np.float64)
+    each = [np.bincount(column, shares, cells + 1)[:cells] for column in found.T]
+    return np.concatenate(each, dtype=np.int64, casting="unsafe")  # whole numbers
+
+
+def _entries(  # noqa: PLR0913 - of what, and how
+    told: Any, starts: np.ndarray, rows: int, *, size: int, steps: float, l1: bool
+) -> np.ndarray:
+    """Sum long vectors, of which a row has a few numbers; each unit's is kept in the ball."""
+    places, numbers = told
+    places = _numbers(places, (rows, np.shape(places)[1]), np.int64)
+    numbers = _numbers(numbers, places.shape) * steps
+    numbers = np.rint(np.clip(np.where(np.isfinite(numbers), numbers, 0), -STEPS, STEPS))
+    numbers[(places < 0) | (places >= size)] = 0
+    units = np.repeat(np.arange(len(starts)), _counts(starts, rows))
+    keys = (units[:, np.newaxis] * size + np.clip(places, 0, size - 1)).ravel()
+    held, where = np.unique(keys, return_inverse=True)
+    sums, units = np.bincount(where, numbers.ravel()), held // size
+    sums = np.rint(sums * _factor(sums, units, len(starts), l1=l1)[units])
+    sums[~_inside(_norms(sums, units, len(starts), l1=l1), l1=l1)[units]] = 0
+    return np.bincount(held % size, sums, size).astype(np.int64)
+
+
+def _drawn(data: Rows, rule: Rule, public: tuple[Any, ...], purse: Purse) -> Noise:
+    """Take the next noise, if the rule may be used at all."""
+    check_row_wise(rule, public, data.low, data.high)
+    return typed(Purse, purse, "purse").take()
+
+
+def _units(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Give rows with the place at which each unit begins; the rows of one unit are never in two batches."""
     kept: tuple[np.ndarray, np.ndarray] | None = None
-    many = max(_AT_ONCE // width, min(_ENOUGH_ROWS, 32 * _AT_ONCE // width))
-    for rows, places in data.batches(max(1, min(_MOST_ROWS, many))):
+    for rows, places in batches:
         if not len(rows):
             continue
-        if not data.grouped or places is None:
+        if not grouped or places is None:
             yield np.asfortranarray(rows, np.float64), np.arange(len(rows))
             continue
         if kept is not None:
@@ -270,12 +333,13 @@ def _factor(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> 
     return np.asarray(np.minimum(1.0, room / np.maximum(norms, 1.0)))
 
 
-def _read(totals: Callable[[], np.ndarray]) -> np.ndarray:
-    """Read the data; whatever goes wrong then may depend on them, and has one text. Nor may a warning tell of them."""
+def _read(data: Rows, part: Part) -> np.ndarray:
+    """Read the data; whatever goes wrong then may depend on them, and has one text."""
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return totals()
+        total = data.summed(part) if isinstance(data, Remote) else part(data.batches(part.at_once))
+        if total.dtype == np.int64 and total.shape == (part.length,):
+            return total
+        _LOG.error("a sum failed after it was charged: %s of %s came back", total.dtype, total.shape)
     except Exception:  # noqa: BLE001 - as the docstring says
         _LOG.exception("a sum failed after it was charged")
     raise Failed(FAILED)

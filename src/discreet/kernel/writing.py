@@ -48,7 +48,8 @@ def write(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each 
         return f"(CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END)"
     if expr.op in _BETWEEN:
         return f"({_BETWEEN[expr.op].join(args)})"
-    if expr.op == "join":  # cut, so that texts joined to themselves again and again do not fill the memory
+    # Cut, so that texts joined to themselves again and again do not fill the memory.
+    if expr.op == "join" and "join" not in dialect.operations:
         return f"SUBSTRING({' || '.join(args)}, 1, {LONGEST_TEXT})"
     if expr.op in LOOKS:  # at so much of a text and no more: a long one must not take a time that tells of it
         args[0] = f"SUBSTRING({args[0]}, 1, {LONGEST_TEXT})"
@@ -57,8 +58,8 @@ def write(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each 
     while expr.op in _PAIRWISE and len(args) > 2:
         args = [f"({_filled(operation, pair, expr)})" if len(pair) == 2 else pair[0] for pair in _pairs(args)]
     if dialect.once and (named := _named_often(operation, expr)):
-        columns = ", ".join(f"{args[place]} AS a{place}" for place in named)
-        args = [f"z.a{place}" if place in named else arg for place, arg in enumerate(args)]
+        columns = ", ".join(f'{args[place]} AS ".a{place}"' for place in named)  # no column of a table has such a name
+        args = [f'z.".a{place}"' if place in named else arg for place, arg in enumerate(args)]
         return f"({dialect.once.format(value=_filled(operation, args, expr), columns=columns)})"
     return f"({_filled(operation, args, expr)})"
 
@@ -71,10 +72,9 @@ def _filled(operation: str | Operation, args: list[str], expr: Call) -> str:
 
 def _named_often(operation: str | Operation, expr: Call) -> list[int]:
     """Return the places of computed arguments that an operation names more than once: written out, they would grow."""
-    computed = [place for place, arg in enumerate(expr.args) if isinstance(arg, Call)]
-    if not isinstance(operation, str):
-        return computed
-    return [place for place in computed if operation.count(f"{{{place}}}") > 1]
+    marks = [f"\0{place}\0" for place in range(len(expr.args))]
+    text = _filled(operation, marks, expr)
+    return [place for place, arg in enumerate(expr.args) if isinstance(arg, Call) and text.count(marks[place]) > 1]
 
 
 def _pairs(args: list[str]) -> list[list[str]]:
@@ -96,7 +96,8 @@ def rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - 
         case Where(source, condition):
             return f"SELECT * FROM {below(source)} WHERE {sql(condition)}"
         case Derive(source, columns):
-            return f"SELECT {_shown(unit_of(source), _named(columns, sql))} FROM {below(source)}"
+            apart = dialect.apart if any(isinstance(expr, Call) for _, expr in columns) else ""
+            return f"SELECT {_shown(unit_of(source), _named(columns, sql))} FROM {below(source)}{apart}"
         case JoinPublic(source, table, equal, also, keep, fanout):
             on = [f"s.{quoted(ours)} = p.{quoted(theirs)}" for ours, theirs in equal] + ([sql(also)] if also else [])
             names = _shown(unit_of(source, "s"), _columns(source, "s"), [f"p.{quoted(name)}" for name in table.schema])
@@ -108,7 +109,10 @@ def rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - 
             sides = [f"({_first(side, most, dialect)}) AS {name}" for side, name in ((left, "l"), (right, "r"))]
             return f"SELECT {names} FROM {sides[0]} {_join(keep)} {sides[1]} ON {every(on)}"
         case SemiOwn(source, other, has):
-            found = f"EXISTS (SELECT 1 FROM {below(other, 'o')} WHERE {every(same_unit(source, 's', 'o'))})"
+            within = below(other, "o")
+            if "s" in map(str.casefold, other.shape.schema):  # else s would be that column there, and not the table
+                within = f"(SELECT {listed(unit_of(other))} FROM {within}) AS o"
+            found = f"EXISTS (SELECT 1 FROM {within} WHERE {every(same_unit(source, 's', 'o'))})"
             return f"SELECT * FROM {below(source)} WHERE {'NOT ' if has is Has.NONE else ''}{found}"
         case PerUnit(source, keys, values):
             key = [key_of(expr, dialect) for _, expr in keys]
@@ -227,7 +231,10 @@ def _folded(folded: Folded, dialect: Dialect) -> str:
 def steps(value: str, grid: Grid, dialect: Dialect) -> str:
     """Write the number of a value's step on its grid, from the grid's offset."""
     low, high, step = (dialect.constant(end, Type.REAL) for end in grid.ends)
-    index = dialect.steps.format(value=value, low=low, high=high, step=step)
+    if isinstance(dialect.steps, str):
+        index = dialect.steps.format(value=value, low=low, high=high, step=step)
+    else:
+        index = dialect.steps(value, grid.ends)
     return f"({index} - {grid.offset})" if grid.offset else index
 
 

@@ -1,4 +1,4 @@
-"""What a model is given, made into rows: arrays, frames, Arrow tables, DuckDB relations, or a curator's query."""
+"""What a model is given, made into rows: arrays, frames, Arrow tables, DuckDB, Spark, or a curator's query."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +9,12 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from discreet.kernel.errors import Refused
 from discreet.kernel.ledger import Ledger
+from discreet.kernel.summing import Part, Remote
 from discreet.learn.bounds import Ends, check_not_from_data, declared
 from discreet.learn.rows import Batch, array_rows
 from discreet.learn.session import Source
-from discreet.learn.streams import is_stream, names_of, stream_rows
+from discreet.learn.spark_rows import SparkTable
+from discreet.learn.streams import is_spark, is_stream, names_of, stream_rows
 
 
 class Model(Protocol):
@@ -97,8 +99,9 @@ def source_of_query(model: Model, rows: QueryRows, target: Target | None = None)
     ends = declared(tuple(zip(*rows.bounds[: len(names)], strict=True)), len(names))
     if model.bounds is not None:
         ends = declared(model.bounds, len(names))
+    kind = _Remote if isinstance(rows, Remote) else _Queried
     return Source(
-        _Queried(rows, *(ends if target is None else _with_target(ends, target))),
+        kind(rows, *(ends if target is None else _with_target(ends, target))),
         rows.protects,
         rows.ledger,
         rows.by,
@@ -125,6 +128,14 @@ class _Queried:
             yield np.clip(numbers, self.low, self.high), places
 
 
+class _Remote(_Queried):
+    """The same, of rows that are summed where they are."""
+
+    def summed(self, part: Part) -> np.ndarray:
+        assert isinstance(self.rows, Remote)
+        return self.rows.summed(part)
+
+
 def _streamed(model: Model, table: Any, target: Target | None, unit: Any) -> Any:
     apart = [] if target is None else [target.values]
     if unit is not None:
@@ -137,9 +148,10 @@ def _streamed(model: Model, table: Any, target: Target | None, unit: Any) -> Any
     names = tuple(name for name in present if name not in apart)
     ends = declared(model.bounds, len(names))
     _set_names(model, names)
+    kind = SparkTable if is_spark(table) else stream_rows
     if target is None:
-        return stream_rows(table, names, ends, unit)
-    return stream_rows(table, (*names, target.values), _with_target(ends, target), unit)
+        return kind(table, names, ends, unit)
+    return kind(table, (*names, target.values), _with_target(ends, target), unit)
 
 
 def _set_names(model: Model, names: tuple[str, ...]) -> None:

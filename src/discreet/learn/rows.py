@@ -37,7 +37,7 @@ def array_rows(numbers: np.ndarray, ends: tuple[np.ndarray, np.ndarray], unit: A
 
     >>> rows = array_rows(np.array([[1.0], [2.0], [9.0]]), (np.zeros(1), np.ones(1) * 5), unit=["b", "a", "b"])
     >>> [(batch.ravel().tolist(), units.tolist()) for batch, units in rows.batches(10)]
-    [([2.0, 1.0, 5.0], [0, 1, 1])]
+    [([1.0, 5.0, 2.0], [0, 0, 1])]
     """
     if unit is None:
         return ArrayRows(np.asfortranarray(numbers), *ends)

@@ -43,7 +43,13 @@ def _numbers(column: Any) -> np.ndarray:
 
 def is_stream(table: Any) -> bool:
     """Tell whether rows can be streamed from an object: it gives Arrow batches, and is no pandas or polars frame."""
-    return hasattr(table, "__arrow_c_stream__") and not hasattr(table, "to_numpy")
+    return is_spark(table) or (hasattr(table, "__arrow_c_stream__") and not hasattr(table, "to_numpy"))
+
+
+def is_spark(table: Any) -> bool:
+    """Tell whether a table is a frame of Spark, which has an attribute of every name."""
+    kind = type(table)
+    return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
 
 
 def stream_rows(
@@ -62,7 +68,8 @@ def names_of(table: Any) -> tuple[str, ...]:
     """Return the names of a stream's columns."""
     if isinstance(table, pa.RecordBatchReader):
         raise TypeError("X: a reader can be read once, and a fit takes several passes; give a table or a relation")
-    return tuple(table.columns) if hasattr(table, "order") else tuple(_reader(table).schema.names)
+    listed = is_spark(table) or hasattr(table, "order")
+    return tuple(table.columns) if listed else tuple(_reader(table).schema.names)
 
 
 def _reader(table: Any) -> pa.RecordBatchReader:

@@ -16,6 +16,7 @@ from discreet.policy.values import (
     Place,
     Text,
     Zone,
+    connection,
     number,
     validated,
     written,
@@ -69,19 +70,24 @@ def _each(value: Any, info: ValidationInfo) -> Fraction:
     return each
 
 
+def _connection(value: Any, info: ValidationInfo) -> str:
+    return connection(value, "connection", info.data.get("engine"))
+
+
 Epsilon = Annotated[Fraction, validated(_epsilon)]
 Delta = Annotated[Fraction, validated(_delta)]
 Section = Annotated[Mapping[str, Any], validated(_section)]
 
 
 class Data(Entry):
-    """What the data set is called, where its ledger lies, and what a day is."""
+    """What the data set is called, where it and its ledger lie, and what a day is."""
 
     name: Text = Field(description='Give the data set a name, such as name = "checkins".')
     protects: Text = "person"
     version: Text = "1"
     timezone: Zone = "UTC"
     engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
+    connection: Annotated[str | None, PlainValidator(_connection)] = None
     ledger: LedgerPlace = "ledger.sqlite"
 
 

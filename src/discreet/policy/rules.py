@@ -103,6 +103,14 @@ RULES = {
         "it is stored as {stored} and read as {read}: {lost} counts as NULL.",
         "Look whether all of it can be read, or store it as {read}.",
     ),
+    "D026": (
+        "the role that asks the database can do more than read. It can {can}.",
+        "Use a role that can do no more: {sql}",
+    ),
+    "D027": (
+        "{hidden}.",
+        "Give the role a policy of PostgreSQL that shows all rows, unless that is meant.",
+    ),
 }
 
 

@@ -20,6 +20,8 @@ _PASSWORD = re.compile(
     r"://[^@]*:[^@]*@|(?:^|[?&;\s])[\w-]*(?:passw|passwd|pwd|secret|token|signature|api_?key|access_?key)[\w-]*\s*=",
     re.IGNORECASE,
 )
+_SCHEMES = {"postgresql": ("postgresql://", "postgres://"), "spark": ("sc://",)}
+_EXAMPLES = {"postgresql": "postgresql://reader@db.example/clinic", "spark": "sc://spark.example:15002"}
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -74,8 +76,21 @@ def place(value: Any, name: str) -> str:
 def ledger(value: Any, name: str) -> str:
     """Read where the ledger lies: a file, or a PostgreSQL database that several servers share."""
     found = place(value, name)
-    if URL.match(found) and not found.startswith(("postgresql://", "postgres://")):
+    if URL.match(found) and not found.startswith(_SCHEMES["postgresql"]):
         raise ValueError(f"{name} must be a file or a postgresql:// URL, not {shown(found)}.")
+    return found
+
+
+def connection(value: Any, name: str, engine: str | None) -> str:
+    """Read where an engine is: a URL of its kind, and never with a password or a token in it."""
+    if engine == "duckdb":
+        raise ValueError(
+            f"{name} goes with another engine: DuckDB reads files itself. Name the engine, or leave it out."
+        )
+    found, example = place(value, name), _EXAMPLES.get(engine or "", _EXAMPLES["postgresql"])
+    schemes = _SCHEMES.get(engine or "", (*_SCHEMES["postgresql"], *_SCHEMES["spark"]))
+    if not found.startswith(schemes):
+        raise ValueError(f'{name} must be a URL such as "{example}", not {shown(found)}.')
     return found
 
 

@@ -24,7 +24,10 @@ def write_policy(policy: Policy) -> str:
     """
     left_out = {"analysts"} if policy.spending.delta else {"analysts", "delta"}
     spending = {key: value for key, value in policy.spending if key not in left_out and value is not None}
-    sections = [_section("data", dict(policy.data)), _section("budget", spending)]
+    sections = [
+        _section("data", {key: value for key, value in policy.data if value is not None}),
+        _section("budget", spending),
+    ]
     if policy.spending.analysts:
         lines = [f"{key_text(who)} = {_analyst(analyst)}" for who, analyst in policy.spending.analysts.items()]
         sections.append("\n".join(["[budget.analysts]", *lines]))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _ENCRYPTED = ("require", "verify-ca", "verify-full")
 _PATIENCE = 10  # seconds until a server that does not answer is given up
+# A server that vanished is noticed within a minute; in seconds, how often, and in milliseconds.
+_ALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 _MISSING = "PostgreSQL: the driver is not installed. Install it with: pip install 'discreet[postgres]'"
 
 
@@ -33,10 +35,16 @@ def connect(url: str, **settings: str) -> "psycopg.Connection[tuple[Any, ...]]":
     """
     known, library = _known(url), driver()
     _check_password_file(known)
-    chosen = {**_encryption(known), **_options(known, settings)}
+    alive = {name: value for name, value in _ALIVE.items() if name not in known}
+    chosen = {**alive, **_encryption(known), **_options(known, settings)}
     try:
         opened: psycopg.Connection[tuple[Any, ...]] = library.connect(
-            url, autocommit=True, connect_timeout=_PATIENCE, application_name="discreet", **chosen
+            url,
+            autocommit=True,
+            connect_timeout=_PATIENCE,
+            application_name="discreet",
+            client_encoding="UTF8",
+            **chosen,
         )
     except library.Error as error:
         raise Unreachable(f"{shown(url)}: {_reason(error)}") from None
@@ -59,9 +67,12 @@ def shown(url: str) -> str:
     'PostgreSQL at db.example:5433, database clinic'
     """
     known = _known(url)
-    host = known.get("host") or known.get("hostaddr") or "this machine"
-    port = f":{known['port']}" if known.get("port") and host != "this machine" else ""
-    return f"PostgreSQL at {host}{port}, database {known.get('dbname') or known.get('user') or 'of the user'}"
+    host = known.get("host") or known.get("hostaddr")
+    if not host:
+        host = f"service {known['service']}" if known.get("service") else "this machine"
+    elif known.get("port"):
+        host = f"{host}:{known['port']}"
+    return f"PostgreSQL at {host}, database {known.get('dbname') or known.get('user') or 'of the user'}"
 
 
 def _known(url: str) -> Mapping[str, Any]:
@@ -75,23 +86,27 @@ def _known(url: str) -> Mapping[str, Any]:
         ) from None
     names = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT", "dbname": "PGDATABASE", "user": "PGUSER"}
     names |= {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "passfile": "PGPASSFILE", "options": "PGOPTIONS"}
+    names |= {"service": "PGSERVICE"}
     found = {name: os.environ[word] for name, word in names.items() if os.environ.get(word)}
     return {**found, **said}
 
 
 def _encryption(known: Mapping[str, Any]) -> dict[str, str]:
-    """Ask for an encrypted connection to a server whose certificate fits, unless it is on this machine."""
+    """Ask for an encrypted connection to a server whose certificate fits, unless it is on this machine.
+
+    Where the server of a service file is, only that file says: without a host beside it, it may be anywhere.
+    """
     places = [place for name in ("host", "hostaddr") for place in str(known.get(name) or "").split(",") if place]
-    if known.get("service") or os.environ.get("PGSERVICE") or all(map(_is_here, places)):
+    service = known.get("service")
+    if all(map(_is_here, places)) and (places or not service):
         return {}
-    mode = known.get("sslmode")
-    if mode is None:
-        mode = "verify-full"
-    elif mode not in _ENCRYPTED:
+    mode = known.get("sslmode", "verify-full")
+    if mode not in _ENCRYPTED:
+        where = places[0] if places else f"service {service}"
         raise PolicyError(
-            f"{places[0]}: sslmode={mode} lets others on the way read and change what is sent. Use sslmode=verify-full."
+            f"{where}: sslmode={mode} lets others on the way read and change what is sent. Use sslmode=verify-full."
         )
-    own = known.get("sslrootcert") or (Path.home() / ".postgresql" / "root.crt").exists() or mode == "require"
+    own = known.get("sslrootcert") or service or mode == "require" or _home(".postgresql/root.crt").exists()
     return {"sslmode": mode, **({} if own else {"sslrootcert": "system"})}
 
 
@@ -105,8 +120,12 @@ def _is_here(place: str) -> bool:
         return False
 
 
+def _home(name: str) -> Path:
+    return Path(os.path.expanduser(f"~/{name}"))  # noqa: PTH111 - which fails where nobody lives
+
+
 def _check_password_file(known: Mapping[str, Any]) -> None:
-    file = Path(known.get("passfile") or Path.home() / ".pgpass")
+    file = Path(known.get("passfile") or _home(".pgpass"))
     if os.name == "posix" and file.is_file() and stat.S_IMODE(file.stat().st_mode) & 0o077:
         raise PolicyError(f"{file}: others may read this file of passwords. Take that away: chmod 600 {file}")
 

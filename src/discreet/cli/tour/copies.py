@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from discreet.curator import Curator
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.interface import Engine
 from discreet.kernel.event import OWNER
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
@@ -17,7 +17,7 @@ from discreet.sql import Plan, price_of, read, scan_of, split
 class _Remembering:
     """An engine that reads the exact totals of a question once; whoever asks again gets the same ones."""
 
-    def __init__(self, engine: DuckDB) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known: dict[Any, Any] = {}
 
@@ -52,7 +52,7 @@ class Copies:
         self.policy: Policy = curator.policy
         self._known: dict[tuple[Any, ...], Plan] = {}
         # A copy is the same engine under another ledger; curators have no door for that.
-        self._engine = cast("DuckDB", _Remembering(curator._engine))  # noqa: SLF001
+        self._engine = cast("Engine", _Remembering(curator._engine))  # noqa: SLF001
 
     def fresh(self) -> Curator:
         """Return one more copy, with nothing spent."""
@@ -69,7 +69,7 @@ class Copies:
 class Counts:
     """Questions that were read once. To ask them is what a curator does after reading: pay, draw, store, show."""
 
-    def __init__(self, policy: Policy, engine: DuckDB, questions: Sequence[str], epsilon: Fraction) -> None:
+    def __init__(self, policy: Policy, engine: Engine, questions: Sequence[str], epsilon: Fraction) -> None:
         self._policy, self._engine, self._epsilon = policy, engine, epsilon
         self._plans = [read(sql, policy, engine, by=OWNER, groups=None, rows=None) for sql in questions]
         self._price = price_of(policy.budget, (), epsilon=epsilon / len(questions))

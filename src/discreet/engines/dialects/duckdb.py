@@ -1,13 +1,14 @@
 """How DuckDB writes the kernel's operations: every one has a value or is NULL for every row."""
 
 import math
+from collections.abc import Sequence
 from datetime import date, datetime
 
-from discreet.kernel.dialect import Dialect
-from discreet.kernel.expr import Type, Value
+from discreet.kernel.dialect import Dialect, Operation
+from discreet.kernel.expr import Constant, Expr, Type, Value
 
 _WHOLE = "'[+-]?[0-9]{{1,18}}'"
-_NUMBER = "'[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]{{1,3}})?'"
+_NUMBER = "'[+-]?([0-9]{{1,100}}(\\.[0-9]{{0,100}})?|\\.[0-9]{{1,100}})([eE][+-]?(0?[0-9]{{1,2}}|1[0-9]{{2}}))?'"
 _DATE = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{{2}}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}"  # there is no year 0
 _CLOCK = "([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?"  # nor a 24:00, which would be the next day
 _DATES = "DATE '0001-01-01' AND DATE '9999-12-31'"
@@ -18,7 +19,14 @@ def _if(condition: str, value: str) -> str:
     return f"CASE WHEN {condition} THEN {value} END"
 
 
-_OPERATIONS = {
+def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    computed = [text for text, expr in zip(texts, exprs, strict=True) if not isinstance(expr, Constant)]
+    found = f"POW({', '.join(texts)})"
+    not_finite = "".join(f"NOT ISFINITE({text}) OR " for text in computed)
+    return f"CASE WHEN {not_finite}ABS({found}) > 1e307 THEN NULL WHEN ABS({found}) < 1e-307 THEN 0 ELSE {found} END"
+
+
+_OPERATIONS: dict[str, str | Operation] = {
     # 128 bits hold every sum, difference and product of 64, and what does not fit back is NULL.
     "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
     "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
@@ -41,8 +49,8 @@ _OPERATIONS = {
     "sqrt": _if("{0} >= 0", "SQRT({0})"),
     "ln": _if("{0} > 0", "LN({0})"),
     "log10": _if("{0} > 0", "LOG10({0})"),
-    "exp": _if("{0} <= 709", "EXP({0})"),
-    "power": _if("ISFINITE(POW({0}, {1}))", "POW({0}, {1})"),
+    "exp": _if("{0} <= 709", "EXP(GREATEST({0}, -708))"),
+    "power": _power,
     "least": "LEAST({0}, {1})",
     "greatest": "GREATEST({0}, {1})",
     "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from discreet.kernel.errors import DiscreetError, LedgerError
-from discreet.kernel.event import Event, State, canonical
+from discreet.kernel.event import OWNER, Event, State, canonical
 from discreet.kernel.ledger.terms import Terms, check_price, check_split, loss_text, read_loss, read_terms, recorded
 from discreet.kernel.loss import NOTHING, Loss
 
@@ -24,6 +24,8 @@ class Kind(StrEnum):
     SETTLE = "settle"
     BUDGET = "budget"
     ACKNOWLEDGE = "acknowledge"
+    MOVE = "move"
+    ARRIVE = "arrive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,43 @@ def topics_in(body: str) -> list[str]:
     return list(dict.fromkeys(topic for part in json.loads(body).get("topics", ()) for topic in part if topic))
 
 
+def departure(to: str, token: str) -> Act:
+    """Say that the ledger goes on in another place, where the token is known.
+
+    >>> departure("/srv/visits.sqlite", "5e1f").body
+    '{"to":"/srv/visits.sqlite","token":"5e1f"}'
+    """
+    return Act(kind=Kind.MOVE, by=OWNER, body=canonical({"to": to, "token": token}))
+
+
+def arrival(row: Row) -> Act:
+    """Say that the ledger goes on here, after the row with which it left its earlier place.
+
+    >>> arrival(row_after(None, NOTHING, departure("/srv/visits.sqlite", "5e1f"))).body
+    '{"token":"5e1f"}'
+    """
+    return Act(kind=Kind.ARRIVE, by=OWNER, body=canonical({"token": json.loads(row.body)["token"]}))
+
+
+def moved_to(row: Row) -> str | None:
+    """Return where the ledger went, if this is the row with which it left.
+
+    >>> moved_to(row_after(None, NOTHING, departure("/srv/visits.sqlite", "5e1f")))
+    '/srv/visits.sqlite'
+    """
+    return str(json.loads(row.body)["to"]) if row.kind == Kind.MOVE else None
+
+
+def gone(to: str) -> str:
+    """Say where a ledger went, and what to do.
+
+    >>> gone("/srv/visits.sqlite")  # doctest: +ELLIPSIS
+    'The ledger was moved: write ledger = "/srv/visits.sqlite" into the policy. ...'
+    """
+    place = f"ledger = {json.dumps(to, ensure_ascii=False)}"
+    return f"The ledger was moved: write {place} into the policy. If the move was interrupted, give its command again."
+
+
 @dataclass
 class _Replay:
     """What the rows read so far amount to."""
@@ -131,14 +170,15 @@ def check_rows(rows: Iterable[Row]) -> Checked:
 
     Claim: if nothing is raised, the rows are what row_after wrote, in order, none missing before the last;
         the totals are the sums of the losses, every charge fitted in the terms then in force, no key and no
-        receipt was charged twice, no answer was stored without a charge or twice, and whatever follows an earlier
-        charge was the first to do so, with no acknowledgement in between.
+        receipt was charged twice, no answer was stored without a charge or twice, whatever follows an earlier
+        charge was the first to do so, with no acknowledgement in between, and nothing follows a move but its arrival.
     Proof: row by row, each of these is checked against what the rows before it amount to; a row that was
         changed and hashed anew has another hash than the next row names (SHA-256 has no known collisions).
     Needs: check_price, recorded; that each row's own hash was checked when it was read (Table); the last row
         is vouched for by the head only.
-    Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found
-    Seal: 31851f01403f
+    Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found,
+        test_nothing_follows_a_move_but_its_arrival
+    Seal: c7a92e96ca3a
     """
     replay = _Replay()
     for row in rows:
@@ -177,6 +217,8 @@ def _link(last: Row | None, row: Row) -> str | None:
         return "does not continue the row before it"
     if (row.kind == Kind.CREATE) != (last is None):
         return "is out of place: a ledger is created once, by its first row"
+    if (row.kind == Kind.ARRIVE) != (last is not None and last.kind == Kind.MOVE):
+        return "is out of place: the arrival follows the move, and nothing else does"
     return None
 
 
@@ -221,10 +263,26 @@ def _step_acknowledge(replay: _Replay, _row: Row, _loss: Loss) -> str | None:
     return None  # it may charge anything: what was lost was spent already
 
 
+def _step_move(_replay: _Replay, row: Row, loss: Loss) -> str | None:
+    said = json.loads(row.body)
+    if not isinstance(said["to"], str) or not isinstance(said["token"], str):
+        return "does not say where the ledger went"
+    return None if loss == NOTHING else "charges for an owner's act"
+
+
+def _step_arrive(replay: _Replay, row: Row, loss: Loss) -> str | None:
+    assert replay.last is not None  # it is a move
+    if row.body != arrival(replay.last).body:
+        return "arrives with another token than the ledger left with"
+    return None if loss == NOTHING else "charges for an owner's act"
+
+
 _STEPS = {
     Kind.CREATE: _step_terms,
     Kind.BUDGET: _step_terms,
     Kind.CHARGE: _step_charge,
     Kind.SETTLE: _step_settle,
     Kind.ACKNOWLEDGE: _step_acknowledge,
+    Kind.MOVE: _step_move,
+    Kind.ARRIVE: _step_arrive,
 }

@@ -1,25 +1,43 @@
 """The head: a second place that remembers how far the ledger had come, so that a rollback is seen."""
 
+import errno
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import canonical
-from discreet.kernel.ledger.chain import Row
-from discreet.kernel.ledger.terms import read_loss
+from discreet.kernel.ledger.chain import START, Row, gone, moved_to
+from discreet.kernel.ledger.terms import loss_text, read_loss, shortfall
+from discreet.kernel.loss import NOTHING, Loss
 
 _WAY_OUT = "Restore the newest copy, or let the owner acknowledge the loss with ledger.acknowledge()."
+_CLOSE = 4  # 2**4 rows are remembered of each stretch that is twice as far back as the one before
 
 
 @dataclass(frozen=True)
 class Head:
-    """The last row that was committed when the head was written, and what was spent by then."""
+    """The last row that was committed when the head was written, what was spent by then, and where it moved to.
+
+    `earlier` are the numbers and hashes of some rows before it, if other heads belong to the same ledger: whoever has
+    one of those may go on after a rollback that this one has yet to see.
+    """
 
     seq: int
     hash: str
     spent: str
+    moved: str = ""
+    earlier: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, row: Row) -> "Head":
+        """Return the head of a ledger that ends with this row."""
+        return cls(row.seq, row.hash, row.spent, moved_to(row) or "")
+
+
+BEGINNING = Head(0, START, loss_text(NOTHING))  # bears witness to nothing: every ledger continues it
 
 
 def read_head(path: Path) -> Head | None:
@@ -27,7 +45,8 @@ def read_head(path: Path) -> Head | None:
     try:
         data = json.loads(path.read_text())
         read_loss(data["spent"])
-        return Head(int(data["seq"]), str(data["hash"]), data["spent"])
+        earlier = tuple((int(seq), str(known)) for seq, known in data.get("earlier", ()))
+        return Head(int(data["seq"]), str(data["hash"]), data["spent"], str(data.get("moved", "")), earlier)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
@@ -37,7 +56,9 @@ def write_head(path: Path, head: Head) -> None:
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, canonical(vars(head)).encode())
+        text = canonical({name: part for name, part in vars(head).items() if part}).encode()
+        if os.write(descriptor, text) < len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -59,12 +80,12 @@ def check_head(head: Head | None, last: Row | None, hash_at_head: str | None) ->
 
     Claim: if nothing is raised, the ledger still has the row that the head names.
     Proof: the head names a row by number and hash, and `hash_at_head` is the hash found at that number; the
-        row's hash depends on all rows before it. The head is written after the commit, under the lock, so it
-        is never ahead of a ledger that was left alone: a crash leaves it at most one commit behind.
+        row's hash depends on all rows before it. The head is written after the commit, so it is never ahead of a
+        ledger that was left alone: a crash leaves it behind, and so do the charges of others who have their own.
     Needs: that ledger and head are not both replaced (the owner's machine is trusted).
     Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged, test_a_deleted_tail_is_found,
         test_a_missing_head_stops_charges
-    Seal: 88292ecfb6dd
+    Seal: 9be435c3b5e5
     """
     if last is None and head is None:
         return
@@ -72,9 +93,62 @@ def check_head(head: Head | None, last: Row | None, hash_at_head: str | None) ->
         raise LedgerError("the head file is missing or unreadable, so rows may have been lost unseen. " + _WAY_OUT)
     if last is None or head.seq > last.seq:
         rows = last.seq if last else 0
+        if head.moved:
+            raise LedgerError(f"this is an older copy, from row {rows}. {gone(head.moved)}")
         raise LedgerError(f"the ledger was rolled back from row {head.seq} to row {rows}. {_WAY_OUT}")
     if head.hash != hash_at_head:
+        way_out = _WAY_OUT if head.earlier else "Restore it from a backup."
         raise LedgerError(
-            f"row {head.seq} is not the one that the head names: the ledger was rewritten or exchanged. "
-            "Restore it from a backup."
+            f"row {head.seq} is not the one that the head names: the ledger was rewritten or exchanged. {way_out}"
         )
+
+
+def lost_since(head: Head, last: Row, at: Callable[[int], Row | None]) -> Loss:
+    """Return what the head says was spent and the ledger has lost, given its last row and a way to look up others.
+
+    Claim: with it, the ledger's total is not below what was spent up to the head and, since the rollback, by others.
+    Proof: without earlier rows, this head is the only one and nobody charges until it is acknowledged: the last row
+        is where the ledger was rolled back to, and the difference to the head was lost. With earlier rows, the
+        newest of them that is still there is not after the row that the ledger was rolled back to, and totals never
+        fall: the difference from it to the head is at least what was lost, and what others charged since comes on top.
+        A ledger that has none of them is another one, and is refused.
+    Needs: shortfall, row_after; that the earlier rows are rows before the head's (SHA-256 has no known collisions).
+    Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged,
+        test_what_is_lost_is_never_less_than_what_others_cannot_know,
+        test_another_history_of_the_same_length_cannot_be_acknowledged
+    Seal: f129259d246a
+    """
+    found = hash_at(head, at)
+    if found == head.hash:
+        return NOTHING
+    if head.moved or (head.seq <= last.seq and not head.earlier):
+        check_head(head, last, found)
+    if not head.earlier:
+        return shortfall(read_loss(last.spent), read_loss(head.spent))
+    for seq, known in reversed(head.earlier):
+        row = at(seq)
+        if row and row.hash.startswith(known):
+            return shortfall(read_loss(row.spent), read_loss(head.spent))
+    raise LedgerError("no row that the head knows is in the ledger: it was exchanged. Restore it from a backup.")
+
+
+def hash_at(head: Head, at: Callable[[int], Row | None]) -> str | None:
+    """Return the hash that the ledger has where the head is; what comes before the first row is always the same."""
+    row = at(head.seq)
+    return START if head.seq == 0 else row.hash if row else None
+
+
+def milestones(seq: int) -> list[int]:
+    """Return the rows before a row that its head remembers: all of the nearest, ever fewer of those far back.
+
+    >>> milestones(20)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+    >>> len(milestones(1_000_000)), milestones(1_000_000)[:3]
+    (270, [1, 32768, 65536])
+    """
+    found = {1} if seq > 1 else set()
+    for size in range((seq - 1).bit_length()):  # those whose distance has this many binary digits after the first
+        step = 1 << max(0, size - _CLOSE)
+        nearest, farthest = seq - (1 << size), max(1, seq + 1 - (2 << size))
+        found.update(range(-(-farthest // step) * step, nearest + 1, step))
+    return sorted(found)

@@ -4,7 +4,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
@@ -37,6 +37,14 @@ class File:
             raise LedgerError("the file exists. Open it with open_ledger, or choose another path.") from None
         except FileNotFoundError:
             raise LedgerError(f"the folder {self._path.parent} does not exist. Make it first.") from None
+
+    def take(self) -> None:
+        """Make an empty file, unless there is one; one in which nothing was ever written is as good as made."""
+        if self._path.is_file():
+            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=10)) as connection:
+                self._made = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        else:
+            self.create()
 
     def connect(self) -> sqlite3.Connection:
         """Open the file, which must be there: a missing ledger is never taken for an empty one."""

@@ -2,15 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.ledger.chain import Act, Kind, Row, row_after, topics_in
+from discreet.kernel.ledger.storage import read_row
 from discreet.kernel.ledger.terms import Terms, at_least, read_loss, read_terms
 from discreet.kernel.loss import NOTHING, Loss
 
-FORMAT = 3
-_OLDER = 2  # knew no topics
+FORMAT = 4
+_RESERVED = -1  # not a ledger yet: one is moving here
 _COLUMNS = ", ".join(f'"{column}"' for column in Row._fields)
 _PLACES = ", ".join("?" for _ in Row._fields)
 
@@ -22,8 +22,16 @@ _TOPICS = (
         f"CREATE TRIGGER topics_{verb} BEFORE {verb} ON topics BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
         for verb in ("UPDATE", "DELETE")
     ),
+)
+
+# This module never appends after a move; a program of an earlier version that has the file open would.
+_MOVED = (
+    """CREATE TRIGGER rows_moved BEFORE INSERT ON rows
+        WHEN NEW.kind IS NOT 'arrive' AND (SELECT kind FROM rows ORDER BY seq DESC LIMIT 1) = 'move'
+        BEGIN SELECT RAISE(ABORT, 'the ledger was moved'); END""",
     f"PRAGMA user_version = {FORMAT}",
 )
+_ADDED = {2: (*_TOPICS, *_MOVED), 3: _MOVED}  # to ledgers of the formats before this one
 
 # No UNIQUE constraint: INSERT OR REPLACE would delete the row in its way without firing the DELETE trigger.
 # not_below is a function of this module: no other program can append.
@@ -59,10 +67,11 @@ _SCHEMA = (
         WHEN EXISTS (SELECT 1 FROM answers WHERE receipt = NEW.receipt)
         BEGIN SELECT RAISE(ABORT, 'an answer is stored once'); END""",
     *_TOPICS,
+    *_MOVED,
 )
 
 
-class Table:
+class SQLiteTable:
     """The rows behind one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -71,8 +80,8 @@ class Table:
         connection.create_function("not_below", 2, _not_below, deterministic=True)
 
     def create(self) -> None:
-        """Make the tables, their indexes and triggers."""
-        for statement in _SCHEMA:
+        """Make the tables, their indexes and triggers; a place that was reserved for them is used up."""
+        for statement in ("DROP TABLE IF EXISTS moving", *_SCHEMA):
             self.connection.execute(statement)
 
     def last(self) -> Row:
@@ -108,7 +117,7 @@ class Table:
 
     def rows(self) -> Iterator[Row]:
         """Return all rows in order."""
-        return (_row(found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
+        return (read_row(found) for found in self.connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY seq"))  # noqa: S608
 
     def unsettled(self, after: int) -> list[Row]:
         """Return the charges without an answer since the last acknowledgement, beyond a row."""
@@ -118,7 +127,7 @@ class Table:
             "AND NOT EXISTS (SELECT 1 FROM rows AS s WHERE s.receipt = c.receipt AND s.kind = 'settle') ORDER BY seq",
             (after,),
         )
-        return [_row(row) for row in found]
+        return [read_row(row) for row in found]
 
     def about_topics(self, topics: Iterable[str]) -> list[Row]:
         """Return the charges that have any of these topics, oldest first."""
@@ -153,9 +162,12 @@ class Table:
 
     def append(self, last: Row | None, act: Act) -> None:
         """Write the row that records an act after the last one."""
-        row = row_after(last, self.spent_by(act.by), act)
+        self.add_row(row_after(last, self.spent_by(act.by), act))
+
+    def add_row(self, row: Row) -> None:
+        """Write a row as it is, and its topics."""
         self.connection.execute(f"INSERT INTO rows ({_COLUMNS}) VALUES ({_PLACES})", row)  # noqa: S608
-        if act.kind is Kind.CHARGE:
+        if row.kind == Kind.CHARGE:
             named = [(topic, row.seq) for topic in topics_in(row.body)]
             self.connection.executemany("INSERT INTO topics (topic, seq) VALUES (?, ?)", named)
         self.appended = row
@@ -166,18 +178,37 @@ class Table:
 
     @property
     def is_older(self) -> bool:
-        """Whether the ledger is of the format before this one."""
-        return self._format() == _OLDER
+        """Whether the ledger is of a format before this one."""
+        return self._format() in _ADDED
 
     def upgrade(self) -> None:
-        """Bring a ledger of the format before this one up to date; its rows stay as they are."""
-        if self.is_older:  # and nobody else was quicker
-            for statement in _TOPICS:
-                self.connection.execute(statement)
+        """Bring a ledger of a format before this one up to date, unless somebody did; its rows stay as they are."""
+        for statement in _ADDED.get(self._format(), ()):
+            self.connection.execute(statement)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever made here."""
+        return not self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+    def reserve(self, mark: str) -> None:
+        """Keep an empty place for the ledger that moves here with this mark."""
+        self.connection.execute("CREATE TABLE moving (mark TEXT NOT NULL) STRICT")
+        self.connection.execute("INSERT INTO moving (mark) VALUES (?)", (mark,))
+        self.connection.execute(f"PRAGMA user_version = {_RESERVED}")
+
+    def reserved(self) -> str | None:
+        """Return the mark of the ledger that is moving here; None if there is a ledger already."""
+        if self._format() != _RESERVED:
+            self.check_format()
+            return None
+        return str(self.connection.execute("SELECT mark FROM moving").fetchone()[0])
 
     def check_format(self) -> None:
         """Stop if this is another kind of database, or of another version."""
-        if (found := self._format()) != FORMAT:
+        if (found := self._format()) == _RESERVED:
+            raise LedgerError("a ledger is moving here and has not arrived. Give the command that moves it again.")
+        if found != FORMAT:
             raise LedgerError(f"this is not a ledger of format {FORMAT} (found {found}), or was not completely created")
 
     def _format(self) -> int:
@@ -194,14 +225,7 @@ class Table:
 
     def _one(self, rest: str, *values: str | int) -> Row | None:
         found = self.connection.execute(f"SELECT {_COLUMNS} FROM rows {rest}", values).fetchone()  # noqa: S608
-        return None if found is None else _row(found)
-
-
-def _row(found: Iterable[Any]) -> Row:
-    row = Row(*found)
-    if row.hash != row.digest():
-        raise LedgerError(f"row {row.seq} was changed: its hash does not fit")
-    return row
+        return None if found is None else read_row(found)
 
 
 def _not_below(new: str, old: str | None) -> bool:

@@ -26,7 +26,7 @@ _COLUMNS = """
         SELECT b.first, t.oid, t.typname, t.typtype, t.typbasetype
         FROM base AS b JOIN pg_catalog.pg_type AS t ON t.oid = b.typbasetype WHERE b.typtype = 'd'
     )
-    SELECT n.nspname, c.relname, a.attname, b.typname, b.typtype = 'e'
+    SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.quote_ident(c.relname), a.attname, b.typname, b.typtype = 'e'
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     JOIN base AS b ON b.first = a.atttypid AND b.typtype <> 'd'
@@ -61,12 +61,17 @@ def read_database(url: str, wanted: Sequence[str] = ()) -> list[TableSketch]:
     chosen = [_find(name, list(tables), url) for name in wanted] or list(tables)
     if not chosen:
         raise PolicyError(f"{shown(url)}: there is no table that this user may read. Grant SELECT on some.")
-    return [TableSketch(name.removeprefix("public.").replace(".", "_"), name, tuple(tables[name])) for name in chosen]
+    return [TableSketch(_called(name), name, tuple(tables[name])) for name in chosen]
+
+
+def _called(place: str) -> str:
+    """Call a table as it is called there, without the marks that SQL needs."""
+    return place.removeprefix("public.").replace('"', "").replace(".", "_")
 
 
 def _find(name: str, known: list[str], url: str) -> str:
     whole = name if "." in name else f"public.{name}"
-    found = next((each for each in known if each.lower() == whole.lower()), None)
+    found = next((each for each in known if whole.lower() in (each.lower(), each.replace('"', "").lower())), None)
     if found is None:
         near = nearest(name, [each.removeprefix("public.") for each in known])
         raise PolicyError(f'{shown(url)}: there is no table "{brief(name)}" that this user may read{near} Correct it.')

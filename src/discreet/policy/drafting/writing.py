@@ -38,7 +38,7 @@ _TEXT = "add in = [..] if its values are few and known; otherwise groups must be
 
 def write_head(name: str, protects: str, origin: str, url: str | None = None) -> str:
     """Write the sections on the data set and its budget; `url` is the database that its tables are in, if any."""
-    engine = f'engine   = "postgresql"\nconnection = {value_text(url)}  # no password: that is in the environment\n'
+    words = 'engine   = "postgresql"\nconnection = {}  # no password: that is in the environment\n'
     return _HEAD.format(
         origin=origin,
         warning=_MEASURED if origin == "metadata" else "",
@@ -46,7 +46,7 @@ def write_head(name: str, protects: str, origin: str, url: str | None = None) ->
         protects=value_text(protects),
         ledger=value_text(f"{name.replace('/', '_')}.ledger.sqlite"),
         mark=MARK,
-        engine=engine if url else "",
+        engine=words.format(value_text(url)) if url else "",
     )
 
 

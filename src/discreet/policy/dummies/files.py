@@ -55,9 +55,8 @@ def write_dummy(policy: Policy, folder: str | Path, *, rows: int = 1000, random_
     place.mkdir(parents=True, exist_ok=True)
     sources = {name: _write(tables[name], policy.tables[name].source, names[name], place) for name in tables}
     copied = {name: replace(table, source=sources[name]) for name, table in policy.tables.items()}
-    data = policy.data.model_copy(
-        update={"name": f"{policy.data.name[:190]}-dummy", "ledger": "ledger.sqlite", "engine": "duckdb"}
-    )
+    here = {"ledger": "ledger.sqlite", "engine": "duckdb", "connection": None}
+    data = policy.data.model_copy(update={"name": f"{policy.data.name[:190]}-dummy", **here})
     text = write_policy(replace(policy, data=data, tables=MappingProxyType(copied)))
     file = place / "policy.toml"
     file.write_text(f"{_HEADER}\n\n{text}")

@@ -1,0 +1,246 @@
+"""How PostgreSQL (13 and newer) writes the kernel's operations: every one has a value or is NULL for every row.
+
+PostgreSQL stops at whatever is out of range, so every operation asks first. NULLIF(smaller(x, c), c) is NULL where x
+reaches c: functions like float8smaller are those of MIN and MAX, and NULL if an argument is. Nothing is made on the
+server. The columns of a source are texts with the collation C of at most some megabytes (with a hundred, TRIM stops),
+and finite dates and times of the years 1 to 9999, in a database that holds UTF-8.
+"""
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+
+from discreet.engines.dialects import postgres_reals as reals
+from discreet.engines.dialects import postgres_texts as texts
+from discreet.kernel.dialect import Dialect, Operation, least_or_greatest
+from discreet.kernel.expr import LONGEST_TEXT, Constant, Expr, Type, Value
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_BEFORE = math.nextafter(float(_LEAST), -math.inf)
+_ABOVE_709 = math.nextafter(709, math.inf)
+
+
+def _if(condition: str, value: str) -> str:
+    return f"CASE WHEN {condition} THEN {value} END"
+
+
+def _below(smaller: str, value: str, end: str) -> str:
+    """Write a value, or NULL where it reaches the end."""
+    return f"NULLIF({smaller}({value}, {end}), {end})"
+
+
+def _above(larger: str, value: str, end: str) -> str:
+    return f"NULLIF({larger}({value}, {end}), {end})"
+
+
+def _whole(operator: str, easy: int) -> str:
+    """Write an operation on whole numbers: on large ones with as many digits as it needs."""
+    size = f"BETWEEN -{easy} AND {easy}"
+    exact = _fitted(f"CAST({{0}} AS NUMERIC) {operator} {{1}}")
+    return f"CASE WHEN {{0}} {size} AND {{1}} {size} THEN {{0}} {operator} {{1}} ELSE {exact} END"
+
+
+def _fitted(exact: str) -> str:
+    """Write a NUMERIC as a whole number, or NULL where 64 bits do not hold it."""
+    kept = _below("numeric_smaller", _above("numeric_larger", exact, f"{_LEAST - 1}"), f"{_MOST + 1}")
+    return f"CAST({kept} AS BIGINT)"
+
+
+def _number(expr: Expr) -> int:
+    assert isinstance(expr, Constant)
+    assert isinstance(expr.value, int)
+    return expr.value
+
+
+def _part(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    return f"SUBSTR({args[0]}, {_number(exprs[1])}, {_number(exprs[2])})"
+
+
+def _join(args: Sequence[str], _: Sequence[Expr]) -> str:
+    # Cut before as well: two texts that PostgreSQL holds may be more than it holds when they are joined.
+    parts = " || ".join(f"SUBSTR({arg}, 1, {LONGEST_TEXT})" for arg in args)
+    return f"SUBSTR({parts}, 1, {LONGEST_TEXT})"
+
+
+_SPANS: dict[str, tuple[date, date, timedelta]] = {
+    "date": (date(1, 1, 1), date(9999, 12, 31), timedelta(days=1)),
+    "timestamp": (
+        datetime(1, 1, 1),  # noqa: DTZ001 - local times have no zone
+        datetime(9999, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
+        timedelta(microseconds=1),
+    ),
+}
+
+
+def _add_days(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    days = _number(exprs[1])
+    return _moved(args[0], "date", timedelta(days=days), f"{days}")
+
+
+def _add_seconds(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    seconds = _number(exprs[1])
+    return _moved(args[0], "timestamp", timedelta(seconds=seconds), f"INTERVAL '{seconds} seconds'")
+
+
+def _moved(value: str, kind: str, by: timedelta, text: str) -> str:
+    """Write a date or a time that is moved, or NULL where that would leave the calendar."""
+    first, last, step = _SPANS[kind]
+    try:
+        if by > timedelta(0):
+            value = _below(f"{kind}_smaller", value, f"{kind.upper()} '{last - by + step}'")
+        elif by < timedelta(0):
+            value = _above(f"{kind}_larger", value, f"{kind.upper()} '{first - by - step}'")
+    except OverflowError:
+        return f"CAST(NULL AS {kind.upper()})"
+    return f"{value} + {text}"
+
+
+def _one_of(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    known = [expr.value for expr in exprs[1:] if isinstance(expr, Constant)]
+    return POSTGRES.among(args[0], known, exprs[0].type)
+
+
+_OPERATIONS: dict[str, str | Operation] = {
+    "add i": _whole("+", 1 << 61),
+    "subtract i": _whole("-", 1 << 61),
+    "multiply i": _whole("*", 1 << 31),
+    "divide i": f"CAST(NULLIF(DIV(CAST({{0}} AS NUMERIC), NULLIF({{1}}, 0)), {_MOST + 1}) AS BIGINT)",
+    "modulo": "{0} % NULLIF({1}, 0)",
+    "negate i": f"-NULLIF({{0}}, CAST('{_LEAST}' AS BIGINT))",
+    "abs i": f"ABS(NULLIF({{0}}, CAST('{_LEAST}' AS BIGINT)))",
+    "sign i": "CAST(SIGN({0}) AS BIGINT)",
+    "add": reals.ADD,
+    "subtract": reals.SUBTRACT,
+    "multiply": reals.MULTIPLY,
+    "divide": reals.DIVIDE,
+    "negate": "-{0}",
+    "abs": "ABS({0})",
+    "sign": "SIGN({0})",
+    "floor": "FLOOR({0})",
+    "ceil": "CEIL({0})",
+    "round": reals.rounded,
+    "sqrt": f"SQRT({_above('float8larger', '{0}', reals.number(-5e-324))})",
+    "ln": f"LN({_above('float8larger', '{0}', '0')})",
+    "log10": f"LOG({_above('float8larger', '{0}', '0')})",
+    "exp": f"EXP(float8larger({_below('float8smaller', '{0}', reals.number(_ABOVE_709))}, -708))",
+    "power": reals.POWER,
+    "least": "LEAST({0}, {1})",
+    "greatest": "GREATEST({0}, {1})",
+    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
+    "inside": _if("{0} BETWEEN {1} AND {2}", "{0}"),
+    "to_real": "CAST({0} AS DOUBLE PRECISION)",
+    "to_integer": "CAST({} AS BIGINT)".format(
+        _below(
+            "float8smaller",
+            _above("float8larger", "{0}", reals.number(_BEFORE)),
+            reals.number(float(_MOST)),
+        )
+    ),
+    "as_integer": "CAST(CAST({0} AS INTEGER) AS BIGINT)",
+    "read_integer": texts.reader(texts.WHOLE, "BIGINT"),
+    "read_real": texts.reader(texts.NUMBER, "DOUBLE PRECISION"),
+    "read_date": texts.reader(texts.DAY, "DATE"),
+    "read_timestamp": texts.reader(texts.TIME, "TIMESTAMP"),
+    "write_integer": 'CAST({0} AS TEXT) COLLATE "C"',
+    "write_boolean": 'CAST({0} AS TEXT) COLLATE "C"',
+    "write_date": "TO_CHAR(CAST({0} AS TIMESTAMP), 'YYYY-MM-DD') COLLATE \"C\"",
+    "equal": "{0} = {1}",
+    "less": "{0} < {1}",
+    "at_most": "{0} <= {1}",
+    "not": "NOT {0}",
+    "is_null": "{0} IS NULL",
+    "one_of": _one_of,
+    "coalesce": "COALESCE({all})",
+    "nullif": "NULLIF({0}, {1})",
+    "lower": texts.lowered,
+    "upper": texts.raised,
+    "trim": "BTRIM({0}, ' ')",
+    "trim_left": "LTRIM({0}, ' ')",
+    "trim_right": "RTRIM({0}, ' ')",
+    "length": "CAST(CHAR_LENGTH({0}) AS BIGINT)",
+    "join": _join,
+    "part": _part,
+    "like": texts.like,
+    "like_any_case": texts.like_any_case,
+    "matches": texts.matches,
+    **{
+        part: f"CAST(FLOOR(DATE_PART('{part}', {{0}})) AS BIGINT)"
+        for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
+    },
+    **{
+        f"trunc_{window}": f"DATE_TRUNC('{window}', {{0}})"
+        for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+    },
+    "to_date": "CAST({0} AS DATE)",
+    "to_timestamp": "CAST({0} AS TIMESTAMP)",
+    "days_between": "CAST({1} - {0} AS BIGINT)",
+    "add_days": _add_days,
+    "add_seconds": _add_seconds,
+}
+
+_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE PRECISION",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "TEXT",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def _constant(value: Value, kind: Type) -> str:
+    match value:
+        case bool():
+            return f"CAST('{str(value).lower()}' AS BOOLEAN)"  # GROUP BY takes no bare TRUE
+        case str():
+            return texts.constant(value)
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+    return f"CAST('{value!r}' AS {_TYPES[kind]})"
+
+
+def _long_list(values: Sequence[Value], kind: Type) -> str:
+    return f"CAST({texts.array(values)} AS {_TYPES[kind]}[])"
+
+
+_ANY: dict[Type, Value] = {
+    Type.INTEGER: 0,
+    Type.REAL: 0.0,
+    Type.BOOLEAN: False,
+    Type.TEXT: "",
+    Type.DATE: _SPANS["date"][0],
+    Type.TIMESTAMP: _SPANS["timestamp"][0],
+}
+
+
+def _same(one: str, other: str, kind: Type) -> str:
+    """Write that two values are equal, or both NULL, so that rows can be looked up by it."""
+    known = _constant(_ANY[kind], kind)
+    return f"COALESCE({one}, {known}) = COALESCE({other}, {known}) AND ({one} IS NULL) = ({other} IS NULL)"
+
+
+def _extreme(function: str, value: str, kind: Type) -> str:
+    if kind is Type.BOOLEAN:
+        return f"{'BOOL_AND' if function == 'MIN' else 'BOOL_OR'}({value})"
+    return least_or_greatest(function, value, kind)
+
+
+POSTGRES = Dialect(
+    _OPERATIONS,
+    _TYPES,
+    _constant,
+    steps=reals.steps,
+    finite=f"({reals.finite('{value}')} + '0')",
+    quotient="{0} / {1}",
+    sign="CASE WHEN {0} < 0 THEN -1 ELSE 1 END",
+    fitted=_fitted("SUM({0})"),
+    hashed='MD5({0}) COLLATE "C"',
+    extreme=_extreme,
+    same=_same,
+    long_list=_long_list,
+    apart=" OFFSET 0",
+    once="SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z",
+    finish=texts.shortened,
+)

@@ -1,0 +1,174 @@
+"""Texts in PostgreSQL's words: compared by code points, whatever the database's language, and read without errors."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from functools import lru_cache
+
+from discreet.engines.evaluate import lower_case, upper_case
+from discreet.kernel.expr import Constant, Expr, Value
+
+_LONGEST_NAME = 63  # bytes; PostgreSQL cuts off the rest
+
+
+def literal(text: str) -> str:
+    r"""Write a text in quotes, so that no setting of the server changes what it means.
+
+    >>> print(literal("it's"), literal("\\"))
+    'it''s' E'\\'
+    """
+    doubled = text.replace("'", "''")
+    return "E'" + doubled.replace("\\", "\\\\") + "'" if "\\" in text else f"'{doubled}'"
+
+
+def constant(text: str) -> str:
+    """Write a text whose characters are compared by their numbers.
+
+    >>> print(constant("a"))
+    (CAST('a' AS TEXT) COLLATE "C")
+    """
+    return f'(CAST({literal(text)} AS TEXT) COLLATE "C")'
+
+
+def array(values: Sequence[Value]) -> str:
+    """Write constants as the text of an array.
+
+    >>> print(array(["a", "b,c"]))
+    '{"a","b,c"}'
+    """
+    texts = (value.isoformat() if isinstance(value, date | datetime) else str(value) for value in values)
+    quoted = ('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
+    return literal("{" + ",".join(quoted) + "}")
+
+
+# Reading. A text that matches cannot be out of range, so that the cast never fails; of a longer one so much is looked
+# at that it does not match.
+
+_DAYS = (
+    r"(?:(?!0000)[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)-02-29)"
+)
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
+_DIGITS = r"(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})"
+WHOLE = "[+-]?[0-9]{1,18}"
+NUMBER = rf"[+-]?{_DIGITS}(?:[eE][+-]?(?:0?[0-9]{{1,2}}|1[0-9]{{2}}))?"
+DAY = _DAYS
+TIME = rf"{_DAYS}[ T]{_CLOCK}"
+
+
+def reader(pattern: str, kind: str) -> Callable[[Sequence[str], Sequence[Expr]], str]:
+    """Return how a text is read as another type: NULL unless all of it matches.
+
+    >>> reader("[0-9]", "BIGINT")(["t"], [])
+    "CAST(SUBSTRING(LEFT(t, 300) FROM '^[0-9]$') AS BIGINT)"
+    """
+    return lambda texts, _: f"CAST(SUBSTRING(LEFT({texts[0]}, 300) FROM {literal(f'^{pattern}$')}) AS {kind})"
+
+
+# Capitals, one code point for one, as the reference has them. TRANSLATE looks through all of its letters for each of a
+# text's: it is for texts that need few, others are taken apart.
+
+_LATIN = 0x100
+_NOT_LATIN = literal(r"[^\u0001-\u00ff]")
+
+
+@lru_cache(maxsize=2)
+def _pairs(change: Callable[[str], str]) -> dict[str, str]:
+    letters = (chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000)
+    return {letter: found for letter in letters if (found := change(letter)) != letter}
+
+
+def _changed(change: Callable[[str], str], function: str, text: str) -> str:
+    pairs = _pairs(change)
+    latin = "".join(letter for letter in pairs if ord(letter) < _LATIN)
+    others = ",".join(f'"{letter}":"{found}"' for letter, found in pairs.items())
+    letter = f"COALESCE(CAST('{{{others}}}' AS JSONB) ->> w.letter, w.letter)"
+    apart = f"UNNEST(STRING_TO_ARRAY({text}, NULL)) WITH ORDINALITY AS w(letter, place)"
+    joined = f"(SELECT STRING_AGG({letter}, '' ORDER BY w.place) FROM {apart})"  # noqa: S608 - of the kernel's texts
+    found = (
+        f"CASE WHEN OCTET_LENGTH({text}) = CHAR_LENGTH({text}) THEN {text} "
+        f"WHEN {text} !~ {_NOT_LATIN} THEN TRANSLATE({text}, '{latin}', '{change(latin)}') ELSE {joined} END"
+    )
+    return f'{function}({found} COLLATE "C")'
+
+
+def lowered(texts: Sequence[str], _: Sequence[Expr]) -> str:
+    """Write a text in small letters.
+
+    >>> lowered(["t"], [])[:53]
+    'LOWER(CASE WHEN OCTET_LENGTH(t) = CHAR_LENGTH(t) THEN'
+    """
+    return _changed(lower_case, "LOWER", texts[0])
+
+
+def raised(texts: Sequence[str], _: Sequence[Expr]) -> str:
+    """Write a text in capitals.
+
+    >>> raised(["t"], [])[-38:]
+    ' AS w(letter, place)) END COLLATE "C")'
+    """
+    return _changed(upper_case, "UPPER", texts[0])
+
+
+# Patterns.
+
+
+def like(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    r"""Write whether a text is like a constant pattern.
+
+    >>> from discreet.kernel.expr import Type
+    >>> print(like(["t"], [Constant("", Type.TEXT), Constant("a%", Type.TEXT)]))
+    t LIKE 'a%' ESCAPE E'\\'
+    """
+    return f"{texts[0]} LIKE {literal(_pattern(exprs))} ESCAPE {literal(chr(92))}"
+
+
+def like_any_case(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    r"""Write whether a text is like a constant pattern, whatever the case.
+
+    >>> from discreet.kernel.expr import Type
+    >>> print(like_any_case(["t"], [Constant("", Type.TEXT), Constant("A%", Type.TEXT)])[-22:])
+    LIKE 'a%' ESCAPE E'\\'
+    """
+    return f"{lowered(texts, exprs)} LIKE {literal(lower_case(_pattern(exprs)))} ESCAPE {literal(chr(92))}"
+
+
+def matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    r"""Write whether a constant regular expression is found in a text; a dot is no line break there.
+
+    >>> from discreet.kernel.expr import Type
+    >>> print(matches(["t"], [Constant("", Type.TEXT), Constant("[.]a.$", Type.TEXT)]))
+    t ~ E'[.]a[^\\n]$'
+    """
+    parts = r"\\.|\[[^\]]*\]|\."
+    found = re.sub(parts, lambda part: r"[^\n]" if part[0] == "." else part[0], _pattern(exprs), flags=re.DOTALL)
+    return f"{texts[0]} ~ {literal(found)}"
+
+
+def _pattern(exprs: Sequence[Expr]) -> str:
+    pattern = exprs[1]
+    assert isinstance(pattern, Constant)
+    return str(pattern.value)
+
+
+# Names.
+
+_QUOTED = re.compile(r"""'[^']*'|"([^"]*(?:""[^"]*)*)\"""")
+
+
+def shortened(sql: str) -> str:
+    """Give names that PostgreSQL would cut off others, which no table has; the rest stays.
+
+    >>> shortened('''SELECT "a" AS "%s" FROM t''' % ("é" * 40))
+    'SELECT "a" AS ".84fe2e03d50dd3a18b630669" FROM t'
+    """
+
+    def short(found: re.Match[str]) -> str:
+        name = found[1]
+        if name is None or len(name.replace('""', '"').encode()) <= _LONGEST_NAME:
+            return found[0]
+        return f'".{hashlib.sha256(name.encode()).hexdigest()[:24]}"'
+
+    return _QUOTED.sub(short, sql)

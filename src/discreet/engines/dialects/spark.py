@@ -1,0 +1,223 @@
+"""How Spark writes the kernel's operations: every one has a value or is NULL for every row.
+
+Spark stops at a whole number that 64 bits do not hold, at a division by zero, at a cast that fails; Sail, which speaks
+the same language, goes on with a wrong number. Neither may happen: `try_` functions, or a CASE around what may fail.
+The sign of a real zero is nowhere seen.
+
+ROUGH names the operations that Java computes up to a last bit otherwise than C: where a value lies exactly on the
+border of two steps, or of a condition, totals of these may differ from those of other engines.
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+
+from discreet.engines.dialects.spark_constants import constant, real, requoted, text
+from discreet.engines.dialects.spark_texts import like, like_any_case, lowered, matched, pattern_gap, raised
+from discreet.kernel.dialect import Dialect, Operation, Spread
+from discreet.kernel.expr import Constant, Expr, Type
+
+ROUGH = frozenset({"ln", "log10", "exp", "power"})
+
+_INFINITE = "CAST('Infinity' AS DOUBLE)"
+_WHOLE = r"\A[+-]?[0-9]{1,18}\z"
+_NUMBER = r"\A[+-]?(?:[0-9]{1,100}(?:[.][0-9]{0,100})?|[.][0-9]{1,100})(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}))?\z"
+_DAY = "(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}"  # there is no year 0
+_CLOCK = "(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?"  # nor a 24:00, which would be the next day
+_DATES = "DATE'0001-01-01' AND DATE'9999-12-31'"
+_TIMES = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+
+
+def _if(condition: str, value: str) -> str:
+    return f"CASE WHEN {condition} THEN {value} END"
+
+
+def _read(pattern: str, kind: str) -> str:
+    """Write a text's value if it has exactly this form: Spark reads more than that, among it 'now'."""
+    return _if(f"{{0}} RLIKE {text(pattern)}", f"TRY_CAST({{0}} AS {kind})")
+
+
+def _whole(function: str) -> str:
+    """Write the whole number below or above a real: from 2^53 on all are whole, and Spark's answer has 64 bits."""
+    return f"CASE WHEN ABS({{0}}) < {real(2.0**53)} THEN CAST({function}({{0}}) AS DOUBLE) ELSE {{0}} END"
+
+
+def _unless_constant(plain: str, guarded: str) -> Operation:
+    """Write a division that cannot fail as it is, and any other with what keeps it from failing."""
+
+    def operation(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+        by = exprs[1].value if isinstance(exprs[1], Constant) else None
+        return (guarded if by in {None, 0, -1} else plain).format(*args)
+
+    return operation
+
+
+def _number(expr: Expr) -> int:
+    assert isinstance(expr, Constant)
+    assert isinstance(expr.value, int)
+    return expr.value
+
+
+def _round(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Write a real with so many decimal places: with two roundings, and what is then too large as evaluate has it."""
+    x, places = args[0], _number(exprs[1])
+    factor = real(float(10 ** abs(places)))
+    if places == 0:
+        return f"ROUND({x}, 0)"
+    if places > 0:
+        return f"CASE WHEN {_above(x, places)} THEN {x} ELSE ROUND({x} * {factor}, 0) / {factor} END"
+    return f"CASE WHEN {_above(x, places)} THEN {real(0.0)} ELSE ROUND({x} / {factor}, 0) * {factor} END"
+
+
+def _above(x: str, places: int) -> str:
+    """Write that a finite real is so large that its rounded value is not finite."""
+    factor = float(10 ** abs(places))
+    low, high = 1.0, sys.float_info.max
+    if math.isfinite(_moved(high, factor, places)):
+        return "FALSE"
+    while math.nextafter(low, high) < high:
+        middle = float((Fraction(low) + Fraction(high)) / 2)
+        low, high = (middle, high) if math.isfinite(_moved(middle, factor, places)) else (low, middle)
+    return f"ABS({x}) BETWEEN {real(high)} AND {real(sys.float_info.max)}"
+
+
+def _moved(x: float, factor: float, places: int) -> float:
+    return x * factor if places > 0 else x / factor * factor
+
+
+def _part(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    return f"SUBSTRING({args[0]}, {_number(exprs[1])}, {_number(exprs[2])})"
+
+
+def _later(moved: str, ends: str) -> Operation:
+    def operation(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+        found = moved.format(args[0], _number(exprs[1]))
+        return _if(f"{found} BETWEEN {ends}", found)
+
+    return operation
+
+
+_OPERATIONS: dict[str, str | Operation] = {
+    "add i": "TRY_ADD({0}, {1})",
+    "subtract i": "TRY_SUBTRACT({0}, {1})",
+    "multiply i": "TRY_MULTIPLY({0}, {1})",
+    "divide i": _unless_constant(
+        "{0} DIV {1}", "CASE WHEN {1} = -1 THEN TRY_SUBTRACT(0L, {0}) WHEN {1} <> 0 THEN {0} DIV {1} END"
+    ),
+    "modulo": "TRY_MOD({0}, CASE WHEN {1} = -1 THEN 1L ELSE {1} END)",  # Sail has no rest of the least number by -1
+    "negate i": "TRY_SUBTRACT(0L, {0})",
+    "abs i": "TRY_CAST(ABS(CAST({0} AS DECIMAL(19, 0))) AS BIGINT)",
+    "sign i": "CAST(SIGN({0}) AS BIGINT)",
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "divide": _unless_constant("{0} / {1}", _if("{1} <> 0", "{0} / {1}")),
+    "negate": "-{0}",
+    "abs": "ABS({0})",
+    "sign": f"NANVL(SIGN({{0}}), {real(0.0)})",
+    "floor": _whole("FLOOR"),
+    "ceil": _whole("CEIL"),
+    "round": _round,
+    "sqrt": _if("{0} >= 0", "SQRT({0})"),
+    "ln": _if("{0} > 0", "LN({0})"),
+    "log10": _if("{0} > 0", "LOG10({0})"),
+    "exp": _if("{0} <= 709", "EXP(GREATEST({0}, -708D))"),
+    # Sail stops at a negative power of zero.
+    "power": (
+        f"CASE WHEN ABS({{0}}) < {_INFINITE} AND ABS({{1}}) < {_INFINITE} AND ({{0}} <> 0 OR {{1}} >= 0) THEN CASE "
+        "WHEN ABS(POW({0}, {1})) < 1e-307D THEN 0D WHEN ABS(POW({0}, {1})) <= 1e307D THEN POW({0}, {1}) END END"
+    ),
+    "least": "LEAST({0}, {1})",
+    "greatest": "GREATEST({0}, {1})",
+    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
+    "inside": _if("{0} BETWEEN {1} AND {2}", "{0}"),
+    "to_real": "CAST({0} AS DOUBLE)",
+    # A cast takes 2^63 for the number below it, and only that one, which one more and one less leave out.
+    "to_integer": "TRY_SUBTRACT(TRY_ADD(TRY_CAST(BROUND({0}, 0) AS BIGINT), 1L), 1L)",
+    "as_integer": "CAST({0} AS BIGINT)",
+    "read_integer": _read(_WHOLE, "BIGINT"),
+    "read_real": _read(_NUMBER, "DOUBLE"),
+    "read_date": _read(rf"\A{_DAY}\z", "DATE"),
+    "read_timestamp": _read(rf"\A{_DAY}[ T]{_CLOCK}\z", "TIMESTAMP_NTZ"),
+    "write_integer": "CAST({0} AS STRING)",
+    "write_boolean": "CAST({0} AS STRING)",
+    "write_date": "CAST({0} AS STRING)",
+    "equal": "{0} = {1}",
+    "less": "{0} < {1}",
+    "at_most": "{0} <= {1}",
+    "not": "NOT {0}",
+    "is_null": "{0} IS NULL",
+    "one_of": "{0} IN ({rest})",
+    "coalesce": "COALESCE({all})",
+    "nullif": "CASE WHEN {0} = {1} THEN NULL ELSE {0} END",
+    "lower": lowered,
+    "upper": raised,
+    "trim": "TRIM({0})",
+    "trim_left": "LTRIM({0})",
+    "trim_right": "RTRIM({0})",
+    "length": "CAST(LENGTH({0}) AS BIGINT)",
+    "part": _part,
+    "like": like,
+    "like_any_case": like_any_case,
+    "matches": matched,
+    **{
+        part: f"CAST({part}({{0}}) AS BIGINT)"
+        for part in ("year", "quarter", "month", "day", "hour", "minute", "second")
+    },
+    "week": "CAST(weekofyear({0}) AS BIGINT)",
+    "dow": "CAST(dayofweek({0}) - 1 AS BIGINT)",
+    "isodow": "CAST((dayofweek({0}) + 5) % 7 + 1 AS BIGINT)",
+    "doy": "CAST(dayofyear({0}) AS BIGINT)",
+    # Not by DATE_TRUNC, which goes through a time zone.
+    "trunc_year": "CAST(MAKE_DATE(year({0}), 1, 1) AS TIMESTAMP_NTZ)",
+    "trunc_quarter": "CAST(MAKE_DATE(year({0}), quarter({0}) * 3 - 2, 1) AS TIMESTAMP_NTZ)",
+    "trunc_month": "CAST(MAKE_DATE(year({0}), month({0}), 1) AS TIMESTAMP_NTZ)",
+    "trunc_week": "CAST(DATE_SUB(CAST({0} AS DATE), (dayofweek({0}) + 5) % 7) AS TIMESTAMP_NTZ)",
+    "trunc_day": "CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ)",
+    "trunc_hour": "CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ) + MAKE_DT_INTERVAL(0, hour({0}), 0, 0)",
+    "trunc_minute": "{0} - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM {0}))",
+    "trunc_second": "{0} - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM {0}) % 1)",
+    "to_date": "CAST({0} AS DATE)",
+    "to_timestamp": "CAST({0} AS TIMESTAMP_NTZ)",
+    "days_between": "CAST(DATEDIFF({1}, {0}) AS BIGINT)",
+    "add_days": _later("DATE_ADD({0}, {1})", _DATES),
+    "add_seconds": _later("{0} + INTERVAL '{1}' SECOND", _TIMES),
+}
+
+_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "STRING",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP_NTZ",
+}
+
+
+def _extreme(function: str, value: str, _kind: Type) -> str:
+    """Write the least or greatest; a unit's name is the table's, where HAVING might take it for the SELECT's own."""
+    table = "w." if value.startswith('".u') else ""
+    return f"{function}({table}{value})"
+
+
+SPARK = Dialect(
+    _OPERATIONS,
+    _TYPES,
+    constant,
+    steps=_if(
+        f"ABS(CAST({{value}} AS DOUBLE)) < {_INFINITE}",
+        "FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5D)",
+    ),
+    finite=f"({_if(f'ABS({{value}}) < {_INFINITE}', '{value} + 0D')})",
+    quotient="{0} DIV {1}",
+    sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
+    fitted="TRY_CAST(SUM(CAST({0} AS DECIMAL(28, 0))) AS BIGINT)",
+    extreme=_extreme,
+    computed_once="",
+    spread=Spread.WINDOW,
+    together="/*+ REPARTITION({units}) */ ",
+    finish=requoted,
+    gap=pattern_gap,
+    most_listed=100_000,  # some seconds, until Spark has read them
+)

@@ -1,0 +1,150 @@
+"""What a database says about tables: where they are, and which columns the role may read. No row is read."""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from discreet.engines import postgres_columns
+from discreet.engines.postgres_session import Snapshot
+from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
+from discreet.kernel.dialect import quoted
+
+_NAME = r'("(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_PLACE = re.compile(rf"\s*{_NAME}\s*(?:\.\s*{_NAME}\s*)?")
+_TABLES = "c.relkind IN ('r', 'p', 'v', 'm', 'f')"  # tables, those of partitions, views, stored views, foreign ones
+
+_FIND = f"""
+SELECT c.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE {_TABLES} AND c.relname = %s AND n.nspname = ANY(%s)
+ORDER BY array_position(%s::text[], n.nspname::text) LIMIT 1
+"""  # noqa: S608 - of constants
+_NEAR = f"""
+SELECT n.nspname::text, c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE {_TABLES} AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND has_table_privilege(c.oid, 'SELECT')
+ORDER BY 1, 2 LIMIT 10000
+"""  # noqa: S608 - of constants
+# A domain is read as the type that it is made of.
+_COLUMNS = """
+WITH RECURSIVE columns AS (
+    SELECT attrelid, attnum, attname, atttypid AS kind FROM pg_attribute
+    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT attrelid, attnum, attname, typbasetype FROM columns JOIN pg_type ON oid = kind WHERE typtype = 'd'
+)
+SELECT attname::text, kind::bigint, has_column_privilege(attrelid, attnum, 'SELECT'), CASE
+    WHEN typtype = 'e' THEN 'enum'
+    WHEN nspname = 'pg_catalog' THEN format_type(kind, NULL)
+    WHEN typname = 'citext' AND typtype = 'b' AND typcategory = 'S' THEN 'citext'
+    ELSE typname::text END
+FROM columns JOIN pg_type AS t ON t.oid = kind JOIN pg_namespace AS n ON n.oid = typnamespace
+WHERE typtype <> 'd' ORDER BY attnum
+"""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table that was found: what stands after FROM, its columns in the kernel's types, and what was seen of it.
+
+    `native` is PostgreSQL's type of each declared column; `kinds` are those of the columns that are read, as the server
+    numbers them; `filtered` is a table of which the role sees some rows only.
+    """
+
+    number: int
+    schema: str
+    name: str
+    types: Types
+    native: Mapping[str, str]
+    rows: str
+    columns: tuple[str, ...]
+    kinds: tuple[int, ...]
+    filtered: bool
+
+    @property
+    def place(self) -> str:
+        """The table's name with its schema, in quotes."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    def check(self, snapshot: Snapshot, table: str) -> None:
+        """Stop if the columns have other types than those that were checked; until the end they cannot change now.
+
+        To name the columns in a SELECT locks the table against changes of its columns, and tells their newest types,
+        which the server's own tables do not in an older state.
+        """
+        names = ", ".join(map(quoted, self.columns)) or "1"
+        if snapshot.kinds(f"SELECT {names} FROM {self.place} LIMIT 0") != self.kinds:  # noqa: S608 - quoted names
+            raise EngineError(f"table {table}: columns of {self.place} were changed. Open the engine again.")
+
+
+def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence[str]) -> Stored:
+    """Find a table and its declared columns; PolicyError with the table, the cause and the fix if they do not fit."""
+    place, schema, name = _parsed(table, source.place)
+    within = schemas if schema is None else [schema]
+    found = snapshot.rows(_FIND, [name, within, within])
+    if not found:
+        raise problem(table, f"the database has no table {place}. {_nearest(snapshot, schema, name)}")
+    ((number, schema, usable, filtered),) = found
+    if not usable:
+        words = f"the role may not use the schema {schema}. Let it: GRANT USAGE ON SCHEMA {quoted(schema)} TO …"
+        raise problem(table, words)
+    listed = snapshot.rows(_COLUMNS, [number])
+    columns = [Found(column, quoted(column), native, readable) for column, _, readable, native in listed]
+    part = Part("", tuple(each for each in columns if source.columns or each.scanned))
+    types = types_of(table, source.columns, [part], postgres_columns)
+    fitting = matched(table, types, part, postgres_columns)
+    rows = f"{quoted(schema)}.{quoted(name)}"
+    for column, (stored, _) in fitting.items():
+        if not stored.scanned:
+            words = f"the role may not read it. Let it: GRANT SELECT ON {rows} TO …"
+            raise problem(table, words, column)
+    kinds = {column: kind for column, kind, _, _ in listed}
+    read = tuple(dict.fromkeys(stored.name for stored, _ in fitting.values()))
+    text = postgres_columns.select(rows, {each: (one.text, one.native, kind) for each, (one, kind) in fitting.items()})
+    return Stored(
+        number,
+        schema,
+        name,
+        types,
+        native={column: one.native for column, (one, _) in fitting.items()},
+        rows=f"({text})",
+        columns=read,
+        kinds=tuple(kinds[column] for column in read),
+        filtered=bool(filtered),
+    )
+
+
+def _parsed(table: str, place: object) -> tuple[str, str | None, str]:
+    """Read a table's name as SQL has it: without quotes, capital letters are small ones."""
+    found = _PLACE.fullmatch(place) if isinstance(place, str) else None
+    if found is None or not isinstance(place, str):
+        raise problem(
+            table,
+            "source must be the name of a table or view in the database, such as visits or clinic.visits. Write a name "
+            'with other signs in quotes: clinic."visits 2026".',
+        )
+    names = [_unquoted(name) for name in found.groups() if name is not None]
+    return place.strip(), names[0] if len(names) > 1 else None, names[-1]
+
+
+def _unquoted(name: str) -> str:
+    if name.startswith('"'):
+        return name[1:-1].replace('""', '"')
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
+def _nearest(snapshot: Snapshot, schema: str | None, name: str) -> str:
+    """Offer a table that the role may read: its name is near, or the same in another schema or case."""
+    known = snapshot.rows(_NEAR)
+    wanted = f"{schema}.{name}" if schema else name
+    spelled = {(f"{one[0]}.{one[1]}" if schema else one[1]).lower(): one for one in reversed(known)}
+    near = difflib.get_close_matches(wanted.lower(), list(spelled), n=1)
+    if not near:
+        near = [each for each, one in spelled.items() if one[1].lower() == name.lower()][:1]
+    if not near:
+        return "Correct its name, or let the role read it: GRANT SELECT ON … TO …"
+    return f"It has {'.'.join(map(_as_needed, spelled[near[0]]))}."
+
+
+def _as_needed(name: str) -> str:
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quoted(name)

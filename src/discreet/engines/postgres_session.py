@@ -1,0 +1,245 @@
+"""One connection to PostgreSQL for questions: each sees one state of the data, cannot write, and ends in time.
+
+Everything that a question relies on is set within its own transaction, and nothing outlasts it: so a connection may
+also be lent by a pool. A connection that is lost is made anew for the next question.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.engines.sources import EngineError
+from discreet.kernel.errors import DiscreetError
+from discreet.postgres.connecting import Unreachable, connect, driver
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_GRACE = 5.0  # seconds that the server has to end a question by itself
+_LONGEST_WAIT = 30.0  # seconds for a lock that somebody else has, such as one who changes a table
+_LARGEST = (1 << 31) - 1
+_ROWS_AT_ONCE = 1000
+
+# Nothing here may depend on who connects: what an expression means, and which function a name stands for.
+_SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "row_security": "on",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "client_min_messages": "error",
+    "jit": "off",  # to compile many small expressions takes longer than to run them
+}
+_ARROW = {
+    **dict.fromkeys((20, 21, 23), pa.int64()),
+    16: pa.bool_(),
+    25: pa.string(),
+    701: pa.float64(),
+    1082: pa.date32(),
+    1114: pa.timestamp("us"),
+}
+
+
+class Session:
+    """A way to a server that is used by one question at a time; `stop` and `close` may come from other threads."""
+
+    def __init__(self, url: str, settings: Mapping[str, str]) -> None:
+        self._url = url
+        self._settings = {**_SETTINGS, **settings}
+        self._connection: Connection | None = None
+        self._guard = threading.Lock()  # held while the connection is replaced, cut or closed
+        self._ended = False
+        self._process = os.getpid()
+        self.schemas: list[str] = []  # where the server looks for a table that is named without one
+
+    @property
+    def ours(self) -> bool:
+        """Whether this is the process that opened it: two must not speak on one connection."""
+        return os.getpid() == self._process
+
+    def check(self) -> None:
+        """EngineError if no question may begin."""
+        if not self.ours:
+            raise EngineError("the engine was opened in another process. Open one in each process.")
+        if self._ended:
+            raise EngineError("the engine is closed. Open another one.")
+
+    @contextmanager
+    def snapshot(self, seconds: float) -> Iterator["Snapshot"]:
+        """Give one state of the data to read from, for so many seconds; EngineError if that fails."""
+        end = time.monotonic() + seconds
+        late = threading.Timer(seconds + _GRACE, self.cut)
+        late.daemon = True
+        late.start()
+        try:
+            with _told():
+                connection = self._begin(seconds, end)
+                try:
+                    yield Snapshot(connection, end)
+                finally:
+                    self._end(connection)
+        finally:
+            late.cancel()
+
+    def stop(self) -> None:
+        """Ask the server to stop what it does for this connection."""
+        with self._guard, suppress(driver().Error):
+            if self._connection is not None and not self._connection.closed:
+                self._connection.cancel_safe(timeout=1)
+
+    def cut(self) -> None:
+        """Let a connection end at once, also if the server does not answer any more."""
+        with self._guard, suppress(OSError, driver().Error):
+            if self._connection is not None and not self._connection.closed:
+                with socket.socket(fileno=os.dup(self._connection.fileno())) as end:
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let go of the connection for good; in a process that did not open it, it is left alone."""
+        self._ended = True
+        if self.ours:
+            self._drop()
+
+    def end(self) -> None:
+        """Let no more questions begin."""
+        self._ended = True
+
+    def _begin(self, seconds: float, end: float) -> "Connection":
+        """Begin a transaction, with a new connection if the old one does not work any more."""
+        if self._connection is not None:
+            with suppress(driver().Error):
+                return self._opened(self._connection, seconds)
+            self._drop()
+            _check_time(end)
+        self.check()
+        connection = connect(self._url)
+        connection.prepare_threshold = None  # a plan for all values would be one for none
+        with self._guard:
+            self._connection = connection
+        ((self.schemas,),) = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchall()
+        self._opened(connection, seconds)
+        self._check(connection)
+        return connection
+
+    def _opened(self, connection: "Connection", seconds: float) -> "Connection":
+        connection.execute(_BEGIN)
+        limits = {
+            "statement_timeout": _milliseconds(seconds),
+            "lock_timeout": _milliseconds(min(seconds, _LONGEST_WAIT)),
+            "idle_in_transaction_session_timeout": _milliseconds(seconds + 2 * _GRACE),
+        }
+        _set(connection, {**self._settings, **limits})
+        return connection
+
+    def _check(self, connection: "Connection") -> None:
+        """Look whether the server has taken the settings: some stand between the two, and change them."""
+        found: dict[str, str] = dict(
+            connection.execute(
+                "SELECT name, current_setting(name) FROM pg_settings WHERE LOWER(name) = ANY(%s)", [[*self._settings]]
+            ).fetchall()
+        )
+        for name, value in found.items():
+            if value.lower() != self._settings[name.lower()].lower():
+                raise EngineError(f"the server does not keep the setting {name}: it is {value!r}")
+        if len(found) != len(self._settings):
+            raise EngineError(f"the server does not know all settings: {self._settings.keys() - found.keys()}")
+
+    def _end(self, connection: "Connection") -> None:
+        """End the transaction; a connection that cannot do so is of no more use."""
+        try:
+            connection.execute("ROLLBACK")
+        except driver().Error:
+            self._drop()
+
+    def _drop(self) -> None:
+        with self._guard:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with suppress(driver().Error):
+                    connection.close()
+
+
+class Snapshot:
+    """One state of the data; what takes longer than allowed is stopped."""
+
+    def __init__(self, connection: "Connection", end: float) -> None:
+        self._connection, self._end = connection, end
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return rows of the server's own tables."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def kinds(self, sql: str) -> tuple[int, ...]:
+        """Return the types of what a SELECT would give, as the server numbers them."""
+        with self._connection.cursor(binary=True) as cursor:
+            described = cursor.execute(sql).description
+        return tuple(column.type_code for column in described or ())
+
+    def table(self, sql: str) -> pa.Table:
+        """Run one SELECT that the kernel has written."""
+        self._limit()
+        with self._connection.cursor(binary=True) as cursor:  # the binary form takes one statement and no more
+            cursor.execute(sql)
+            described, rows = cursor.description or (), cursor.fetchall()
+        columns = zip(*rows, strict=True) if rows else [()] * len(described)
+        arrays = [pa.array(column, _ARROW[each.type_code]) for each, column in zip(described, columns, strict=True)]
+        return pa.Table.from_arrays(arrays, names=[each.name for each in described])
+
+    def batches(self, sql: str, size: int) -> Iterator[np.ndarray]:
+        """Give the numbers of a SELECT, so many rows at once; no more of them are ever in memory."""
+        self._limit()
+        at_once = _ROWS_AT_ONCE if driver().capabilities.has_stream_chunked() else 1
+        with self._connection.cursor() as cursor:
+            rows: Any = cursor.stream(sql, binary=True, size=at_once)
+            with closing(rows):  # what is not taken is not sent
+                while batch := list(islice(rows, size)):
+                    yield np.array(batch, np.float64)
+
+    def _limit(self) -> None:
+        """Leave the next statement what is left of the time."""
+        left = _check_time(self._end)
+        _set(self._connection, {"statement_timeout": _milliseconds(left)})
+
+
+def _check_time(end: float) -> float:
+    """Return how many seconds are left; EngineError if there are none."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise EngineError("the question took too long")
+    return left
+
+
+def _set(connection: "Connection", settings: Mapping[str, str]) -> None:
+    """Change settings until the end of the transaction."""
+    each = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
+    connection.execute(f"SELECT {each}", [word for pair in settings.items() for word in pair])
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(min(max(round(seconds * 1000), 1), _LARGEST))  # 0 would mean that there is no limit
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn whatever the driver or the server says into an EngineError, which stays in the owner's log."""
+    try:
+        yield
+    except Unreachable as error:
+        raise EngineError(str(error)) from None
+    except DiscreetError:
+        raise
+    except (driver().Error, pa.ArrowException, KeyError, ValueError, OverflowError, UnicodeError) as error:
+        raise EngineError(f"the engine stopped: {error}") from error

@@ -1,0 +1,207 @@
+"""Spark, through Spark Connect: the data stay on the cluster, which adds up; only bounded totals come back.
+
+Source.place is a table or a view of its catalog, or Parquet on storage that it reads; `spark_tables` says how they are
+written. A view's own expressions are the owner's: one that fails for some rows makes questions fail, and should give
+NULL instead.
+
+One state of the data: files are those that were there when the engine was opened, and a question fails if any of them
+has another size or time after it. A table of the catalog may change between the SELECTs of a question; within one, it
+is what the table's format promises. Each total is bounded in its own SELECT, so that no promise depends on this.
+"""
+
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.engines.dialects.spark import SPARK
+from discreet.engines.duckdb import Tuning
+from discreet.engines.gathering import totals_of
+from discreet.engines.remembered import Remembered
+from discreet.engines.sources import Source
+from discreet.engines.spark_columns import ticked
+from discreet.engines.spark_connecting import place_of
+from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_none
+from discreet.engines.spark_session import Session
+from discreet.engines.spark_sums import Bounds, SparkRows
+from discreet.engines.spark_tables import Views, check_sources
+from discreet.kernel.dialect import Dialect
+from discreet.kernel.expr import Type
+from discreet.kernel.question import Question
+from discreet.kernel.relation import Relation
+from discreet.kernel.release import Totals
+from discreet.kernel.summing import Part
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+_OPENING = 120.0  # seconds at least for looking at the tables
+_PATIENCE = 2.0  # seconds until a question that was told to stop is cut off
+_USUAL = Tuning()
+
+
+class Spark:
+    """Tables by the names that questions use; one question is answered at a time, in a session of its own.
+
+    Without a `url`, SPARK_REMOTE says where the server is. Of `tuning`, seconds and remember count, the latter where
+    all tables are in files; how much of the cluster is used is the server's own matter.
+
+    >>> source = Source("lake.clinic.visits", {"patient": Type.INTEGER})
+    >>> with Spark({"visits": source}, url="sc://lake.example:15002/;use_ssl=true") as engine:  # doctest: +SKIP
+    ...     engine.columns("visits")
+    {'patient': <Type.INTEGER: 'i'>}
+    """
+
+    def __init__(
+        self, sources: Mapping[str, Source], *, url: str | None, timezone: str = "UTC", tuning: Tuning = _USUAL
+    ) -> None:
+        check_sources(sources)
+        self.tuning = tuning
+        self._asking = threading.Lock()  # held while a question is answered
+        self._views = Views(sources, timezone)
+        self._held: dict[tuple[Relation, tuple[str, ...]], SparkRows] = {}
+        self._session = Session(place_of(url), self._views.make)
+        self._end = weakref.finalize(self, self._session.close)
+        try:
+            with self._session.asked(max(tuning.seconds, _OPENING)):
+                pass  # the views are made
+        except BaseException:
+            self._end()
+            raise
+        tables = self._views.tables
+        views = {name: table.view for name, table in tables.items()}
+        self.dialect: Dialect = replace(SPARK, source=views.__getitem__)
+        self._remembered = Remembered(tuning.remember if all(table.in_files for table in tables.values()) else 0)
+
+    @property
+    def seconds(self) -> float:
+        """How long one question may take."""
+        return self.tuning.seconds
+
+    def totals(self, question: Question) -> Totals:
+        """Compute the exact totals of a question, as the kernel writes it."""
+        with self._asked() as spark:
+            return self._remembered.totals(
+                question, lambda asked: totals_of(asked, lambda sql: _table(spark, sql), self.dialect)
+            )
+
+    def query(self, sql: str) -> pa.Table:
+        """Run one SELECT that the kernel has written; EngineError if it fails or takes too long."""
+        with self._asked() as spark:
+            return _table(spark, sql)
+
+    def batches(
+        self, relation: Relation, columns: tuple[str, ...], size: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+
+        Rows of one unit follow each other. Spark sorts all of them and sends them here, through its driver: `sums` is
+        for what can be added up over there. No other question is answered until the last batch was taken.
+        """
+        sql = rows_lacking_none(relation, columns, self.dialect, Order.BY_UNIT)
+        keys = list(range(len(relation.shape.unit or ())))
+        places = Places()
+        with self._asking, ExitStack() as stack:
+            with self._session.asked(self.seconds) as spark:
+                given = stack.enter_context(closing(in_batches(spark.sql(sql), size)))
+            while True:
+                with self._session.asked(self.seconds) as spark:  # the time between batches is not Spark's
+                    batch = next(given, None)
+                    if batch is None:
+                        self._views.check(spark)
+                        return
+                numbers = [column.to_numpy().astype(np.float64) for column in batch.columns[len(keys) :]]
+                yield np.stack(numbers, axis=1), places.of(batch.select(keys), batch.num_rows)
+
+    @contextmanager
+    def held(self, relation: Relation, columns: tuple[str, ...]) -> Iterator[None]:
+        """Keep rows at hand on Spark for several sums, and let them go at the end; Refused if it could not sum them."""
+        stack = ExitStack()
+        with self._asked() as spark:
+            rows = self._rows(spark, relation, columns)
+            stack.enter_context(rows.held())
+        self._held[relation, columns] = rows
+        try:
+            yield
+        finally:
+            del self._held[relation, columns]
+            with self._asking:
+                stack.close()
+
+    def sums(self, relation: Relation, columns: tuple[str, ...], part: Part, bounds: Bounds) -> np.ndarray:
+        """Return the sum of a part over the rows that lack none of these numbers, divided by whole units."""
+        with self._asked() as spark:
+            rows = self._held.get((relation, columns)) or self._rows(spark, relation, columns)
+            return rows.sums(part, bounds)
+
+    def columns(self, table: str) -> dict[str, Type]:
+        """Return a table's columns, as questions see them."""
+        return dict(self._views.tables[table].types)
+
+    def values(self, table: str, column: str) -> list[Any]:
+        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        (name,) = self._known(table, (column,))
+        rows = f"SELECT DISTINCT {name} AS v FROM {self._views.tables[table].view} WHERE {name} IS NOT NULL"  # noqa: S608
+        return sorted(self.query(rows).column("v").to_pylist())
+
+    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        names = self._known(table, columns)
+        present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
+        rows = f"SELECT COUNT(*) AS n FROM {self._views.tables[table].view} WHERE {present}"  # noqa: S608 - names in quotes
+        grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
+        found = self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g")  # noqa: S608
+        return int(found.column("n")[0].as_py())
+
+    def close(self) -> None:
+        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        if not self._end.alive or not self._session.ours:
+            return
+        self._session.end()
+        start = time.monotonic()
+        while not (alone := self._asking.acquire(timeout=0.05)):
+            waited = time.monotonic() - start
+            if waited > 2 * _PATIENCE:
+                break  # nobody reads on: rows of which not all were taken
+            (self._session.stop if waited < _PATIENCE else self._session.cut)()
+        self._end()
+        if alone:
+            self._asking.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _asked(self) -> Iterator["SparkSession"]:
+        self._session.check()
+        with self._asking, self._session.asked(self.seconds) as spark:
+            yield spark
+            self._views.check(spark)
+
+    def _rows(self, spark: "SparkSession", relation: Relation, columns: tuple[str, ...]) -> SparkRows:
+        units = len(relation.shape.unit or ())
+        frame = spark.sql(rows_lacking_none(relation, columns, self.dialect))
+        return SparkRows(frame, units=units, numbers=len(columns))
+
+    def _known(self, table: str, columns: tuple[str, ...]) -> list[str]:
+        missing = [column for column in columns if column not in self._views.tables[table].types]
+        if missing:
+            raise KeyError(f"table {table} has no column {missing[0]}")
+        return [ticked(column) for column in columns]
+
+
+def _table(spark: "SparkSession", sql: str) -> pa.Table:
+    """Run a SELECT: nothing else could stand in brackets."""
+    return spark.sql(f"SELECT * FROM ({sql}) AS q").toArrow()  # noqa: S608 - the kernel's own

@@ -1,0 +1,189 @@
+"""The way to a Spark Connect server: where it is, that nobody can listen, and what the session is set to.
+
+A server's place is a URL, sc://host:port. Who asks is shown by a token, which stands in the environment alone, as
+SPARK_REMOTE=sc://host:port/;use_ssl=true;token=…, and in no text of an error.
+"""
+
+import ipaddress
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from discreet.engines.sources import EngineError
+from discreet.kernel.errors import PolicyError
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+# What the kernel's SQL, and the reading of files, would mean something else without, or might stop.
+SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",  # else an ancient date may stop Spark
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # else a column that nobody declared hides all others
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # folders' names are texts
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.variable.substitute": "false",
+}
+_MARK = "spark.sql.variable.substitute"  # true in a session that is not ours
+_OLDEST = 4
+_PATIENCE = 5.0  # seconds for which a server that does not answer is asked again
+_LONGEST = 2000  # characters of what Spark says
+_URL = re.compile(r"sc://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(?:/(?:;(.*))?)?", re.DOTALL)
+_MISSING = "Spark: the client is not installed. Install it with: pip install 'discreet[spark]'"
+_LOST = ("OPERATION_CANCELED", "INVALID_HANDLE", "operation not found")  # the last is Sail's
+_UNREADABLE = "Spark: the URL cannot be read. Write it as sc://host:15002."
+
+
+def place_of(url: str | None) -> str:
+    """Return the URL of the server: the one that is given, or that of SPARK_REMOTE; warn if others could listen.
+
+    >>> place_of("spark://host")
+    Traceback (most recent call last):
+    discreet.kernel.errors.PolicyError: Spark: the URL cannot be read. Write it as sc://host:15002.
+    """
+    found = url or os.environ.get("SPARK_REMOTE")
+    if not found:
+        raise PolicyError('Spark: nothing says where it is. Write connection = "sc://host:15002", or set SPARK_REMOTE.')
+    host, _, options = _parts(found)
+    if not (_is_here(host) or options.get("use_ssl", "").lower() == "true" or options.get("token")):
+        words = f"{shown(found)}: the connection is not encrypted: others on the way can read and change what is sent. "
+        warnings.warn(f"{words}Write sc://{host}:15002/;use_ssl=true, and give the server a certificate.", stacklevel=3)
+    return found
+
+
+def shown(url: str) -> str:
+    """Write where a server is, without who asks and with which token.
+
+    >>> shown("sc://lake.example:443/;use_ssl=true;token=secret")
+    'Spark at lake.example:443'
+    """
+    host, port, _ = _parts(url)
+    return f"Spark at {host}:{port}"
+
+
+def is_ours(spark: "SparkSession") -> bool:
+    """Whether the server still has the session, as it was set."""
+    with suppress(Exception):
+        return spark.conf.get(_MARK) == SETTINGS[_MARK]
+    return False
+
+
+def reason(error: Exception, url: str) -> str:
+    """Say what is wrong, for the owner's log; never with the token.
+
+    >>> reason(ValueError("UNAUTHENTICATED: s3cret"), "sc://lake.example/;token=s3cret")
+    'Spark at lake.example:15002 does not admit us. Check the token in SPARK_REMOTE. (UNAUTHENTICATED: …)'
+    """
+    token = _parts(url)[2].get("token")
+    words = str(error).partition("JVM stacktrace")[0].strip() or type(error).__name__
+    words = (words.replace(token, "…") if token else words)[:_LONGEST]
+    if "UNAUTHENTICATED" in words or "PERMISSION_DENIED" in words:
+        return f"{shown(url)} does not admit us. Check the token in SPARK_REMOTE. ({words})"
+    return f"{shown(url)} does not answer. ({words})" if "UNAVAILABLE" in words else words
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error is about the way to the server, or about being stopped, and not about what was asked.
+
+    >>> is_lost(ConnectionError())
+    True
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException  # noqa: PLC0415
+
+    known = isinstance(error, PySparkException) and type(error) is not SparkConnectGrpcException
+    return not known or any(word in str(error) for word in _LOST)
+
+
+def _parts(url: str) -> tuple[str, str, dict[str, str]]:
+    found = _URL.fullmatch(url)
+    if found is None:
+        raise PolicyError(_UNREADABLE)
+    host, port, options = found.groups()
+    pairs = (option.partition("=") for option in (options or "").split(";"))
+    return host, port or "15002", {name: value for name, _, value in pairs}
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    return False
+
+
+def connected(url: str) -> "SparkSession":
+    """Make a session; not by the builder, which would give it to whoever else uses Spark in this process."""
+    try:
+        with _imported():
+            from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise PolicyError(_MISSING) from None
+    try:
+        spark = SparkSession(connection=url)
+    except Exception:  # noqa: BLE001 - its words may hold the token
+        raise PolicyError(_UNREADABLE) from None
+    spark.client.set_retry_policies([_patience()])
+    return spark
+
+
+@contextmanager
+def _imported() -> Iterator[None]:
+    """Let the client be loaded in any program: it takes one without a file (python -c) for a test, and ends it."""
+    main = sys.modules["__main__"]
+    nameless = not hasattr(main, "__file__") and getattr(main, "__spec__", None) is None
+    if nameless:
+        main.__file__ = "-c"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about pandas, which is not used
+            yield
+    finally:
+        if nameless:
+            del main.__file__
+
+
+def _patience() -> Any:
+    """Return for how long to ask a server again. Spark's own rule waits for ten minutes, and warns at the end."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState  # noqa: PLC0415
+
+    class Trying(RetryPolicyState):
+        first: float | None = None
+
+        def can_retry(self, exception: BaseException) -> bool:
+            self.first = self.first or time.monotonic()
+            return time.monotonic() - self.first < _PATIENCE and super().can_retry(exception)
+
+    class Patience(DefaultPolicy):
+        def to_state(self) -> RetryPolicyState:
+            return Trying(self)
+
+    return Patience(max_retries=None, max_backoff=1000, recognize_server_retry_delay=False)
+
+
+def set_all(spark: "SparkSession") -> None:
+    """Set what the kernel relies on, and look whether it is so."""
+    version = spark.version
+    if int(version.partition(".")[0]) < _OLDEST:
+        raise PolicyError(f"Spark: version {version} is too old. Use {_OLDEST}.0 or newer.")
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+        if str(spark.conf.get(name)).lower() != value.lower():
+            raise EngineError(f"the server does not keep the setting {name}.")

@@ -1,0 +1,141 @@
+"""A session of our own on a Spark Connect server: it is made anew when it is lost, limited in time, and given back."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from discreet.engines.sources import EngineError
+from discreet.engines.spark_connecting import connected, is_ours, reason, set_all
+from discreet.kernel.errors import DiscreetError, PolicyError
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+_TRIES = 10  # of stopping a question, one each second, before the connection is cut
+_FAREWELL = 10.0  # seconds for giving a session back
+
+
+class Session:
+    """What stands between the engine and the server; used by one thread at a time, but for `stop` and `end`."""
+
+    def __init__(self, url: str, prepare: Callable[["SparkSession"], None]) -> None:
+        self._url, self._prepare = url, prepare
+        self._process = os.getpid()
+        self._spark: SparkSession | None = None
+        self._prepared = self._ended = self._late = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it was opened in this process, and not in one that this is a child of."""
+        return os.getpid() == self._process
+
+    def check(self) -> None:
+        """EngineError if no question can be answered any more."""
+        if not self.ours:
+            raise EngineError("the engine was opened in another process. Open one in each process.")
+        if self._ended:
+            raise EngineError("the engine is closed. Open another one.")
+
+    @contextmanager
+    def asked(self, seconds: float) -> Iterator["SparkSession"]:
+        """Give the session, a new one if the last is gone; whatever fails, or takes longer than this, EngineError.
+
+        After a failure the session is given up: nothing of a question may go on behind the next one.
+        """
+        self.check()
+        try:
+            with self.watched(seconds):
+                yield self._alive()
+        except DiscreetError:
+            if self._late:
+                self._drop()
+            raise
+        except Exception as error:
+            self._drop()
+            said = f"it took longer than {seconds:g} seconds" if self._late else reason(error, self._url)
+            raise EngineError(f"the engine stopped: {said}") from error
+        except BaseException:
+            self._drop()
+            raise
+
+    @contextmanager
+    def watched(self, seconds: float) -> Iterator[None]:
+        """Stop what takes longer than this."""
+        done, self._late = threading.Event(), False
+        guard = threading.Thread(target=self._guard, args=(done, seconds), daemon=True)
+        guard.start()
+        try:
+            yield
+        finally:
+            done.set()
+            guard.join()
+        if self._late:  # it has just ended, but what was sent to stop it might stop the next question
+            raise TimeoutError
+
+    def stop(self) -> None:
+        """Stop what is running, if anything is."""
+        spark = self._spark
+        if spark is not None:  # in a thread: a server that does not answer must not keep us
+            threading.Thread(target=_quietly, args=(spark.interruptAll,), daemon=True).start()
+
+    def cut(self) -> None:
+        """Close the connection under what is running."""
+        spark = self._spark
+        if spark is not None:
+            _quietly(spark.client.close)
+
+    def end(self) -> None:
+        """Let no more questions begin."""
+        self._ended = True
+
+    def close(self) -> None:
+        """Give the session back, for good; in a process that did not open it, it is left alone."""
+        self._ended = True
+        if self.ours:
+            self._drop()
+
+    def _guard(self, done: threading.Event, seconds: float) -> None:
+        if done.wait(seconds):
+            return
+        self._late = True
+        for _ in range(_TRIES):  # again and again: what comes before the question begins is lost
+            self.stop()
+            if done.wait(1):
+                return
+        self.cut()
+
+    def _alive(self) -> "SparkSession":
+        if self._spark is not None:
+            if is_ours(self._spark):
+                return self._spark
+            self._drop()  # the server has forgotten it, or was started again
+        self._spark = spark = connected(self._url)
+        try:
+            set_all(spark)
+            self._prepare(spark)
+        except DiscreetError as error:
+            self._drop()
+            if self._prepared and isinstance(error, PolicyError):
+                raise EngineError(f"the tables are no longer what they were: {error}") from error
+            raise
+        self._prepared = True
+        return spark
+
+    def _drop(self) -> None:
+        spark, self._spark = self._spark, None
+        if spark is not None:
+            ending = threading.Thread(target=_quietly, args=(_end, spark), daemon=True)
+            ending.start()
+            ending.join(_FAREWELL)
+
+
+def _end(spark: "SparkSession") -> None:
+    spark.client.set_retry_policies([])  # a server that is gone is not waited for
+    spark.stop()
+
+
+def _quietly(work: Callable[..., object], *args: object) -> None:
+    with suppress(Exception):
+        work(*args)

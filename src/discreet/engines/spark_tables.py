@@ -1,0 +1,164 @@
+"""Sources of Spark: tables and views of its catalog, and Parquet on storage that the server reads.
+
+    visits, lake.clinic.visits                             a table or a view, as Spark names it
+    /data/visits/*.parquet, s3://bucket/visits/, hdfs://…  files, a pattern, or a folder, as the server sees them
+
+Each becomes a view of exactly the declared columns, of the session alone. Of files, only the schemas are looked at, of
+all of them; which files there are is fixed then. A folder's name such as year=2026 is a column of texts.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from discreet.engines import spark_columns
+from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
+from discreet.engines.spark_connecting import is_lost
+from discreet.kernel.errors import PolicyError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+_FILES = re.compile(r"/|\.(parquet|pq)$", re.IGNORECASE)
+_OTHERS = re.compile(r"\.(csv|tsv|txt|json|jsonl|orc|avro|xml|xlsx|duckdb|db)(\.\w+)?/?$", re.IGNORECASE)
+_ZONE = re.compile(r"[A-Za-z0-9_+/-]+")
+_CAUSES = {  # what Spark says, and what we do: its own words may quote what is in a file
+    "PATH_NOT_FOUND": 'there is no such file on the storage that Spark reads. Correct "{place}", or bring it there.',
+    "TABLE_OR_VIEW_NOT_FOUND": 'Spark knows no table "{place}". Correct its name, with its schema, or make it there.',
+    "PARSE_SYNTAX_ERROR": 'source "{place}" is no name. Write schema.table, with backticks around what is unusual.',
+    "COLUMN_ALREADY_EXISTS": "the source has two columns of one name, in any case. Rename one of them there.",
+    "CANNOT_MERGE": "its files store a column in different types. Write all of them with one type.",
+    "PARQUET_TYPE_ILLEGAL": "a column is stored in a type that Spark does not read. Store it in another one.",
+    "EXCEEDS_MAX_PRECISION": "a column has more than 38 digits, which Spark does not read. Store it with fewer.",
+    "PERMISSION_DENIED": 'Spark may not read "{place}". Give it permission.',
+}
+_CHANGED = "a file of the data was changed, added or removed. Open the engine again."
+_TYPES = {"bigint": "i", "double": "r", "boolean": "b", "string": "t", "date": "d", "timestamp_ntz": "s"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A source that is found: its place, what questions see of it, and what the view is called.
+
+    >>> Table("t0", "s3://bucket/visits/", {}).in_files, Table("t1", "lake.clinic.visits", {}).in_files
+    (True, False)
+    """
+
+    view: str
+    place: str
+    types: Types
+
+    @property
+    def in_files(self) -> bool:
+        """Whether its rows are in files, which could change."""
+        return _FILES.search(self.place) is not None
+
+
+def check_sources(sources: Mapping[str, Source]) -> None:
+    """Check what needs no server: names that are one name to Spark, and places that it does not have.
+
+    >>> check_sources({"visits": Source("lake.clinic.visits")})
+    """
+    for table, source in sources.items():
+        if sum(table.lower() == other.lower() for other in sources) > 1:
+            raise problem(table, "another table has this name, in any case. Rename it.")
+        for column in source.columns:
+            if sum(column.lower() == other.lower() for other in source.columns) > 1:
+                raise problem(table, "another column has this name, in any case. Rename it.", column)
+        if not isinstance(source.place, str | os.PathLike):
+            raise problem(table, "Spark reads its own tables and Parquet. Give frames to the engine duckdb.")
+        if found := _OTHERS.search(os.fsdecode(source.place)):
+            raise problem(
+                table,
+                f"files that end in {found[0].rstrip('/')} are not read by Spark here: types would be guessed, and a "
+                "line break inside a text would begin another person's row. Write Parquet, or a table.",
+            )
+
+
+class Views:
+    """The views of a data set in whichever session it has, and the state of its files when they were first made."""
+
+    def __init__(self, sources: Mapping[str, Source], zone: str) -> None:
+        self._sources, self._zone, self._state = dict(sources), zone, ""
+        self.tables: dict[str, Table] = {}
+
+    def make(self, spark: "SparkSession") -> None:
+        """Make the views; PolicyError if a source does not fit, or is not what it was."""
+        _check_zone(spark, self._zone)
+        places = enumerate(self._sources.items())
+        made = {name: _view(spark, name, f"t{at}", source, self._zone) for at, (name, source) in places}
+        state = _state(spark, made.values())
+        if self.tables and (made, state) != (self.tables, self._state):
+            raise PolicyError(_CHANGED)
+        self.tables, self._state = made, state
+
+    def check(self, spark: "SparkSession") -> None:
+        """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
+        if _state(spark, self.tables.values()) != self._state:
+            raise EngineError(_CHANGED)
+
+
+def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
+    """Return a mark of all files as they are now: their paths, sizes and times; equal marks, equal files."""
+    listed = [
+        spark.read.format("binaryFile").load(table.place).select("path", "length", "modificationTime")
+        for table in tables
+        if table.in_files
+    ]
+    if not listed:
+        return ""
+    found = reduce(lambda one, other: one.unionAll(other), listed).toArrow().sort_by("path")
+    return hashlib.sha256(str(found.to_pydict()).encode()).hexdigest()
+
+
+def _view(spark: "SparkSession", table: str, view: str, source: Source, zone: str) -> Table:
+    place = os.fsdecode(source.place) if isinstance(source.place, str | os.PathLike) else ""
+    try:
+        frame = _frame(spark, place)
+        columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+    except Exception as error:
+        if is_lost(error):
+            raise
+        raise _refused(table, place, str(error)) from None
+    if not columns:
+        raise _refused(table, place, "PATH_NOT_FOUND")
+    found = tuple(Found(name, f"c{at}", native) for at, (name, native) in enumerate(columns))
+    part = Part("", found)
+    types = types_of(table, source.columns, [part], spark_columns)
+    known = matched(table, types, part, spark_columns)
+    shown = {name: (column.text, column.native, kind) for name, (column, kind) in known.items()}
+    converted, kept = spark_columns.shown(shown, zone)
+    seen = frame.toDF(*(column.text for column in found)).selectExpr(*converted).selectExpr(*kept)
+    if [_TYPES.get(field.dataType.simpleString()) for field in seen.schema] != [kind.value for kind in types.values()]:
+        raise problem(table, "Spark shows a column in another type than it should. Use another version of Spark.")
+    seen.createOrReplaceTempView(view)
+    return Table(view, place, types)
+
+
+def _frame(spark: "SparkSession", place: str) -> "DataFrame":
+    if _FILES.search(place):
+        return spark.read.option("mergeSchema", "true").parquet(place)
+    return spark.table(place)
+
+
+def _refused(table: str, place: str, said: str) -> PolicyError:
+    cause = next((words for name, words in _CAUSES.items() if name in said), None)
+    words = cause or f'source "{place}" cannot be read. Check that it is whole, and that Spark may read it.'
+    return problem(table, words.replace("{place}", place))
+
+
+def _check_zone(spark: "SparkSession", zone: str) -> None:
+    words = f'timezone "{zone}" is not known to Spark. Use a name such as "Europe/Berlin".'
+    if not _ZONE.fullmatch(zone):
+        raise PolicyError(words)
+    try:
+        spark.sql(f"SELECT CONVERT_TIMEZONE('UTC', '{zone}', TIMESTAMP_NTZ '2000-01-01 00:00:00')").toArrow()
+    except Exception as error:
+        if "TIMEZONE" in str(error).upper():
+            raise PolicyError(words) from None
+        raise

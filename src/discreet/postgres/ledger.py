@@ -1,0 +1,108 @@
+"""The ledger in PostgreSQL: an account that several servers share, exact to the last fraction."""
+
+import os
+from collections.abc import Mapping
+
+from discreet.kernel.errors import LedgerError, PolicyError
+from discreet.kernel.event import OWNER
+from discreet.kernel.ledger.account import Account
+from discreet.kernel.ledger.chain import Act, Kind
+from discreet.kernel.ledger.terms import Terms, terms_text
+from discreet.kernel.loss import Budget
+from discreet.postgres.ledger_place import Database
+from discreet.postgres.ledger_session import PostgresSession
+
+
+class PostgresLedger(Account):
+    """A shared ledger that is open. Made by create_postgres_ledger or open_postgres_ledger."""
+
+    _session: PostgresSession
+
+    def __init__(self, place: Database) -> None:
+        super().__init__(PostgresSession(place))
+
+
+def create_postgres_ledger(  # noqa: PLR0913 - all but the URL by name
+    url: str,
+    *,
+    name: str,
+    budget: Budget,
+    analysts: Mapping[str, Budget] | None = None,
+    promise: str = "",
+    head: str | os.PathLike[str] | None = None,
+) -> PostgresLedger:
+    """Make a new ledger for the data set `name` in a database where it has none; `head` is this server's own file.
+
+    The tables are in a schema of their own, and belong to the user who makes them.
+
+    >>> create_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo", budget=Budget(1))
+    Traceback (most recent call last):
+    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer. Check \
+host and port, and that it runs.
+    """
+    terms = Terms(name, budget, analysts, promise)
+    ledger = PostgresLedger(Database(url, name, head))
+    try:
+        _create(ledger._session, terms)  # noqa: SLF001 - the constructor's other half
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def open_postgres_ledger(url: str, *, name: str, head: str | os.PathLike[str] | None = None) -> PostgresLedger:
+    """Open the ledger of the data set `name`, which must exist; a server without a head file gets one now.
+
+    >>> open_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo")
+    Traceback (most recent call last):
+    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer. Check \
+host and port, and that it runs.
+    """
+    ledger = PostgresLedger(Database(url, name, head))
+    try:
+        _check(ledger._session, name)  # noqa: SLF001 - the constructor's other half
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def has_postgres_ledger(url: str, *, name: str) -> bool:
+    """Tell whether the data set `name` has a ledger in a database, or one that is moving there.
+
+    >>> has_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo")
+    Traceback (most recent call last):
+    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer. Check \
+host and port, and that it runs.
+    """
+    with PostgresLedger(Database(url, name, None)) as ledger, ledger._session.reading() as table:  # noqa: SLF001 - ours
+        return not table.is_empty
+
+
+def target_postgres_ledger(url: str, *, name: str, head: str | os.PathLike[str] | None = None) -> PostgresLedger:
+    """Open a place that a ledger moves to: a fresh one, or one where an earlier try came to some point.
+
+    >>> target_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo").close()
+    """
+    return PostgresLedger(Database(url, name, head))
+
+
+def _create(session: PostgresSession, terms: Terms) -> None:
+    with session.writing() as table:
+        if not table.is_empty:
+            raise LedgerError(
+                "there is a ledger of this name already. Open it with open_postgres_ledger, or choose another name."
+            )
+        if session.place.has_head:
+            raise LedgerError("a ledger was here, its head file remains. Restore the ledger from a backup.")
+        table.create()
+        table.append(None, Act(kind=Kind.CREATE, by=OWNER, body=terms_text(terms)))
+
+
+def _check(session: PostgresSession, name: str) -> None:
+    with session.reading() as table:
+        table.check_format()
+        found = table.terms().name
+    if found != name:
+        raise PolicyError(f"name: the ledger belongs to {found!r}, not {name!r}. Its schema was renamed.")
+    session.begin_witness()

@@ -1,0 +1,222 @@
+"""discreet ledger show, verify, acknowledge and move, as an owner runs them, on files and on PostgreSQL."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from discreet.cli import app
+from discreet.kernel.errors import Refused
+from discreet.kernel.event import Event
+from discreet.kernel.ledger import create_ledger
+from discreet.kernel.loss import Budget, Loss
+from discreet.places import address, head_beside, ledger_of
+from discreet.policy import Policy
+
+EVENT = Event(mechanism='{"name":"laplace","scale":"10"}', sensitivity="{}", question="how many visitors?", by="ana")
+NUMBERS = count()
+POLICY = """
+[data]
+name = "Our visits"
+ledger = "{ledger}"
+[budget]
+epsilon = 1.0
+[budget.analysts]
+ana = {{ epsilon = 0.5 }}
+[tables.visits]
+source = "visits.csv"
+unit = "patient"
+groups = 1
+rows = 2
+[tables.visits.columns]
+patient = {{ type = "integer" }}
+"""
+
+
+def run(*words):
+    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def write(folder, ledger):
+    (folder / "policy.toml").write_text(POLICY.format(ledger=ledger))
+    return folder / "policy.toml"
+
+
+def new_database(cluster):
+    import psycopg
+
+    name = f"commands_{next(NUMBERS)}"
+    with psycopg.connect(cluster.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return cluster.url(name)
+
+
+@pytest.fixture(params=["file", "database"])
+def policy_file(request, tmp_path):
+    (tmp_path / "visits.csv").write_text("patient\n1\n2\n")
+    place = "ledger.sqlite" if request.param == "file" else new_database(request.getfixturevalue("postgres"))
+    path = write(tmp_path, place)
+    with ledger_of(Policy.load(path)) as ledger:
+        ledger.settle(ledger.charge(Loss("1/10"), EVENT), b"731")
+        ledger.charge(Loss("1/5"), EVENT)
+    return path
+
+
+def test_a_ledger_is_shown_verified_and_acknowledged_wherever_it_is(policy_file):
+    shown = run("ledger", "show", policy_file, "--long")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert re.search(r"ana +released +epsilon 1/10\n    how many visitors\?\n    laplace 10\n", shown.stdout)
+    assert "spent epsilon 3/10 of Budget(epsilon=1)\n" in shown.stdout
+    assert "moved" not in shown.stdout
+    verified = run("ledger", "verify", policy_file)
+    assert verified.stdout == f"{policy_file}: 2 charges, every hash, total and answer as recorded\n"
+    with ledger_of(Policy.load(policy_file)) as ledger:
+        assert len(ledger.unsettled()) == 1
+        assert run("ledger", "acknowledge", policy_file).stdout == f"{policy_file}: acknowledged\n"
+        assert len(ledger.unsettled()) == 0
+
+
+def test_a_ledger_is_found_by_its_own_place_and_name(policy_file):
+    place = Policy.load(policy_file).ledger
+    shown = run("ledger", "show", place, "--name", "Our visits")
+    assert (shown.exit_code, shown.stdout.count("how many visitors?")) == (0, 2), shown.stderr
+    assert run("ledger", "verify", place, "--name", "Our visits").exit_code == 0
+    other = run("ledger", "verify", place, "--name", "others")
+    assert (other.exit_code, other.stdout) == (2, "")
+    assert "Our visits" in other.stderr or "no ledger of this name" in other.stderr
+    nameless = run("ledger", "verify", place)
+    assert (nameless.exit_code, nameless.stdout) == (2, "")
+    assert "Add --name with its data set, or give the policy." in nameless.stderr
+
+
+@pytest.mark.parametrize("kind", ["file", "database"])
+def test_a_ledger_moves_and_the_policy_follows(policy_file, kind, request):
+    folder = policy_file.parent
+    target = folder / "new.sqlite" if kind == "file" else new_database(request.getfixturevalue("postgres"))
+    moved = run("ledger", "move", policy_file, "--to", target)
+    where = address(target)
+    line = 'ledger = "new.sqlite"' if kind == "file" else f'ledger = "{target}"'
+    assert (moved.exit_code, moved.stderr) == (0, "")
+    assert moved.stdout == f"{policy_file}: 2 charges moved to {where}. The policy must say:\n{line}\n"
+    again = run("ledger", "move", policy_file, "--to", target)
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert f"2 charges had moved to {where} before, and both agree. The policy must say:\n{line}\n" in again.stdout
+    # Whoever did not change the policy is told to, and can still look.
+    asked = run("ask", policy_file, "SELECT COUNT(*) FROM visits", "--epsilon", "1/10")
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    assert f'The ledger was moved: write ledger = "{where}" into the policy.' in asked.stderr
+    assert run("ledger", "verify", policy_file).exit_code == 0
+    assert run("ledger", "show", policy_file).stdout.endswith(f"\nmoved to {where}\n")
+    refused = run("ledger", "acknowledge", policy_file)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "The ledger was moved" in refused.stderr
+    # With the line in the policy, everything goes on.
+    write(folder, re.fullmatch('ledger = "(.*)"', line)[1])
+    assert "2 charges, every hash" in run("ledger", "verify", policy_file).stdout
+    policy = Policy.load(policy_file)
+    with ledger_of(policy) as ledger:
+        ledger.charge(Loss("1/5"), EVENT)
+        with pytest.raises(Refused, match="in all epsilon 1/2; for ana epsilon 0"):
+            ledger.charge(Loss("1/10"), EVENT)
+    assert head_beside(policy).exists() == (kind == "database" or "postgresql" in asked.stderr.split("write")[0])
+
+
+def test_a_moved_ledger_is_not_moved_twice(policy_file):
+    folder = policy_file.parent
+    run("ledger", "move", policy_file, "--to", folder / "new.sqlite")
+    other = run("ledger", "move", policy_file, "--to", folder / "other.sqlite")
+    assert (other.exit_code, other.stdout) == (2, "")
+    assert f"it moves to {folder / 'new.sqlite'} since row 5. Finish that, and move it on from there." in other.stderr
+
+
+def test_a_ledger_without_a_policy_moves_too(tmp_path, postgres):
+    with create_ledger(tmp_path / "old.sqlite", name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(Loss("1/10"), EVENT)
+    url = new_database(postgres)
+    moved = run("ledger", "move", tmp_path / "old.sqlite", "--name", "demo", "--to", url)
+    assert (moved.exit_code, moved.stdout.endswith(f'\nledger = "{url}"\n')) == (0, True), moved.stderr
+    back = run("ledger", "move", url, "--name", "demo", "--to", tmp_path / "back.sqlite")
+    assert (back.exit_code, back.stdout.endswith(f'\nledger = "{tmp_path / "back.sqlite"}"\n')) == (0, True), (
+        back.stderr
+    )
+    verified = run("ledger", "verify", tmp_path / "back.sqlite", "--name", "demo")
+    assert "1 charges" in verified.stdout
+
+
+@pytest.fixture
+def plain(tmp_path):
+    path = write(tmp_path, "ledger.sqlite")
+    ledger_of(Policy.load(path)).close()
+    return path
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:geheim@db.example/clinic",
+        "postgres://db.example/clinic?user=ana&password=geheim",
+        "postgresql://db.example/clinic?%70assword=geheim",
+        "postgresql://ana:geheim%40x@db.example/clinic",
+    ],
+)
+def test_a_password_on_the_command_line_is_refused_and_not_repeated(plain, url):
+    moved = run("ledger", "move", plain, "--to", url)
+    shown = run("ledger", "show", url, "--name", "demo")
+    for said, done in (("--to", moved), ("POLICY", shown)):
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"discreet: {said}: others can read a password on the command line. Leave it out, and give it in "
+            "PGPASSWORD or the file ~/.pgpass.\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("mysql://db.example/clinic", "--to: a ledger is a file or in PostgreSQL. Write a path, or postgresql://"),
+        ("postgresql://127.0.0.1:1/clinic", "PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer."),
+        ("nowhere/new.sqlite", "nowhere does not exist. Make it first."),
+        ("policy.toml", "policy.toml: the ledger cannot be read or written (file is not a database)."),
+        ("ledger.sqlite", "ledger.sqlite: there is a ledger already. Move it to a place where there is none."),
+    ],
+)
+def test_a_place_that_cannot_be_used_is_named_and_the_ledger_stays(plain, to, said, monkeypatch):
+    monkeypatch.chdir(plain.parent)
+    done = run("ledger", "move", plain, "--to", to)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    with ledger_of(Policy.load(plain)) as ledger:
+        ledger.charge(Loss("1/10"), EVENT)
+        ledger.verify()
+
+
+def test_usage_is_explained(plain):
+    assert run("ledger", "move", plain).exit_code == 2
+    assert "--to" in run("ledger", "move", "--help").stdout
+    missing = run("ledger", "move", "none.toml", "--to", "new.sqlite")
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert "none.toml" in missing.stderr
+    assert not Path("new.sqlite").exists()
+
+
+def test_progress_is_shown_on_a_terminal_only(plain):
+    shown, terminal = pty.openpty()
+    command = [sys.executable, "-c", "from discreet.cli import app; app()", "ledger", "move", plain, "--to"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run(
+        [*command, plain.parent / "new.sqlite"], stdout=subprocess.PIPE, stderr=terminal, env=environment, check=True
+    )
+    os.close(terminal)
+    assert b"Moving the ledger" in os.read(shown, 100_000)
+    os.close(shown)
+    assert done.stdout.endswith(b'\nledger = "new.sqlite"\n')
+    again = subprocess.run([*command, plain.parent / "new.sqlite"], capture_output=True, env=environment, check=True)
+    assert again.stderr == b""

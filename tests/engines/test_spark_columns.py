@@ -1,0 +1,63 @@
+"""Spark reads a column as DuckDB does, type by type and value by value, and no value makes it stop."""
+
+import pytest
+
+from discreet.engines import spark_columns
+from discreet.kernel.expr import Type
+from tests.engines.spark_values import KINDS, STORED, differences, write
+
+# What Sail does and Spark does not: it reads unsigned numbers of 64 bits as signed ones, and stops.
+NOT_SAIL = {"unsigned bigint"}
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Pacific/Apia"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    names = {name: column for name, column in STORED.items() if name not in NOT_SAIL}
+    return write(tmp_path_factory.mktemp("columns") / "t.parquet", names), list(names)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_every_value_is_what_it_is_to_duckdb_in_every_zone(sail, stored, zone):
+    path, names = stored
+    timed = [name for name in names if "time" in name or "date" in name]
+    assert differences(sail.url, path, names if zone == "UTC" else timed, zone) == []
+
+
+NATIVES = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "nrbx"),
+    **dict.fromkeys(("float", "double", "decimal(10,2)"), "nrb"),
+    "boolean": "nb",
+    **dict.fromkeys(("string", "varchar(5)", "char(5)", "string collate UNICODE_CI"), "nrbxds"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "ds"),
+    "void": "nrbxds",
+    **dict.fromkeys(("binary", "array<bigint>", "struct<a:int>", "map<string,int>", "variant", "time(6)"), ""),
+    **dict.fromkeys(("interval day", "calendar_interval", "array<decimal(10,2)>", "geometry"), ""),
+}
+
+
+@pytest.mark.parametrize("native", NATIVES)
+def test_a_type_fits_where_any_of_its_values_can(native):
+    fitting = [letter for letter, kind in KINDS.items() if spark_columns.fits(native, kind)]
+    assert "".join(fitting) == NATIVES[native]
+    natural = spark_columns.natural(native)
+    assert natural is None if native == "void" or not fitting else spark_columns.fits(native, natural)
+
+
+def test_a_collation_does_not_make_two_texts_one():
+    (text,), _ = spark_columns.shown({"x": ("c0", "string collate UNICODE_CI", Type.TEXT)}, "UTC")
+    assert text == "TRY_VALIDATE_UTF8((c0 COLLATE UTF8_BINARY)) AS v0"
+
+
+def test_a_column_that_holds_nothing_is_null_in_every_type(sail, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from discreet.engines.sources import Source
+    from discreet.engines.spark import Spark
+
+    pq.write_table(pa.table({"x": pa.nulls(2)}), tmp_path / "t.parquet")
+    sources = {letter: Source(str(tmp_path / "t.parquet"), {"x": kind}) for letter, kind in KINDS.items()}
+    with Spark(sources, url=sail.url) as engine:
+        for letter in KINDS:
+            assert engine.query(f"SELECT x FROM {engine.dialect.source(letter)}").to_pydict() == {"x": [None, None]}

@@ -1,0 +1,46 @@
+"""A PostgreSQL under test: the same tables there, and results as Arrow has them."""
+
+import pyarrow as pa
+import strategies
+from compare import Under
+
+from discreet.engines.dialects.postgres import POSTGRES
+from discreet.kernel.dialect import quoted
+from discreet.kernel.expr import Type
+
+# By the numbers that PostgreSQL gives its types: a result has the kernel's and no others.
+_FOUND = {20: Type.INTEGER, 701: Type.REAL, 16: Type.BOOLEAN, 25: Type.TEXT, 1082: Type.DATE, 1114: Type.TIMESTAMP}
+
+
+def run(connection, sql):
+    """Run a SELECT."""
+    cursor = connection.execute(sql)
+    rows = cursor.fetchall()
+    kinds = [_FOUND[column.type_code] for column in cursor.description]
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    arrays = [pa.array(column, strategies.ARROW[kind]) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.Table.from_arrays(arrays, [column.name for column in cursor.description])
+
+
+def fill(connection, name, schema, rows):
+    """Make a table with exactly the kernel's types."""
+    columns = [f"{quoted(column)} {_stored(kind)}" for column, kind in schema.items()]
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}; CREATE TABLE {quoted(name)} ({', '.join(columns)})")
+    with connection.cursor() as cursor, cursor.copy(f"COPY {quoted(name)} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row([row[column] for column in schema])
+
+
+def _stored(kind):
+    return POSTGRES.types[kind] + (' COLLATE "C"' if kind is Type.TEXT else "")
+
+
+def load(connection, tables):
+    """Make all tables."""
+    for name, schema in strategies.SCHEMAS.items():
+        fill(connection, name, schema, tables[name])
+
+
+def under(connection, dialect=POSTGRES):
+    """Return the engine as comparisons use it."""
+    return Under(dialect, lambda sql: run(connection, sql), lambda tables: load(connection, tables))

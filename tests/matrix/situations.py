@@ -1,0 +1,204 @@
+"""Questions about tables that random programs seldom draw, or drew once; every engine must answer as the reference."""
+
+import math
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import compare
+import strategies
+from strategies import BOOL, DATE, EVENTS, INT, KINDS, REAL, STAYS, TEXT, TIME, VISITS
+
+from discreet.kernel.expr import Call, Column, Constant
+from discreet.kernel.fold import Fold, Folded
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
+from discreet.kernel.relation import Derive, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
+
+N, X, PLACE = Column("n", INT), Column("x", REAL), Column("place", TEXT)
+ANY = Limit(groups=5, rows=5)
+ALWAYS, NEVER = (Constant(value, BOOL) for value in (True, False))
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Tables, a question, and its totals where they are known without the reference."""
+
+    tables: strategies.Tables
+    question: Question
+    totals: dict | None = None
+
+
+def check(engine: compare.Under, situation: Situation) -> None:
+    """Compare an engine with the reference."""
+    engine.load(situation.tables)
+    found = compare.computed(engine, situation.question)
+    assert found == compare.expected(situation.tables, situation.question)
+    assert situation.totals is None or found == situation.totals
+    # Which of two zeros is shown would tell whose row came first.
+    assert all(math.copysign(1, key) == 1 for keys in found for key in keys if isinstance(key, float) and key == 0)
+
+
+def small(**rows):
+    """Return tables of which only these have rows."""
+    return {name: rows.get(name, []) for name in strategies.SCHEMAS}
+
+
+def event(place, n=0):
+    """Return a row of events."""
+    return {"n": n, "x": 0.0, "flag": None, "place": place}
+
+
+def visit(**values):
+    """Return a row of visits, of the first user."""
+    return dict.fromkeys(VISITS.shape.schema) | {"user": 1} | values
+
+
+def _statistics():
+    """DuckDB's statistics of a column are those of everybody's rows: what follows from them must be true."""
+    is_a = Call("equal", (PLACE, Constant("A", TEXT)))
+    ways = {
+        "nullif": Call("nullif", (Constant("A", TEXT), PLACE)),
+        "case": Call("case", (is_a, Constant(None, TEXT), Constant("A", TEXT))),
+    }
+    for way, key in ways.items():
+        question = Question(EVENTS, (("k", key),), Public((("A", "C"),)), ANY, (Count(),))
+        for others in ([], ["A"], ["B"]):
+            rows = [event(place) for place in [None, None, None, "a", "b", *others]]
+            known = {("A",): (5 + (others == ["B"]),)}
+            yield f"one row does not decide about others: {way} {''.join(others)}", small(events=rows), question, known
+
+
+def _types():
+    week = Call("week", (Constant(None, TIME),))
+    union = Union(Derive(VISITS, (("n", N),)), Derive(VISITS, (("n", week),)))
+    question = Question(union, (("k", Call("write_integer", (N,))),), Discover(5), ANY, (Units(),))
+    known = {("-7",): (1 << 20,), (None,): (1 << 20,)}
+    tables = small(visits=[visit(n=-7)])
+    yield "a NULL on one side of a union keeps the type of the other", tables, question, known
+    constants = ((f"c{kind.value}", Constant(values[0], kind)) for kind, values in strategies.POOLS.items())
+    nulls = ((f"n{kind.value}", Constant(None, kind)) for kind in strategies.POOLS)
+    per = PerUnit(VISITS, (*constants, *nulls), (("rows", Folded(Fold.ROWS)),))
+    question = Question(per, (("k", Column("cb", BOOL)),), Discover(5), ANY, (Units(), Count()))
+    yield "a unit's rows may be gathered by constants", tables, question, {(True,): (1 << 20, 1 << 20)}
+    per = PerUnit(VISITS, (), tuple((fold.name, Folded(fold, Constant(3, INT))) for fold in (Fold.SUM, Fold.COUNT)))
+    by = tuple((name, Column(name, INT)) for name in ("SUM", "COUNT"))
+    question = Question(per, by, Discover(5), ANY, (Units(),))
+    tables = small(visits=[visit(), visit(), visit(user=2)])
+    known = {(6, 2): (1,), (3, 1): (1,)}
+    yield "a unit may gather constants", tables, question, known
+    table = PublicTable("regions", (("opened", Column("opened", DATE)),))
+    join = JoinPublic(VISITS, table, (("day", "opened"),), NEVER, Keep.MATCHED, 2)
+    day, other = Column("day", DATE), Column("opened", DATE)
+    key = Call("least", (other, day, other, day))
+    question = Question(join, (("k", key),), Public(((date(2021, 1, 3),),)), ANY, (Count(),))
+    tables = small(visits=[visit(day=date(2021, 1, 3))])
+    yield "the least of many may name a column twice", tables, question, {}
+
+
+def _wide():
+    """The largest terms, weights and sums that a question may have."""
+    scan = Scan("visits", VISITS.columns, VISITS.owner, most=1 << 20)
+    rows = [visit(n=n, place=place) for n in (-(1 << 62), 1 << 62) for place in "abcd"]
+    for limit in (Limit(1, 1), Limit(1 << 42, 1), Limit(1, 1 << 20), Limit(3, 1 << 20)):
+        total = Sum(N, Grid(-(1 << 20), 1 << 20, 1), power=2, shift=0)
+        widest = total if limit.rows * (1 << 40) <= 1 << 42 else Sum(N, Grid(-(1 << 22), 0, 1))
+        question = Question(scan, (("k", PLACE),), Discover(9), limit, (Units(), Count(), widest))
+        yield (
+            f"the widest numbers fit: {limit.groups} groups, {limit.rows} rows",
+            small(visits=rows * 3),
+            question,
+            None,
+        )
+
+
+def _finite():
+    rows = [event("a") | {"x": x} for x in (-0.0, -0.0, math.inf, math.nan, None, 1.5)]
+    question = Question(EVENTS, (("k", X),), Public(((-0.0, None, 1.5),)), ANY, (Count(), Count(X)))
+    known = {(0.0,): (2, 2), (None,): (3, 0), (1.5,): (1, 1)}
+    yield "a real key has one zero and no infinity", small(events=rows), question, known
+    strange = [(1, math.inf), (1, -0.0), (1, 0.0), (1, 2.0), (2, math.nan), (3, math.nan), (3, -math.inf), (3, 1.0)]
+    tables = small(**{"sta ys": [dict.fromkeys(STAYS.shape.schema) | {"user": user, "x": x} for user, x in strange]})
+    for fold in (Fold.COUNT, Fold.DISTINCT, Fold.LEAST, Fold.GREATEST):
+        per = PerUnit(STAYS, (), (("v", Folded(fold, X)),))
+        question = Question(per, (("user", Column("v", per.shape.schema["v"])),), Discover(3), ANY, (Units(), Count()))
+        yield f"what a unit gathers is finite: {fold.name.lower()}", tables, question, None
+
+
+def _empty():
+    bare = Derive(EVENTS, ())
+    joined = JoinPublic(bare, PublicTable("regions", ()), (), None, Keep.ALL, 2)
+    tables = small(events=[event("a")] * 3, regions=[dict.fromkeys(strategies.REGIONS)] * 3)
+    for name, relation, count in (
+        ("plain", bare, 3),
+        ("with a condition", Where(bare, ALWAYS), 3),
+        ("joined", joined, 6),
+    ):
+        question = Question(relation, (), Public(()), ANY, (Count(),))
+        yield f"rows without columns are counted: {name}", tables, question, {(): (count,)}
+    for scan in (scan for kind in KINDS for scan in kind):
+        one = Question(scan, (), Public(()), ANY, (Count(), Units()))
+        yield f"nothing has one empty total: {scan.table}", small(), one, {(): (0, 0)}
+        by = tuple((column.name, column) for column in scan.columns[:1])
+        keyed = Question(scan, by, Discover(3), ANY, (Units(), Count()))
+        yield f"nothing has no keys: {scan.table}", small(), keyed, {}
+
+
+def _names():
+    """Names that an engine may cut off, or take for its own."""
+    long = ["é" * 60 + ending for ending in ("a", "b", 'b"', "'")]
+    derived = Derive(EVENTS, tuple((name, Call("add", (N, Constant(n, INT)))) for n, name in enumerate(long)))
+    key = Call("add", tuple(Column(name, INT) for name in long[1:3]))
+    question = Question(derived, (("k", key),), Public(((13, 14),)), ANY, (Count(Column(long[3], INT)),))
+    yield "long names that begin alike", small(events=[event("a", n) for n in (5, 5, 6)]), question, {(13,): (2,)}
+    for name in ("a0", "a1", "z", "y", "n", "total", "c", "ctid", "oid", "user", "position", "value"):
+        derived = Derive(EVENTS, ((name, X), ("other", N)))
+        number, other = Column(name, REAL), Call("to_real", (Column("other", INT),))
+        nested = Call(
+            "multiply", (Call("add", (number, other)), Call("divide", (number, Call("add", (other, number)))))
+        )
+        question = Question(derived, (), Public(()), ANY, (Sum(nested, Grid(0, 1000, "1/8")),))
+        rows = [event("a", n) | {"x": float(n)} for n in range(9)]
+        yield f"a column may be called {name}", small(events=rows), question, None
+
+
+def _long_lists():
+    """More keys than an engine may write one by one."""
+    days = [date(2020, 1, 1) + timedelta(days=n) for n in range(200)]
+    times = [strategies.POOLS[TIME][1], *(datetime(2020, 1, 1) + timedelta(seconds=n) for n in range(200))]
+    keys = {
+        INT: (N, [*range(-100, 100), -(1 << 63), (1 << 63) - 1]),
+        REAL: (X, [n / 8 for n in range(-100, 100)]),
+        TEXT: (PLACE, [f"\"{n},\\{{}}\n'é" for n in range(200)] + ["", "NULL", "null", " a ", "\\"]),
+        DATE: (Call("add_days", (Constant(days[0], DATE), Constant(3, INT))), days),
+        TIME: (Call("to_timestamp", (Constant(days[0], DATE),)), times),
+    }
+    for kind, (expr, listed) in keys.items():
+        places = listed if kind is TEXT else ["a"]
+        rows = [event(place, n) | {"x": n / 8} for n in (-3, 0, 7) for place in places]
+        for name, known in (("listed", tuple(listed)), ("listed, with NULL", (*listed, None))):
+            question = Question(EVENTS, (("k", expr),), Public((known,)), ANY, (Count(),))
+            yield f"many keys, {name}: {kind.name.lower()}", small(events=rows), question, None
+        cells = Cells(expr, tuple(listed), fan=len(listed), depth=1)
+        yield (
+            f"many cells: {kind.name.lower()}",
+            small(events=rows),
+            Question(EVENTS, (), Public(()), ANY, (cells,)),
+            None,
+        )
+
+
+def _heavy():
+    """Units with more groups, rows and values than their limits, and NULL among the keys."""
+    rows = [
+        visit(user=user, n=n % 7, place=[None, "a", "b", "é", "c", "d"][n % 6], flag=n % 2 == 0)
+        for user in range(1, 9)
+        for n in range(user * 9)
+    ]
+    for kind, key in (("text", PLACE), ("integer", N), ("boolean", Column("flag", BOOL))):
+        for name, total in (("cells", Cells(N, Grid(0, 6, 1), fan=7, depth=1)), ("values", Values(PLACE))):
+            question = Question(VISITS, (("k", key),), Discover(50), Limit(2, 3), (Units(), total))
+            yield f"units with too much: {name} by {kind}", small(visits=rows), question, None
+
+
+_ALL = (_statistics, _types, _wide, _finite, _empty, _names, _long_lists, _heavy)
+SITUATIONS = {name: Situation(*rest) for found in _ALL for name, *rest in found()}

@@ -1,0 +1,32 @@
+"""Many processes of one server share its head: python ledger_heads.py PLACE CHARGES
+
+Charges, and after each one checks that the head is not behind its own last row.
+"""
+
+import sys
+
+from kernel.ledger_places import place_at
+
+from discreet.kernel.event import Event
+from discreet.kernel.ledger.chain import Kind
+from discreet.kernel.ledger.head import read_head
+from discreet.kernel.loss import Loss
+
+EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
+
+
+def main(place, charges):
+    last = 0
+    with place.open() as ledger:
+        for _ in range(charges):
+            receipt = ledger.charge(Loss("1/1000"), EVENT)
+            with ledger._session.reading() as table:
+                row = table.about(Kind.CHARGE, receipt.id)
+            head = read_head(place.head)
+            assert head.seq >= row.seq, (head.seq, row.seq)
+            assert head.seq >= last, "the head went back"
+            last = head.seq
+
+
+if __name__ == "__main__":
+    main(place_at(sys.argv[1]), int(sys.argv[2]))

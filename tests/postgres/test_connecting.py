@@ -1,0 +1,309 @@
+"""The way to a server: encrypted unless it is here, with the password from where it belongs, and never shown."""
+
+import logging
+import os
+import shutil
+import sys
+import traceback
+import warnings
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from servers.postgres import Cluster, binaries
+
+from discreet.engines.postgres import Postgres
+from discreet.engines.sources import EngineError, Source
+from discreet.kernel.errors import DiscreetError, PolicyError
+from discreet.kernel.expr import Type
+from discreet.postgres import connecting
+from discreet.postgres.connecting import Unreachable, connect, driver, shown
+
+MARK = "hunter2-7f3a"  # the password: it must be in no text
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch, tmp_path):
+    """Let nothing of this machine count: no variables, no files at home."""
+    for name in list(os.environ):
+        if name.startswith("PG"):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+def certificate(folder, name, issuer=None):
+    """Make a certificate for a host, by itself or by another, and return it with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    signer, signing = (issuer[0].subject, issuer[1]) if issuer else (subject, key)
+    today = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(signer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+        .sign(signing, hashes.SHA256())
+    )
+    (folder / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    kind = serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    (folder / f"{name}.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *kind))
+    return made, key
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    """Give a server with a certificate for db.example, that wants passwords and encryption but from db.local."""
+    if binaries() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
+    folder = tmp_path_factory.mktemp("tls")
+    authority = certificate(folder, "authority")
+    certificate(folder, "stranger")
+    certificate(folder, "db.example", authority)
+    cluster = Cluster()
+    for end in ("crt", "key"):
+        place = cluster.folder / "data" / f"server.{end}"
+        shutil.copy(folder / f"db.example.{end}", place)
+        place.chmod(0o600)
+        if os.getuid() == 0:
+            shutil.chown(place, "postgres", "postgres")
+    cluster.configure("ssl = on")
+    cluster.start()
+    with connect(cluster.url()) as server:
+        server.execute(f"CREATE ROLE strict LOGIN PASSWORD '{MARK}'")
+        server.execute("CREATE TABLE t (x integer)")
+        server.execute("GRANT SELECT ON t TO strict")
+        server.execute("SELECT pg_reload_conf()")
+    entries = "host all postgres 127.0.0.1/32 trust\nhostssl all strict 127.0.0.1/32 scram-sha-256\n"
+    cluster._write("pg_hba.conf", entries)
+    cluster.restart()
+    cluster.certificates = folder
+    yield cluster
+    cluster.stop()
+
+
+def away(cluster, *words, user="strict", host="db.example"):
+    """Return a URL of the server as if it were on another machine."""
+    said = "&".join([f"hostaddr=127.0.0.1&port={cluster.port}", *words])
+    return f"postgresql://{user}@{host}/postgres?{said}"
+
+
+def encrypted(connection):
+    return connection.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()[0]
+
+
+def test_a_server_elsewhere_is_reached_encrypted_if_its_certificate_fits(strict, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", MARK)
+    with connect(away(strict, f"sslrootcert={strict.certificates}/authority.crt")) as connection:
+        assert encrypted(connection)
+        assert connection.autocommit
+    monkeypatch.setenv("PGSSLROOTCERT", str(strict.certificates / "authority.crt"))
+    for words in (["sslmode=verify-full"], ["sslmode=verify-ca"], []):
+        with connect(away(strict, *words)) as connection:
+            assert encrypted(connection)
+
+
+def test_a_root_certificate_at_home_is_used(strict, monkeypatch, plain):
+    monkeypatch.setenv("PGPASSWORD", MARK)
+    (plain / ".postgresql").mkdir()
+    shutil.copy(strict.certificates / "authority.crt", plain / ".postgresql" / "root.crt")
+    code = connecting._encryption({"host": "db.example"})
+    assert code == {"sslmode": "verify-full"}
+
+
+@pytest.mark.parametrize(
+    ("host", "root"),
+    [("db.example", "stranger"), ("db.other", "authority"), ("db.example", None)],
+    ids=["signed by somebody else", "of another host", "known to nobody"],
+)
+def test_a_certificate_that_does_not_fit_is_refused(strict, monkeypatch, host, root):
+    monkeypatch.setenv("PGPASSWORD", MARK)
+    words = [f"sslrootcert={strict.certificates}/{root}.crt"] if root else []
+    with pytest.raises(Unreachable, match=r"no encrypted connection. Check the server's certificate"):
+        connect(away(strict, *words, host=host))
+
+
+def test_a_server_elsewhere_that_has_no_encryption_is_not_spoken_to(postgres):
+    with pytest.raises(Unreachable, match="no encrypted connection"):
+        connect(away(postgres, user="postgres"))
+
+
+@pytest.mark.parametrize("mode", ["disable", "allow", "prefer", ""])
+def test_a_mode_that_may_be_read_on_the_way_is_refused_for_servers_elsewhere(mode, monkeypatch):
+    with pytest.raises(PolicyError, match=f"db.example: sslmode={mode} lets others .* Use sslmode=verify-full"):
+        connect(f"postgresql://ana@db.example/clinic?sslmode={mode}")
+    if mode:
+        monkeypatch.setenv("PGSSLMODE", mode)
+        with pytest.raises(PolicyError, match=r"db.example"):
+            connect("postgresql://ana@db.example/clinic")
+        assert connecting._encryption(connecting._known("postgresql://ana@127.0.0.1/clinic")) == {}
+
+
+PLACES = {
+    "postgresql://ana@localhost/x": {},
+    "postgresql://ana@127.0.0.1:5433/x": {},
+    "postgresql://ana@127.9.9.9/x": {},
+    "postgresql://ana@[::1]/x": {},
+    "postgresql:///x": {},
+    "postgresql:///x?host=/run/postgresql": {},
+    "postgresql://db.example/x": {"sslmode": "verify-full", "sslrootcert": "system"},
+    "postgresql://10.0.0.1/x": {"sslmode": "verify-full", "sslrootcert": "system"},
+    "postgresql://localhost,db.example/x": {"sslmode": "verify-full", "sslrootcert": "system"},
+    "postgresql://localhost/x?hostaddr=10.0.0.1": {"sslmode": "verify-full", "sslrootcert": "system"},
+    "postgresql://localhost.example/x": {"sslmode": "verify-full", "sslrootcert": "system"},
+    "postgresql://db.example/x?sslmode=require": {"sslmode": "require"},
+    "postgresql://db.example/x?sslmode=verify-ca": {"sslmode": "verify-ca", "sslrootcert": "system"},
+    "postgresql://db.example/x?sslrootcert=a.crt": {"sslmode": "verify-full"},
+    "postgresql:///x?service=clinic": {"sslmode": "verify-full"},
+    "postgresql://127.0.0.1/x?service=clinic": {},
+}
+
+
+@pytest.mark.parametrize("url", PLACES)
+def test_only_servers_on_this_machine_may_do_without_encryption(url):
+    assert connecting._encryption(connecting._known(url)) == PLACES[url]
+
+
+def test_the_environment_says_where_a_server_is_too(monkeypatch):
+    monkeypatch.setenv("PGHOST", "db.example")
+    assert connecting._encryption(connecting._known("postgresql:///x"))["sslmode"] == "verify-full"
+    assert connecting._encryption(connecting._known("postgresql://127.0.0.1/x")) == {}
+    monkeypatch.setenv("PGHOSTADDR", "10.0.0.1")
+    assert connecting._encryption(connecting._known("postgresql://127.0.0.1/x"))["sslmode"] == "verify-full"
+    monkeypatch.delenv("PGHOST")
+    monkeypatch.delenv("PGHOSTADDR")
+    monkeypatch.setenv("PGSERVICE", "clinic")
+    assert connecting._encryption(connecting._known("postgresql:///x")) == {"sslmode": "verify-full"}
+
+
+def test_a_service_file_cannot_lead_elsewhere_without_encryption(postgres, tmp_path, monkeypatch):
+    file = tmp_path / "services"
+    file.write_text(
+        f"[clinic]\nhost=db.example\nhostaddr=127.0.0.1\nport={postgres.port}\nsslmode=disable\nuser=postgres\n"
+    )
+    monkeypatch.setenv("PGSERVICEFILE", str(file))
+    with pytest.raises(Unreachable, match="service clinic, database postgres: no encrypted connection"):
+        connect("postgresql:///postgres?service=clinic")
+
+
+def test_shown_places_have_no_names_of_users(monkeypatch):
+    assert shown("postgresql://ana:x@db.example:5433/clinic") == "PostgreSQL at db.example:5433, database clinic"
+    assert shown("postgresql://ana@/clinic") == "PostgreSQL at this machine, database clinic"
+    assert shown("postgresql:///?service=clinic") == "PostgreSQL at service clinic, database of the user"
+    monkeypatch.setenv("PGHOST", "db.example")
+    monkeypatch.setenv("PGPORT", "7")
+    monkeypatch.setenv("PGDATABASE", "clinic")
+    assert shown("postgresql://") == "PostgreSQL at db.example:7, database clinic"
+
+
+def test_settings_are_those_of_the_connection(postgres, monkeypatch):
+    monkeypatch.setenv("PGOPTIONS", "-c work_mem=5MB")
+    settings = {"statement_timeout": "1234", "application_name": "an odd \\ name", "search_path": ""}
+    with connect(postgres.url(), **settings) as connection:
+        found = {
+            name: connection.execute(f"SHOW {name}").fetchone()[0]
+            for name in (*settings, "work_mem", "client_encoding", "tcp_keepalives_idle")
+        }
+    assert found["statement_timeout"] == "1234ms"
+    assert found["search_path"] == ""
+    assert found["work_mem"] == "5MB"
+    assert found["client_encoding"] == "UTF8"
+
+
+def test_what_is_wrong_is_said_in_our_words(postgres, strict, monkeypatch):
+    def said(url):
+        with pytest.raises(Unreachable) as caught:
+            connect(url)
+        return str(caught.value).partition(", database ")[2].partition(": ")[2]
+
+    assert said(postgres.url("nowhere")).startswith("there is no such database or user. Correct the URL")
+    assert said("postgresql://127.0.0.1:1/x").startswith("the server does not answer. Check host and port")
+    root = f"sslrootcert={strict.certificates}/authority.crt"
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    assert said(away(strict, root)).startswith("the server does not admit this user. Check the user, and PGPASSWORD")
+    monkeypatch.delenv("PGPASSWORD")
+    assert said(away(strict, root)).startswith("the server does not admit this user")
+    with pytest.raises(PolicyError, match=r"the URL cannot be read. Write it as postgresql://"):
+        connect("postgresql://[::1/x")
+    with pytest.raises(PolicyError, match="the URL cannot be read"):
+        connect(f"postgresql://ana:{MARK}@db/x?nosuch={MARK}")
+
+
+def test_a_server_with_too_many_connections_says_so(postgres):
+    with connect(postgres.url()) as server:
+        server.execute("DROP ROLE IF EXISTS crowd")
+        server.execute("CREATE ROLE crowd LOGIN CONNECTION LIMIT 1")
+    with (
+        connect(postgres.url(user="crowd")),
+        pytest.raises(Unreachable, match="the server has too many connections"),
+    ):
+        connect(postgres.url(user="crowd"))
+
+
+def test_a_file_of_passwords_works_and_others_may_not_read_it(strict, monkeypatch, plain):
+    for file in (plain / ".pgpass", plain / "elsewhere"):
+        file.write_text(f"*:*:*:strict:{MARK}\n")
+        file.chmod(0o600)
+        url = away(strict, f"sslrootcert={strict.certificates}/authority.crt")
+        if file.name == "elsewhere":
+            (plain / ".pgpass").unlink()
+            monkeypatch.setenv("PGPASSFILE", str(file))
+        with connect(url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        file.chmod(0o640)
+        with pytest.raises(PolicyError, match=r"others may read this file of passwords. Take that away: chmod 600"):
+            connect(url)
+        file.chmod(0o600)
+
+
+def test_no_text_has_the_password(strict, monkeypatch, caplog, capfd):
+    """Neither errors with all that led to them, nor logs, warnings, names of places or what is printed."""
+    caplog.set_level(logging.DEBUG)
+    root = f"sslrootcert={strict.certificates}/authority.crt"
+    right, wrong = away(strict, root), away(strict, root, user="nobody")
+    source = {"t": Source("t", {"x": Type.INTEGER})}
+    texts = []
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for url in (
+            *(wrong, away(strict), away(strict, "sslmode=disable"), away(strict, root, host="db.other")),
+            *(right.replace("/postgres?", "/nowhere?"), right.replace(str(strict.port), "1"), "postgresql://[::1/x"),
+        ):
+            for inside in (False, True):
+                monkeypatch.delenv("PGPASSWORD", raising=False)
+                said = url.replace("@", f":{MARK}@").replace("[::1", f"ana:{MARK}@[::1") if inside else url
+                if not inside:
+                    monkeypatch.setenv("PGPASSWORD", MARK)
+                for attempt in (connect, lambda each: Postgres(source, url=each)):
+                    with pytest.raises(DiscreetError) as caught:
+                        attempt(said)
+                    texts += [str(caught.value), repr(caught.value), *traceback.format_exception(caught.value)]
+        monkeypatch.setenv("PGPASSWORD", MARK)
+        with Postgres(source, url=right) as engine:
+            texts += [repr(engine), str(vars(engine)), str(vars(engine._session)), shown(right)]
+            for sql in ("SELECT 1/0", "nonsense", "SELECT pg_terminate_backend(pg_backend_pid())"):
+                with pytest.raises(EngineError) as failed:
+                    engine.query(sql)
+                texts += [str(failed.value), *traceback.format_exception(failed.value)]
+    texts += [str(each.message) for each in warned] + [record.getMessage() for record in caplog.records]
+    texts += capfd.readouterr()
+    assert len(texts) > 50
+    assert not [text for text in texts if MARK in text]
+
+
+def test_without_the_driver_an_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(
+        PolicyError, match=r"the driver is not installed. Install it with: pip install 'discreet\[postgres\]'"
+    ):
+        driver()

@@ -1,0 +1,312 @@
+"""Several servers share one ledger: each has a head of its own, and what one of them saw is never forgotten."""
+
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kernel.ledger_places import place_of
+
+from discreet.kernel.errors import LedgerError, PolicyError, Refused
+from discreet.kernel.event import Event
+from discreet.kernel.ledger.head import milestones, read_head
+from discreet.kernel.loss import Budget, Loss
+from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.postgres.ledger_place import Database
+from discreet.postgres.ledger_schema import schema_of
+
+HERE = Path(__file__).parent
+CENT = Loss("1/100")
+EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
+
+
+def fill(ledger, count):
+    for _ in range(count):
+        ledger.settle(ledger.charge(CENT, EVENT), b"1")
+
+
+@pytest.fixture
+def place(request, tmp_path):
+    place = place_of("postgres", request, tmp_path)
+    with place.create(budget=Budget(10)) as ledger:
+        fill(ledger, 5)
+    return place
+
+
+def test_a_missing_ledger_is_an_error_and_not_a_fresh_one(place):
+    with pytest.raises(LedgerError, match=r"there is no ledger of this name here\. .*create_postgres_ledger"):
+        place.open("other")
+    assert place.run(["SELECT count(*) FROM pg_namespace WHERE starts_with(nspname, 'discreet_other')"]) == [(0,)]
+
+
+def test_creating_never_replaces_a_ledger_nor_the_trace_of_one(place):
+    with pytest.raises(LedgerError, match="there is a ledger of this name already"):
+        place.create()
+    place.empty()
+    with pytest.raises(LedgerError, match="a ledger was here, its head file remains"):
+        place.create()
+    place.head.write_text("")
+    with pytest.raises(LedgerError, match="a ledger was here, its head file remains"):
+        place.create()
+    place.head.unlink()
+    place.create().close()
+
+
+def test_what_is_created_is_whole_or_not_there(place, monkeypatch):
+    def crash(*_):
+        raise OSError(5, "Input/output error")
+
+    place.empty()
+    place.head.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.postgres.ledger_table.PostgresTable.append", crash)
+        with pytest.raises(LedgerError, match="Input/output error"):
+            place.create()
+    with pytest.raises(LedgerError, match="there is no ledger of this name here"):
+        place.open()
+    place.create().close()
+
+
+def test_a_ledger_belongs_to_its_name(place):
+    create_postgres_ledger(place.url, name="other", budget=Budget(1)).close()
+    place.empty()
+    place.run([f"ALTER SCHEMA {schema_of('other')} RENAME TO {place.schema}"])
+    with pytest.raises(PolicyError, match="belongs to 'other', not 'demo'"):
+        open_postgres_ledger(place.url, name="demo")
+
+
+def test_data_sets_share_a_database_and_nothing_else(place):
+    place.run([f"DROP SCHEMA IF EXISTS {schema_of('another')} CASCADE"])
+    with create_postgres_ledger(place.url, name="another", budget=Budget(1)) as another, place.open() as ledger:
+        another.charge(Loss(1), EVENT)
+        assert ledger.spent().epsilon == 5 * CENT.epsilon
+        with pytest.raises(Refused):
+            another.charge(CENT, EVENT)
+        ledger.charge(CENT, EVENT)
+        another.verify()
+        ledger.verify()
+
+
+def test_a_server_without_a_head_makes_one_when_it_opens_the_ledger(place):
+    second = place.server("second")
+    with second.open():
+        assert read_head(second.head) == read_head(place.head)
+    assert stat.S_IMODE(second.head.stat().st_mode) == 0o600
+    assert {found.name for found in place.folder.iterdir()} == {"head", "head.lock", "second", "second.lock"}
+
+
+def test_a_head_remembers_rows_of_the_ledger(place):
+    hashes = {row.seq: row.hash for row in place.rows()}
+    head = read_head(place.head)
+    assert (head.seq, head.hash) == (11, hashes[11])
+    assert [seq for seq, _ in head.earlier] == milestones(11)
+    assert all(hashes[seq].startswith(known) and len(known) == 16 for seq, known in head.earlier)
+
+
+def test_a_head_follows_what_others_charge_when_it_is_used(place):
+    second = place.server("second")
+    with second.open() as behind, place.open() as ahead:
+        before = read_head(second.head)
+        fill(ahead, 3)
+        assert read_head(second.head) == before
+        behind.spent()
+        assert read_head(second.head) == read_head(place.head)
+        fill(ahead, 3)
+        behind.charge(CENT, EVENT, key="k")
+        fill(ahead, 3)
+        with pytest.raises(Refused):
+            behind.charge(Loss(100), EVENT)
+        assert read_head(second.head).seq < read_head(place.head).seq
+        behind.verify()
+        assert read_head(second.head) == read_head(place.head)
+
+
+def test_each_server_sees_a_rollback_of_what_it_knew(place):
+    """A backup is restored: whoever had seen more stops; whoever had not goes on, and nothing is forgotten."""
+    second, third = place.server("second"), place.server("third")
+    with second.open():
+        pass
+    place.back_up()
+    with place.open() as ledger, third.open() as also:
+        fill(ledger, 10)
+        assert also.spent() == ledger.spent()
+        before = ledger.spent()
+    place.restore()
+    with place.open() as first, third.open() as also, second.open() as behind:
+        for ledger in (first, also):
+            with pytest.raises(LedgerError, match="rolled back from row 31 to row 11"):
+                ledger.charge(CENT, EVENT)
+        fill(behind, 2)  # which it cannot know
+        first.acknowledge()
+        assert first.spent().epsilon == before.epsilon + 2 * CENT.epsilon
+        fill(first, 1)
+        first.verify()
+        behind.verify()
+        # The third knows nothing of what the first acknowledged: it counts its own loss again, rather than too little.
+        with pytest.raises(LedgerError, match="rolled back from row 31"):
+            also.verify()
+        also.acknowledge()
+        assert also.spent().epsilon == before.epsilon + (3 + 10) * CENT.epsilon
+        for ledger in (first, also, behind):
+            ledger.charge(CENT, EVENT)
+            ledger.verify()
+
+
+@pytest.mark.parametrize(("seen", "kept", "beside"), [(3, 1, 0), (3, 1, 1), (12, 3, 20), (45, 2, 5), (40, 21, 30)])
+def test_what_is_lost_is_never_less_than_what_others_cannot_know(place, seen, kept, beside):
+    """One server charges, all but some of it is lost, another goes on, perhaps farther: the sum is never too small."""
+    second = place.server("second")
+    with second.open(), place.open() as ledger:
+        fill(ledger, kept)
+        place.back_up()
+        fill(ledger, seen - kept)
+        truth = ledger.spent().epsilon + beside * CENT.epsilon
+        lost = (seen - kept) * CENT.epsilon
+    place.restore()
+    with second.open() as behind:
+        fill(behind, beside)
+    with place.open() as ledger:
+        with pytest.raises(LedgerError, match="acknowledge the loss"):
+            ledger.charge(CENT, EVENT)
+        ledger.acknowledge()
+        assert truth <= ledger.spent().epsilon <= truth + lost / 8
+        ledger.charge(CENT, EVENT)
+        ledger.verify()
+
+
+def test_a_head_that_disappears_while_in_use_stops_charges(place):
+    with place.open() as ledger:
+        place.head.unlink()
+        for act in (lambda: ledger.charge(CENT, EVENT), ledger.verify):
+            with pytest.raises(LedgerError, match="head file is missing"):
+                act()
+        ledger.acknowledge()
+        ledger.charge(CENT, EVENT)
+        ledger.verify()
+
+
+def test_without_a_head_a_rollback_is_not_seen(place):
+    """Which is why a policy's ledger has one."""
+    place.back_up()
+    with open_postgres_ledger(place.url, name="demo") as ledger:
+        fill(ledger, 5)
+    place.restore()
+    with open_postgres_ledger(place.url, name="demo") as ledger:
+        ledger.charge(CENT, EVENT)
+        ledger.verify()
+        ledger.acknowledge()
+        assert ledger.spent().epsilon == 6 * CENT.epsilon
+
+
+def test_a_head_that_cannot_be_written_costs_one_charge_and_not_many(place, monkeypatch):
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    with place.open() as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.postgres.ledger_place.write_head", broken)
+            for _ in range(3):
+                with pytest.raises(LedgerError, match=r"head file cannot be .* \(.*No space left"):
+                    ledger.charge(CENT, EVENT)
+        assert ledger.spent().epsilon == 6 * CENT.epsilon
+        ledger.charge(CENT, EVENT)
+        assert ledger.spent().epsilon == 7 * CENT.epsilon
+        assert read_head(place.head).seq == 13
+        ledger.verify()
+
+
+def test_a_process_that_stands_still_with_the_lock_of_the_head_stops_nobody_for_ever(place, monkeypatch):
+    monkeypatch.setattr("discreet.postgres.ledger_place.PATIENCE", 0.2)
+    with place.open() as ledger:
+        with place.head.with_name("head.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with pytest.raises(LedgerError, match=r"another process holds the lock.*What was charged stays charged"):
+                ledger.charge(CENT, EVENT)
+        ledger.charge(CENT, EVENT)
+        assert ledger.spent().epsilon == 7 * CENT.epsilon
+
+
+def test_the_head_is_written_after_the_commit(place, monkeypatch):
+    seen = []
+
+    def look(_path, head):
+        seen.append((place.rows()[-1].seq, head.seq))
+
+    monkeypatch.setattr("discreet.postgres.ledger_place.write_head", look)
+    with place.open() as ledger:
+        ledger.charge(CENT, EVENT)
+    assert seen == [(12, 12)]
+
+
+def test_a_folder_that_is_not_there_is_named(place):
+    nowhere = place.server("nowhere/head")
+    with pytest.raises(LedgerError, match=r"head file cannot be read or written .*nowhere"):
+        nowhere.open()
+
+
+def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
+    database = Database(place.url, "demo", place.head)
+    now, older, newer = (replace(read_head(place.head), seq=seq) for seq in (11, 10, 12))
+    for head, instead_of, kept in (
+        (older, None, now),
+        (newer, None, newer),
+        (now, None, newer),
+        (older, now, newer),  # another process wrote in between
+        (older, newer, older),
+    ):
+        database.keep_head(head, instead_of)
+        assert read_head(place.head) == kept
+
+
+def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
+    command = [sys.executable, str(HERE / "ledger_heads.py"), place.text, "25"]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "OPENBLAS_NUM_THREADS": "1"}
+    workers = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    said = [worker.communicate(timeout=120)[1] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0] * 4, said
+    with place.open() as ledger:
+        ledger.verify()
+    assert read_head(place.head).seq == 11 + 100
+
+
+def test_what_was_seen_as_settled_is_looked_at_anew_after_a_rollback(place):
+    """A long-lived process remembers up to where everything was settled: of another history it knows nothing."""
+    with place.open() as watching:
+        place.back_up()
+        with place.open() as ledger:
+            fill(ledger, 10)
+        assert watching.unsettled() == []
+        place.restore()
+        with place.open() as ledger:
+            ledger.acknowledge()
+            ledger.charge(CENT, EVENT)
+            fill(ledger, 20)
+        assert len(watching.unsettled()) == 1
+
+
+def test_a_ledger_of_many_pages_is_read_in_order(place, monkeypatch):
+    monkeypatch.setattr("discreet.postgres.ledger_table._PAGE", 3)
+    monkeypatch.setattr("discreet.postgres.ledger_table._ANSWERS", 40)
+    topics = tuple((f"t{number}\0\\0",) for number in range(7))
+    event = Event(mechanism="{}", sensitivity="{}", question="count", topics=topics)
+    with place.open() as ledger:
+        for size in (0, 10, 100, 30, 39, 1, 1, 1):
+            ledger.settle(ledger.charge(CENT, event, key=f"\\{size}\0" + os.urandom(4).hex()), b"x" * size)
+        ledger.verify()
+        with ledger._session.reading() as table:
+            rows = list(table.rows())
+            assert [row.seq for row in rows] == list(range(1, 28))
+            assert sorted(len(answer) for _, answer in table.answers()) == [0, *[1] * 8, 10, 30, 39, 100]
+            assert sorted({topic for topic, _ in table.topics()}) == sorted(topic for (topic,) in topics)
+        assert len(ledger.answers([topics[0][0]])) == 8
+
+
+def test_long_answers_are_kept_byte_by_byte(place):
+    answer = os.urandom(1_000_000) * 20
+    with place.open() as ledger:
+        ledger.settle(ledger.charge(CENT, EVENT, key="long"), answer)
+        assert ledger.charge(CENT, EVENT, key="long").answer == answer

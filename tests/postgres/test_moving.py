@@ -1,0 +1,380 @@
+"""A ledger moves from a file to PostgreSQL, back, and from server to server."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError
+from discreet.kernel.event import Event
+from discreet.kernel.ledger import create_ledger
+from discreet.kernel.loss import Budget, Loss
+from discreet.places import address, ledger_at, ledger_of, move_to
+from discreet.policy import Policy
+from discreet.postgres.ledger_schema import schema_of
+
+CENT = Loss("1/100")
+SCRIPT = Path(__file__).parents[1] / "kernel" / "ledger_moves.py"
+NUMBERS = count()
+
+
+def event(question="count", by="owner", **more):
+    return Event(mechanism="{}", sensitivity="{}", question=question, by=by, **more)
+
+
+def create(place, head=None, **terms):
+    if isinstance(place, Path):
+        return create_ledger(place, **terms)
+    from discreet.postgres.ledger import create_postgres_ledger
+
+    return create_postgres_ledger(place, head=head, **terms)
+
+
+class Places:
+    """Files and databases that are nobody else's; `head` is the head of a database on this machine."""
+
+    def __init__(self, cluster, folder):
+        self.cluster, self.folder = cluster, folder
+
+    def fresh(self, kind):
+        number = next(NUMBERS)
+        if kind == "file":
+            return self.folder / f"{number}.sqlite"
+        self.run(f"CREATE DATABASE moving_{number}")
+        return self.cluster.url(f"moving_{number}")
+
+    def head(self, place):
+        return self.folder / f"{place.rpartition('/')[2]}.ledger-head" if isinstance(place, str) else None
+
+    def open(self, place):
+        return ledger_at(place, name="demo", head=self.head(place))
+
+    def move(self, source, target, tell=lambda _done, _rows: None):
+        with self.open(source) as ledger:
+            return move_to(ledger, target, name="demo", head=self.head(target), tell=tell)
+
+    def rows(self, place):
+        with self.open(place) as ledger, ledger._session.reading() as table:
+            return list(table.rows())
+
+    def takes(self, place):
+        try:
+            with self.open(place) as ledger:
+                ledger.charge(CENT, event())
+        except LedgerError:
+            return False
+        return True
+
+    def run(self, statement, url=None):
+        import psycopg
+
+        with psycopg.connect(url or self.cluster.url(), autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def places(postgres, tmp_path):
+    return Places(postgres, tmp_path)
+
+
+PAIRS = [("file", "database"), ("database", "file"), ("database", "database")]
+each_pair = pytest.mark.parametrize("kinds", PAIRS, ids=" to ".join)
+
+
+@pytest.fixture
+def pair(kinds, places):
+    old, new = map(places.fresh, kinds)
+    terms = {"name": "demo", "budget": Budget(1), "analysts": {"ana\\": Budget("1/2")}, "promise": "{}"}
+    with create(old, places.head(old), **terms) as ledger:
+        ledger.settle(ledger.charge(CENT, event(by="ana\\", topics=(("t", "t\0"),)), key="k\0"), b"\x00 answer")
+        ledger.settle(ledger.charge(CENT, event("Zoë \x00 \U0001f600")), b"")
+        ledger.acknowledge()
+        ledger.charge(CENT, event("open", topics=(("u",),)), key="open")
+    return old, new
+
+
+@each_pair
+def test_everything_goes_along(places, pair):
+    old, new = pair
+    before = places.rows(old)
+    with places.open(old) as ledger:
+        events, spent, topics = ledger.events(), ledger.spent("ana\\"), ledger.answers(["t", "t\0", "u"])
+    told = []
+    assert places.move(old, new, tell=lambda done, rows: told.append((done, rows))) is True
+    assert told[-1] == (7, 7)
+    rows = places.rows(new)
+    assert rows[: len(before)] == before
+    assert [row.kind for row in rows[len(before) :]] == ["move", "arrive"]
+    assert json.loads(rows[-2].body)["to"] == address(new)
+    with places.open(new) as ledger:
+        ledger.verify()
+        assert (ledger.events(), ledger.spent("ana\\"), ledger.answers(["t", "t\0", "u"])) == (events, spent, topics)
+        assert (ledger.name, ledger.budget, ledger.promise) == ("demo", Budget(1), "{}")
+        assert ledger.analysts == {"ana\\": Budget("1/2")}
+        replayed = ledger.charge(CENT, event(by="ana\\", topics=(("t", "t\0"),)), key="k\0")
+        assert replayed.answer == b"\x00 answer"
+        assert [each.question for each in ledger.unsettled()] == ["open"]
+        ledger.charge(Loss("97/100"), event())
+        ledger.verify()
+    assert places.move(old, new) is False
+
+
+@each_pair
+def test_the_source_is_read_and_nothing_else(places, pair):
+    old, new = pair
+    with places.open(old) as ledger:
+        receipt = ledger.charge(CENT, event("under way"), key="way")
+        places.move(old, new)
+        with pytest.raises(Failed, match=FAILED[:40]):
+            ledger.settle(receipt, b"too late")
+        ledger.verify()
+        assert len(ledger.events()) == 4
+        for act in (
+            lambda: ledger.charge(CENT, event()),
+            lambda: ledger.set_budget(Budget(2), analysts=None),
+            ledger.acknowledge,
+        ):
+            with pytest.raises(LedgerError, match="The ledger was moved: write ledger = ") as found:
+                act()
+            assert address(new) in str(found.value)
+            assert "postgres@" not in str(found.value), "who asks is nobody's business"
+    with places.open(new) as ledger:
+        ledger.settle(receipt, b"stored where the ledger is")
+        ledger.verify()
+
+
+def test_a_ledger_goes_there_and_back(places):
+    first, shared, last = places.fresh("file"), places.fresh("database"), places.fresh("file")
+    with create(first, name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(CENT, event("one"))
+    for source, target, question in ((first, shared, "two"), (shared, last, "three")):
+        places.move(source, target)
+        with places.open(target) as ledger:
+            ledger.charge(CENT, event(question))
+            ledger.verify()
+    assert [row.kind for row in places.rows(last)] == [
+        *("create", "charge", "move", "arrive", "charge", "move", "arrive", "charge")
+    ]
+    assert [places.takes(place) for place in (first, shared, last)] == [False, False, True]
+
+
+# Whatever stops in between
+
+
+@each_pair
+@pytest.mark.parametrize("moment", ["_copy_row", "_copy_rest"])
+def test_a_lost_connection_is_survived(places, pair, moment, monkeypatch):
+    """The server ends all connections in the middle of a move, before or after the source has ended."""
+    from discreet.kernel.ledger import moving
+
+    old, new = pair
+    plain = getattr(moving, moment)
+
+    def cut(*arguments):
+        monkeypatch.setattr(moving, moment, plain)
+        places.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet'")
+        return plain(*arguments)
+
+    monkeypatch.setattr(moving, moment, cut)
+    with pytest.raises(LedgerError, match="lost"):
+        places.move(old, new)
+    assert (places.takes(old), places.takes(new)) == (moment == "_copy_row", False)
+    assert places.move(old, new) is True
+    assert (places.takes(old), places.takes(new)) == (False, True)
+    with places.open(new) as ledger:
+        ledger.verify()
+        assert ledger.spent().epsilon == (5 if moment == "_copy_row" else 4) * CENT.epsilon
+
+
+def run(what, folder, source, target, number):
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, SCRIPT, what, folder, source, target, number]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=240, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    print(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kinds", PAIRS[:2], ids=" to ".join)
+def test_a_move_survives_a_crash_at_every_step(places, kinds, stride, tmp_path):
+    old, new = (tmp_path if kind == "file" else places.fresh(kind) for kind in kinds)
+    found = run("crash", tmp_path, old, new, stride)
+    assert found["steps"] > 80
+    assert found["in the source"] > 1
+    assert found["in neither"] >= 1 or stride > 1  # a few steps, which a long stride may miss
+    assert found["in the target"] >= 1
+
+
+@pytest.mark.parametrize("what", ["race", pytest.param("kill", marks=pytest.mark.slow)])
+@each_pair
+def test_charges_during_a_move_are_neither_lost_nor_doubled(places, kinds, what, tmp_path):
+    found = run(what, tmp_path, *map(places.fresh, kinds), 1)
+    assert (found["in all"], found["spent"]) == (100, "1"), "the limit holds over both places"
+    assert 3 < found["before"] < 100, "it moved while others charged"
+    assert found["as told"], "what was told to be charged is there, once, and nothing else"
+    assert found["answers"], "what was told to be stored is there"
+    assert found["open"], "what has no answer was told to have failed"
+
+
+# What is refused
+
+
+def test_a_second_target_is_refused(places):
+    old, new, other = places.fresh("database"), places.fresh("file"), places.fresh("database")
+    with create(old, name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(CENT, event())
+    places.move(old, new)
+    with pytest.raises(LedgerError, match=r"it moves to .* since row 3\. Finish that"):
+        places.move(old, other)
+    with pytest.raises(LedgerError, match="there is no ledger of this name here"):
+        places.open(other)
+
+
+def test_a_move_is_finished_in_the_same_place_only(places, monkeypatch):
+    """A server of the same name on another machine, or after its database was made anew, is not where it began."""
+    old, new = places.fresh("file"), places.fresh("database")
+    with create(old, name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(CENT, event())
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.kernel.ledger.moving._copy_rest", stop)
+        with pytest.raises(KeyboardInterrupt):
+            places.move(old, new)
+    with pytest.raises(LedgerError, match="a ledger is moving here and has not arrived"):
+        places.open(new)
+    schema = schema_of("demo")
+    places.run(f"ALTER SCHEMA {schema} RENAME TO kept", new)
+    with pytest.raises(LedgerError, match="there is no trace of that"):
+        places.move(old, new)
+    assert not places.takes(new)
+    places.run(f"ALTER SCHEMA kept RENAME TO {schema}", new)
+    assert places.move(old, new) is True
+
+
+def test_a_database_with_such_a_ledger_is_refused(places):
+    old, new = places.fresh("file"), places.fresh("database")
+    for place in (old, new):
+        create(place, name="demo", budget=Budget(1)).close()
+    with pytest.raises(LedgerError, match=r"database moving_[0-9]+: there is a ledger already"):
+        places.move(old, new)
+    assert (places.takes(old), places.takes(new)) == (True, True)
+
+
+def test_other_data_sets_in_the_database_are_left_alone(places):
+    old, new = places.fresh("file"), places.fresh("database")
+    create(old, name="demo", budget=Budget(1)).close()
+    with create(new, name="other", budget=Budget(1)) as other:
+        other.charge(CENT, event())
+        places.move(old, new)
+        other.charge(CENT, event())
+        other.verify()
+    assert places.takes(new)
+
+
+def test_a_user_who_may_not_make_tables_moves_nothing(places):
+    old, new = places.fresh("file"), places.fresh("database")
+    create(old, name="demo", budget=Budget(1)).close()
+    places.run("DROP ROLE IF EXISTS moving_reader")
+    places.run("CREATE ROLE moving_reader LOGIN")
+    name = new.rpartition("/")[2]
+    with pytest.raises(LedgerError, match="GRANT CREATE ON DATABASE"):
+        places.move(old, places.cluster.url(name, user="moving_reader"))
+    assert places.takes(old)
+
+
+def test_a_database_from_before_the_move_stays_closed(places):
+    old, new = places.fresh("database"), places.fresh("file")
+    with create(old, places.head(old), name="demo", budget=Budget(1)) as ledger:
+        ledger.charge(CENT, event())
+    places.move(old, new)
+    rows = f"{schema_of('demo')}.rows"
+    places.run(f"ALTER TABLE {rows} DISABLE TRIGGER ALL", old)
+    places.run(f"DELETE FROM {rows} WHERE kind = 'move'", old)  # as a backup would have it
+    for name in ("rows_follow", "rows_grow"):
+        places.run(f"ALTER TABLE {rows} ENABLE ALWAYS TRIGGER {name}", old)
+    with places.open(old) as ledger:
+        for act in (lambda: ledger.charge(CENT, event()), ledger.acknowledge, ledger.verify):
+            with pytest.raises(LedgerError, match=r"this is an older copy, from row 2\. The ledger was moved: write"):
+                act()
+
+
+def test_the_database_itself_takes_nothing_after_a_move(places):
+    from discreet.kernel.ledger.chain import Act, Kind
+
+    old, new = places.fresh("database"), places.fresh("file")
+    with create(old, name="demo", budget=Budget(1)) as ledger:
+        places.move(old, new)
+        with pytest.raises(LedgerError, match="a trigger of schema"), ledger._session.writing() as table:
+            table.append(table.last(), Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT))
+    assert places.rows(old)[-1].kind == "move"
+
+
+# Large answers, and the policy
+
+
+MOVE_BIG = """
+import resource, sys
+from discreet.places import ledger_at, move_to, read_place
+source, target = (read_place(word, "place") for word in sys.argv[1:])
+with ledger_at(source, name="demo") as ledger:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    move_to(ledger, target, name="demo", tell=lambda done, rows: None)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("kinds", PAIRS[:2], ids=" to ".join)
+def test_answers_are_copied_a_few_at_a_time(places, kinds):
+    old, new = map(places.fresh, kinds)
+    with create(old, name="demo", budget=Budget(1)) as ledger:
+        for _ in range(48):
+            ledger.settle(ledger.charge(CENT, event()), os.urandom(2 * 2**20))
+    done = subprocess.run([sys.executable, "-c", MOVE_BIG, old, new], capture_output=True, text=True, check=True)
+    grown = int(done.stdout) / 1024
+    assert grown < 60, f"{grown} MB"
+    with places.open(new) as ledger:
+        assert len(ledger.events()) == 48
+
+
+def policy_of(folder, ledger):
+    (folder / "policy.toml").write_text(
+        f'[data]\nname = "demo"\nledger = "{ledger}"\n[budget]\nepsilon = 1\n'
+        '[tables.t]\nsource = "t.csv"\nunit = "who"\ncolumns = { who = { type = "integer" } }\n'
+    )
+    return Policy.load(folder / "policy.toml")
+
+
+def test_the_ledger_of_a_policy_is_made_once_and_then_opened(places):
+    url = places.fresh("database")
+    policy = policy_of(places.folder, url)
+    for spent in (1, 2):
+        with ledger_of(policy) as ledger:
+            ledger.charge(CENT, event())
+            assert ledger.spent().epsilon == spent * CENT.epsilon
+            assert (ledger.budget, ledger.promise) == (Budget(1), policy.fingerprint())
+    assert (places.folder / "demo.ledger-head").exists()
+    places.run(f"DROP SCHEMA {schema_of('demo')} CASCADE", url)
+    with pytest.raises(LedgerError, match="a ledger was here, its head file remains"):
+        ledger_of(policy)
+
+
+def test_a_policy_that_names_the_old_place_is_told_the_new_one(places):
+    url = places.fresh("database")
+    policy = policy_of(places.folder, url)
+    new = places.folder / "new.sqlite"
+    with ledger_of(policy) as ledger:
+        move_to(ledger, new, name="demo", tell=lambda _done, _rows: None)
+    with pytest.raises(PolicyError, match=f'The ledger was moved: write ledger = "{new}" into the policy'):
+        ledger_of(policy)
+    with ledger_of(policy_of(places.folder, new)) as ledger:
+        ledger.charge(CENT, event())

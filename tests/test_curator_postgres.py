@@ -1,0 +1,445 @@
+"""The whole way with the data in PostgreSQL: the same policy, the same question, the same exact totals as elsewhere."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.cli import app
+from discreet.engines import postgres_session
+from discreet.kernel.release import FAILED
+from discreet.policy import Policy
+from discreet.postgres.connecting import connect
+from discreet.sql import read
+
+POLICY = """
+[data]
+name = "shop"
+timezone = "Europe/Berlin"
+{server}
+ledger = "{ledger}"
+[budget]
+epsilon = 100.0
+delta = 1e-6
+[budget.analysts]
+ana = {{ epsilon = 40.0 }}
+[tables.sales]
+source = "{sales}"
+unit = "customer"
+groups = 3
+rows = 5
+rows_max = 1000000
+[tables.sales.columns]
+customer = {{ type = "integer" }}
+city = {{ type = "text", references = "regions.name" }}
+street = {{ type = "text" }}
+amount = {{ type = "decimal", between = [0, 100], step = 0.01 }}
+pieces = {{ type = "integer", between = [0, 9] }}
+paid = {{ type = "boolean" }}
+time = {{ type = "timestamp", between = [2026-01-01, 2026-12-31] }}
+[tables.lines]
+source = "{lines}"
+unit = {{ through = "sales", on = "sale", key = "customer" }}
+groups = 3
+rows = 5
+[tables.lines.columns]
+sale = {{ type = "integer" }}
+weight = {{ type = "real", between = [0, 10], step = 0.125 }}
+[tables.regions]
+source = "{regions}"
+public = true
+[tables.regions.columns]
+name = {{ type = "text" }}
+region = {{ type = "text" }}
+"""
+SETUP = """
+CREATE SCHEMA shop;
+CREATE TYPE shop.city AS ENUM ('Bonn', 'Köln', 'Trier');
+CREATE TABLE shop.sales (
+    customer integer, city shop.city, street varchar(40), amount numeric(10, 2), pieces smallint, paid boolean,
+    time timestamptz
+) PARTITION BY HASH (customer);
+CREATE TABLE shop.sales_0 PARTITION OF shop.sales FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE shop.sales_1 PARTITION OF shop.sales FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE TABLE shop.lines (sale bigint, weight real);
+CREATE TABLE shop.regions (name text, region text);
+CREATE VIEW shop.slow AS
+SELECT s.* FROM shop.sales AS s, LATERAL (SELECT pg_sleep(0.01 + COALESCE(customer, 0) * 1e-9)) AS waited;
+GRANT USAGE ON SCHEMA shop TO shop_reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA shop TO shop_reader;
+"""
+QUESTIONS = [
+    "SELECT COUNT(*) AS n FROM sales",
+    "SELECT COUNT(DISTINCT customer) AS n FROM sales WHERE paid",
+    "SELECT city, COUNT(*) AS n, SUM(amount) AS s, AVG(pieces) AS a FROM sales GROUP BY city",
+    "SELECT r.region, COUNT(*) AS n FROM sales AS s JOIN regions AS r ON s.city = r.name GROUP BY r.region",
+    "SELECT street, COUNT(*) AS n FROM sales GROUP BY street",
+    "SELECT EXTRACT(MONTH FROM time) AS m, COUNT(*) AS n FROM sales GROUP BY m",
+    "SELECT CAST(time AS DATE) AS d, COUNT(*) AS n FROM sales WHERE time < TIMESTAMP '2026-01-08 00:00:00' GROUP BY d",
+    "SELECT QUANTILE_CONT(amount, 0.5) AS m FROM sales",
+    "SELECT COUNT(DISTINCT street) AS n FROM sales",
+    "SELECT SUM(weight) AS w FROM lines",
+    "SELECT COUNT(*) AS n FROM sales WHERE LOWER(street) LIKE 'lane%' AND amount / NULLIF(pieces, 0) > 3",
+    """SELECT n, COUNT(*) AS k FROM (SELECT customer, COUNT(*) AS n FROM sales GROUP BY customer) AS t
+    WHERE n BETWEEN 1 AND 5 GROUP BY n""",
+]
+AWAY = "the data cannot be reached at the moment. Nothing was charged. Ask again later; the log has the reason."
+CITIES = ["Bonn", "Köln", "Trier"]
+
+
+def rows(count=1500):
+    """Return the same rows for both engines; the last column is an instant."""
+    start = 1_767_225_600_000_000  # 2026-01-01 in UTC
+    return {
+        "sales": pa.table(
+            {
+                "customer": [i % 400 if i % 17 else None for i in range(count)],
+                "city": [CITIES[i % 3] if i % 5 else None for i in range(count)],
+                "street": ["Main" if i % 4 else f"Lane {i % 50}" for i in range(count)],
+                "amount": [(i * 37 % 10_000) / 100 for i in range(count)],
+                "pieces": [i % 7 for i in range(count)],
+                "paid": [i % 3 == 0 for i in range(count)],
+                "time": pa.array([start + i * 10**10 for i in range(count)], pa.timestamp("us", "UTC")),
+            }
+        ),
+        "lines": pa.table({"sale": [i % 500 for i in range(count)], "weight": [i % 80 / 8 for i in range(count)]}),
+        "regions": pa.table({"name": CITIES, "region": ["west", "west", "south"]}),
+    }
+
+
+@pytest.fixture(scope="module")
+def admin(postgres):
+    """Make a database of this module's own, and return its URL for who may do everything."""
+    with connect(postgres.url()) as server:
+        server.execute("CREATE DATABASE shop_test")
+        server.execute("CREATE ROLE shop_reader LOGIN")
+    url = postgres.url("shop_test")
+    with connect(url) as server:
+        server.execute(SETUP)
+        for name, table in rows().items():
+            with server.cursor().copy(f"COPY shop.{name} FROM STDIN") as copy:
+                for row in table.to_pylist():
+                    copy.write_row(list(row.values()))
+    return url
+
+
+@pytest.fixture
+def url(admin):
+    return admin.replace("postgres@", "shop_reader@")
+
+
+def policy_text(url, sales="shop.sales", ledger=":memory:"):
+    server = f'engine = "postgresql"\nconnection = "{url}"'
+    return POLICY.format(server=server, ledger=ledger, sales=sales, lines="shop.lines", regions="shop.regions")
+
+
+def in_files():
+    places = {name: f"{name}.parquet" for name in ("sales", "lines", "regions")}
+    return Policy.parse(POLICY.format(server="", ledger=":memory:", **places))
+
+
+@pytest.fixture
+def curator(url):
+    with dc.open(Policy.parse(policy_text(url))) as found:
+        yield found
+
+
+@pytest.fixture
+def other():
+    """Give the same data and policy in DuckDB."""
+    with dc.open(in_files(), data=rows()) as found:
+        yield found
+
+
+def exact(curator, sql):
+    """Return the exact totals of a question: for the test only."""
+    plan = read(sql, curator.policy, curator._engine, by="owner", groups=None, rows=None)
+    found = []
+    for part in plan.parts:
+        totals = curator._engine.totals(part.question)
+        each = dict(zip(totals.keys, map(tuple, totals.values.tolist()), strict=True))
+        cells = [
+            sorted(
+                (str(totals.keys[group]), cell, weight) for group, cell, weight in zip(*places, strict=True) if weight
+            )
+            for tally in totals.tallies.values()
+            for places in [[column.tolist() for column in (tally.groups, tally.cells, tally.weights)]]
+        ]
+        found.append(({key: row for key, row in each.items() if any(row)}, cells))
+    return found
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_the_same_policy_gives_the_same_exact_totals(curator, other, sql):
+    found = exact(curator, sql)
+    assert found == exact(other, sql)
+    assert any(each or any(cells) for each, cells in found)
+
+
+def test_answers_are_near_and_paid_for(curator, other):
+    sql = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM sales GROUP BY city"
+    answers = [each.ask(sql, epsilon=20) for each in (curator, other)]
+    for name in ("n", "s"):
+        (margin,) = set(answers[0].margins[name])
+        for here, there in zip(*(answer.table.column(name).to_pylist() for answer in answers), strict=True):
+            assert abs(here - there) < 5 * margin  # but for less than one run in 10^11
+            assert abs(there) > margin
+    assert curator.budget().spent == other.budget().spent
+    assert curator.ask(sql, epsilon=20).table == answers[0].table
+    assert curator.budget().spent == other.budget().spent
+
+
+def test_an_explanation_has_the_engines_own_sql_and_nothing_of_the_database(curator):
+    shown = curator.explain(QUESTIONS[2], epsilon=1)
+    assert '"sales"' in shown.sql
+    assert "FLOAT8" in shown.sql or "DOUBLE PRECISION" in shown.sql
+    assert "shop" not in shown.sql
+    assert curator.budget().spent.rho == 0
+
+
+def test_models_learn_from_rows_in_the_database(curator, other):
+    from discreet.learn import LinearRegression
+
+    found = []
+    for each in (curator, other):
+        model = LinearRegression(epsilon=20)
+        each.fit(model, "SELECT pieces, amount FROM sales")
+        found.append(model)
+    assert curator.budget().spent == other.budget().spent
+    assert curator.budget().spent.rho > 0
+
+
+def refusing(dialect):
+    return replace(dialect, gap=lambda call: "LOWER: not here." if call.op == "lower" else "")
+
+
+def test_what_the_engine_cannot_compute_is_refused_before_it_is_charged(other):
+    other._engine.dialect = refusing(other._engine.dialect)
+    sql = "SELECT COUNT(*) AS n FROM sales WHERE LOWER(street) = 'main'"
+    for attempt in (
+        lambda: other.ask(sql, epsilon=1),
+        lambda: other.explain(sql, epsilon=1),
+        lambda: other.fit(
+            dc.learn.LinearRegression(epsilon=1), "SELECT pieces, amount FROM sales WHERE LOWER(street) = 'x'"
+        ),
+    ):
+        with pytest.raises(dc.Refused, match=r"LOWER: not here\."):
+            attempt()
+    assert other.budget().spent.rho == 0
+    assert other.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
+
+
+def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales", **price):
+    outcome = []
+
+    def run():
+        try:
+            outcome.append(curator.ask(sql, by="ana", **(price or {"epsilon": 1})))
+        except dc.DiscreetError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def wait():
+        thread.join(30)
+        return outcome[0]
+
+    return wait
+
+
+def check_failed(curator, error, spent):
+    """Check that a failure tells nothing, that its charge stands, and that the next question works."""
+    assert isinstance(error, dc.Failed)
+    assert str(error) == FAILED
+    assert error.__cause__ is None
+    assert curator.budget().spent.rho == spent
+    answer = curator.ask("SELECT SUM(weight) AS w FROM lines", by="ana", epsilon=1)
+    assert answer.value is not None
+    assert curator.budget().spent.rho == 2 * spent
+
+
+PRICE = Policy.parse(POLICY.format(server="", ledger=":memory:", sales="a", lines="b", regions="c")).budget.price(1).rho
+
+
+def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
+    caplog.set_level(logging.ERROR, "discreet")
+    asked = "SELECT pid FROM pg_stat_activity WHERE usename = 'shop_reader' AND wait_event = 'PgSleep'"
+    with dc.open(Policy.parse(policy_text(url, sales="shop.slow"))) as curator, connect(admin) as server:
+        failed = asked_in_thread(curator)
+        start = time.monotonic()
+        while not (found := server.execute(asked).fetchall()) and time.monotonic() < start + 20:
+            time.sleep(0.02)
+        server.execute("SELECT pg_terminate_backend(%s)", found[0])
+        error = failed()
+        assert "terminating connection due to administrator command" in caplog.text
+        server.execute("CREATE OR REPLACE VIEW shop.slow AS SELECT * FROM shop.sales")  # which is quick
+        check_failed(curator, error, PRICE)
+
+
+@pytest.mark.parametrize("how", ["terminated", "restarted", "late", "locked"])
+def test_every_failure_says_the_same_and_its_charge_stands(postgres, admin, url, monkeypatch, how):
+    """The connection is ended, the server restarted, the time is over, or a table is locked: analysts see one text."""
+    monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.3)
+    with dc.open(Policy.parse(policy_text(url))) as curator:
+        read_table = postgres_session.Snapshot.table
+
+        def meddled(snapshot, sql):
+            monkeypatch.setattr(postgres_session.Snapshot, "table", read_table)
+            if how == "terminated":
+                with connect(admin) as server:
+                    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'shop_reader'"
+                    server.execute(ended)
+            elif how == "restarted":
+                postgres.restart("immediate")
+            else:
+                snapshot._connection.execute("SET LOCAL statement_timeout = 50; SELECT pg_sleep(1)")
+            return read_table(snapshot, sql)
+
+        if how == "locked":
+            with connect(admin) as server, server.transaction():
+                server.execute("LOCK TABLE shop.sales IN ACCESS EXCLUSIVE MODE")
+                error = asked_in_thread(curator)()
+        else:
+            monkeypatch.setattr(postgres_session.Snapshot, "table", meddled)
+            error = asked_in_thread(curator)()
+        check_failed(curator, error, PRICE)
+
+
+def test_a_server_that_is_down_refuses_what_needs_public_tables_and_costs_nothing(postgres, url, caplog):
+    """Before a charge only public facts are read: that they cannot be had is no secret."""
+    caplog.set_level(logging.ERROR, "discreet")
+    with dc.open(Policy.parse(policy_text(url))) as curator:
+        postgres.halt()
+        try:
+            with pytest.raises(dc.Refused) as refused:
+                curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", by="ana", epsilon=1)
+        finally:
+            postgres.start()
+        assert str(refused.value) == AWAY
+        assert "the server does not answer" in caplog.text
+        assert curator.budget().spent.rho == 0
+        assert (
+            curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", by="ana", epsilon=1).table.num_rows == 3
+        )
+
+
+def test_three_failures_stop_the_data_set(admin, url, monkeypatch):
+    monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.1)
+    with dc.open(Policy.parse(policy_text(url))) as curator:
+        with connect(admin) as server, server.transaction():
+            server.execute("LOCK TABLE shop.lines IN ACCESS EXCLUSIVE MODE")
+            for number in range(3):
+                with pytest.raises(dc.Failed):
+                    curator.ask(f"SELECT COUNT(*) AS n FROM sales WHERE pieces > {number}", epsilon=1)
+        with pytest.raises(dc.Refused, match="has stopped after 3 failed questions"):
+            curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1)
+
+
+def test_frames_are_for_duckdb(url):
+    with pytest.raises(dc.PolicyError, match="data: frames are for DuckDB, and the policy has engine = 'postgresql'"):
+        dc.open(Policy.parse(policy_text(url)), data=rows())
+
+
+def test_the_environment_can_say_where_the_server_is(url, monkeypatch):
+    text = policy_text(url).replace(f'connection = "{url}"', "")
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("DISCREET_POSTGRES", raising=False)
+    with pytest.raises(dc.PolicyError, match=r"connection: nothing says where PostgreSQL is. Add connection = "):
+        dc.open(Policy.parse(text))
+    monkeypatch.setenv("DISCREET_POSTGRES", url.replace("@", ":secret@"))
+    dc.open(Policy.parse(text)).close()
+    monkeypatch.delenv("DISCREET_POSTGRES")
+    host, port = url.partition("@")[2].partition("/")[0].split(":")
+    for name, value in {"PGHOST": host, "PGPORT": port, "PGUSER": "shop_reader", "PGDATABASE": "shop_test"}.items():
+        monkeypatch.setenv(name, value)
+    dc.open(Policy.parse(text)).close()
+
+
+def run(*words):
+    """Run a command in this process, where it is quick."""
+    done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}).invoke(app, list(map(str, words)))
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def file(tmp_path, url, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(policy_text(url, ledger="shop.sqlite"))
+    return tmp_path / "policy.toml"
+
+
+def test_commands_work_with_a_database(file):
+    sql = "SELECT city, COUNT(*) AS n FROM sales GROUP BY city"
+    said = {}
+    for word, more in {
+        "check": (),
+        "explain": (sql, "--epsilon", "1"),
+        "ask": (sql, "--epsilon", "1"),
+        "fit": ("linear-regression", "SELECT pieces, amount FROM sales", "--epsilon", "1"),
+        "budget": (),
+    }.items():
+        code, said[word], problems = run(word, file.name, *more)
+        assert (word, code, problems) == (word, 0, "")
+    assert "Köln" in said["ask"]
+    assert "D026" not in said["check"]
+
+
+def test_check_says_what_the_role_can_do_and_hides(file, admin):
+    text = file.read_text()
+    with connect(admin) as server:
+        server.execute("ALTER TABLE shop.lines ENABLE ROW LEVEL SECURITY")
+    try:
+        assert "D027 lines: row-level security hides rows" in run("check", file.name)[1].replace("\n", " ")
+    finally:
+        with connect(admin) as server:
+            server.execute("ALTER TABLE shop.lines DISABLE ROW LEVEL SECURITY")
+    file.write_text(text.replace("shop_reader@", "postgres@"))
+    code, said, problems = run("check", file.name)
+    assert (code, problems) == (0, "")
+    assert "D026 [data]: the role that asks the database can do more than read." in said.replace("\n", " ")
+    assert run("check", file.name, "--strict")[0] == 2
+    command = [sys.executable, "-c", "from discreet.cli import app; app()", "budget", file.name]
+    warned = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert warned.stderr.startswith("discreet: PostgreSQL: the role can do more than read. It can do everything, as a")
+
+
+def test_check_says_what_does_not_fit(file, url):
+    text = file.read_text()
+    wrong = text.replace("sale = {", "sail = {").replace('on = "sale"', 'on = "sail"')
+    wrong = wrong.replace("shop.regions", "shop.region").replace('paid = { type = "boolean"', 'paid = { type = "date"')
+    file.write_text(wrong)
+    code, _, problems = run("check", file.name)
+    assert code == 2
+    assert problems.splitlines() == [
+        (
+            "policy.toml: table sales, column paid: it is stored as boolean, which is never of type date. Declare "
+            'type = "boolean", or store it otherwise.'
+        ),
+        'policy.toml: table lines, column sail: the source has no such column. The source has "sale".',
+        "policy.toml: table regions: the database has no table shop.region. It has shop.regions.",
+    ]
+    file.write_text(text.replace(url, "postgresql://reader@127.0.0.1:1/x"))
+    code, _, problems = run("check", file.name)
+    away = "PostgreSQL at 127.0.0.1:1, database x: the server does not answer. Check host and port, and that it runs."
+    assert (code, problems) == (2, f"policy.toml: {away}\n")
+
+
+def test_a_ledger_in_the_same_database_is_charged(postgres, url, tmp_path):
+    with connect(postgres.url()) as server:
+        server.execute("CREATE DATABASE shop_ledger")
+    policy = Policy.parse(policy_text(url, ledger=postgres.url("shop_ledger")), base=tmp_path)
+    with dc.open(policy) as curator:
+        curator.ask("SELECT COUNT(*) AS n FROM sales", rho=Fraction(1, 100))
+    with dc.open(policy) as curator:
+        assert curator.budget().spent.rho == Fraction(1, 100)

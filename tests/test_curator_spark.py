@@ -1,0 +1,224 @@
+"""The whole way with the data on Spark: the same policy, the same question, the same exact totals as elsewhere."""
+
+import logging
+import threading
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.cli import app
+from discreet.engines import spark as module
+from discreet.engines import spark_connecting
+from discreet.engines.duckdb import Tuning
+from discreet.kernel.errors import FAILED
+from discreet.learn import GaussianMixture, LinearRegression
+from discreet.policy import Policy
+from tests.engines.spark_servers import FOREVER, again, sail_at, shared
+from tests.engines.spark_shop import QUESTIONS, exact, here, tables, text, written
+from tests.learn.spark_tables import learned, seeded
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture
+def curator(sail, places):
+    with dc.open(Policy.parse(text(sail.url, places))) as found:
+        yield found
+
+
+@pytest.fixture
+def other():
+    """Give the same data and policy in DuckDB."""
+    with dc.open(here(), data=tables()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_the_same_policy_gives_the_same_exact_totals(curator, other, sql):
+    found = exact(curator, sql)
+    assert found == exact(other, sql)
+    assert any(each or any(cells) for each, cells in found)
+
+
+def test_answers_are_near_and_paid_for(curator, other):
+    sql = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM sales GROUP BY city"
+    answers = [each.ask(sql, epsilon=20) for each in (curator, other)]
+    for name in ("n", "s"):
+        (margin,) = set(answers[0].margins[name])
+        for mine, theirs in zip(*(answer.table.column(name).to_pylist() for answer in answers), strict=True):
+            assert abs(mine - theirs) < 5 * margin  # but for less than one run in 10^11
+            assert abs(theirs) > margin
+    assert curator.budget().spent == other.budget().spent
+    assert curator.ask(sql, epsilon=20).table == answers[0].table
+    assert curator.budget().spent == other.budget().spent
+
+
+def test_an_explanation_has_the_engines_own_sql_and_nothing_of_its_files(curator, places):
+    said = curator.explain(QUESTIONS[2], epsilon=1)
+    assert "`amount`" in said.sql
+    assert str(places["sales"]) not in said.sql
+    assert curator.budget().spent.rho == 0
+
+
+MODELS = {
+    "mixture": lambda: GaussianMixture(2, epsilon=4, delta=1e-7),
+    "regression": lambda: LinearRegression(epsilon=4),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_learn_the_same_to_the_last_bit(curator, other, monkeypatch, name):
+    begin, found = seeded(monkeypatch), []
+    for each in (curator, other):
+        begin()
+        model = MODELS[name]()
+        each.fit(model, "SELECT pieces, amount FROM sales")
+        found.append({key: value for key, value in learned(model).items() if key != "receipt_"})
+    assert found[0] == found[1]
+    assert curator.budget().spent == other.budget().spent
+    assert curator.budget().spent.rho > 0
+
+
+def test_what_the_engine_cannot_compute_is_refused_before_it_is_charged(curator):
+    sql = "SELECT COUNT(*) AS n FROM sales WHERE street ~ '^((a|b)*c)*d$'"
+    for attempt in (lambda: curator.ask(sql, epsilon=1), lambda: curator.explain(sql, epsilon=1)):
+        with pytest.raises(dc.Refused):
+            attempt()
+    assert curator.budget().spent.rho == 0
+
+
+def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales"):
+    outcome = []
+
+    def run():
+        try:
+            outcome.append(curator.ask(sql, by="ana", epsilon=1))
+        except dc.DiscreetError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def wait():
+        thread.join(60)
+        return outcome[0]
+
+    return wait
+
+
+PRICE = here().budget.price(1).rho
+
+
+def check_failed(curator, error):
+    """Check that a failure tells nothing, that its charge stands, and that the next question works."""
+    assert isinstance(error, dc.Failed)
+    assert str(error) == FAILED
+    assert error.__cause__ is None
+    assert curator.budget().spent.rho == PRICE
+    assert curator.ask("SELECT SUM(weight) AS w FROM lines", by="ana", epsilon=1).value is not None
+    assert curator.budget().spent.rho == 2 * PRICE
+
+
+@pytest.mark.parametrize("how", ["killed", "late", "closed", "changed"])
+def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, caplog, how):
+    """The server dies, the time is over, the session is ended from outside: analysts see one text."""
+    monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.5)
+    caplog.set_level(logging.ERROR, "discreet")
+    server = sail_at()
+    try:
+        tuning = Tuning(seconds=1 if how == "late" else 600)
+        with dc.open(Policy.parse(text(server.url, places)), tuning=tuning) as curator:
+            run = module._table
+
+            def meddled(spark, sql):
+                """Let the first SELECT of the question take forever, and do something about it."""
+                monkeypatch.setattr(module, "_table", run)
+                if how == "killed":
+                    threading.Timer(0.3, server.kill).start()
+                elif how == "closed":
+                    threading.Timer(0.3, spark.interruptAll).start()
+                elif how == "changed":
+                    raise ValueError("customer 7 lives in Bonn")
+                return run(spark, FOREVER)
+
+            monkeypatch.setattr(module, "_table", meddled)
+            error = asked_in_thread(curator)()
+            words = {"killed": "does not answer", "late": "longer than 1 seconds", "changed": "customer 7"}
+            assert words.get(how, "the engine stopped") in caplog.text
+            if how == "killed":
+                server = again(server)
+            curator._engine.tuning = Tuning()
+            check_failed(curator, error)
+    finally:
+        server.stop()
+
+
+def test_a_question_that_takes_forever_is_stopped_after_its_time(sail, places):
+    shared(sail.url, endless=f"SELECT x AS sale, CAST(1 AS DOUBLE) AS weight FROM ({FOREVER})")
+    slow = text(sail.url, {**places, "lines": "global_temp.endless"})
+    with dc.open(Policy.parse(slow), tuning=Tuning(seconds=2)) as curator:
+        began = time.monotonic()
+        with pytest.raises(dc.Failed):
+            curator.ask("SELECT SUM(weight) AS w FROM lines", epsilon=1)
+        assert time.monotonic() - began < 20
+        curator._engine.tuning = Tuning()
+        assert curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
+
+
+def test_a_server_that_was_started_again_between_questions_costs_nothing(places):
+    server = sail_at()
+    try:
+        with dc.open(Policy.parse(text(server.url, places))) as curator:
+            assert curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
+            server = again(server)
+            assert curator.ask("SELECT COUNT(*) AS n FROM sales WHERE paid", epsilon=1).value is not None
+            assert curator.budget().spent.rho == 2 * PRICE
+    finally:
+        server.stop()
+
+
+def test_three_failures_stop_the_data_set(sail, places, monkeypatch):
+    with dc.open(Policy.parse(text(sail.url, places))) as curator:
+        monkeypatch.setattr(module, "_table", lambda spark, sql: 1 / 0)
+        for number in range(3):
+            with pytest.raises(dc.Failed):
+                curator.ask(f"SELECT COUNT(*) AS n FROM sales WHERE pieces > {number}", epsilon=1)
+        monkeypatch.undo()
+        with pytest.raises(dc.Refused, match="has stopped after 3 failed questions"):
+            curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1)
+
+
+def test_frames_are_for_duckdb(sail, places):
+    with pytest.raises(dc.PolicyError, match="data: frames are for DuckDB, and the policy has engine = 'spark'"):
+        dc.open(Policy.parse(text(sail.url, places)), data=tables())
+
+
+def test_the_environment_can_say_where_the_server_is(sail, places, monkeypatch):
+    without = text(sail.url, places).replace(f'connection = "{sail.url}"', "")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    with pytest.raises(dc.PolicyError, match="Spark: nothing says where it is"):
+        dc.open(Policy.parse(without))
+    monkeypatch.setenv("SPARK_REMOTE", sail.url)
+    dc.open(Policy.parse(without)).close()
+
+
+def test_a_policy_holds_no_token(sail, places):
+    with pytest.raises(dc.PolicyError) as caught:
+        Policy.parse(text(f"{sail.url}/;token=s3cr3t", places))
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_commands_work_with_spark(sail, places, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(text(sail.url, places, ledger="shop.sqlite"))
+    asked = "SELECT city, COUNT(*) AS n FROM sales GROUP BY city"
+    for words in (("check",), ("explain", asked, "--epsilon", "1"), ("ask", asked, "--epsilon", "1"), ("budget",)):
+        runner = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"})
+        done = runner.invoke(app, [words[0], "policy.toml", *words[1:]])
+        assert (words[0], done.exit_code, done.stderr) == (words[0], 0, "")
+        assert words[0] != "ask" or "Köln" in done.stdout
