@@ -24,6 +24,7 @@ from servers.postgres import Cluster, binaries  # noqa: E402
 @pytest.fixture(scope="session")
 def postgres():
     """Give a private PostgreSQL that all tests of this process share; each makes a database of its own."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'discreet[postgres]'")
     if binaries() is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
     cluster = Cluster().start()

@@ -116,10 +116,11 @@ def rows(count=1500):
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def admin(postgres):
     """Make a database of this module's own, and return its URL for who may do everything."""
     with connect(postgres.url()) as server:
+        server.execute("DROP DATABASE IF EXISTS shop_test WITH (FORCE)")
         server.execute("CREATE DATABASE shop_test")
         server.execute("CREATE ROLE shop_reader LOGIN")
     url = postgres.url("shop_test")
@@ -437,6 +438,7 @@ def test_check_says_what_does_not_fit(file, url):
 
 def test_a_ledger_in_the_same_database_is_charged(postgres, url, tmp_path):
     with connect(postgres.url()) as server:
+        server.execute("DROP DATABASE IF EXISTS shop_ledger WITH (FORCE)")
         server.execute("CREATE DATABASE shop_ledger")
     policy = Policy.parse(policy_text(url, ledger=postgres.url("shop_ledger")), base=tmp_path)
     with dc.open(policy) as curator:

@@ -20,7 +20,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROMISING = ("kernel", "local")
+PROMISING = ("kernel", "local", "postgres")
 BLOCKS = ("Claim", "Proof", "Needs", "Checked by", "Seal")
 # Public functions with these names promise something about privacy, so they must say what and why.
 PROMISES = re.compile(r"loss|perturb|choose|charge|settle|covers|for_group|to_epsilon|verify|[a-z]\w*_for|zcdp_\w+")
@@ -28,8 +28,8 @@ HOW = "read the proof against the code, then run `python tools/claims.py seal {}
 RESEAL = "the proof was written for other code; read it again, then run `python tools/claims.py seal {}`"
 INTRODUCTION = """# Proofs
 
-What the kernel promises about privacy, and the randomizers of local privacy after it, with the reason for each
-promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it by hand. A
+What the kernel promises about privacy, and the randomizers of local privacy and the shared ledger after it, with the
+reason for each promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it by hand. A
 module comes after those that it imports, so each proof needs only what stands above it, or beside it in the same
 module.
 

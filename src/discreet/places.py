@@ -35,8 +35,12 @@ def read_place(text: str, said: str) -> Place:
     """
     if not URL.match(text):
         return Path(text)
-    if urlsplit(text).scheme not in _SCHEMES:
-        raise PolicyError(f"{said}: a ledger is a file or in PostgreSQL. Write a path, or postgresql://host/database.")
+    try:
+        if urlsplit(text).scheme not in _SCHEMES:
+            words = f"{said}: a ledger is a file or in PostgreSQL. Write a path, or postgresql://host/database."
+            raise PolicyError(words)
+    except ValueError:
+        raise PolicyError(f"{said}: the URL cannot be read. Write it as postgresql://user@host/database.") from None
     try:
         return checked(text, said)
     except ValueError:

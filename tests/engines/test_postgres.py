@@ -66,10 +66,11 @@ GRANT SELECT (x) ON hidden TO engine_reader;
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def admin(postgres):
     """Make a database of this module's own, and return its URL for who may do everything."""
     with connect(postgres.url()) as server:
+        server.execute("DROP DATABASE IF EXISTS engine_test WITH (FORCE)")
         server.execute("CREATE DATABASE engine_test")
         server.execute("CREATE ROLE engine_reader LOGIN")
     url, rows = postgres.url("engine_test"), visits()
@@ -251,6 +252,7 @@ def test_a_zone_that_the_server_does_not_know_is_told(url):
 
 def test_a_database_of_another_encoding_is_refused(admin, url):
     with connect(admin) as server:
+        server.execute("DROP DATABASE IF EXISTS ascii_test WITH (FORCE)")
         server.execute("CREATE DATABASE ascii_test ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(PolicyError, match=r"the database has the encoding SQL_ASCII\. Use one with UTF8"):
         Postgres({"t": Source("pg_class", {"x": N})}, url=url.replace("engine_test", "ascii_test"))

@@ -94,10 +94,11 @@ STORED = {
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Pacific/Apia"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def database(postgres):
     """Give a database of this module's own, and a role that can only read."""
     with connect(postgres.url()) as server:
+        server.execute("DROP DATABASE IF EXISTS columns_test WITH (FORCE)")
         server.execute("CREATE DATABASE columns_test")
     url = postgres.url("columns_test")
     with connect(url) as server:
@@ -342,3 +343,20 @@ def test_random_doubles_and_instants_are_what_duckdb_sees(database, tmp_path):
         with table(database, ("v", kind, values)) as url:
             found = seen(url, {name: ("v", each) for name, each in kinds.items()}, zone)
         assert found == wanted
+
+
+def test_a_text_without_end_is_null_and_stops_nothing(postgres):
+    """Functions of PostgreSQL stop where a result would have a gigabyte: one row would tell of itself by that."""
+    with connect(postgres.url()) as connection:
+        connection.execute("DROP TABLE IF EXISTS endless")
+        connection.execute("CREATE TABLE endless AS SELECT 1 AS who, REPEAT('a', 140000000) AS t")
+        try:
+            sources = {kind.value: Source("public.endless", {"t": kind}) for kind in Type}
+            with pytest.warns(UserWarning, match="superuser"):
+                opened = Postgres(sources, url=postgres.url())
+            with opened as engine:
+                for kind in Type:
+                    sql = f"SELECT COUNT(*) AS n FROM {engine.dialect.source(kind.value)} AS s WHERE t IS NULL"
+                    assert engine.query(sql).column("n").to_pylist() == [1], kind
+        finally:
+            connection.execute("DROP TABLE endless")

@@ -269,8 +269,8 @@ def test_equal_relations_are_equal_whatever_their_shape():
 
 
 def test_work_for_a_row_is_bounded_to_the_last_operation():
-    like = Call("like", (NAME, Constant("a%", TEXT)))  # 102
-    heavy, rest = Call("and", (like,) * 48), Call("and", (*(like,) * 4, *(YES,) * 3))  # 4,897 and 412
+    like = Call("like", (NAME, Constant("a%", TEXT)))  # 110
+    heavy, rest = Call("and", (like,) * 45), Call("and", (like, *(YES,) * 85))  # 4,951 and 196
     relation = VISITS
     for condition in (heavy, heavy, heavy, heavy, rest):
         relation = Where(relation, condition)

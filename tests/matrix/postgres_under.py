@@ -1,12 +1,15 @@
 """A PostgreSQL under test: the same tables there, and results as Arrow has them."""
 
+import operations
 import pyarrow as pa
 import strategies
 from compare import Under
 
 from discreet.engines.dialects.postgres import POSTGRES
+from discreet.engines.evaluate import evaluate, finite
 from discreet.kernel.dialect import quoted
 from discreet.kernel.expr import Type
+from discreet.kernel.writing import key_of, write
 
 # By the numbers that PostgreSQL gives its types: a result has the kernel's and no others.
 _FOUND = {20: Type.INTEGER, 701: Type.REAL, 16: Type.BOOLEAN, 25: Type.TEXT, 1082: Type.DATE, 1114: Type.TIMESTAMP}
@@ -44,3 +47,16 @@ def load(connection, tables):
 def under(connection, dialect=POSTGRES):
     """Return the engine as comparisons use it."""
     return Under(dialect, lambda sql: run(connection, sql), lambda tables: load(connection, tables))
+
+
+def compared(connection, exprs, schema, rows, how=write):
+    """Compare expressions with the reference in every row."""
+    fields = {"row": Type.INTEGER, **schema}
+    fill(connection, "given", fields, [{"row": at, **row} for at, row in enumerate(rows)])
+    for expr in exprs:
+        found = run(connection, f"SELECT {how(expr, POSTGRES)} AS v FROM given ORDER BY row").column("v")
+        assert found.type == strategies.ARROW[expr.type]
+        wanted = [evaluate(expr, row) for row in rows]
+        wanted = [finite(value) for value in wanted] if how is key_of else wanted
+        pairs = zip(rows, found.to_pylist(), wanted, strict=True)
+        assert [(expr, *each) for each in pairs if not operations.same(each[1], each[2])][:3] == []

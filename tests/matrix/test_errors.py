@@ -173,7 +173,7 @@ def stops(run, load, stop):
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def embedded():
     with duckdb.connect(config={"threads": "1"}) as connection:
 
@@ -185,7 +185,7 @@ def embedded():
         yield Under(DUCKDB, lambda sql: connection.sql(sql).to_arrow_table(), load)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(postgres):
     name = f"errors_{os.getpid()}"
     with connect(postgres.url()) as connection:

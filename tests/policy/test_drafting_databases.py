@@ -9,7 +9,7 @@ from discreet.postgres.connecting import connect
 DATABASE = "drafting"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def database(postgres):
     with connect(postgres.url()) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {DATABASE}")

@@ -19,8 +19,10 @@ from discreet.engines.postgres import Postgres
 from discreet.engines.sources import EngineError, Source
 from discreet.kernel.errors import DiscreetError, PolicyError
 from discreet.kernel.expr import Type
+from discreet.kernel.loss import Budget
 from discreet.postgres import connecting
 from discreet.postgres.connecting import Unreachable, connect, driver, shown
+from discreet.postgres.ledger import create_postgres_ledger
 
 MARK = "hunter2-7f3a"  # the password: it must be in no text
 
@@ -307,3 +309,10 @@ def test_without_the_driver_an_error_says_how_to_get_it(monkeypatch):
         PolicyError, match=r"the driver is not installed. Install it with: pip install 'discreet\[postgres\]'"
     ):
         driver()
+
+
+@pytest.mark.parametrize("url", ["postgresql://127.0.0.1:1,127.0.0.1:2/x", "postgresql:///x?host=a,b&sslmode=require"])
+def test_a_ledger_has_one_server(url):
+    """Of several, each could get an account of its own while the others are away."""
+    with pytest.raises(PolicyError, match="names several servers"):
+        create_postgres_ledger(url, name="demo", budget=Budget(1))

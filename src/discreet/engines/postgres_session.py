@@ -41,6 +41,7 @@ _SETTINGS = {
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
     "client_min_messages": "error",
+    "enable_nestloop": "off",  # guesses about a WITH are so wrong that one was chosen, for a hundred times the time
     "jit": "off",  # to compile many small expressions takes longer than to run them
 }
 _ARROW = {

@@ -10,7 +10,7 @@ reads the file, and times in nanoseconds are whole numbers to it.
 from collections.abc import Callable, Mapping
 
 from discreet.engines.casts import LONGEST
-from discreet.engines.dialects.spark_texts import text
+from discreet.engines.dialects.spark_constants import text
 from discreet.kernel.expr import Type
 
 _WHOLE = text(r"\A *[+-]?[0-9]{1,19}([.]0*)? *\z")

@@ -99,7 +99,7 @@ _LOOK = 100
 _COPIES = {
     **dict.fromkeys(("power", "like", "like_any_case"), 5),
     **dict.fromkeys(("lower", "upper"), 4),
-    **dict.fromkeys(("clip", "floor", "ceil", "round", "divide"), 3),
+    **dict.fromkeys(("abs", "clip", "floor", "ceil", "round", "divide"), 3),
     **dict.fromkeys(("modulo", "sqrt", "ln", "log10", "exp", "inside", "nullif", "sign"), 2),
     **dict.fromkeys(("read_integer", "read_real", "read_date", "read_timestamp", "add_days", "add_seconds"), 2),
     **{f"trunc_{window}": 2 for window in _WINDOWS},

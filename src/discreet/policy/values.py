@@ -91,6 +91,12 @@ def connection(value: Any, name: str, engine: str | None) -> str:
     schemes = _SCHEMES.get(engine or "", (*_SCHEMES["postgresql"], *_SCHEMES["spark"]))
     if not found.startswith(schemes):
         raise ValueError(f'{name} must be a URL such as "{example}", not {shown(found)}.')
+    said = [part.partition("=")[0] for part in found.partition(";")[2].split(";") if part]
+    if found.startswith("sc://") and set(said) - {"use_ssl"}:
+        raise ValueError(
+            f"{name} may say use_ssl and nothing else beside host and port: many may read a policy. Give the rest in "
+            "the environment, as SPARK_REMOTE."
+        )
     return found
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ENCRYPTED = ("require", "verify-ca", "verify-full")
 _PATIENCE = 10  # seconds until a server that does not answer is given up
 # A server that vanished is noticed within a minute; in seconds, how often, and in milliseconds.
-_ALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
+_ALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "30000"}
 _MISSING = "PostgreSQL: the driver is not installed. Install it with: pip install 'discreet[postgres]'"
 
 
@@ -73,6 +73,16 @@ def shown(url: str) -> str:
     elif known.get("port"):
         host = f"{host}:{known['port']}"
     return f"PostgreSQL at {host}, database {known.get('dbname') or known.get('user') or 'of the user'}"
+
+
+def names_several(url: str) -> bool:
+    """Tell whether a URL, with what the environment adds, names more servers than one, of which any may answer.
+
+    >>> names_several("postgresql://a.example,b.example/clinic"), names_several("postgresql://a.example/clinic")
+    (True, False)
+    """
+    known = _known(url)
+    return any("," in str(known.get(name) or "") for name in ("host", "hostaddr", "port"))
 
 
 def _known(url: str) -> Mapping[str, Any]:

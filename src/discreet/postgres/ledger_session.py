@@ -78,6 +78,7 @@ class PostgresSession:
             test_a_server_that_may_forget_is_refused, test_a_commit_that_the_server_did_not_make_is_noticed,
             test_whoever_writes_without_the_lock_cannot_write_the_same_row,
             test_a_head_goes_back_only_from_the_one_that_was_acknowledged
+        Seal: 677641c543ec
         """
         limits = {"standstill": STANDSTILL, "queue": QUEUE, "statement": STATEMENT}
         with self.threads, named(self.place):

@@ -43,14 +43,16 @@ def _whole(function: str) -> str:
     return f"CASE WHEN ABS({{0}}) < {real(2.0**53)} THEN CAST({function}({{0}}) AS DOUBLE) ELSE {{0}} END"
 
 
-def _unless_constant(plain: str, guarded: str) -> Operation:
-    """Write a division that cannot fail as it is, and any other with what keeps it from failing."""
-
-    def operation(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-        by = exprs[1].value if isinstance(exprs[1], Constant) else None
-        return (guarded if by in {None, 0, -1} else plain).format(*args)
-
-    return operation
+def _divided(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Write a division; if what divides is known, only the way that is taken: others could stop before any row."""
+    a, b = args
+    whole = exprs[0].type is Type.INTEGER
+    quotient, turned = f"{a} {'DIV' if whole else '/'} {b}", f"TRY_SUBTRACT(0L, {a})" if whole else f"-{a}"
+    if not isinstance(exprs[1], Constant):
+        return f"CASE WHEN {b} = -1 THEN {turned} WHEN {b} <> 0 THEN {quotient} END"
+    if not exprs[1].value:
+        return f"CAST(NULL AS {_TYPES[exprs[0].type]})"
+    return turned if exprs[1].value == -1 else quotient
 
 
 def _number(expr: Expr) -> int:
@@ -102,17 +104,14 @@ _OPERATIONS: dict[str, str | Operation] = {
     "add i": "TRY_ADD({0}, {1})",
     "subtract i": "TRY_SUBTRACT({0}, {1})",
     "multiply i": "TRY_MULTIPLY({0}, {1})",
-    "divide i": _unless_constant(
-        "{0} DIV {1}", "CASE WHEN {1} = -1 THEN TRY_SUBTRACT(0L, {0}) WHEN {1} <> 0 THEN {0} DIV {1} END"
-    ),
+    "divide": _divided,
     "modulo": "TRY_MOD({0}, CASE WHEN {1} = -1 THEN 1L ELSE {1} END)",  # Sail has no rest of the least number by -1
     "negate i": "TRY_SUBTRACT(0L, {0})",
-    "abs i": "TRY_CAST(ABS(CAST({0} AS DECIMAL(19, 0))) AS BIGINT)",
+    "abs i": "CASE WHEN {0} >= 0 THEN {0} ELSE TRY_SUBTRACT(0L, {0}) END",
     "sign i": "CAST(SIGN({0}) AS BIGINT)",
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
-    "divide": _unless_constant("{0} / {1}", _if("{1} <> 0", "{0} / {1}")),
     "negate": "-{0}",
     "abs": "ABS({0})",
     "sign": f"NANVL(SIGN({{0}}), {real(0.0)})",
@@ -201,6 +200,9 @@ def _extreme(function: str, value: str, _kind: Type) -> str:
     return f"{function}({table}{value})"
 
 
+_SUM = "SUM(CAST({0} AS DECIMAL(28, 0)))"
+_FITTED = _if(f"{_SUM} BETWEEN -9223372036854775808 AND 9223372036854775807", f"CAST({_SUM} AS BIGINT)")
+
 SPARK = Dialect(
     _OPERATIONS,
     _TYPES,
@@ -212,7 +214,8 @@ SPARK = Dialect(
     finite=f"({_if(f'ABS({{value}}) < {_INFINITE}', '{value} + 0D')})",
     quotient="{0} DIV {1}",
     sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
-    fitted="TRY_CAST(SUM(CAST({0} AS DECIMAL(28, 0))) AS BIGINT)",
+    # By a condition: where a TRY_CAST is compared with a number, Spark compares what is cast, also where that is NULL.
+    fitted=_FITTED,
     extreme=_extreme,
     computed_once="",
     spread=Spread.WINDOW,

@@ -1,0 +1,433 @@
+"""Spark's SQL computes what the reference says: each operation alone, and random questions about random databases.
+
+Here it runs on Sail, which speaks Spark's language and starts at once; tests/slow does the same on Spark itself.
+"""
+
+import math
+import random
+import re
+import sys
+from contextlib import suppress
+from datetime import date, datetime
+
+import compare
+import operations
+import pytest
+import situations
+import spark_under
+import strategies
+from servers.spark import session as opened
+from spark_under import EXACT, SAILS_OWN, compared
+from strategies import BOOL, DATE, INT, REAL, TEXT, TIME, VISITS
+
+from discreet.engines.dialects import spark_steps
+from discreet.engines.dialects.spark import SPARK
+from discreet.engines.dialects.spark_constants import requoted, text
+from discreet.engines.dialects.spark_patterns import Either, End, Letter, Row, Times, parsed
+from discreet.engines.dialects.spark_steps import MOST_STEPS, steps
+from discreet.engines.evaluate import evaluate, finite
+from discreet.engines.gaps import gap_in
+from discreet.engines.gathering import totals_of
+from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
+from discreet.kernel.gather import selects
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import Count, Discover, Limit, Public, Question, Units, Values
+from discreet.kernel.relation import Derive, Has, SemiOwn
+from discreet.kernel.writing import key_of, write
+from discreet.kernel.writing import steps as steps_of
+
+TEXT_COLUMN = Column("t", TEXT)
+
+
+@pytest.fixture(scope="module")
+def session(sail):
+    with opened(sail.url) as found:
+        yield spark_under.prepare(found)
+
+
+@pytest.fixture
+def engine(session):
+    return spark_under.under(session)
+
+
+# Expressions.
+
+
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_each_operation_means_the_same(session, op):
+    for schema, calls, rows in operations.trials(op, most=300):
+        compared(session, [call for call in calls if not SPARK.gap(call)], schema, rows)
+
+
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_each_operation_means_the_same_on_constants(session, op):
+    """They are computed before the first row is read, and there too nothing may fail."""
+    for _, calls, rows in operations.trials(op, most=8):
+        held = [row for row in rows if all(value is None or finite(value) is not None for value in row.values())]
+        held = [row for row in held if strategies.LONG not in row.values()]
+        exprs = [Call(op, tuple(fixed(arg, row) for arg in call.args)) for call in calls[:3] for row in held]
+        compared(session, exprs, {}, [{}])
+
+
+def fixed(arg, row):
+    return Constant(row[arg.name], arg.type) if isinstance(arg, Column) else arg
+
+
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_a_null_keeps_its_type(session, op):
+    compared(session, list(operations.of_nulls(op)), {}, [{}])
+
+
+def borders():
+    """Return doubles at which something begins or ends."""
+    powers = (-1074, -1022, -512, -1, 0, 52, 53, 62, 63, 64, 512, 1023)
+    ends = [*(math.ldexp(1, power) for power in powers), 709.0, 1e307, 1e-307, sys.float_info.max]
+    near = {each for x in ends for each in (x, math.nextafter(x, 0), math.nextafter(x, math.inf), x * 1.5)}
+    sizes = sorted(x for x in near if math.isfinite(x))
+    return [*sizes, *(-x for x in sizes), 0.0, -0.0, *strategies.STRANGE, None]
+
+
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power", "least", "greatest", "less", "equal"])
+def test_pairs_of_reals_at_every_border(session, op):
+    values = borders()
+    rows = [{"a": one, "b": other} for one in values for other in values]
+    compared(session, [Call(op, (Column("a", REAL), Column("b", REAL)))], {"a": REAL, "b": REAL}, rows)
+    assert len(rows) > 5000
+
+
+def test_single_reals_at_every_border(session):
+    a = Column("a", REAL)
+    calls = [Call(op, (a,)) for op in ("negate", "abs", "sign", "floor", "ceil", "sqrt", "to_integer", "exp", "ln")]
+    calls += [Call("round", (a, Constant(places, INT))) for places in range(-15, 16)]
+    halves = [sign * (n + 0.5) / factor for sign in (1, -1) for n in (0, 1, 2, 2**51) for factor in (1, 10, 1e15, 0.1)]
+    near = [x for half in halves for x in (half, math.nextafter(half, 0), math.nextafter(half, 1e300))]
+    edges = [sys.float_info.max / 10.0**places for places in range(16)]
+    near += [x for edge in edges for x in (edge, math.nextafter(edge, 0), math.nextafter(edge, math.inf))]
+    compared(session, calls, {"a": REAL}, [{"a": x} for x in [*borders(), *near]])
+
+
+@pytest.mark.parametrize("step", ["1", "1/7", "7", "1e-300", "1e290", "0.1", "1e20"])
+def test_the_steps_of_a_grid_are_the_kernels_own(session, step):
+    ends = {"1e-300": "1e-290", "1e290": "1e300", "1e20": "1e30"}.get(step, "1e6")
+    grids = [Grid(low, high, step) for low, high in ((f"-{ends}", ends), (0, ends), (f"-{ends}", 0), (0, 0))]
+    width = float(grids[0].step)
+    values = [*borders(), *(width * x for x in (0.5, 1.5, 2.5, 0.49999999999999994, -0.5, -1.5, 3, -7))]
+    spark_under.fill(session, "given", {"row": INT, "a": REAL}, [{"row": n, "a": x} for n, x in enumerate(values)])
+    for grid in grids:
+        sql = f'SELECT {steps_of(quoted_a(), grid, SPARK)} AS v FROM "given" ORDER BY "row"'
+        found = spark_under.run(session, requoted(sql)).column("v")
+        assert found.type == strategies.ARROW[INT]
+        assert found.to_pylist() == [None if finite(x) is None else grid.index(x) - grid.offset for x in values]
+
+
+def quoted_a():
+    return '"a"'
+
+
+def test_letters_have_the_references_capitals(session):
+    letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    cased = [letter for letter in letters if len({letter, letter.lower(), letter.upper(), letter.title()}) > 1]
+    known = [*letters[:0x500], *cased, *letters[0x500::500]]
+    texts = ["".join(known[at : at + 60]) for at in range(0, len(known), 60)]
+    calls = [Call(op, (TEXT_COLUMN,)) for op in ("lower", "upper")]
+    calls += [Call("like_any_case", (TEXT_COLUMN, Constant(pattern, TEXT))) for pattern in ("%É%", "%ß%", "İ%", "%Σ%")]
+    compared(session, calls, {"t": TEXT}, [{"t": each} for each in texts])
+
+
+PATTERNS = [
+    *("", ".", "^.$", "a.b", "[a-c-]", "[^a-]", "[.]", "[:a:]", "[ _,;:@#.]+", "(a|)b", "()a", "a||b", "(a*)b"),
+    *("\\.\\*\\?\\+\\(\\)\\[\\]\\{\\}\\^\\$\\|\\\\\\/\\-", "a\\$", "^a|b$", "(ab){2,}", "a{2}", "é+", "👩", "#a"),
+    *("[0-9]{99}", "^(.{33}){30}", "^((a{4}){4}){4}", "^(a|b|c|d)*abcd", "[a-z0-9]{1,9}@[a-z.]+", "\"'", "a{0}b"),
+    *("-,;:@#%&=<>!/~`", "^[^@]+@[^@.]+\\.com$", "(foo|bar).{0,9}baz", "^x{3,}y", "^(a|b){3,}$", "a{2,}.{0,3}b"),
+]
+TEXTS = [
+    *(
+        "",
+        "a",
+        "b",
+        "ab",
+        "abab",
+        "a.b",
+        "a\nb",
+        "\n",
+        "-",
+        ":",
+        "[",
+        "aaa",
+        "a$",
+        "é",
+        "👩",
+        "#a",
+        "9" * 99,
+        "x" * 990,
+    ),
+    *("a" * 729, "user@example.org", "me@b.com", "\"'", "-,;:@#%&=<>!/~`", ".*?+()[]{}^$|\\/-", "abcabcd", "c", "\r"),
+    *("\x85", "\u2028", "a👩b👩" * 400, "xxxxy", "foo 123 baz", "aab", "aa\nb", "a\n"),
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_are_read_alike(session, pattern):
+    call = Call("matches", (TEXT_COLUMN, Constant(pattern, TEXT)))
+    if pattern not in {"(ab){2,}", "^(a|b|c|d)*abcd", "^(.{33}){30}"}:
+        assert SPARK.gap(call) == ""
+    compared(session, [call], {"t": TEXT}, [{"t": each} for each in TEXTS])
+
+
+@pytest.mark.parametrize("op", ["matches", "like", "like_any_case"])
+def test_random_patterns_are_read_alike(session, op):
+    rng = random.Random(op)
+    calls = []
+    while len(calls) < 150:
+        drawn = operations.pattern(rng) if op == "matches" else "".join(rng.choices("aAé%_\\.", k=rng.randint(0, 6)))
+        with suppress(ValueError):  # not of the kernel's language
+            calls.append(Call(op, (TEXT_COLUMN, Constant(drawn, TEXT))))
+    rows = [{"t": each} for each in ["", "\n", "a\n", None, *operations.short_texts(rng, 100), "aéaé" * 20]]
+    compared(session, calls, {"t": TEXT}, rows)
+
+
+def test_all_dates_are_read_and_no_others(session):
+    years = [0, 1, 4, 100, 400, 1900, 2000, 2023, 2024, 9999]
+    days = [f"{year:04}-{month:02}-{number:02}" for year in years for month in range(14) for number in range(33)]
+    calls = [Call("read_date", (TEXT_COLUMN,))]
+    calls.append(Call("read_timestamp", (Call("join", (TEXT_COLUMN, Constant(" 23:59", TEXT))),)))
+    compared(session, calls, {"t": TEXT}, [{"t": day} for day in days])
+    clocks = ["24:00", "23:59:60", "23:60", "1:00", "00:00:00.", "00:00:00.1234567", "00:00:59.999999", "00:00Z"]
+    ways = [f"2024-02-29{between}{clock}{end}" for between in " Tt" for clock in clocks for end in ("", "\n", " ")]
+    said = [
+        "now",
+        "today",
+        "epoch",
+        "2024",
+        "2024-02",
+        "10000-01-01",
+        "-0001-01-01",
+        " 2024-02-29",
+        "\u0662\u0660\u0662\u0664-01-01",
+        "\uff11\uff12",
+    ]
+    said += ["1d", "1.5f", "0x1p3", "0x10", "12L", " 12 ", "NaN", "Infinity", "inf", "1e5\n", "+-1"]
+    reads = [Call(op, (TEXT_COLUMN,)) for op in ("read_timestamp", "read_date", "read_integer", "read_real")]
+    compared(session, reads, {"t": TEXT}, [{"t": each} for each in [*ways, *said]])
+
+
+def test_times_are_cut_alike_in_every_year(session):
+    rng = random.Random("times")
+    ordinals = [rng.randint(1, date.max.toordinal()) for _ in range(300)]
+    days = [
+        *map(date.fromordinal, ordinals),
+        *(date(year, *day) for year in (1, 4, 1969, 9999) for day in ((1, 1), (12, 31))),
+    ]
+    clocks = [(0, 0, 0, 0), (23, 59, 59, 999999), (2, 30, 15, 1)]
+    rows = [{"s": datetime(day.year, day.month, day.day, *rng.choice(clocks)), "d": day} for day in days]
+    ops = [op for op, text in SIGNATURES.items() if text.startswith("s ") and "!" not in text]
+    calls = [Call(op, (Column("s", TIME),)) for op in ops]
+    calls += [Call("days_between", (Column("d", DATE), Constant(date(2000, 1, 1), DATE)))]
+    calls += [Call("add_seconds", (Column("s", TIME), Constant(by, INT))) for by in (-1, 86_400, 10**11, -(10**11))]
+    calls += [Call("add_days", (Column("d", DATE), Constant(by, INT))) for by in (-366, 1, 3_652_059, -3_652_059)]
+    compared(session, calls, {"s": TIME, "d": DATE}, rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nested_expressions_mean_the_same(session, seed):
+    rng = random.Random(seed)
+    schema = {"i": INT, "j": INT, "r": REAL, "x": REAL, "b": BOOL, "t": TEXT, "u": TEXT, "d": DATE, "s": TIME}
+    values = {kind: operations.values_of(kind, 20) for kind in Type}
+    rows = [{name: rng.choice(values[kind]) for name, kind in schema.items()} for _ in range(30)]
+    drawn = [strategies.expression(rng, schema, rng.choice(list(Type)), depth=3) for _ in range(40)]
+    exprs = [expr for expr in drawn if not gap_in(Derive(VISITS, (("v", without_columns(expr)),)), EXACT)]
+    compared(session, exprs, schema, rows)
+    compared(session, exprs[:10], schema, rows, key_of)
+
+
+def without_columns(expr):
+    """Return an expression with NULL for its columns, which any relation has."""
+    if isinstance(expr, Column):
+        return Constant(None, expr.type)
+    return Call(expr.op, tuple(map(without_columns, expr.args))) if isinstance(expr, Call) else expr
+
+
+@pytest.mark.parametrize("op", ["add", "negate", "not", "join", "case"])
+def test_expressions_may_be_as_deep_as_the_kernel_allows(session, op):
+    column = {"add": Column("i", INT), "join": TEXT_COLUMN, "negate": Column("r", REAL)}.get(op, Column("b", BOOL))
+    expr, rest = column, {"add": [Constant(1, INT)], "join": [Constant("x", TEXT)], "case": [column, column]}
+    while expr.depth < 200:
+        expr = Call(op, (expr, *rest.get(op, [])))
+    compared(session, [expr], {"i": INT, "t": TEXT, "r": REAL, "b": BOOL}, [{"i": 3, "t": "a", "r": 1.5, "b": True}])
+
+
+# Questions.
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_spark_sql_equals_the_reference(engine, block):
+    deep, left = spark_under.explore(engine, range(block * 10, block * 10 + 10), forgiven=SAILS_OWN)
+    wide, _ = spark_under.explore(
+        engine, range(9000 + block, 9001 + block), questions=15, depth=0, inner=0, most=60, forgiven=SAILS_OWN
+    )
+    assert deep > 10
+    assert wide > 2
+    assert left < 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_spark_sql_equals_the_reference_a_thousand_times(engine, block):
+    first = 1000 + block * 50
+    assert spark_under.explore(engine, range(first, first + 50), forgiven=SAILS_OWN)[0] > 60
+    spark_under.explore(engine, range(first * 10, first * 10 + 5), depth=5, most=30, forgiven=SAILS_OWN)
+    few = range(first * 20, first * 20 + 5)
+    spark_under.explore(engine, few, questions=20, depth=1, inner=0, most=80, forgiven=SAILS_OWN)
+
+
+def test_spark_sql_equals_the_reference_on_thousands_of_rows(engine):
+    rng = random.Random("crowd 0")
+    tables = strategies.crowd(rng)
+    engine.load(tables)
+    full = 0
+    while full < 5:
+        question = strategies.question(rng, tables, rng.choice([0, 0, 1, 2]), 1, 1)
+        if not gap_in(question, EXACT):
+            wanted = compare.expected(tables, question)
+            assert compare.computed(engine, question) == wanted, question
+            full += any(wanted.values())
+
+
+@pytest.mark.parametrize("name", situations.SITUATIONS)
+def test_situations(engine, name):
+    situations.check(engine, situations.SITUATIONS[name])
+
+
+def test_columns_may_be_called_as_the_kernel_calls_tables(engine):
+    """Within EXISTS, s would be the other side's column."""
+    others = Derive(VISITS, tuple((name, Column("flag", BOOL)) for name in "sopcwlramdnhu"))
+    rows = [situations.visit(user=user, flag=user == 1) for user in (1, 1, 2)]
+    for has in Has:
+        question = Question(SemiOwn(VISITS, others, has), (), Public(()), Limit(5, 5), (Count(), Units()))
+        situations.check(engine, situations.Situation(situations.small(visits=rows), question))
+
+
+def test_where_hashes_meet_the_value_decides_what_counts_here_too(engine):
+    people = list(range(200))
+    random.Random(1).shuffle(people)
+    pairs = [(user, place) for user in people for place in ("ba"[user % 2], "ab"[user % 2])]
+    engine.load(situations.small(visits=[situations.visit(user=user, place=place) for user, place in pairs]))
+    question = Question(VISITS, (), Public(()), Limit(1, 1), (Values(situations.PLACE),))
+    found = totals_of(question, lambda sql: engine.run(sql.replace("MD5(", "LENGTH(")), SPARK)
+    assert found.values.tolist() == [[1]]
+
+
+# Texts alone.
+
+
+@pytest.mark.parametrize("op", SIGNATURES)
+def test_no_argument_is_written_more_often_than_the_weight_says(op):
+    """Where a template names an argument twice its text doubles at every level: the weight must know."""
+    for schema, calls, _ in operations.trials(op, most=0):
+        named = {name: Column(f"the {name} of them", kind) for name, kind in schema.items()}
+        for call in (call for call in calls if not SPARK.gap(call)):
+            expr = Call(op, tuple(named.get(getattr(arg, "name", ""), arg) for arg in call.args))
+            own = 100 if op in {"like", "like_any_case", "matches", "lower", "upper"} else 1
+            copies = (expr.weight - own) // len(expr.args)
+            for column in named.values():
+                assert 1 <= write(expr, SPARK).count(column.name) <= copies
+
+
+HOSTILE = ["'", '"', "\\", "`", "${spark.app.name}", "${env:HOME}", "a\nb", "--", "/*", "é", "%", "?", ":x", "\\'", "$"]
+
+
+def test_a_constant_ends_where_it_should():
+    """Whatever is in it: letters, digits and what means nothing, or the numbers of its bytes."""
+    for value in [*HOSTILE, *strategies.POOLS[TEXT], "".join(map(chr, range(1, 300)))]:
+        assert re.fullmatch(r"'[A-Za-z0-9 _.,:;+/-]*'|CAST\(X'[0-9A-F]*' AS STRING\)", text(value))
+
+
+def test_names_are_quoted_and_nothing_else_is_in_double_quotes():
+    names = tuple((f"{value.strip('.')}{place}", Constant(value, TEXT)) for place, value in enumerate(HOSTILE))
+    question = Question(
+        Derive(VISITS, names),
+        (("k", Column(names[0][0], TEXT)),),
+        Discover(5),
+        Limit(2, 2),
+        (Units(), Count(Column(names[4][0], TEXT))),
+    )
+    (sql,) = selects(question, SPARK).values()
+    bare = re.sub(r"`(?:[^`]|``)*`|'[^'\\]*'", "", sql)
+    assert re.fullmatch(r"[A-Za-z0-9_ .,()*+=<>/%|-]*", bare)
+    assert "${" not in re.sub(r"`(?:[^`]|``)*`", "", sql)
+
+
+# How long a pattern may take.
+
+
+def tried(part, letters, at, then):
+    """Match as Java does, way by way, and count every step; `then` is what comes after."""
+    tried.steps += 1
+    match part:
+        case Letter(ranges):
+            fits = at < len(letters) and any(low <= ord(letters[at]) <= high for low, high in ranges)
+            return fits and then(at + 1)
+        case End(sign):
+            return at == (0 if sign == "A" else len(letters)) and then(at)
+        case Row(parts):
+            if not parts:
+                return then(at)
+            return tried(parts[0], letters, at, lambda end: tried(Row(parts[1:]), letters, end, then))
+        case Either(ways):
+            return any(tried(way, letters, at, then) for way in ways)
+        case Times(inner, least, most):
+
+            def again(count, begin):
+                more = most is None or count < most
+                if more and tried(
+                    inner, letters, begin, lambda end: (end > begin or count < least) and again(count + 1, end)
+                ):
+                    return True
+                return count >= least and then(begin)
+
+            return again(0, at)
+
+
+def searched(part, letters):
+    tried.steps = 0
+    found = any(tried(part, letters, at, lambda _end: True) for at in range(len(letters) + 1))
+    return found, tried.steps
+
+
+def test_no_text_takes_more_steps_than_are_told(monkeypatch):
+    """With shorter texts, on which one can wait for a pattern that goes back again and again."""
+    longest, rng = 24, random.Random("steps")
+    monkeypatch.setattr(spark_steps, "LONGEST_TEXT", longest)
+    compared_patterns = 0
+    while compared_patterns < 300:
+        drawn = operations.pattern(rng)
+        with suppress(ValueError):
+            Call("matches", (TEXT_COLUMN, Constant(drawn, TEXT)))
+            told = steps(tree := parsed(drawn))
+            if told is None or told > 50_000:
+                continue
+            compared_patterns += 1
+            letters = [letter for letter in dict.fromkeys(drawn) if letter.isalnum()] or ["a"]
+            texts = ["".join(rng.choices(letters[:2], k=longest)) for _ in range(8)] + [letters[0] * longest]
+            for each in texts:
+                found, taken = searched(tree, each)
+                assert found == evaluate(Call("matches", (TEXT_COLUMN, Constant(drawn, TEXT))), {"t": each})
+                assert taken <= 3 * told + 50, (drawn, each)  # a row counts its parts, and one more for itself
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a.*b", "^a.*b.*c$", "^(ab)*$", "^(a|b|ab)*c", "(a?){30}b", "((a{1,9}){1,9}){1,9}", "^(a+)+$", "(a|aa){9}"],
+)
+def test_a_pattern_that_could_take_long_is_refused(pattern):
+    call = Call("matches", (TEXT_COLUMN, Constant(pattern, TEXT)))
+    assert "REGEXP_MATCHES" in SPARK.gap(call)
+    told = steps(parsed(pattern))
+    assert told is None or told > MOST_STEPS
+
+
+def test_like_needs_no_going_back():
+    for pattern in ("%a%b%c%d%e%", "a%b%c%d", "_a%", "%a_b%", "a_%", "__", "%_", "%a_"):
+        assert SPARK.gap(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT)))) == ""
+    for pattern in ("%a_b%c%", "%_%_%a", "%a%b%c%d%e%f%g%"):
+        assert "LIKE" in SPARK.gap(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT))))

@@ -1,0 +1,48 @@
+"""What is NULL because 64 bits do not hold it stays NULL where it is compared: optimizers like to leave that out."""
+
+from itertools import product
+
+import pytest
+import spark_under
+import strategies
+from compare import computed, expected
+from servers import spark as servers
+from strategies import INT, VISITS
+
+from discreet.kernel.expr import Call, Column, Constant
+from discreet.kernel.fold import Fold, Folded
+from discreet.kernel.question import Count, Limit, Public, Question
+from discreet.kernel.relation import PerUnit, Where
+
+ENDS = [0, 5, -5, (1 << 63) - 1, -(1 << 63), 1 << 40, None]
+N = Column("n", INT)
+
+
+@pytest.fixture(scope="session")
+def engine(sail):
+    with servers.session(sail.url) as session:
+        yield spark_under.under(spark_under.prepare(session))
+
+
+def counted(relation, column, op, number):
+    sides = (column, Constant(number, INT))
+    condition = Call(op, sides)
+    return Question(Where(relation, condition), (), Public(()), Limit(1, 100), (Count(),))
+
+
+def test_what_does_not_fit_is_null_also_in_a_comparison(engine):
+    empty = dict.fromkeys(VISITS.shape.schema)
+    visits = [empty | {"user": user, "n": n} for user, n in enumerate([*ENDS, *ENDS])]
+    visits += [empty | {"user": user, "n": (1 << 63) - 1} for user in range(3)]
+    tables = {name: [] for name in strategies.SCHEMAS} | {"visits": visits}
+    engine.load(tables)
+    size, less = Call("abs", (N,)), Call("negate", (N,))
+    summed = PerUnit(VISITS, (), (("total", Folded(Fold.SUM, N)),))
+    for op, number in product(("less", "at_most", "equal"), (5, (1 << 63) - 1, -(1 << 63))):
+        for turn in (False, True):
+            for relation, value in ((VISITS, size), (VISITS, less), (summed, Column("total", INT))):
+                question = counted(relation, value, op, number)
+                if turn:
+                    flipped = Call(op, (Constant(number, INT), value))
+                    question = Question(Where(relation, flipped), (), Public(()), Limit(1, 100), (Count(),))
+                assert computed(engine, question) == expected(tables, question), (op, number, turn, value)
