@@ -29,9 +29,9 @@ RESEAL = "the proof was written for other code; read it again, then run `python 
 INTRODUCTION = """# Proofs
 
 What the kernel promises about privacy, and the randomizers of local privacy and the shared ledger after it, with the
-reason for each promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it by hand. A
-module comes after those that it imports, so each proof needs only what stands above it, or beside it in the same
-module.
+reason for each promise. This page is generated from the docstrings by `python tools/claims.py proofs`; do not edit it
+by hand. A module comes after those that it imports, so each proof needs only what stands above it, or beside it in
+the same module.
 
 *Checked by* names the tests that would fail if the claim were false. The *seal* is a hash of the code that
 the proof was written for; when the code changes, the tests fail until somebody has read the proof again and

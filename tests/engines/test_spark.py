@@ -545,3 +545,26 @@ def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
     words = [sys.executable, "-c", LEFT_OPEN, sail.url, str(folder), *more]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3 if more else 0, "{'n': [4000]}\n", "")
+
+
+FORKED = """
+import os, sys
+from discreet.engines.spark import Spark
+from discreet.engines.sources import Source
+from discreet.kernel.expr import Type
+engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
+engine.query("SELECT COUNT(*) AS n FROM t0")
+child = os.fork()
+if not child:
+    engine.close()
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
+"""
+
+
+def test_a_child_ends_and_leaves_the_session_to_its_parent(sail, folder):
+    began = time.monotonic()
+    words = [sys.executable, "-c", FORKED, sail.url, str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "7 {'n': [4000]}\n"
+    assert time.monotonic() - began < 9

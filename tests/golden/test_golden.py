@@ -17,6 +17,7 @@ from golden_policies import POLICIES, PUBLIC
 
 from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.dialects.postgres import POSTGRES
+from discreet.engines.dialects.spark import SPARK
 from discreet.kernel.dialect import quoted
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
@@ -28,7 +29,7 @@ from discreet.sql import read
 HERE = Path(__file__).parent
 WRITES = os.environ.get("DISCREET_GOLDEN") == "write"
 FILES = sorted(HERE.glob("*.sql"))
-DIALECTS = {"engine": DUCKDB, "postgres": POSTGRES}  # by the ending of the file with their SELECTs
+DIALECTS = {"engine": DUCKDB, "postgres": POSTGRES, "spark": SPARK}  # by the ending of the file with their SELECTs
 each_file = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 each_dialect = pytest.mark.parametrize("kind", DIALECTS)
 
@@ -83,6 +84,11 @@ def asked(plan, dialect):
     ]
 
 
+def without_letters(sql):
+    """Leave out lists of all letters: they grow with Unicode, which every Python has in its own release."""
+    return re.sub(r"'[^']{300,}'", "'…'", sql)
+
+
 def written(case, found):
     said = [f"-- @{name} {value}" for name, value in case.said.items()]
     return "\n".join([f"-- {case.title}", *said, case.sql, "/*", found, "*/"])
@@ -101,7 +107,7 @@ def test_queries_become_what_is_written_below_them(path):
 def test_questions_become_the_engine_sql_that_is_written_beside_them(path, kind):
     plans = [(case.title, plan) for case, _, plan in run(path) if plan is not None]
     texts = [[f"-- {title}", *map(": ".join, asked(plan, DIALECTS[kind]))] for title, plan in plans]
-    now = "\n\n".join("\n".join(lines) for lines in texts) + "\n"
+    now = without_letters("\n\n".join("\n".join(lines) for lines in texts) + "\n")
     beside = path.with_suffix(f".{kind}.txt")
     if WRITES:
         beside.write_text(now)

@@ -11,11 +11,14 @@ import duckdb
 import postgres_under
 import pyarrow as pa
 import pytest
+import spark_under
 import strategies
 from compare import Under
+from servers.spark import session
 
 from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.dialects.postgres import POSTGRES
+from discreet.engines.dialects.spark import SPARK
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
 from discreet.policy import Policy
@@ -198,6 +201,17 @@ def server(postgres):
         yield Under(POSTGRES, lambda sql: postgres_under.run(connection, sql), load)
 
 
+@pytest.fixture(scope="module")
+def sails(sail):
+    with session(sail.url) as opened:
+        spark_under.prepare(opened)
+
+        def load(tables):
+            spark_under.fill(opened, "people", SCHEMA, tables["people"])
+
+        yield Under(SPARK, lambda sql: spark_under.run(opened, sql), load)
+
+
 @each_trap
 def test_duckdb_never_stops_at_a_row(embedded, trap):
     check(embedded, trap)
@@ -206,6 +220,11 @@ def test_duckdb_never_stops_at_a_row(embedded, trap):
 @each_trap
 def test_postgresql_never_stops_at_a_row(server, trap):
     check(server, trap)
+
+
+@each_trap
+def test_spark_sql_never_stops_at_a_row(sails, trap):
+    check(sails, trap)
 
 
 def test_duckdb_stops_at_many_if_they_are_asked_as_they_are_written(embedded):

@@ -5,4 +5,5 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 sys.path.insert(0, str(Path(__file__).parents[1]))

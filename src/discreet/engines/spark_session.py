@@ -2,9 +2,10 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.engines.sources import EngineError
 from discreet.engines.spark_connecting import connected, is_ours, reason, set_all
@@ -25,6 +26,7 @@ class Session:
         self._process = os.getpid()
         self._spark: SparkSession | None = None
         self._prepared = self._ended = self._late = False
+        _OPEN.add(self)
 
     @property
     def ours(self) -> bool:
@@ -96,6 +98,12 @@ class Session:
         if self.ours:
             self._drop()
 
+    def forget(self) -> None:
+        """Leave the connection to the process that this is a child of: to close it here would wait forever."""
+        if self._spark is not None:
+            client: Any = self._spark.client
+            client.close, client._closed = (lambda: None), True  # noqa: SLF001 - it has no other way to be left alone
+
     def _guard(self, done: threading.Event, seconds: float) -> None:
         if done.wait(seconds):
             return
@@ -129,6 +137,17 @@ class Session:
             ending = threading.Thread(target=_quietly, args=(_end, spark), daemon=True)
             ending.start()
             ending.join(_FAREWELL)
+
+
+_OPEN: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for session in list(_OPEN):
+        session.forget()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def _end(spark: "SparkSession") -> None:

@@ -2,7 +2,7 @@
 
 Spark stops at a whole number that 64 bits do not hold, at a division by zero, at a cast that fails; Sail, which speaks
 the same language, goes on with a wrong number. Neither may happen: `try_` functions, or a CASE around what may fail.
-The sign of a real zero is nowhere seen.
+A real zero has a sign here or there, but it is nowhere seen.
 
 ROUGH names the operations that Java computes up to a last bit otherwise than C: where a value lies exactly on the
 border of two steps, or of a condition, totals of these may differ from those of other engines.
@@ -148,6 +148,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "not": "NOT {0}",
     "is_null": "{0} IS NULL",
     "one_of": "{0} IN ({rest})",
+    "one_of r": "{0} + 0D IN ({rest})",  # in a long list, a zero with a sign is another one
     "coalesce": "COALESCE({all})",
     "nullif": "CASE WHEN {0} = {1} THEN NULL ELSE {0} END",
     "lower": lowered,
@@ -214,7 +215,7 @@ SPARK = Dialect(
     finite=f"({_if(f'ABS({{value}}) < {_INFINITE}', '{value} + 0D')})",
     quotient="{0} DIV {1}",
     sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
-    # By a condition: where a TRY_CAST is compared with a number, Spark compares what is cast, also where that is NULL.
+    # By a condition: where a TRY_CAST is compared with a number, Sail compares what is cast, also where that is NULL.
     fitted=_FITTED,
     extreme=_extreme,
     computed_once="",

@@ -7,7 +7,6 @@ from datetime import date, datetime
 from discreet.kernel.expr import Type, Value
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.,:;+/-]*")  # what no setting of a session reads as anything else
-_LEAST = -(1 << 63)
 
 
 def text(value: str) -> str:
@@ -20,19 +19,19 @@ def text(value: str) -> str:
 
 
 def real(value: float) -> str:
-    """Write a real by the shortest text that gives this double again.
+    """Write a real by the shortest text that gives this double again; zero without a sign, which Spark finds in lists.
 
-    >>> real(0.1)
-    "CAST('0.1' AS DOUBLE)"
+    >>> real(0.1), real(-0.0)
+    ("CAST('0.1' AS DOUBLE)", "CAST('0.0' AS DOUBLE)")
     """
-    return f"CAST('{value!r}' AS DOUBLE)"
+    return f"CAST('{value + 0.0!r}' AS DOUBLE)"
 
 
 def constant(value: Value, _kind: Type) -> str:
     """Write a constant that is not NULL.
 
     >>> constant(-7, Type.INTEGER), constant(True, Type.BOOLEAN)
-    ('(-7L)', 'TRUE')
+    ("CAST('-7' AS BIGINT)", 'TRUE')
     """
     match value:
         case bool():
@@ -45,14 +44,8 @@ def constant(value: Value, _kind: Type) -> str:
         case date():
             return f"DATE'{value.isoformat()}'"
         case int():
-            return _whole(value)
+            return f"CAST('{value}' AS BIGINT)"  # a bare number would be the place of a column in GROUP BY
     return text(str(value))
-
-
-def _whole(value: int) -> str:
-    if value == _LEAST:  # which is no number with a minus before it
-        return f"CAST('{value}' AS BIGINT)"
-    return f"{value}L" if value >= 0 else f"({value}L)"
 
 
 def requoted(sql: str) -> str:

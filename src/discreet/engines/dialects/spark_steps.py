@@ -12,7 +12,7 @@ from discreet.engines.dialects.spark_patterns import TOP, Either, End, Letter, P
 from discreet.kernel.expr import LONGEST_TEXT
 
 _MOST_TIMES = 200  # so often may a group be repeated, with those around it: each takes a part of the stack
-MOST_STEPS = 200_000  # about a thousandth of a second; a row may be searched for two hundred patterns
+MOST_STEPS = 400_000  # about two thousandths of a second; a row may be searched for two hundred patterns
 
 
 @dataclass(frozen=True)
