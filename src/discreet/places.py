@@ -36,11 +36,11 @@ def read_place(text: str, said: str) -> Place:
     if not URL.match(text):
         return Path(text)
     try:
-        if urlsplit(text).scheme not in _SCHEMES:
-            words = f"{said}: a ledger is a file or in PostgreSQL. Write a path, or postgresql://host/database."
-            raise PolicyError(words)
+        scheme = urlsplit(text).scheme
     except ValueError:
         raise PolicyError(f"{said}: the URL cannot be read. Write it as postgresql://user@host/database.") from None
+    if scheme not in _SCHEMES:
+        raise PolicyError(f"{said}: a ledger is a file or in PostgreSQL. Write a path, or postgresql://host/database.")
     try:
         return checked(text, said)
     except ValueError:
