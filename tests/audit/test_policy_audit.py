@@ -109,8 +109,8 @@ def test_noise_that_groups_share_is_caught(monkeypatch, few):
 def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monkeypatch, few):
     bounded = render._term
 
-    def unbounded(question, total, name):
-        return render._count(name) if isinstance(total, Count) else bounded(question, total, name)
+    def unbounded(question, total, name, dialect):
+        return render._count(name) if isinstance(total, Count) else bounded(question, total, name, dialect)
 
     monkeypatch.setattr(render, "_term", unbounded)
     found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["visits: COUNT(*)"])
