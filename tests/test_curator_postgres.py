@@ -252,7 +252,7 @@ def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales", **price):
     thread.start()
 
     def wait():
-        thread.join(30)
+        thread.join(240)  # far longer than it takes, so that a busy machine may be slow
         return outcome[0]
 
     return wait
@@ -278,7 +278,7 @@ def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
     with dc.open(Policy.parse(policy_text(url, sales="shop.slow"))) as curator, connect(admin) as server:
         failed = asked_in_thread(curator)
         start = time.monotonic()
-        while not (found := server.execute(asked).fetchall()) and time.monotonic() < start + 20:
+        while not (found := server.execute(asked).fetchall()) and time.monotonic() < start + 240:
             time.sleep(0.02)
         server.execute("SELECT pg_terminate_backend(%s)", found[0])
         error = failed()

@@ -105,7 +105,7 @@ def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales"):
     thread.start()
 
     def wait():
-        thread.join(60)
+        thread.join(240)  # far longer than it takes, so that a busy machine may be slow
         return outcome[0]
 
     return wait
@@ -165,7 +165,7 @@ def test_a_question_that_takes_forever_is_stopped_after_its_time(sail, places):
         began = time.monotonic()
         with pytest.raises(dc.Failed):
             curator.ask("SELECT SUM(weight) AS w FROM lines", epsilon=1)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 120  # not forever, however busy the machine is
         curator._engine.tuning = Tuning()
         assert curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
 

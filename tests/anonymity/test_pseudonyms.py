@@ -243,9 +243,9 @@ def test_polars_comes_back_as_polars():
 
 def test_a_quarter_of_a_million_ids_take_a_few_seconds():
     ids = pa.table({"id": np.arange(250_000)})
-    began = time.perf_counter()
+    began = time.process_time()  # its own work, however busy the machine is
     found = pseudonymise(ids, "id", KEY)
-    assert time.perf_counter() - began < 10  # 0.8 s on a quiet core
+    assert time.process_time() - began < 10  # 0.8 s on a quiet core
     assert len(set(found["id"].to_pylist())) == 250_000
 
 

@@ -227,12 +227,12 @@ REFUSED = [
 @pytest.mark.parametrize("value", REFUSED, ids=lambda value: f"{type(value).__name__}-{str(value)[:12]!r}")
 @pytest.mark.parametrize("read", [fraction, positive, not_negative, share])
 def test_what_is_no_number_is_refused_by_name(read, value):
-    start = time.perf_counter()
+    start = time.process_time()  # its own work, however busy the machine is
     with pytest.raises((TypeError, ValueError), match=r"\bepsilon\b") as caught:
         read(value, "epsilon")
     assert type(caught.value) in {TypeError, ValueError}
     assert len(str(caught.value)) < 200
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(

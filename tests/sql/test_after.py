@@ -409,7 +409,7 @@ print(compute("SELECT 43 AS c0", {}).to_pylist())
 
 
 def test_a_forked_process_leaves_the_instances_of_its_parent_alone():
-    found = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60)
+    found = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=240)
     assert found.stdout == "(1, 0) [{'c0': 42}]\n[{'c0': 43}]\n"
 
 
