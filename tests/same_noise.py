@@ -1,0 +1,30 @@
+"""Noise that is the same in every run: of the same law and by the same code, of random bytes that are not random.
+
+A bound that noise exceeds once in a million draws makes a test that fails once in a million runs. Of these bytes it is
+exceeded in every run or in none. A process that a test starts draws real noise: bounds for it allow for all that comes.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from discreet.kernel.noise import keystream
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """Draw all that the library draws from one seed."""
+    generator = np.random.default_rng
+    chance = generator(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keystream.Keystream, "bytes", lambda _, count: bytearray(chance.bytes(count)))
+        patch.setattr(secrets, "randbelow", lambda end: int(chance.integers(end)))
+        patch.setattr(
+            np.random, "default_rng", lambda seed=None: generator(chance.integers(1 << 62) if seed is None else seed)
+        )
+        keystream._forget()  # and with it what was drawn ahead
+        yield
+    keystream._forget()
