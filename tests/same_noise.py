@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import scipy.stats  # noqa: F401 - it makes generators when it is loaded: before the first test, not within
 
 from discreet.kernel.noise import keystream
 
@@ -18,12 +19,12 @@ from discreet.kernel.noise import keystream
 def seeded() -> Iterator[None]:
     """Draw all that the library draws from one seed."""
     generator = np.random.default_rng
-    chance = generator(0)
+    noise, coins, seeds = (generator(seed) for seed in range(3))  # each its own: one more of a kind moves no other
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keystream.Keystream, "bytes", lambda _, count: bytearray(chance.bytes(count)))
-        patch.setattr(secrets, "randbelow", lambda end: int(chance.integers(end)))
+        patch.setattr(keystream.Keystream, "bytes", lambda _, count: bytearray(noise.bytes(count)))
+        patch.setattr(secrets, "randbelow", lambda end: int(coins.integers(end)))
         patch.setattr(
-            np.random, "default_rng", lambda seed=None: generator(chance.integers(1 << 62) if seed is None else seed)
+            np.random, "default_rng", lambda seed=None: generator(seeds.integers(1 << 62) if seed is None else seed)
         )
         keystream._forget()  # and with it what was drawn ahead
         yield
