@@ -119,8 +119,7 @@ def test_a_root_certificate_at_home_is_used(strict, monkeypatch, plain):
     monkeypatch.setenv("PGPASSWORD", MARK)
     (plain / ".postgresql").mkdir()
     shutil.copy(strict.certificates / "authority.crt", plain / ".postgresql" / "root.crt")
-    code = connecting._encryption({"host": "db.example"})
-    assert code == {"sslmode": "verify-full"}
+    assert connecting._encryption({"host": "db.example"}) == {"sslmode": "verify-full", "gssencmode": "disable"}
 
 
 @pytest.mark.parametrize(
@@ -167,13 +166,16 @@ PLACES = {
     "postgresql://db.example/x?sslmode=verify-ca": {"sslmode": "verify-ca", "sslrootcert": "system"},
     "postgresql://db.example/x?sslrootcert=a.crt": {"sslmode": "verify-full"},
     "postgresql:///x?service=clinic": {"sslmode": "verify-full"},
-    "postgresql://127.0.0.1/x?service=clinic": {},
+    "postgresql:///x?service=": {"sslmode": "verify-full"},
+    "postgresql://127.0.0.1/x?service=clinic": {"sslmode": "verify-full"},
+    "postgresql:///x?host=/tmp&hostaddr=127.0.0.1&service=clinic&sslmode=require": {"sslmode": "require"},
 }
 
 
 @pytest.mark.parametrize("url", PLACES)
 def test_only_servers_on_this_machine_may_do_without_encryption(url):
-    assert connecting._encryption(connecting._known(url)) == PLACES[url]
+    ways = PLACES[url] and {**PLACES[url], "gssencmode": "disable"}
+    assert connecting._encryption(connecting._known(url)) == ways
 
 
 def test_the_environment_says_where_a_server_is_too(monkeypatch):
@@ -185,17 +187,101 @@ def test_the_environment_says_where_a_server_is_too(monkeypatch):
     monkeypatch.delenv("PGHOST")
     monkeypatch.delenv("PGHOSTADDR")
     monkeypatch.setenv("PGSERVICE", "clinic")
-    assert connecting._encryption(connecting._known("postgresql:///x")) == {"sslmode": "verify-full"}
+    monkeypatch.setenv("PGSSLMODE", "require")  # the service's own mode may be a stricter one
+    for url in ("postgresql:///x", "postgresql://127.0.0.1/x", "postgresql:///x?host=/tmp"):
+        assert connecting._encryption(connecting._known(url))["sslmode"] == "verify-full"
+    assert connecting._encryption(connecting._known("postgresql:///x?sslmode=verify-ca"))["sslmode"] == "verify-ca"
+    with pytest.raises(PolicyError, match="service clinic: sslmode=prefer lets others"):
+        connecting._encryption(connecting._known("postgresql:///x?sslmode=prefer"))
 
 
-def test_a_service_file_cannot_lead_elsewhere_without_encryption(postgres, tmp_path, monkeypatch):
+@pytest.fixture
+def services(postgres, tmp_path, monkeypatch):
+    """Give a file of services that lead to the server as if it were elsewhere, and to two servers."""
     file = tmp_path / "services"
-    file.write_text(
-        f"[clinic]\nhost=db.example\nhostaddr=127.0.0.1\nport={postgres.port}\nsslmode=disable\nuser=postgres\n"
-    )
+    elsewhere = f"hostaddr=127.0.0.1\nport={postgres.port}\nsslmode=disable\nuser=postgres\n"
+    two = f"host=127.0.0.1,127.0.0.2\nport={postgres.port},{postgres.port}\nuser=postgres\n"
+    file.write_text(f"[clinic]\nhost=db.example\n{elsewhere}[address]\n{elsewhere}[two]\n{two}[]\n{elsewhere}")
     monkeypatch.setenv("PGSERVICEFILE", str(file))
-    with pytest.raises(Unreachable, match="service clinic, database postgres: no encrypted connection"):
-        connect("postgresql:///postgres?service=clinic")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("url", "environment"),
+    [
+        ("postgresql:///postgres?service=clinic", {}),
+        ("postgresql:///postgres?service=clinic", {"PGHOST": "localhost"}),
+        ("postgresql:///postgres", {"PGHOST": "/tmp", "PGSERVICE": "clinic"}),
+        ("postgresql:///postgres", {"PGHOST": "/tmp", "PGSERVICE": ""}),
+        ("postgresql:///postgres?host=/tmp&service=address", {}),
+        ("postgresql://localhost/postgres?service=address", {}),
+        ("postgresql:///postgres?service=address", {"PGHOSTADDR": "127.0.0.1", "PGSSLMODE": "disable"}),
+    ],
+)
+def test_a_service_file_cannot_lead_elsewhere_without_encryption(services, monkeypatch, url, environment):
+    """What a service says counts before the environment, and its address before the URL's host."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Unreachable, match="database postgres: no encrypted connection"):
+        connect(url)
+
+
+def test_a_service_leads_to_a_server_whose_certificate_fits(strict, services, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", MARK)
+    root = f"sslrootcert={strict.certificates}/authority.crt\n"
+    way = f"host=db.example\nhostaddr=127.0.0.1\nport={strict.port}\nuser=strict\ndbname=postgres\n"
+    services.write_text(f"[clinic]\n{way}{root}[stranger]\n{way}{root.replace('authority', 'stranger')}")
+    with connect("postgresql://?service=clinic") as connection:
+        assert encrypted(connection)
+    with pytest.raises(Unreachable, match="service stranger, database of the user: no encrypted connection"):
+        connect("postgresql://?service=stranger")
+
+
+@pytest.mark.parametrize("how", ["PGSERVICEFILE", "home", "PGSYSCONFDIR"])
+def test_a_service_file_with_a_password_is_for_its_owner_alone(strict, services, monkeypatch, plain, how):
+    where = {"home": plain / ".pg_service.conf", "PGSYSCONFDIR": plain / "pg_service.conf"}.get(how, services)
+    way = f"host=db.example\nhostaddr=127.0.0.1\nport={strict.port}\nuser=strict\ndbname=postgres\n"
+    where.write_text(f"[clinic]\n{way}sslrootcert={strict.certificates}/authority.crt\npassword={MARK}\n")
+    if how != "PGSERVICEFILE":
+        monkeypatch.delenv("PGSERVICEFILE")
+        monkeypatch.setenv("PGSYSCONFDIR", str(plain))
+    where.chmod(0o640)
+    with pytest.raises(PolicyError, match=r"others may read this file, and a password in it. .* chmod 600") as caught:
+        connect("postgresql://?service=clinic")
+    assert MARK not in str(caught.value)
+    connecting._check_secret_files(connecting._known("postgresql://127.0.0.1/x"))  # no service, no matter
+    where.chmod(0o600)
+    with connect("postgresql://?service=clinic") as connection:
+        assert encrypted(connection)
+
+
+UNREADABLE = [
+    f"postgresql://ana:{MARK}/x@127.0.0.1/clinic",
+    f"postgresql://ana:12/{MARK}@127.0.0.1/clinic",
+    f"postgresql://ana:1/2?sslmode={MARK}@db.example/clinic",
+    f"postgresql://ana:x@{MARK}@127.0.0.1/clinic",
+    f"postgresql://ana:{MARK}",
+    f"postgresql://ana:{MARK}/clinic",
+    f"postgres://db.example:1,other.example:{MARK}/clinic",
+    f"postgresql:///clinic?port={MARK}",
+    f"postgresql:///clinic?host={MARK}@db.example",
+]
+
+
+@pytest.mark.parametrize("url", UNREADABLE)
+@pytest.mark.parametrize(
+    "attempt", [shown, connect, lambda url: create_postgres_ledger(url, name="x", budget=Budget(1))]
+)
+def test_a_password_with_signs_of_its_own_is_not_taken_for_a_place(url, attempt):
+    """An @ or a / that is not escaped would make the password a host, a port or the name of a database."""
+    with pytest.raises(PolicyError, match=r"the URL cannot be read.* @ as %40 and / as %2F") as caught:
+        attempt(url)
+    assert MARK not in "".join(traceback.format_exception(caught.value))
+
+
+def test_signs_that_are_escaped_can_be_read():
+    url = "postgresql://ana:a%40b%2Fc@db.example:/a%40b"
+    assert shown(url) == "PostgreSQL at db.example, database a@b"
 
 
 def test_shown_places_have_no_names_of_users(monkeypatch):
@@ -316,3 +402,15 @@ def test_a_ledger_has_one_server(url):
     """Of several, each could get an account of its own while the others are away."""
     with pytest.raises(PolicyError, match="names several servers"):
         create_postgres_ledger(url, name="demo", budget=Budget(1))
+
+
+def test_a_ledger_has_no_service(services, monkeypatch):
+    """Its file may name several servers, or others tomorrow, whatever the environment says."""
+    words = "names a service, and its file may name several servers, .* Name one server"
+    for url in ("postgresql:///postgres?service=two", "postgresql://127.0.0.1/postgres?service=two&sslmode=require"):
+        with pytest.raises(PolicyError, match=words):
+            create_postgres_ledger(url, name="demo", budget=Budget(1))
+    monkeypatch.setenv("PGSERVICE", "two")
+    monkeypatch.setenv("PGHOST", "127.0.0.1")
+    with pytest.raises(PolicyError, match=words):
+        create_postgres_ledger("postgresql:///postgres", name="demo", budget=Budget(1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.ledger.head import BEGINNING, Head, read_head, write_head
-from discreet.postgres.connecting import connect, names_several, shown
+from discreet.postgres.connecting import connect, doubt_of_server, shown
 from discreet.postgres.ledger_schema import schema_of
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ class Database:
     """
 
     def __init__(self, url: str, name: str, head: str | os.PathLike[str] | None) -> None:
-        if names_several(url):
-            raise PolicyError(
-                "ledger: the URL, or the environment, names several servers, and each could get an account of its own. "
-                "Name one of them."
-            )
+        if doubt := doubt_of_server(url):
+            raise PolicyError(f"ledger: {doubt}, and each could get an account of its own. Name one server.")
         self._url = url
         self._shown = shown(url)
         self._head = None if head is None else Path(head).absolute()
