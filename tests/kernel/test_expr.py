@@ -394,6 +394,7 @@ def test_a_plain_pattern_is_taken_and_read_alike(engine, pattern):
             "a{100}",
         ),
         *("(a{50}){50}", "((a{20}){20}){20}", "a" * 1001, "a*?", "a++", "\n", "a{,3}", "{", "}"),
+        *("((a?){30}){30}", "((a|b){0,30}c?){30}x", "a?" * 400, "((" + "a" * 880 + "){30}){30}"),
     ],
 )
 def test_a_pattern_that_engines_read_differently_is_refused(pattern):

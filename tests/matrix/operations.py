@@ -3,6 +3,7 @@
 import math
 import random
 import struct
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from itertools import product
 
@@ -10,6 +11,7 @@ import strategies
 from strategies import DATE, INT, REAL, TEXT, TIME
 
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
+from discreet.kernel.pattern import check_pattern, written_out
 
 
 def values_of(kind, count=0):
@@ -114,6 +116,28 @@ def _atom(rng, depth):
         inner = "".join(rng.choices(_PARTS, k=rng.randint(1, 3)))
         return f"[{rng.choice(['', '^'])}{inner}{rng.choice(['', '', '-'])}]"
     return f"({_ways(rng, depth - 1)})" if depth else "a"
+
+
+def large_patterns(count):
+    """Draw patterns that are nearly as large as the kernel takes, written out."""
+    rng, found = random.Random("large"), []
+    while len(found) < count:
+        drawn = _large(rng, 5)
+        with suppress(ValueError):
+            check_pattern(drawn)
+            found += [drawn] if written_out(drawn).ways > 1200 else []
+    return found
+
+
+def _large(rng, depth):
+    draw = rng.random()
+    if depth == 0 or draw < 0.25:
+        return rng.choice(["a", "b", ".", "[a-z]", "[^a]", "é", "[0-9a-f]"])
+    if draw < 0.5:
+        return "".join(_large(rng, depth - 1) for _ in range(rng.randint(1, 6)))
+    inner = "|".join(_large(rng, depth - 1) for _ in range(rng.randint(1, 3)))
+    times = ["*", "+", "?", "{1,}", f"{{0,{rng.randint(1, 60)}}}", f"{{{rng.randint(1, 60)}}}"]
+    return f"({inner}){rng.choice(times)}"
 
 
 def short_texts(rng, count):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import compare
 import duckdb
+import operations
 import pyarrow as pa
 import pytest
 import situations
@@ -20,7 +21,7 @@ from discreet.engines.evaluate import evaluate
 from discreet.engines.gathering import totals_of
 from discreet.engines.sources import Source
 from discreet.kernel.dialect import Spread
-from discreet.kernel.expr import Column, Type
+from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import Discover, Limit, Public, Question, Sum, Units, Values
 from discreet.kernel.relation import Scan
@@ -97,6 +98,14 @@ def test_the_engine_equals_the_reference_thousands_of_times(plain, block):
     explore(plain, range(1000 + block * 200, 1200 + block * 200))
     explore(plain, range(10_000 + block * 40, 10_040 + block * 40), depth=5, most=30)
     explore(plain, range(20_000 + block * 40, 20_040 + block * 40), questions=20, depth=1, inner=0, most=80)
+
+
+def test_patterns_at_the_limit_are_compiled(plain):
+    for drawn in operations.large_patterns(40):
+        call = Call("matches", (Column("t", TEXT), Constant(drawn, TEXT)))
+        rows = [{"t": text} for text in ("", "a", "ab")]
+        found = plain.execute(f"SELECT {write(call, DUCKDB)} FROM (VALUES (''), ('a'), ('ab')) AS v(t)").fetchall()
+        assert found == [(evaluate(call, row),) for row in rows]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -5,10 +5,13 @@ from contextlib import suppress
 
 import operations
 import pytest
-from postgres_under import compared
+from postgres_under import compared, fill
 from strategies import INT, TEXT
 
+from discreet.engines.dialects.postgres import POSTGRES
 from discreet.kernel.expr import Call, Column, Constant
+from discreet.kernel.writing import write
+from discreet.postgres.connecting import driver
 
 
 def test_every_letter_has_the_references_capital(connection):
@@ -128,6 +131,26 @@ def test_random_patterns_are_read_alike(connection, op):
             calls.append(Call(op, (Column("t", TEXT), Constant(drawn, TEXT))))
     rows = [{"t": text} for text in ["", "\n", "a\n", *operations.short_texts(rng, 100)]]
     compared(connection, calls, {"t": TEXT}, rows)
+
+
+def test_a_pattern_is_compiled_before_any_row_is_read(connection):
+    """Else the row that needs it would take the time for it, or fail if it is too complex for PostgreSQL."""
+    text = Column("t", TEXT)
+    found = Call("matches", (text, Constant("a?b", TEXT)))
+    sql = f"SELECT CASE WHEN t = 'x' THEN {write(found, POSTGRES)} END FROM given"
+    fill(connection, "given", {"t": TEXT}, [{"t": "a"}])
+    (plan,) = [row for (row,) in connection.execute(f"EXPLAIN (VERBOSE) {sql}").fetchall() if "Output" in row]
+    assert plan.count("~") == 1  # of the two that are written
+    beyond = sql.replace("a?b", "((" + "a" * 880 + "){30}){30}")
+    for rows in ([], [{"t": "x"}]):
+        fill(connection, "given", {"t": TEXT}, rows)
+        with pytest.raises(driver().Error, match="too complex"):
+            connection.execute(beyond)
+
+
+def test_patterns_at_the_limit_are_compiled(connection):
+    calls = [Call("matches", (Column("t", TEXT), Constant(each, TEXT))) for each in operations.large_patterns(40)]
+    compared(connection, calls, {"t": TEXT}, [{"t": text} for text in ("", "a", "ab")])
 
 
 def test_all_dates_are_read_and_no_others(connection):

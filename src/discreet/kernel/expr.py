@@ -4,15 +4,14 @@ Total means: whatever the row holds, the expression has a value or is NULL, and 
 columns and constants can be written here; there is no clock, no chance, no other row.
 """
 
-import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
-from math import isfinite, prod
+from math import isfinite
 
 from discreet.kernel.event import bounded_text
+from discreet.kernel.pattern import check_pattern
 
 Value = int | float | bool | str | date | datetime | None
 
@@ -104,14 +103,6 @@ _COPIES = {
     **dict.fromkeys(("read_integer", "read_real", "read_date", "read_timestamp", "add_days", "add_seconds"), 2),
     **{f"trunc_{window}": 2 for window in _WINDOWS},
 }
-
-# Patterns that every engine reads alike and matches in linear time: no groups with a meaning, no look-around, no
-# back-reference, no class of letters that depends on the engine's Unicode.
-_PATTERN = re.compile(
-    r"\^?(?:[A-Za-z0-9 _\-,;:@#%&=<>!\"'/~`]|[^\x00-\x7f]|\.|\\[.\\^$|?*+()\[\]{}/-]"
-    r"|\[\^?(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[ _,;:@#.])+-?\]|\((?!\?)|\)|\|"
-    r"|[*+?](?![*+?{])|\{[0-9]{1,2}(?:,[0-9]{0,2})?\}(?![*+?{]))*\$?"
-)
 
 
 @dataclass(frozen=True)
@@ -266,27 +257,12 @@ def _case_type(args: tuple[Expr, ...]) -> Type:
     return kinds.pop()
 
 
-def _check_pattern(text: str) -> None:
-    times = prod(int(count) or 1 for count in re.findall(r"[{,]([0-9]+)", text))
-    if len(text) > 1000 or times > 1000 or not _PATTERN.fullmatch(text):
-        raise ValueError(
-            "the regular expression must be of letters, '.', [classes], (groups), |, *, +, ? and {m,n} alone, with "
-            "\\ before punctuation: other patterns are read differently by different engines"
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what Python may read otherwise some day, others read otherwise now
-            re.compile(text)
-    except (re.error, Warning):
-        raise ValueError("the regular expression is not well formed") from None
-
-
 def _check_like(text: str) -> None:
     if (len(text) - len(text.rstrip("\\"))) % 2:
         raise ValueError("the pattern must not end with a single backslash")
 
 
-_PATTERNS = {"matches": _check_pattern, "like": _check_like, "like_any_case": _check_like}
+_PATTERNS = {"matches": check_pattern, "like": _check_like, "like_any_case": _check_like}
 
 # The constants of these must stay within what every engine can compute.
 _SPANS = {

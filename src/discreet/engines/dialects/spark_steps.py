@@ -91,7 +91,9 @@ def _repeated(part: Part) -> int:
 
 def _cost(part: Part, after: _After | None) -> _Cost:
     match part:
-        case Letter() | End():
+        case Letter(ranges):
+            return _Cost(max(len(ranges), 1), 1)  # Java looks through them one by one
+        case End():
             return _Cost(1, 1)
         case Row(parts):
             entered = taken = 1
@@ -154,7 +156,9 @@ def _first(part: Part) -> tuple[Ranges, bool]:
 
 def _leaves(part: Part) -> int:
     match part:
-        case Letter() | End():
+        case Letter(ranges):
+            return max(len(ranges), 1)
+        case End():
             return 1
         case Times(inner, _, _):
             return _leaves(inner)

@@ -58,7 +58,7 @@ def pattern_gap(call: Call) -> str:
     """Return why a pattern cannot be searched in a bounded time, in words for its author; nothing if it can."""
     if call.op == "matches" and _steps(parsed(_pattern(call.args))) > MOST_STEPS:
         return (
-            "REGEXP_MATCHES: Spark could take very long for one row with this regular expression. Begin it with ^, "
+            "REGEXP_LIKE: Spark could take very long for one row with this regular expression. Begin it with ^, "
             "let what repeats (*, +) be followed by other letters than it repeats, bound it ({0,20}), repeat no "
             "(group) without a bound, or write LIKE."
         )
