@@ -1,5 +1,6 @@
 """PostgreSQL as an engine: the totals of DuckDB, from one state of the data, read only, whatever happens to it."""
 
+import logging
 import os
 import signal
 import threading
@@ -60,8 +61,14 @@ CREATE VIEW many AS
 SELECT (g / 3)::integer AS unit, g::double precision AS x, g AS n FROM generate_series(1, 300000) AS g;
 CREATE FUNCTION fail() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RAISE 'read'; END $$;
 CREATE VIEW touchy AS SELECT fail() AS x;
+CREATE TABLE words (word text);
+INSERT INTO words VALUES ('secret-7f3a');
+CREATE VIEW numbers AS SELECT word::integer AS x FROM words;
+CREATE TYPE public."numeric" AS (x integer);
+CREATE TABLE shapes (x public."numeric");
 GRANT USAGE ON SCHEMA clinic TO engine_reader;
 GRANT SELECT ON clinic.visits, "Odd Name", parts, seen, kept, regions, twice, slow, many, touchy TO engine_reader;
+GRANT SELECT ON numbers, shapes TO engine_reader;
 GRANT SELECT (x) ON hidden TO engine_reader;
 """
 
@@ -206,6 +213,11 @@ WRONG = {
     "two columns": ("twice", {"x": N}, "table t, column x: the source has several columns of this name, in any case."),
     "money": ("twice", {"amount": R}, "table t, column amount: it is stored as money, which questions cannot use."),
     "lists": ("twice", {"tags": X}, "table t, column tags: it is stored as text[], which questions cannot use."),
+    "a type of one's own": (
+        "shapes",
+        {"x": R},
+        'column x: it is stored as public."numeric", which questions cannot use.',
+    ),
     "a type": (
         "twice",
         {"kept": D},
@@ -241,8 +253,21 @@ def test_columns_may_be_granted_one_by_one(url):
 def test_to_open_a_table_reads_no_row(url):
     with Postgres({"t": Source("touchy", {"x": N})}, url=url) as engine:
         assert engine.columns("t") == {"x": N}
-        with pytest.raises(EngineError, match="the engine stopped: read"):
+        with pytest.raises(EngineError, match=r"the engine stopped: the server refused \(SQLSTATE P0001"):
             engine.values("t", "x")
+
+
+def test_what_the_server_says_is_kept_from_logs(url, caplog):
+    """It quotes values: neither the text, nor what led to it, nor a log of both may have one."""
+    with Postgres({"t": Source("numbers", {"x": N})}, url=url) as engine:
+        with pytest.raises(EngineError, match=r"SQLSTATE 22P02, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC") as caught:
+            engine.values("t", "x")
+        logging.getLogger("discreet").error("a question failed", exc_info=caught.value)
+        with pytest.raises(EngineError, match=r"its answer cannot be read \(KeyError\)") as caught:
+            engine.query("SELECT 1.5 AS x")
+        assert caught.value.__cause__ is None
+    assert "SQLSTATE 22P02" in caplog.text
+    assert "secret-7f3a" not in caplog.text
 
 
 def test_a_zone_that_the_server_does_not_know_is_told(url):
@@ -506,7 +531,7 @@ def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
         start = time.monotonic()
         engine.close()
         assert time.monotonic() - start < 10
-        assert "canceling statement due to user request" in failed()
+        assert "or somebody cancelled it (SQLSTATE 57014" in failed()
         engine.close()
         with pytest.raises(EngineError, match=r"the engine is closed. Open another one."):
             engine.fanout("slow", ())
@@ -526,7 +551,7 @@ def test_a_question_whose_connection_is_ended_fails_and_the_next_one_works(admin
     with Postgres(SLOW, url=url) as engine, connect(admin) as server:
         failed = in_thread(lambda: engine.fanout("slow", ()))
         server.execute("SELECT pg_terminate_backend(%s)", [running(server)])
-        assert "terminating connection due to administrator command" in failed()
+        assert "the server ended the connection (SQLSTATE 57P01" in failed()
         assert engine.totals(COUNT).values.tolist() == [[211]]
         (process,) = connections(server)
         server.execute("SELECT pg_terminate_backend(%s)", [process])  # between two questions: nobody sees it
@@ -552,7 +577,7 @@ def test_a_restart_of_the_server_ends_a_question_and_not_the_engine(postgres, ad
 def test_a_question_that_takes_too_long_is_stopped(url):
     with Postgres(SLOW, url=url, tuning=Tuning(seconds=0.5, threads=1)) as engine:
         start = time.monotonic()
-        with pytest.raises(EngineError, match="canceling statement due to statement timeout"):
+        with pytest.raises(EngineError, match="the question took too long, or"):
             engine.fanout("slow", ())
         assert 0.4 < time.monotonic() - start < 5
         engine.seconds = 60
@@ -569,7 +594,7 @@ def test_the_time_is_that_of_the_whole_question(engine):
             time.sleep(0.05)
     assert 100_000 >= left[0] > left[1] + 45 > left[2] + 90
     engine.seconds = 0.001
-    with pytest.raises(EngineError, match=r"took too long|statement timeout"):
+    with pytest.raises(EngineError, match="took too long"):
         engine.totals(QUESTIONS["cells"])
 
 
@@ -608,7 +633,7 @@ def test_what_does_not_fit_on_the_disk_fails_and_the_next_question_works(admin, 
         server.execute("ALTER ROLE engine_reader SET work_mem = '64kB'")
     try:
         with Postgres({**MANY, **VISITS}, url=url) as engine:
-            with pytest.raises(EngineError, match="temporary file size exceeds temp_file_limit"):
+            with pytest.raises(EngineError, match="needs more room than the server's limits allow"):
                 list(engine.batches(FIT, ("x",), 1000))
             assert engine.totals(COUNT).values.tolist() == [[211]]
     finally:
@@ -620,7 +645,7 @@ def test_a_lock_on_a_table_does_not_hold_a_question_for_ever(admin, engine, monk
     monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.3)
     with connect(admin) as server, server.transaction():
         server.execute("LOCK TABLE clinic.visits IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(EngineError, match="lock timeout"):
+        with pytest.raises(EngineError, match="others hold a lock on a table for too long"):
             engine.totals(COUNT)
     assert engine.totals(COUNT).values.tolist() == [[211]]
 

@@ -22,9 +22,10 @@ from discreet.engines.dialects.postgres import POSTGRES
 from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
 from discreet.engines.postgres_catalog import Stored, find_table
+from discreet.engines.postgres_errors import WRONG_SETTING, Stopped
 from discreet.engines.postgres_role import powers, reader_sql
 from discreet.engines.postgres_session import Session, Snapshot
-from discreet.engines.sources import EngineError, Source
+from discreet.engines.sources import Source
 from discreet.kernel.dialect import Dialect, quoted
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
@@ -32,7 +33,6 @@ from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import Totals
 from discreet.kernel.writing import rows_in_turn
-from discreet.postgres.connecting import driver
 
 _OPENING = 30.0  # seconds for looking at the tables
 _PATIENCE = 2.0  # seconds until a question that was told to stop is cut off
@@ -138,7 +138,8 @@ class Postgres:
     @contextmanager
     def _asked(self) -> Iterator[Snapshot]:
         self._session.check()
-        with self._asking, self._session.snapshot(self.seconds) as snapshot:
+        locked = list(dict.fromkeys(stored.place for stored in self._tables.values() if stored.lockable))
+        with self._asking, self._session.snapshot(self.seconds, locked) as snapshot:
             for name, stored in self._tables.items():
                 stored.check(snapshot, name)
             yield snapshot
@@ -157,8 +158,8 @@ def looking(session: Session, timezone: str) -> Iterator[Snapshot]:
         with session.snapshot(_OPENING) as snapshot:
             _check_server(snapshot)
             yield snapshot
-    except EngineError as error:
-        if isinstance(error.__cause__, driver().errors.InvalidParameterValue):
+    except Stopped as error:
+        if error.state == WRONG_SETTING:
             words = f'timezone "{timezone}" is not known to PostgreSQL. Use a name such as "Europe/Berlin".'
             raise PolicyError(words) from None
         raise

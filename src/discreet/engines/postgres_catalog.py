@@ -15,7 +15,8 @@ _PLACE = re.compile(rf"\s*{_NAME}\s*(?:\.\s*{_NAME}\s*)?")
 _TABLES = "c.relkind IN ('r', 'p', 'v', 'm', 'f')"  # tables, those of partitions, views, stored views, foreign ones
 
 _FIND = f"""
-SELECT c.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid)
+SELECT c.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), row_security_active(c.oid),
+    c.relkind IN ('r', 'p', 'v')
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE {_TABLES} AND c.relname = %s AND n.nspname = ANY(%s)
 ORDER BY array_position(%s::text[], n.nspname::text) LIMIT 1
@@ -37,9 +38,19 @@ SELECT attname::text, kind::bigint, has_column_privilege(attrelid, attnum, 'SELE
     WHEN typtype = 'e' THEN 'enum'
     WHEN nspname = 'pg_catalog' THEN format_type(kind, NULL)
     WHEN typname = 'citext' AND typtype = 'b' AND typcategory = 'S' THEN 'citext'
-    ELSE typname::text END
+    ELSE quote_ident(nspname) || '.' || quote_ident(typname) END
 FROM columns JOIN pg_type AS t ON t.oid = kind JOIN pg_namespace AS n ON n.oid = typnamespace
 WHERE typtype <> 'd' ORDER BY attnum
+"""
+# What this connection has locked by now is compared: functions tell the newest name and file of a table, while the
+# server's own tables tell those of the state that the question sees.
+_REPLACED = """
+SELECT 1 FROM pg_locks AS l
+LEFT JOIN pg_class AS c ON c.oid = l.relation LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE l.locktype = 'relation' AND l.pid = pg_backend_pid() AND (c.oid IS NULL OR n.nspname <> 'pg_catalog' AND (
+    c.relkind = 'r' AND c.relfilenode <> pg_relation_filenode(c.oid)
+    OR l.relation::regclass::text <> quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+)) LIMIT 1
 """
 
 
@@ -48,7 +59,8 @@ class Stored:
     """A table that was found: what stands after FROM, its columns in the kernel's types, and what was seen of it.
 
     `native` is PostgreSQL's type of each declared column; `kinds` are those of the columns that are read, as the server
-    numbers them; `filtered` is a table of which the role sees some rows only.
+    numbers them; `filtered` is a table of which the role sees some rows only. `lockable` is one that can be locked
+    before a state is taken; `watched` is one that should be, and cannot.
     """
 
     number: int
@@ -60,6 +72,8 @@ class Stored:
     columns: tuple[str, ...]
     kinds: tuple[int, ...]
     filtered: bool
+    lockable: bool
+    watched: bool
 
     @property
     def place(self) -> str:
@@ -75,6 +89,11 @@ class Stored:
         names = ", ".join(map(quoted, self.columns)) or "1"
         if snapshot.kinds(f"SELECT {names} FROM {self.place} LIMIT 0") != self.kinds:  # noqa: S608 - quoted names
             raise EngineError(f"table {table}: columns of {self.place} were changed. Open the engine again.")
+        if self.watched and snapshot.rows(_REPLACED):
+            raise EngineError(
+                f"table {table}: somebody replaced its rows while the question began, and the role cannot wait for "
+                f"that: it may not read all columns. Let it: GRANT SELECT ON {self.place} TO …, or make a view of some."
+            )
 
 
 def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence[str]) -> Stored:
@@ -84,7 +103,7 @@ def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence
     found = snapshot.rows(_FIND, [name, within, within])
     if not found:
         raise problem(table, f"the database has no table {place}. {_nearest(snapshot, schema, name)}")
-    ((number, schema, usable, filtered),) = found
+    ((number, schema, usable, filtered, kept_here),) = found
     if not usable:
         words = f"the role may not use the schema {schema}. Let it: GRANT USAGE ON SCHEMA {quoted(schema)} TO …"
         raise problem(table, words)
@@ -100,6 +119,8 @@ def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence
             raise problem(table, words, column)
     kinds = {column: kind for column, kind, _, _ in listed}
     read = tuple(dict.fromkeys(stored.name for stored, _ in fitting.values()))
+    # A stored view may not be locked, and need not be: whoever fills it anew leaves rows that every state sees.
+    lockable = kept_here and snapshot.can_lock(rows)
     text = postgres_columns.select(rows, {each: (one.text, one.native, kind) for each, (one, kind) in fitting.items()})
     return Stored(
         number,
@@ -111,6 +132,8 @@ def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence
         columns=read,
         kinds=tuple(kinds[column] for column in read),
         filtered=bool(filtered),
+        lockable=lockable,
+        watched=kept_here and not lockable,
     )
 
 

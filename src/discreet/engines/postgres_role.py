@@ -63,7 +63,7 @@ def powers(snapshot: Snapshot, tables: Sequence[Stored]) -> list[str]:
 def reader_sql(tables: Sequence[Stored]) -> str:
     """Write what makes a role that can read these tables, and nothing else.
 
-    >>> visits = Stored(1, "clinic", "visits", {}, {}, rows="", columns=(), kinds=(), filtered=False)
+    >>> visits = Stored(1, "clinic", "visits", {}, {}, "", (), (), filtered=False, lockable=True, watched=False)
     >>> for statement in reader_sql([visits]).split("; "):
     ...     print(statement)
     CREATE ROLE discreet_reader LOGIN

@@ -1,7 +1,8 @@
 """One connection to PostgreSQL for questions: each sees one state of the data, cannot write, and ends in time.
 
-Everything that a question relies on is set within its own transaction, and nothing outlasts it: so a connection may
-also be lent by a pool. A connection that is lost is made anew for the next question.
+What a question relies on is set within its own transaction, and nothing outlasts it: so a connection may also be lent
+by a pool. Tables are locked before the state is taken: one that is truncated or rewritten leaves nothing of itself to a
+state that is older. A connection that is lost is made anew for the next question.
 """
 
 import os
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.engines.postgres_errors import told
 from discreet.engines.sources import EngineError
-from discreet.kernel.errors import DiscreetError
-from discreet.postgres.connecting import Unreachable, connect, driver
+from discreet.postgres.connecting import connect, driver
 
 if TYPE_CHECKING:
     import psycopg
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LOCK = "LOCK TABLE {} IN ACCESS SHARE MODE"  # as every SELECT does; it takes no state yet
 _GRACE = 5.0  # seconds that the server has to end a question by itself
 _LONGEST_WAIT = 30.0  # seconds for a lock that somebody else has, such as one who changes a table
 _LARGEST = (1 << 31) - 1
@@ -63,6 +65,7 @@ class Session:
         self._connection: Connection | None = None
         self._guard = threading.Lock()  # held while the connection is replaced, cut or closed
         self._ended = False
+        self._kept = False  # whether the connection was seen to keep the settings
         self._process = os.getpid()
         self.schemas: list[str] = []  # where the server looks for a table that is named without one
 
@@ -79,16 +82,20 @@ class Session:
             raise EngineError("the engine is closed. Open another one.")
 
     @contextmanager
-    def snapshot(self, seconds: float) -> Iterator["Snapshot"]:
-        """Give one state of the data to read from, for so many seconds; EngineError if that fails."""
+    def snapshot(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
+        """Give one state of the data, with these tables locked, for so many seconds; EngineError if that fails."""
         end = time.monotonic() + seconds
         late = threading.Timer(seconds + _GRACE, self.cut)
         late.daemon = True
         late.start()
         try:
-            with _told():
-                connection = self._begin(seconds, end)
+            with told():
+                connection = self._begin(end)
                 try:
+                    if tables:
+                        connection.execute(_LOCK.format(", ".join(tables)))
+                    _set(connection, self._settings)
+                    self._check(connection)
                     yield Snapshot(connection, end)
                 finally:
                     self._end(connection)
@@ -118,35 +125,25 @@ class Session:
         """Let no more questions begin."""
         self._ended = True
 
-    def _begin(self, seconds: float, end: float) -> "Connection":
+    def _begin(self, end: float) -> "Connection":
         """Begin a transaction, with a new connection if the old one does not work any more."""
         if self._connection is not None:
             with suppress(driver().Error):
-                return self._opened(self._connection, seconds)
+                return _opened(self._connection, end)
             self._drop()
             _check_time(end)
         self.check()
         connection = connect(self._url)
         connection.prepare_threshold = None  # a plan for all values would be one for none
         with self._guard:
-            self._connection = connection
+            self._connection, self._kept = connection, False
         ((self.schemas,),) = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchall()
-        self._opened(connection, seconds)
-        self._check(connection)
-        return connection
-
-    def _opened(self, connection: "Connection", seconds: float) -> "Connection":
-        connection.execute(_BEGIN)
-        limits = {
-            "statement_timeout": _milliseconds(seconds),
-            "lock_timeout": _milliseconds(min(seconds, _LONGEST_WAIT)),
-            "idle_in_transaction_session_timeout": _milliseconds(seconds + 2 * _GRACE),
-        }
-        _set(connection, {**self._settings, **limits})
-        return connection
+        return _opened(connection, end)
 
     def _check(self, connection: "Connection") -> None:
-        """Look whether the server has taken the settings: some stand between the two, and change them."""
+        """Look once whether the server has taken the settings: some stand between the two, and change them."""
+        if self._kept:
+            return
         found: dict[str, str] = dict(
             connection.execute(
                 "SELECT name, current_setting(name) FROM pg_settings WHERE LOWER(name) = ANY(%s)", [[*self._settings]]
@@ -157,6 +154,7 @@ class Session:
                 raise EngineError(f"the server does not keep the setting {name}: it is {value!r}")
         if len(found) != len(self._settings):
             raise EngineError(f"the server does not know all settings: {self._settings.keys() - found.keys()}")
+        self._kept = True
 
     def _end(self, connection: "Connection") -> None:
         """End the transaction; a connection that cannot do so is of no more use."""
@@ -182,6 +180,15 @@ class Snapshot:
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return rows of the server's own tables."""
         return self._connection.execute(sql, values).fetchall()
+
+    def can_lock(self, table: str) -> bool:
+        """Whether the role may lock a table, or all that is behind a view; for who reads some columns, it may not."""
+        try:
+            with self._connection.transaction():
+                self._connection.execute(_LOCK.format(table))
+        except driver().errors.InsufficientPrivilege:
+            return False
+        return True
 
     def kinds(self, sql: str) -> tuple[int, ...]:
         """Return the types of what a SELECT would give, as the server numbers them."""
@@ -215,6 +222,18 @@ class Snapshot:
         _set(self._connection, {"statement_timeout": _milliseconds(left)})
 
 
+def _opened(connection: "Connection", end: float) -> "Connection":
+    """Begin a transaction that ends in time, also if it waits for a lock first; it has no state of the data yet."""
+    left = _check_time(end)
+    limits = {
+        "statement_timeout": _milliseconds(left),
+        "lock_timeout": _milliseconds(min(left, _LONGEST_WAIT)),
+        "idle_in_transaction_session_timeout": _milliseconds(left + 2 * _GRACE),
+    }
+    connection.execute("; ".join([_BEGIN, *(f"SET LOCAL {name} = {value}" for name, value in limits.items())]))
+    return connection
+
+
 def _check_time(end: float) -> float:
     """Return how many seconds are left; EngineError if there are none."""
     left = end - time.monotonic()
@@ -231,16 +250,3 @@ def _set(connection: "Connection", settings: Mapping[str, str]) -> None:
 
 def _milliseconds(seconds: float) -> str:
     return str(min(max(round(seconds * 1000), 1), _LARGEST))  # 0 would mean that there is no limit
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Turn whatever the driver or the server says into an EngineError, which stays in the owner's log."""
-    try:
-        yield
-    except Unreachable as error:
-        raise EngineError(str(error)) from None
-    except DiscreetError:
-        raise
-    except (driver().Error, pa.ArrowException, KeyError, ValueError, OverflowError, UnicodeError) as error:
-        raise EngineError(f"the engine stopped: {error}") from error

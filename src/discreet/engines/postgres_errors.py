@@ -1,0 +1,52 @@
+"""What went wrong in a server, in words of ours: its own may quote a value, and no log must hold one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from discreet.engines.sources import EngineError
+from discreet.kernel.errors import DiscreetError
+from discreet.postgres.connecting import Unreachable, driver
+
+WRONG_SETTING = "22023"
+_REFUSED = "the server refused"
+_SAID: dict[str | None, str] = {
+    "55P03": "others hold a lock on a table for too long",
+    "57014": "the question took too long, or somebody cancelled it",
+    "42501": "the role may not read what it could when the engine was opened",
+    "42P01": "a table is gone",
+    "53100": "the server's disk is full",
+    "53200": "the server has no memory left",
+    "53400": "the question needs more room than the server's limits allow",
+    **dict.fromkeys(("57P01", "57P02", "57P03", "25P03"), "the server ended the connection"),
+    None: "the connection was lost",
+}
+
+
+class Stopped(EngineError):  # noqa: N818 - as the errors of the kernel are called
+    """The server did not do what it was asked for; `state` is its code for the reason, if it gave one."""
+
+    def __init__(self, words: str, state: str | None) -> None:
+        super().__init__(f"the engine stopped: {words}. The server's log has the reason.")
+        self.state = state
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn whatever the driver or the server says into an EngineError; what led to it is not kept, not even as a cause.
+
+    With the code and the time, the reason can be found in the server's own log.
+    """
+    try:
+        yield
+    except Unreachable as error:
+        raise EngineError(str(error)) from None
+    except DiscreetError:
+        raise
+    except driver().Error as error:
+        state, now = error.sqlstate, datetime.now(UTC)
+        raise Stopped(f"{_SAID.get(state, _REFUSED)} (SQLSTATE {state}, {now:%Y-%m-%d %H:%M:%S} UTC)", state) from None
+    except (pa.ArrowException, KeyError, ValueError, OverflowError, UnicodeError) as error:
+        raise EngineError(f"the engine stopped: its answer cannot be read ({type(error).__name__})") from None

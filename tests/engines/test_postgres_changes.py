@@ -1,0 +1,143 @@
+"""A question that waits for somebody who changes a table sees what there is afterwards, and never something between."""
+
+import threading
+import time
+
+import pytest
+
+from discreet.engines import postgres_session
+from discreet.engines.postgres import Postgres
+from discreet.engines.sources import EngineError, Source
+from discreet.kernel.expr import Type
+from discreet.postgres.connecting import connect
+
+COLUMNS = {"p": Type.INTEGER, "x": Type.INTEGER}
+SETUP = """
+CREATE TABLE plain AS SELECT g AS p, 1 AS x, 1 AS note FROM generate_series(1, 100) AS g;
+CREATE TABLE narrow AS SELECT * FROM plain;
+CREATE TABLE parts (p integer, x integer, note integer) PARTITION BY RANGE (p);
+CREATE TABLE parts_a PARTITION OF parts FOR VALUES FROM (0) TO (51);
+CREATE TABLE parts_b PARTITION OF parts FOR VALUES FROM (51) TO (1001);
+INSERT INTO parts SELECT * FROM plain;
+CREATE TABLE "Below" AS SELECT * FROM plain;
+CREATE VIEW seen AS SELECT p, x FROM (SELECT * FROM "Below") AS b WHERE p IN (SELECT p FROM parts);
+CREATE MATERIALIZED VIEW stored AS SELECT p, x FROM plain;
+CREATE ROLE changes_reader LOGIN;
+GRANT SELECT ON plain, parts, seen, stored TO changes_reader;
+GRANT SELECT (p, x) ON narrow TO changes_reader;
+"""
+REFILLED = "TRUNCATE {0}; INSERT INTO {0} SELECT g, 1, 1 FROM generate_series(1, 80) AS g"
+REWRITTEN = "ALTER TABLE {0} ALTER COLUMN note TYPE bigint USING note * 2"
+SWAPPED = (
+    "CREATE TABLE {0}_new AS SELECT g AS p, 1 AS x, 1 AS note FROM generate_series(1, 60) AS g; "
+    "ALTER TABLE {0} RENAME TO {0}_old; ALTER TABLE {0}_new RENAME TO {0}; GRANT SELECT ON {0} TO changes_reader"
+)
+EXCHANGED = (
+    "ALTER TABLE parts DETACH PARTITION parts_b; DROP TABLE parts_b; CREATE TABLE parts_b PARTITION OF parts "
+    "FOR VALUES FROM (51) TO (1001); INSERT INTO parts SELECT g, 1, 1 FROM generate_series(51, 90) AS g"
+)
+CHANGES = {
+    "a table that is filled anew": ("plain", REFILLED.format("plain"), 80),
+    "a table that is rewritten": ("plain", REWRITTEN.format("plain"), 100),
+    "a table that another one replaces": ("plain", SWAPPED.format("plain"), 60),
+    "partitions that are filled anew": ("parts", REFILLED.format("parts"), 80),
+    "a partition that is filled anew": ("parts", REFILLED.format("parts_a").replace("80", "40"), 90),
+    "a partition that another one replaces": ("parts", EXCHANGED, 90),
+    "what is behind a view": ("seen", REFILLED.format('"Below"'), 80),
+    "what is behind a part of a view": ("seen", REFILLED.format("parts"), 80),
+    "a stored view": ("stored", "INSERT INTO plain SELECT * FROM plain; REFRESH MATERIALIZED VIEW stored", 200),
+}
+
+
+@pytest.fixture
+def admin(postgres):
+    """Make a database of one test's own, and return its URL for who may do everything."""
+    with connect(postgres.url()) as server:
+        server.execute("DROP DATABASE IF EXISTS changes_test WITH (FORCE)")
+        server.execute("DROP ROLE IF EXISTS changes_reader")
+        server.execute("CREATE DATABASE changes_test")
+    with connect(postgres.url("changes_test")) as server:
+        server.execute(SETUP)
+    return postgres.url("changes_test")
+
+
+def opened(admin, *places):
+    sources = {place: Source(place, COLUMNS) for place in places}
+    return Postgres(sources, url=admin.replace("postgres@", "changes_reader@"))
+
+
+def waited(admin, engine, place, change):
+    """Ask how many rows there are while a change is under way, and return what is told after it."""
+    found = []
+
+    def ask():
+        try:
+            found.append(engine.fanout(place, ()))
+        except EngineError as error:
+            found.append(error)
+
+    with connect(admin) as writer:
+        asking = threading.Thread(target=ask)
+        with writer.transaction():
+            writer.execute(change)
+            asking.start()
+            wait_for_lock(admin)
+        asking.join(20)
+    return found[0]
+
+
+def wait_for_lock(admin):
+    asked = "SELECT 1 FROM pg_stat_activity WHERE usename = 'changes_reader' AND wait_event_type = 'Lock'"
+    with connect(admin) as server:
+        for _ in range(500):
+            if server.execute(asked).fetchall():
+                return
+            time.sleep(0.02)
+    raise AssertionError("no question waits")
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_question_that_waited_for_a_change_sees_it(admin, case):
+    place, change, rows = CHANGES[case]
+    with opened(admin, place) as engine:
+        assert engine.fanout(place, ()) == 100
+        assert waited(admin, engine, place, change) == rows
+        assert engine.fanout(place, ()) == rows
+
+
+def test_all_tables_are_waited_for_before_any_is_read(admin):
+    """The state that a question sees is taken when nobody can replace a table any more: of no table is it older."""
+    with opened(admin, "parts", "seen", "plain") as engine:
+        assert waited(admin, engine, "parts", REFILLED.format("plain") + "; DELETE FROM parts WHERE p > 30") == 30
+
+
+@pytest.mark.parametrize("change", [REFILLED, REWRITTEN, SWAPPED], ids=["filled anew", "rewritten", "replaced"])
+def test_a_role_that_cannot_wait_is_told_and_gets_no_number(admin, change):
+    """Who may read some columns only may not lock the table."""
+    with opened(admin, "narrow") as engine:
+        assert engine.fanout("narrow", ()) == 100
+        failed = waited(admin, engine, "narrow", change.format("narrow"))
+        assert "table narrow: somebody replaced its rows while the question began" in str(failed)
+        assert 'GRANT SELECT ON "public"."narrow"' in str(failed)
+        assert engine.fanout("narrow", ()) > 0
+
+
+def test_who_waits_too_long_for_a_lock_is_told_once(admin, monkeypatch):
+    monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.5)
+    with opened(admin, "plain") as engine, connect(admin) as writer:
+        engine.fanout("plain", ())
+        with writer.transaction():
+            writer.execute("LOCK TABLE plain IN ACCESS EXCLUSIVE MODE")
+            start = time.monotonic()
+            with pytest.raises(EngineError, match=r"others hold a lock on a table for too long.*SQLSTATE 55P03"):
+                engine.fanout("plain", ())
+            assert time.monotonic() - start < 0.95  # and not twice, with a new connection
+        assert engine.fanout("plain", ()) == 100
+
+
+def test_limits_of_time_are_those_of_the_question(admin):
+    with opened(admin, "plain") as engine, engine._session.snapshot(20) as snapshot:
+        limits = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
+        names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
+        found = {name: round(int(setting), -3) for name, setting in snapshot.rows(limits, [names])}
+    assert found == dict(zip(names, (20000, 20000, 30000), strict=True))
