@@ -289,6 +289,7 @@ def test_a_role_that_only_reads_gives_no_warning(url):
         Postgres(VISITS, url=url).close()
 
 
+HELPER = "CREATE ROLE helper {}; GRANT helper TO mighty"
 ROLES = {
     "a superuser": ("SUPERUSER", "", "It can do everything, as a superuser."),
     "one who makes roles": ("CREATEROLE CREATEDB", "", "It can make roles; make databases."),
@@ -308,6 +309,45 @@ ROLES = {
         "",
         "GRANT CREATE ON DATABASE engine_test TO mighty",
         "It can create schemas in the database.",
+    ),
+    "one who changes some columns": (
+        "",
+        "GRANT UPDATE (cost), INSERT (cost, kept) ON clinic.visits TO mighty",
+        'It can INSERT, UPDATE on "clinic"."visits".',
+    ),
+    "one who can become another": (
+        "NOINHERIT",
+        HELPER.format("")
+        + "; GRANT TRIGGER, INSERT ON clinic.visits TO helper; GRANT CREATE ON SCHEMA clinic TO helper",
+        'It can create in schema clinic; INSERT, TRIGGER on "clinic"."visits".',
+    ),
+    "one who can become a superuser": (
+        "NOINHERIT",
+        HELPER.format("SUPERUSER"),
+        "It can do everything, as helper, a superuser.",
+    ),
+    "one who can become mighty": (
+        "",
+        HELPER.format("CREATEROLE"),
+        "It can make roles, as helper.",
+    ),
+    "one who was one before": (
+        "SUPERUSER",
+        (
+            "CREATE ROLE helper; GRANT SELECT ON clinic.visits TO helper; GRANT USAGE ON SCHEMA clinic TO helper; "
+            "ALTER ROLE mighty SET role = helper"
+        ),
+        "It can do everything, as a superuser.",
+    ),
+    "one who writes elsewhere": (
+        "",
+        'GRANT UPDATE ON "Odd Name" TO mighty; GRANT DELETE ON regions TO PUBLIC',
+        'It can UPDATE on "public"."Odd Name"; DELETE on "public"."regions".',
+    ),
+    "one who writes everywhere": (
+        "",
+        "GRANT INSERT ON ALL TABLES IN SCHEMA public TO mighty; GRANT DELETE ON clinic.visits TO mighty",
+        ' on "clinic"."visits"; INSERT on "public"."Odd Name"; INSERT on ',
     ),
     "an owner": (
         "",
@@ -329,10 +369,25 @@ def test_a_role_that_can_do_more_than_read_is_warned_of(admin, case):
             with pytest.warns(UserWarning, match="the role can do more than read") as warned:
                 Postgres(VISITS, url=admin.replace("postgres@", "mighty@")).close()
         finally:
-            server.execute("ALTER TABLE clinic.visits OWNER TO postgres")
+            server.execute("ALTER TABLE clinic.visits OWNER TO postgres; REVOKE DELETE ON regions FROM PUBLIC")
             server.execute("REVOKE CREATE ON DATABASE engine_test FROM mighty; DROP OWNED BY mighty; DROP ROLE mighty")
+            if "helper" in grant:
+                server.execute("DROP OWNED BY helper; DROP ROLE helper")
     assert words in str(warned[0].message)
+    assert ("more tables" in str(warned[0].message)) == ("everywhere" in case)
     assert len(warned) == 1
+
+
+def test_what_a_role_can_do_behind_a_view_is_warned_of(admin):
+    with connect(admin) as server:
+        server.execute(
+            "CREATE ROLE mighty LOGIN; GRANT SELECT ON seen TO mighty; GRANT INSERT ON clinic.visits TO mighty"
+        )
+        try:
+            with pytest.warns(UserWarning, match=r'It can INSERT on "clinic"."visits"\. '):
+                Postgres({"t": Source("seen", {"patient": N})}, url=admin.replace("postgres@", "mighty@")).close()
+        finally:
+            server.execute("DROP OWNED BY mighty; DROP ROLE mighty")
 
 
 def test_rows_that_the_server_hides_are_warned_of(admin, url):
