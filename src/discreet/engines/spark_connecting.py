@@ -1,7 +1,8 @@
 """The way to a Spark Connect server: where it is, that nobody can listen, and what the session is set to.
 
 A server's place is a URL, sc://host:port. Who asks is shown by a token, which stands in the environment alone, as
-SPARK_REMOTE=sc://host:port/;use_ssl=true;token=…, and in no text of an error.
+SPARK_REMOTE=sc://host:port/;use_ssl=true;token=…, and in no text of an error. Nor does what a server says: it may quote
+what it was given, and what it has read.
 """
 
 import ipaddress
@@ -9,9 +10,11 @@ import os
 import re
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.engines.sources import EngineError
@@ -35,6 +38,8 @@ SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.respectSummaryFiles": "false",  # else files without one have no columns
+    "spark.sql.parser.quotedRegexColumnNames": "false",  # else a name in backticks is a pattern of names
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # folders' names are texts
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
@@ -43,7 +48,7 @@ SETTINGS = {
 _MARK = "spark.sql.variable.substitute"  # true in a session that is not ours
 _OLDEST = 4
 _PATIENCE = 5.0  # seconds for which a server that does not answer is asked again
-_LONGEST = 2000  # characters of what Spark says
+_NAME = re.compile(r"[A-Z][A-Z0-9_.]*")  # of what Spark can say: CAST_INVALID_INPUT, and 22018
 _URL = re.compile(r"sc://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(?:/(?:;(.*))?)?", re.DOTALL)
 _MISSING = "Spark: the client is not installed. Install it with: pip install 'discreet[spark]'"
 _LOST = ("OPERATION_CANCELED", "INVALID_HANDLE", "operation not found")  # the last is Sail's
@@ -85,17 +90,29 @@ def is_ours(spark: "SparkSession") -> bool:
 
 
 def reason(error: Exception, url: str) -> str:
-    """Say what is wrong, for the owner's log; never with the token.
+    """Say what is wrong, for the owner's log: never in the words of others, which may quote a row or a token.
 
     >>> reason(ValueError("UNAUTHENTICATED: s3cret"), "sc://lake.example/;token=s3cret")
-    'Spark at lake.example:15002 does not admit us. Check the token in SPARK_REMOTE. (UNAUTHENTICATED: …)'
+    'Spark at lake.example:15002 does not admit us. Check the token in SPARK_REMOTE.'
     """
-    token = _parts(url)[2].get("token")
-    words = str(error).partition("JVM stacktrace")[0].strip() or type(error).__name__
-    words = (words.replace(token, "…") if token else words)[:_LONGEST]
+    words = str(error)
     if "UNAUTHENTICATED" in words or "PERMISSION_DENIED" in words:
-        return f"{shown(url)} does not admit us. Check the token in SPARK_REMOTE. ({words})"
-    return f"{shown(url)} does not answer. ({words})" if "UNAVAILABLE" in words else words
+        return f"{shown(url)} does not admit us. Check the token in SPARK_REMOTE."
+    if "UNAVAILABLE" in words:
+        return f"{shown(url)} does not answer."
+    return f"{_named(error)}. The log of {shown(url)} may say more."
+
+
+def _named(error: Exception) -> str:
+    """Write what kind of error it is: by Spark's own name for it, or by where in the code it came up."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    kind = type(error).__name__
+    if not isinstance(error, PySparkException):
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        return kind + "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
+    name, state = error.getCondition() or "", error.getSqlState() or ""
+    return f"{name}, SQLSTATE {state}" if _NAME.fullmatch(name) and state.isalnum() else kind
 
 
 def is_lost(error: Exception) -> bool:

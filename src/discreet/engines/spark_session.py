@@ -8,14 +8,15 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.engines.sources import EngineError
-from discreet.engines.spark_connecting import connected, is_ours, reason, set_all
+from discreet.engines.spark_connecting import connected, is_ours, reason, set_all, shown
 from discreet.kernel.errors import DiscreetError, PolicyError
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 _TRIES = 10  # of stopping a question, one each second, before the connection is cut
-_FAREWELL = 10.0  # seconds for giving a session back
+_GREETING = 60.0  # seconds until a server must have said something
+_FAREWELL = 10.0  # seconds for giving back a session, or what it keeps
 
 
 class Session:
@@ -44,7 +45,8 @@ class Session:
     def asked(self, seconds: float) -> Iterator["SparkSession"]:
         """Give the session, a new one if the last is gone; whatever fails, or takes longer than this, EngineError.
 
-        After a failure the session is given up: nothing of a question may go on behind the next one.
+        After a failure the session is given up, so that nothing is left in it for the next question. The server is told
+        to stop the work; work that does not listen goes on there, seen by nobody, until it ends.
         """
         self.check()
         try:
@@ -54,10 +56,10 @@ class Session:
             if self._late:
                 self._drop()
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever Spark, the way to it and our own code say
             self._drop()
             said = f"it took longer than {seconds:g} seconds" if self._late else reason(error, self._url)
-            raise EngineError(f"the engine stopped: {said}") from error
+            raise EngineError(f"the engine stopped: {said}") from None  # logs would print what it comes from
         except BaseException:
             self._drop()
             raise
@@ -121,22 +123,42 @@ class Session:
             self._drop()  # the server has forgotten it, or was started again
         self._spark = spark = connected(self._url)
         try:
+            self._greet(spark)
             set_all(spark)
             self._prepare(spark)
         except DiscreetError as error:
             self._drop()
             if self._prepared and isinstance(error, PolicyError):
-                raise EngineError(f"the tables are no longer what they were: {error}") from error
+                # Not in its own words, which are for the eyes of whoever opens: a file's path may hold a value.
+                raise EngineError("the tables are no longer what they were. Open the engine again.") from None
             raise
         self._prepared = True
         return spark
 
+    def _greet(self, spark: "SparkSession") -> None:
+        """Wait for a first word, and not for as long as a question may take: an address may be nobody's."""
+        silent = threading.Event()
+
+        def leave() -> None:
+            silent.set()
+            self.cut()
+
+        guard = threading.Timer(_GREETING, leave)
+        guard.daemon = True
+        guard.start()
+        try:
+            _ = spark.version
+        except Exception:
+            if silent.is_set():
+                raise EngineError(f"{shown(self._url)} does not answer. Check the address, and that it runs.") from None
+            raise
+        finally:
+            guard.cancel()
+
     def _drop(self) -> None:
         spark, self._spark = self._spark, None
         if spark is not None:
-            ending = threading.Thread(target=_quietly, args=(_end, spark), daemon=True)
-            ending.start()
-            ending.join(_FAREWELL)
+            briefly(_end, spark)
 
 
 _OPEN: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -148,6 +170,13 @@ def _in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_in_child)
+
+
+def briefly(work: Callable[..., object], *args: object) -> None:
+    """Tidy up, as far as it can be done within some seconds: a server that hangs keeps nobody."""
+    ending = threading.Thread(target=_quietly, args=(work, *args), daemon=True)
+    ending.start()
+    ending.join(_FAREWELL)
 
 
 def _end(spark: "SparkSession") -> None:
