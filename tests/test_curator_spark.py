@@ -12,6 +12,7 @@ from discreet.cli import app
 from discreet.engines import spark as module
 from discreet.engines import spark_connecting
 from discreet.engines.duckdb import Tuning
+from discreet.engines.sources import EngineError
 from discreet.kernel.errors import FAILED
 from discreet.learn import GaussianMixture, LinearRegression
 from discreet.policy import Policy
@@ -84,6 +85,28 @@ def test_models_learn_the_same_to_the_last_bit(curator, other, monkeypatch, name
     assert curator.budget().spent.rho > 0
 
 
+def test_fits_of_one_query_at_once_are_all_answered(curator):
+    """Also where somebody's question fails among their passes, which takes the session with it."""
+    models, failed = [GaussianMixture(2, epsilon=4, delta=1e-7), LinearRegression(epsilon=4)], []
+
+    def fit(model):
+        try:
+            curator.fit(model, "SELECT pieces, amount FROM sales")
+        except Exception as error:  # noqa: BLE001 - a KeyError once
+            failed.append(error)
+
+    threads = [threading.Thread(target=fit, args=(model,)) for model in models]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        with pytest.raises(EngineError):
+            curator._engine.query("SELECT nothing")
+        threads[0].join(0.5)
+        threads[1].join(0.5)
+    assert failed == []
+    assert all("receipt_" in vars(model) for model in models)
+
+
 def test_what_the_engine_cannot_compute_is_refused_before_it_is_charged(curator):
     sql = "SELECT COUNT(*) AS n FROM sales WHERE street ~ '^((a|b)*c)*d$'"
     for attempt in (lambda: curator.ask(sql, epsilon=1), lambda: curator.explain(sql, epsilon=1)):
@@ -148,8 +171,13 @@ def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, 
 
             monkeypatch.setattr(module, "_table", meddled)
             error = asked_in_thread(curator)()
-            words = {"killed": "does not answer", "late": "longer than 1 seconds", "changed": "customer 7"}
+            words = {
+                "killed": "does not answer",
+                "late": "longer than 1 seconds",
+                "changed": "ValueError at test_curator_spark.py",
+            }
             assert words.get(how, "the engine stopped") in caplog.text
+            assert "customer 7" not in caplog.text
             if how == "killed":
                 server = again(server)
             curator._engine.tuning = Tuning()

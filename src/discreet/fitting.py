@@ -5,7 +5,7 @@ the ledger first. Everything else is refused.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -30,17 +30,15 @@ from discreet.sql.rows.scope import Known
 _OURS = "discreet"
 _NUMBERS = (Type.INTEGER, Type.REAL)
 Bounds = tuple[tuple[float, float], ...]
+Sum = Callable[[Part, Bounds], np.ndarray]  # of a part over rows, moved into bounds, divided by whole units
 
 
 @runtime_checkable
 class Sums(Protocol):
     """An engine that sums where the rows are, and gives integers."""
 
-    def held(self, relation: Relation, columns: tuple[str, ...]) -> AbstractContextManager[None]:
-        """Keep rows at hand for several sums, and let them go at the end; Refused if it could not sum them."""
-
-    def sums(self, relation: Relation, columns: tuple[str, ...], part: Part, bounds: Bounds) -> np.ndarray:
-        """Return the sum of a part over the rows that lack none of these numbers, divided by whole units."""
+    def held(self, relation: Relation, columns: tuple[str, ...]) -> AbstractContextManager[Sum]:
+        """Keep the rows that lack none of these numbers at hand, and give what sums them; Refused if it could not."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +68,15 @@ class PrivateRows:
             yield np.clip(numbers, low, high), places
 
 
+@dataclass(frozen=True)
 class RemoteRows(PrivateRows):
     """The same, where they can be summed by the engine, and stay there."""
 
+    _sum: Sum = field(repr=False)
+
     def summed(self, part: Part) -> np.ndarray:
         """Return the sum of a part over all rows, moved into their bounds and into those of the part."""
-        assert isinstance(self._engine, Sums)
-        return self._engine.sums(self._relation, self._columns, part, self.bounds)
+        return self._sum(part, self.bounds)
 
 
 class Learns(Protocol):
@@ -100,10 +100,10 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
     bounds = tuple(map(_ends_of, rows.known))
     columns = tuple(known.column.name for known in rows.known)
     _check_units(rows.relation)
-    kind = RemoteRows if isinstance(engine, Sums) else PrivateRows
-    given = kind(names, bounds, ledger, by, sql, _protected(policy), rows.relation, columns, engine)
+    known = (names, bounds, ledger, by, sql, _protected(policy), rows.relation, columns, engine)
     before = set(vars(fresh))
-    with engine.held(rows.relation, columns) if isinstance(engine, Sums) else nullcontext():
+    with engine.held(rows.relation, columns) if isinstance(engine, Sums) else nullcontext() as summed:
+        given = RemoteRows(*known, summed) if summed else PrivateRows(*known)
         type(fresh).fit_rows(fresh, given)
     vars(estimator).update({name: value for name, value in vars(fresh).items() if name not in before})
     return estimator

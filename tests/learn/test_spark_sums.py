@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 
@@ -297,9 +298,14 @@ class Stays(Spark):
 
     passes = 0
 
-    def sums(self, relation, columns, part, bounds):
-        self.passes += 1
-        return super().sums(relation, columns, part, bounds)
+    @contextmanager
+    def held(self, relation, columns):
+        def counted(part, bounds):
+            self.passes += 1
+            return sums(part, bounds)
+
+        with super().held(relation, columns) as sums:
+            yield counted
 
     def batches(self, relation, columns, size):
         raise AssertionError("the rows left Spark")

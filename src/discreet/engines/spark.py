@@ -12,7 +12,7 @@ is what the table's format promises. Each total is bounded in its own SELECT, so
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -29,7 +29,7 @@ from discreet.engines.sources import Source
 from discreet.engines.spark_columns import ticked
 from discreet.engines.spark_connecting import place_of
 from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_none
-from discreet.engines.spark_session import Session
+from discreet.engines.spark_session import Session, briefly
 from discreet.engines.spark_sums import Bounds, SparkRows
 from discreet.engines.spark_tables import Views, check_sources
 from discreet.kernel.dialect import Dialect
@@ -66,7 +66,6 @@ class Spark:
         self.tuning = tuning
         self._asking = threading.Lock()  # held while a question is answered
         self._views = Views(sources, timezone)
-        self._held: dict[tuple[Relation, tuple[str, ...]], SparkRows] = {}
         self._session = Session(place_of(url), self._views.make)
         self._end = weakref.finalize(self, self._session.close)
         try:
@@ -121,25 +120,25 @@ class Spark:
                 yield np.stack(numbers, axis=1), places.of(batch.select(keys), batch.num_rows)
 
     @contextmanager
-    def held(self, relation: Relation, columns: tuple[str, ...]) -> Iterator[None]:
-        """Keep rows at hand on Spark for several sums, and let them go at the end; Refused if it could not sum them."""
-        stack = ExitStack()
-        with self._asked() as spark:
-            rows = self._rows(spark, relation, columns)
-            stack.enter_context(rows.held())
-        self._held[relation, columns] = rows
-        try:
-            yield
-        finally:
-            del self._held[relation, columns]
-            with self._asking:
-                stack.close()
+    def held(self, relation: Relation, columns: tuple[str, ...]) -> Iterator[Callable[[Part, Bounds], np.ndarray]]:
+        """Keep rows at hand on Spark, and give what sums a part over them; Refused if it could not.
 
-    def sums(self, relation: Relation, columns: tuple[str, ...], part: Part, bounds: Bounds) -> np.ndarray:
-        """Return the sum of a part over the rows that lack none of these numbers, divided by whole units."""
+        They are the rows that lack none of these numbers, divided by whole units. A failed question, of anybody, takes
+        the session with it, and what that kept: then they are kept anew.
+        """
+        kept = _Kept(lambda spark: self._rows(spark, relation, columns))
+
+        def sums(part: Part, bounds: Bounds) -> np.ndarray:
+            with self._asked() as spark:
+                return kept.rows(spark).sums(part, bounds)
+
         with self._asked() as spark:
-            rows = self._held.get((relation, columns)) or self._rows(spark, relation, columns)
-            return rows.sums(part, bounds)
+            kept.rows(spark)
+        try:
+            yield sums
+        finally:
+            with self._asking:
+                briefly(kept.let_go)
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns, as questions see them."""
@@ -200,6 +199,25 @@ class Spark:
         if missing:
             raise KeyError(f"table {table} has no column {missing[0]}")
         return [ticked(column) for column in columns]
+
+
+class _Kept:
+    """The rows of one fit, in whichever session there is."""
+
+    def __init__(self, make: Callable[["SparkSession"], SparkRows]) -> None:
+        self._make = make
+        self._found: tuple[SparkSession, SparkRows] | None = None
+
+    def rows(self, spark: "SparkSession") -> SparkRows:
+        if self._found is None or self._found[0] is not spark:
+            found = self._make(spark)
+            found.keep()
+            self._found = spark, found
+        return self._found[1]
+
+    def let_go(self) -> None:
+        if self._found is not None:
+            self._found[1].let_go()
 
 
 def _table(spark: "SparkSession", sql: str) -> pa.Table:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.engines.spark_connecting import is_lost
 from discreet.kernel.errors import Refused
 from discreet.kernel.rowwise import check_row_wise
 from discreet.kernel.summing import Batch, Part
@@ -57,17 +58,25 @@ class SparkRows:
         self._rows = _in_turn(frame, units, numbers)
         self._workers: str | None = None
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Try the workers, before anything is paid; keep the rows on Spark meanwhile, and let them go at the end."""
+    def keep(self) -> None:
+        """Try the workers, before anything is paid, and keep the rows on Spark until they are let go."""
         self._workers = tried(self._spark)
         with _setting(self._spark, _FEWER, "true"):
             self._rows.persist()
+
+    def let_go(self) -> None:
+        """Keep the rows no longer; that this fails is no loss, for what was learned is paid."""
+        with suppress(Exception):
+            self._rows.unpersist()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the rows on Spark meanwhile."""
+        self.keep()
         try:
             yield
         finally:
-            with suppress(Exception):  # what was learned is paid for, and is not lost with a connection
-                self._rows.unpersist()
+            self.let_go()
 
     def sums(self, part: Part, bounds: Bounds) -> np.ndarray:
         """Return the sum of a part over all partitions; numbers are moved into the bounds, and into the part's own."""
@@ -192,12 +201,17 @@ def arithmetic() -> str:
 
 
 def tried(spark: "SparkSession") -> str:
-    """Return the mark of all workers; Refused if they cannot run our code, or compute differently."""
+    """Return the mark of all workers; Refused if they cannot run our code, or compute differently.
+
+    A server that cannot be reached is another matter, and its error is left as it is.
+    """
     try:
         found = spark.range(_MANY).mapInArrow(_sent(_marked), f"{_MARK} string").toArrow()
-    except Exception as error:  # whatever Spark, its workers or the way to them say
+    except Exception as error:  # whatever Spark and its workers say
+        if is_lost(error):
+            raise
         version = ".".join(map(str, sys.version_info[:2]))
-        raise Refused(_UNABLE.format(version=version)) from error
+        raise Refused(_UNABLE.format(version=version)) from None
     marks = set(found.column(0).to_pylist())
     if len(marks) != 1:
         raise Refused(_UNLIKE)

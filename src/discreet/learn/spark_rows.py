@@ -2,11 +2,11 @@
 
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.engines.spark_columns import ticked
 from discreet.engines.spark_sums import SparkRows
 from discreet.kernel.summing import Batch, Part
 from discreet.learn.bounds import Ends
@@ -27,9 +27,8 @@ class SparkTable:
         self.low, self.high = ends
         self.grouped = unit is not None
         self._rows = SparkRows(_complete(frame, columns, unit), units=int(self.grouped), numbers=len(columns))
-        kept = ExitStack()
-        kept.enter_context(self._rows.held())
-        weakref.finalize(self, kept.close).atexit = False
+        self._rows.keep()
+        weakref.finalize(self, self._rows.let_go).atexit = False
 
     def summed(self, part: Part) -> np.ndarray:
         """Return the sum of a part over all rows."""
@@ -48,16 +47,12 @@ def _complete(frame: "DataFrame", columns: tuple[str, ...], unit: str | None) ->
         if not kinds[name].startswith(_NUMBERS):
             raise TypeError(f"X: column {name!r} holds {kinds[name]}, and a model learns from numbers")
     names = [f"x{place}" for place in range(len(columns))]
-    made = [f"CAST({_quoted(column)} AS DOUBLE) AS {name}" for column, name in zip(columns, names, strict=True)]
+    made = [f"CAST({ticked(column)} AS DOUBLE) AS {name}" for column, name in zip(columns, names, strict=True)]
     held = [f"abs({name}) < CAST('Infinity' AS DOUBLE)" for name in names]  # nor is NaN
     if unit is not None:
         if kinds[unit].startswith(_NESTED):
             raise TypeError(f"unit: column {unit!r} holds {kinds[unit]}; name one of numbers, texts or times")
         real = kinds[unit] in {"float", "double"}  # -0.0 is 0.0, and NaN is nobody
-        made.insert(0, f"{_quoted(unit)}{' + 0.0D' if real else ''} AS u")
+        made.insert(0, f"{ticked(unit)}{' + 0.0D' if real else ''} AS u")
         held.append("u IS NOT NULL AND NOT isnan(u)" if real else "u IS NOT NULL")
     return frame.selectExpr(*made).where(" AND ".join(held))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

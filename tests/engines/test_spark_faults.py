@@ -1,0 +1,210 @@
+"""Spark when something goes wrong: what is told of it, how long it takes, and what others notice of it."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+from concurrent import futures
+from contextlib import contextmanager
+
+import grpc
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.engines import spark_connecting, spark_session
+from discreet.engines.duckdb import Tuning
+from discreet.engines.sources import EngineError, Source
+from discreet.engines.spark import Spark
+from discreet.engines.spark_sums import tried
+from discreet.kernel.expr import Column, Type
+from discreet.kernel.relation import Own, Scan
+from discreet.kernel.summing import Part
+from tests.engines.spark_servers import sail_at, shared
+from tests.servers.spark import session
+
+N, R = Type.INTEGER, Type.REAL
+SCAN = Scan("t", (Column("who", N), Column("x", R)), Own((Column("who", N),)), 1000)
+BOUNDS = ((0.0, 100.0),)
+COUNT = "SELECT COUNT(*) AS n FROM t0"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    place = tmp_path_factory.mktemp("rows") / "t.parquet"
+    pq.write_table(pa.table({"who": [1, 1, 2], "x": [3.0, 4.0, 50.0]}), place)
+    return {"t": Source(str(place), {"who": N, "x": R})}
+
+
+def part():
+    """Return what counts units and adds up numbers; its functions have no module, so that they are sent."""
+
+    def rule(rows, public):
+        return np.rint(rows)
+
+    def adds(told, starts, rows):
+        return np.array([len(starts), told.sum(), rows], np.int64)
+
+    return Part(rule, (), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, adds=adds)
+
+
+SUM = [2, 57, 3]
+
+
+def test_two_fits_keep_their_own_rows(sail, sources):
+    with Spark(sources, url=sail.url) as engine, engine.held(SCAN, ("x",)) as first:
+        with engine.held(SCAN, ("x",)) as second:
+            assert second(part(), BOUNDS).tolist() == SUM
+        assert first(part(), BOUNDS).tolist() == SUM
+
+
+def test_a_question_that_fails_leaves_the_rows_of_a_fit_to_it(sail, sources):
+    with Spark(sources, url=sail.url) as engine, engine.held(SCAN, ("x",)) as sums:
+        assert sums(part(), BOUNDS).tolist() == SUM
+        before = engine._session._spark
+        with pytest.raises(EngineError):
+            engine.query("SELECT nothing")
+        assert [sums(part(), BOUNDS).tolist() for _ in range(2)] == [SUM] * 2
+        assert engine._session._spark is not before
+
+
+@pytest.fixture
+def stopped():
+    """Give a server, and what makes it hang."""
+    server = sail_at()
+
+    def send(number):
+        for each in server.processes():
+            os.kill(each, number)
+
+    try:
+        yield server, lambda: send(signal.SIGSTOP)
+    finally:
+        send(signal.SIGCONT)
+        server.stop()
+
+
+def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monkeypatch):
+    monkeypatch.setattr(spark_session, "_FAREWELL", 0.5)
+    monkeypatch.setattr(spark_session, "_TRIES", 1)
+    server, hang = stopped
+    engine = Spark(sources, url=server.url)
+
+    def fit():
+        with engine.held(SCAN, ("x",)) as sums:
+            sums(part(), BOUNDS)
+            hang()
+
+    fitting = threading.Thread(target=fit, daemon=True)
+    fitting.start()
+    fitting.join(60)
+    assert not fitting.is_alive()
+    engine.tuning = Tuning(seconds=0.5)
+    began = time.monotonic()
+    with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
+        engine.query(COUNT)
+    assert time.monotonic() - began < 30
+    engine.close()
+
+
+def test_an_address_that_is_silent_is_told_soon(sources, monkeypatch):
+    monkeypatch.setattr(spark_session, "_GREETING", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port, began = silent.getsockname()[1], time.monotonic()
+        with pytest.raises(EngineError, match=f"Spark at 127.0.0.1:{port} does not answer. Check the address"):
+            Spark(sources, url=f"sc://127.0.0.1:{port}")
+        assert time.monotonic() - began < 30
+
+
+@contextmanager
+def echoing():
+    """Serve somebody who admits nobody, and quotes what he was shown."""
+
+    class Echo(grpc.GenericRpcHandler):
+        def service(self, details):
+            shown = " ".join(value for _, value in details.invocation_metadata if isinstance(value, str))
+
+            def refuse(_, context):
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, f"who is {shown}?")
+
+            streams = details.method.endswith("ExecutePlan")
+            return (grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler)(refuse)
+
+    with futures.ThreadPoolExecutor(4) as threads:
+        server = grpc.server(threads)
+        server.add_generic_rpc_handlers((Echo(),))
+        ports = [
+            server.add_secure_port("127.0.0.1:0", grpc.local_server_credentials()),
+            server.add_insecure_port("127.0.0.1:0"),
+        ]
+        server.start()
+        try:
+            yield ports
+        finally:
+            server.stop(0).wait()
+
+
+@pytest.mark.parametrize("option", ["token=S3CRETa", "token=S3CRET%2Bb", "x-api-key=S3CRETk"])
+def test_no_secret_of_the_address_is_in_an_error_or_what_it_comes_from(sources, option):
+    with echoing() as (local, plain):
+        host = f"localhost:{local}" if option.startswith("token") else f"127.0.0.1:{plain}"
+        with pytest.raises(EngineError) as caught:
+            Spark(sources, url=f"sc://{host}/;{option}")
+    assert f"Spark at {host} does not admit us. Check the token in SPARK_REMOTE." in str(caught.value)
+    assert "S3CRET" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_no_value_of_a_row_is_in_an_error_or_what_it_comes_from(sail, caplog):
+    shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('ALICE-HIV') END AS x FROM range(3)")
+    with Spark({"t": Source("global_temp.touchy", {"x": Type.TEXT})}, url=sail.url) as engine:
+        try:
+            engine.query("SELECT x FROM t0")
+        except EngineError as error:
+            logging.getLogger("discreet").exception("failed")
+            said = "".join(traceback.format_exception(error))
+    for text in (said, caplog.text):
+        assert "the engine stopped" in text
+        assert "ALICE" not in text
+
+
+def test_an_error_of_our_own_is_told_by_its_place_alone(sail, sources):
+    with Spark(sources, url=sail.url) as engine:
+        with (
+            pytest.raises(EngineError, match=r"KeyError at test_spark_faults\.py, line \d+") as caught,
+            engine._asked(),
+        ):
+            raise KeyError("ALICE-HIV")
+        assert "ALICE" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_lost_server_is_not_taken_for_workers_that_cannot_sum(monkeypatch):
+    monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.2)
+    server = sail_at()
+    try:
+        with session(server.url) as spark:
+            spark.client.set_retry_policies([])
+            assert tried(spark)
+            server.kill()
+            with pytest.raises(Exception, match="UNAVAILABLE"):
+                tried(spark)
+    finally:
+        server.stop()
+
+
+def test_what_is_used_of_the_client_beside_its_documented_interface_is_there(sail):
+    """Streams of Arrow, ending calls, and trying again are not in its documentation: a new version may lose them."""
+    from pyspark.sql.connect.client import retries
+
+    with session(sail.url) as spark:
+        client, frame = spark.client, spark.range(1)
+        for owner, names in (
+            (client, ("to_table_as_iterator", "set_retry_policies", "close", "_closed")),
+            (frame, ("_plan",)),
+            (frame._plan, ("to_proto", "observations")),
+            (retries, ("DefaultPolicy", "RetryPolicyState")),
+        ):
+            assert [name for name in names if not hasattr(owner, name)] == [], "pyspark-client has changed"
