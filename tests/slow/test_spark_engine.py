@@ -1,6 +1,7 @@
 """Spark itself as the engine, in one process and on a cluster: the totals of DuckDB, whatever is set or dies."""
 
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -36,7 +37,9 @@ OTHERWISE = {  # what an administrator might have set, and we must not depend on
     "spark__sql__parquet__datetimeRebaseModeInRead": "LEGACY",
     "spark__sql__parquet__inferTimestampNTZ__enabled": "false",
     "spark__sql__parquet__int96RebaseModeInRead": "LEGACY",
+    "spark__sql__parquet__respectSummaryFiles": "true",
     "spark__sql__parser__escapedStringLiterals": "true",
+    "spark__sql__parser__quotedRegexColumnNames": "true",
     "spark__sql__session__timeZone": "America/St_Johns",
 }
 
@@ -193,6 +196,60 @@ def test_files_that_spark_cannot_read_are_refused(local, tmp_path, columns, word
         pq.write_table(pa.table(each), tmp_path / f"{place}.parquet")
     with pytest.raises(PolicyError, match=words):
         shown(local.url, str(tmp_path), b=N)
+
+
+def test_folders_that_spark_would_read_in_part_are_refused(local, tmp_path):
+    def stored(*paths):
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table({"who": [1, 2], "x": [1, 2]}), tmp_path / path)
+        return str((tmp_path / paths[0]).relative_to(tmp_path)).partition("/")[0]
+
+    beside = stored("beside/a.parquet", "beside/year=2/a.parquet")
+    below = stored("below/a.parquet", "below/more/a.parquet")
+    for name, missed in ((beside, "beside/a.parquet"), (below, "below/more/a.parquet")):
+        with pytest.raises(
+            PolicyError, match=f'table t: Spark leaves out ".*/{missed}".* Bring all files to one level'
+        ):
+            shown(local.url, str(tmp_path / name), who=N)
+    with pytest.raises(PolicyError, match="no Parquet file directly in"):
+        shown(local.url, str(tmp_path / stored("deep/more/a.parquet")), who=N)
+    with pytest.raises(PolicyError, match="named by different columns"):
+        shown(local.url, str(tmp_path / stored("uneven/y=1/a.parquet", "uneven/y=1/m=1/a.parquet")), who=N)
+    for path in ("places/who=7/a.parquet", "capitals/WHO=7/a.parquet"):
+        place = tmp_path / stored(path)
+        with pytest.raises(PolicyError, match=r"column who: folders have its name \(who=…\).* Rename the folders"):
+            shown(local.url, str(place), x=N)
+        assert len(shown(local.url, f"{place}/*/*.parquet", who=N)) == 2
+    assert len(shown(local.url, str(tmp_path / stored("fine/length=1/a.parquet", "fine/length=2/a.parquet")), x=N)) == 4
+
+
+def test_a_broken_file_among_others_is_named(local, tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    for broken in (b"", (tmp_path / "1.parquet").read_bytes()[:-9]):
+        (tmp_path / "2.parquet").write_bytes(broken)
+        with pytest.raises(PolicyError, match=r"table t: file:.*/2\.parquet cannot be read\. Check that it is whole"):
+            shown(local.url, str(tmp_path), a=N)
+
+
+def test_times_of_day_are_refused_by_name(local, tmp_path):
+    pq.write_table(pa.table({"a": [1], "t": pa.array([1]).cast(pa.time64("us"))}), tmp_path / "t.parquet")
+    with pytest.raises(PolicyError, match="a column holds times of day"):
+        shown(local.url, str(tmp_path), a=N)
+
+
+def test_no_value_of_a_row_is_in_the_log(local, caplog):
+    with session(local.url) as spark:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+        rows = "SELECT id AS who, CAST(IF(id = 2, 'ALICE-HIV', '7') AS INT) AS age FROM range(3)"
+        spark.sql(f"CREATE OR REPLACE GLOBAL TEMP VIEW people AS {rows}").toArrow()
+    with Spark({"t": Source("global_temp.people", {"age": N})}, url=local.url) as engine:
+        try:
+            engine.query("SELECT SUM(age) AS n FROM t0")
+        except EngineError:
+            logging.getLogger("discreet").exception("failed")
+    assert "the engine stopped: CAST_INVALID_INPUT, SQLSTATE 22018" in caplog.text
+    assert "ALICE" not in caplog.text
 
 
 def test_files_need_not_have_all_columns_and_folders_names_are_texts(local, tmp_path):

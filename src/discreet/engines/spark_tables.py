@@ -4,7 +4,8 @@
     /data/visits/*.parquet, s3://bucket/visits/, hdfs://…  files, a pattern, or a folder, as the server sees them
 
 Each becomes a view of exactly the declared columns, of the session alone. Of files, only the schemas are looked at, of
-all of them; which files there are is fixed then. A folder's name such as year=2026 is a column of texts.
+all of them; which files there are is fixed then. A folder's name such as year=2026 is a column of texts; where Spark
+would put it in the place of a column, or leave files out because they lie beside such folders, the source is refused.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.engines import spark_columns
 from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
@@ -35,8 +36,13 @@ _CAUSES = {  # what Spark says, and what we do: its own words may quote what is 
     "CANNOT_MERGE": "its files store a column in different types. Write all of them with one type.",
     "PARQUET_TYPE_ILLEGAL": "a column is stored in a type that Spark does not read. Store it in another one.",
     "EXCEEDS_MAX_PRECISION": "a column has more than 38 digits, which Spark does not read. Store it with fewer.",
+    "UNSUPPORTED_TIME_TYPE": "a column holds times of day, which Spark does not read. Store them as texts or numbers.",
+    "UNABLE_TO_INFER_SCHEMA": 'there is no Parquet file directly in "{place}". Name the files, by a pattern.',
+    "CONFLICTING_PARTITION_COLUMN_NAMES": "its folders are named by different columns. Name them alike.",
     "PERMISSION_DENIED": 'Spark may not read "{place}". Give it permission.',
 }
+_QUOTED = re.compile(r"\s*parquet\s*\.\s*`(.*)`\s*", re.IGNORECASE)
+_ALL_FILES = {"recursiveFileLookup": "true"}  # folders' names mean nothing then
 _CHANGED = "a file of the data was changed, added or removed. Open the engine again."
 _TYPES = {"bigint": "i", "double": "r", "boolean": "b", "string": "t", "date": "d", "timestamp_ntz": "s"}
 
@@ -72,6 +78,8 @@ def check_sources(sources: Mapping[str, Source]) -> None:
                 raise problem(table, "another column has this name, in any case. Rename it.", column)
         if not isinstance(source.place, str | os.PathLike):
             raise problem(table, "Spark reads its own tables and Parquet. Give frames to the engine duckdb.")
+        if found := _QUOTED.fullmatch(os.fsdecode(source.place)):
+            raise problem(table, f'source: write the path itself, "{found[1]}".')
         if found := _OTHERS.search(os.fsdecode(source.place)):
             raise problem(
                 table,
@@ -106,7 +114,7 @@ class Views:
 def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
     """Return a mark of all files as they are now: their paths, sizes and times; equal marks, equal files."""
     listed = [
-        spark.read.format("binaryFile").load(table.place).select("path", "length", "modificationTime")
+        _listed(spark, table.place, _ALL_FILES).select("path", "length", "modificationTime")
         for table in tables
         if table.in_files
     ]
@@ -119,14 +127,16 @@ def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
 def _view(spark: "SparkSession", table: str, view: str, source: Source, zone: str) -> Table:
     place = os.fsdecode(source.place) if isinstance(source.place, str | os.PathLike) else ""
     try:
-        frame = _frame(spark, place)
-        columns = [(field.name, field.dataType.simpleString()) for field in frame.schema]
+        frame = _frame(spark, place, {})
+        columns = _kinds(frame)
     except Exception as error:
         if is_lost(error):
             raise
-        raise _refused(table, place, str(error)) from None
+        raise _refused(table, place, error) from None
     if not columns:
-        raise _refused(table, place, "PATH_NOT_FOUND")
+        raise _refused(table, place, FileNotFoundError("PATH_NOT_FOUND"))
+    if _FILES.search(place):
+        _check_folders(spark, table, place)
     found = tuple(Found(name, f"c{at}", native) for at, (name, native) in enumerate(columns))
     part = Part("", found)
     types = types_of(table, source.columns, [part], spark_columns)
@@ -140,15 +150,51 @@ def _view(spark: "SparkSession", table: str, view: str, source: Source, zone: st
     return Table(view, place, types)
 
 
-def _frame(spark: "SparkSession", place: str) -> "DataFrame":
+def _frame(spark: "SparkSession", place: str, options: Mapping[str, str]) -> "DataFrame":
     if _FILES.search(place):
-        return spark.read.option("mergeSchema", "true").parquet(place)
+        return spark.read.options(mergeSchema="true", **options).parquet(place)
     return spark.table(place)
 
 
-def _refused(table: str, place: str, said: str) -> PolicyError:
-    cause = next((words for name, words in _CAUSES.items() if name in said), None)
-    words = cause or f'source "{place}" cannot be read. Check that it is whole, and that Spark may read it.'
+def _listed(spark: "SparkSession", place: str, options: Mapping[str, str]) -> "DataFrame":
+    """Return one row for each file, without what is in it, and with a column for each folder's name that counts."""
+    return spark.read.format("binaryFile").options(**options).load(place)
+
+
+def _check_folders(spark: "SparkSession", table: str, place: str) -> None:
+    """Refuse files that Spark would leave out, and folders' names that it would put in the place of a column."""
+    seen, files = (_listed(spark, place, options) for options in ({}, _ALL_FILES))
+    left_out = set(_paths(files)) - set(_paths(seen))
+    if left_out:
+        raise problem(
+            table,
+            f'Spark leaves out "{min(left_out)}", which lies beside folders named by values, or in one that is not. '
+            "Bring all files to one level, or name them by a pattern.",
+        )
+    named = {name.lower() for name, _ in set(_kinds(seen)) - set(_kinds(files))}
+    stored = {name.lower() for name in _frame(spark, place, _ALL_FILES).columns} if named else set()
+    for name in sorted(named & stored):
+        raise problem(
+            table,
+            f"folders have its name ({name}=…), and Spark would put that in the place of what their files hold. Rename "
+            "the folders or the column, or name the files by a pattern.",
+            name,
+        )
+
+
+def _kinds(frame: "DataFrame") -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in frame.schema]
+
+
+def _paths(files: "DataFrame") -> list[str]:
+    return [str(path) for path in files.select("path").toArrow().column(0).to_pylist()]
+
+
+def _refused(table: str, place: str, error: Exception) -> PolicyError:
+    cause = next((words for name, words in _CAUSES.items() if name in str(error)), None)
+    found: Any = getattr(error, "getMessageParameters", dict)()
+    what = (found or {}).get("path") or f'source "{place}"'
+    words = cause or f"{what} cannot be read. Check that it is whole, and that Spark may read it."
     return problem(table, words.replace("{place}", place))
 
 
