@@ -22,6 +22,10 @@ _PASSWORD = re.compile(
 )
 _SCHEMES = {"postgresql": ("postgresql://", "postgres://"), "spark": ("sc://",)}
 _EXAMPLES = {"postgresql": "postgresql://reader@db.example/clinic", "spark": "sc://spark.example:15002"}
+_INSTEAD = {
+    "postgresql": "environment (PGPASSWORD, AWS_SECRET_ACCESS_KEY) or in a protected file (~/.pgpass)",
+    "spark": "environment, as SPARK_REMOTE",
+}
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -66,9 +70,9 @@ def place(value: Any, name: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 4000 or "\0" in value or "\n" in value:
         raise ValueError(f"{name} must be a path, a URL or a table's name in quotes, not {shown(value)}.")
     if _PASSWORD.search(unquote(value)):
+        instead = _INSTEAD["spark" if value.startswith(_SCHEMES["spark"]) else "postgresql"]
         raise ValueError(
-            f"{name} must not contain a password: many may read a policy. Leave it out, and give it in the "
-            "environment (PGPASSWORD, AWS_SECRET_ACCESS_KEY) or in a protected file (~/.pgpass)."
+            f"{name} must not contain a password: many may read a policy. Leave it out, and give it in the {instead}."
         )
     return value
 
