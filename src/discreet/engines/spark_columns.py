@@ -10,6 +10,7 @@ reads the file, and times in nanoseconds are whole numbers to it.
 from collections.abc import Callable, Mapping
 
 from discreet.engines.casts import LONGEST
+from discreet.engines.dialects.spark import SPARK
 from discreet.engines.dialects.spark_constants import text
 from discreet.kernel.expr import Type
 
@@ -49,14 +50,6 @@ _NATURAL = {
     **dict.fromkeys(("text", "collated"), Type.TEXT),
     "date": Type.DATE,
     **dict.fromkeys(("local", "instant"), Type.TIMESTAMP),
-}
-_TYPES = {
-    Type.INTEGER: "BIGINT",
-    Type.REAL: "DOUBLE",
-    Type.BOOLEAN: "BOOLEAN",
-    Type.TEXT: "STRING",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP_NTZ",
 }
 
 
@@ -158,7 +151,7 @@ def _readers(zone: str) -> dict[Type, dict[str, _Reader]]:
         Type.DATE: times | {"date": _same},
         Type.TIMESTAMP: times,
     }
-    return {kind: known | {"nothing": _cast(_TYPES[kind])} for kind, known in readers.items()}
+    return {kind: known | {"nothing": _cast(SPARK.types[kind])} for kind, known in readers.items()}
 
 
 def _same(x: str) -> str:

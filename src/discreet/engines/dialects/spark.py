@@ -4,8 +4,8 @@ Spark stops at a whole number that 64 bits do not hold, at a division by zero, a
 the same language, goes on with a wrong number. Neither may happen: `try_` functions, or a CASE around what may fail.
 A real zero has a sign here or there, but it is nowhere seen.
 
-ROUGH names the operations that Java computes up to a last bit otherwise than C: where a value lies exactly on the
-border of two steps, or of a condition, totals of these may differ from those of other engines.
+ROUGH is for whoever compares engines, as tests do: the operations that Java computes up to a last bit otherwise than C.
+Where a value lies exactly on the border of two steps, or of a condition, their totals may differ from those of others.
 """
 
 import math
