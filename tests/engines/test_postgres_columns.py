@@ -2,6 +2,7 @@
 
 import random
 import struct
+import time
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from itertools import product
@@ -360,3 +361,24 @@ def test_a_text_without_end_is_null_and_stops_nothing(postgres):
                     assert engine.query(sql).column("n").to_pylist() == [1], kind
         finally:
             connection.execute("DROP TABLE endless")
+
+
+def test_one_long_text_does_not_show_in_the_time(database):
+    """One of 16 MB, of blanks alone, would take seconds: a time that tells of its row."""
+    sizes = [65_536, 65_537, 1 << 24]
+    with connect(database) as server:
+        server.execute("DROP TABLE IF EXISTS long; CREATE TABLE long (n integer, x text)")
+        server.execute("INSERT INTO long SELECT n, repeat(' ', n) FROM unnest(%s::integer[]) AS n", [sizes])
+        server.execute(
+            "INSERT INTO long SELECT -n, repeat('é', n / 2) FROM unnest(%s::integer[]) AS n", [[65_536, 65_538]]
+        )
+    columns = {"n": Type.INTEGER, "x": Type.TEXT}
+    with Postgres({"t": Source("long", columns)}, url=database.replace("postgres@", "columns_reader@")) as engine:
+        rows = f"FROM {engine.dialect.source('t')} AS t"
+        kept = engine.query(f"SELECT n {rows} WHERE x IS NOT NULL ORDER BY n").column("n").to_pylist()
+        trimmed = ", ".join(f"SUM(CHAR_LENGTH(BTRIM(x || '{i}', ' ')))::bigint AS x{i}" for i in range(18))
+        start = time.monotonic()
+        engine.query(f"SELECT {trimmed} {rows}")
+        took = time.monotonic() - start
+    assert took < 1
+    assert kept == [-65_536, 65_536]

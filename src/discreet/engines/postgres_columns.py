@@ -3,7 +3,7 @@
 `casts` says which texts and numbers are what. PostgreSQL has no cast that gives NULL, so each one stands behind a
 condition on the same column: what is cast is known to fit. Instants become local times by the session's time zone,
 which must be the policy's. Texts are compared byte by byte, whatever the column's collation; those of type citext count
-as they are written, and those of more than 16 MB are NULL.
+as they are written, and those of more than 64 kB are NULL.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,9 @@ _LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26]
 _DAY = f"(?!0000)([0-9]{{4}}-({_LONG_MONTH}|{_SHORT_MONTH}|{_FEBRUARY})|{_LEAP_YEAR}-02-29)"
 _CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _ZONE = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
-_LONGEST_TEXT = 1 << 24  # bytes; functions stop where a result would have 2^30
+# Bytes of a text. To trim so many takes less than a millisecond: more would show in the time whether a row has them,
+# and very many make functions stop.
+_LONGEST_TEXT = 1 << 16
 _TO_MICROSECONDS = 26  # characters of 2026-01-31 12:00:00.123456
 
 _WORDS = "BETWEEN {0} '0001-01-01{1}' AND {0} '9999-12-31{2}'"
@@ -101,7 +103,7 @@ def _text(x: str) -> str:
 
 
 def _of_text(reader: _Reader) -> _Reader:
-    """Read a text, unless it is so long that a function of PostgreSQL might find no room for its result."""
+    """Read a text, unless it is so long that what is done with it would take a time of its own."""
     return lambda x: _if(f"OCTET_LENGTH({_text(x)}) <= {_LONGEST_TEXT}", reader(_text(x)))
 
 

@@ -2,7 +2,7 @@
 
 PostgreSQL stops at whatever is out of range, so every operation asks first. NULLIF(smaller(x, c), c) is NULL where x
 reaches c: functions like float8smaller are those of MIN and MAX, and NULL if an argument is. Nothing is made on the
-server. The columns of a source are texts with the collation C of at most some megabytes (with a hundred, TRIM stops),
+server. The columns of a source are texts with the collation C of at most 64 kB (at a hundred MB, TRIM stops),
 and finite dates and times of the years 1 to 9999, in a database that holds UTF-8.
 """
 
