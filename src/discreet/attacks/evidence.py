@@ -16,7 +16,7 @@ from discreet.audit.counting import Share
 class Guesses:
     """A secret with this prior was guessed right in so many of so many plays; a coin's prior is 1/2.
 
-    >>> Guesses(right=90, plays=100).implied().low > 1.6
+    >>> Guesses(right=90, plays=100).implied().low > 1.4
     True
     >>> round(Guesses(right=90, plays=100).ceiling(epsilon=1), 4)
     0.7311
