@@ -12,8 +12,10 @@ _BEFORE_INSERT_OF_ROW = 1 + 2 + 4  # pg_trigger.tgtype: each row, before, insert
 _BEFORE_ANY_CHANGE = 2 + 8 + 16 + 32  # before, delete, update, truncate
 _C = 950  # the collation "C" in every server's catalog
 
-_RELATIONS = """SELECT relname, relkind::text, relpersistence::text, relrowsecurity, relforcerowsecurity, relhasrules,
-    relispartition FROM pg_class WHERE relnamespace = to_regnamespace(%(schema)s)"""
+# pg_class.relhasrules is a hint that stays after the last rule is gone: the rules themselves are asked for.
+_RELATIONS = """SELECT c.relname, c.relkind::text, c.relpersistence::text, c.relrowsecurity, c.relforcerowsecurity,
+    EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid), c.relispartition
+    FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
 _COLUMNS_FOUND = """SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
     a.attcollation::int, a.atthasdef, a.attgenerated::text, a.attidentity::text
     FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
@@ -32,18 +34,35 @@ _FUNCTIONS = """SELECT p.proname, p.prosrc, l.lanname, p.provolatile::text, p.pr
     p.proconfig FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
     WHERE p.pronamespace = to_regnamespace(%(schema)s)"""
 _TRIGGERS = """SELECT c.relname, g.tgname, p.pronamespace::regnamespace::text, p.proname, g.tgtype, g.tgenabled::text,
-    g.tgqual IS NULL, g.tgnargs FROM pg_trigger AS g JOIN pg_class AS c ON c.oid = g.tgrelid
+    g.tgqual IS NULL, g.tgattr::text, g.tgnargs FROM pg_trigger AS g JOIN pg_class AS c ON c.oid = g.tgrelid
     JOIN pg_proc AS p ON p.oid = g.tgfoid WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
-_INHERITANCE = """SELECT h.inhrelid::bigint FROM pg_inherits AS h JOIN pg_class AS c
+_INHERITANCE = """SELECT h.inhrelid::regclass::text FROM pg_inherits AS h JOIN pg_class AS c
     ON c.oid = h.inhparent OR c.oid = h.inhrelid WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
+_OWNERS = """SELECT o.name FROM pg_namespace AS n JOIN (
+    SELECT relname AS name, relnamespace AS space, relowner AS owner FROM pg_class
+    UNION ALL SELECT proname, pronamespace, proowner FROM pg_proc) AS o ON o.space = n.oid
+    WHERE n.oid = to_regnamespace(%(schema)s) AND o.owner <> n.nspowner"""
+# Whoever may do more than read and add could put a trigger in front of those here, or hold everybody up with a lock.
+_RIGHTS = """SELECT o.name, r.privilege_type FROM (
+    SELECT relname AS name, relowner AS owner, relacl AS acl, '{SELECT,INSERT}'::text[] AS needed
+    FROM pg_class WHERE relnamespace = to_regnamespace(%(schema)s)
+    UNION ALL SELECT c.relname, c.relowner, a.attacl, '{SELECT,INSERT}' FROM pg_attribute AS a JOIN pg_class AS c
+    ON c.oid = a.attrelid WHERE c.relnamespace = to_regnamespace(%(schema)s)
+    UNION ALL SELECT nspname, nspowner, nspacl, '{USAGE}' FROM pg_namespace WHERE oid = to_regnamespace(%(schema)s)
+    ) AS o, aclexplode(o.acl) AS r
+    WHERE r.grantee <> o.owner AND (r.privilege_type <> ALL (o.needed) OR r.is_grantable)"""
 
 
 def check_schema(connection: "psycopg.Connection[tuple[Any, ...]]", schema: str) -> None:
-    """Stop if the tables, functions and triggers are not those of this module."""
+    """Stop if the tables, functions and triggers are not those of this module, or anybody got rights to change them."""
     for what, (query, wanted) in _facts(schema).items():
         found = [tuple(map(_plain, row)) for row in connection.execute(query, {"schema": schema}).fetchall()]
         if sorted(found, key=str) != sorted(wanted, key=str):
-            raise LedgerError(f"the tables, functions or triggers were changed (see the {what} of schema {schema})")
+            names = ", ".join(sorted({str(row[0]) for row in {*found} ^ {*wanted}}))
+            raise LedgerError(
+                f"the tables, functions, rights or triggers were changed: see the {what} of {names} in {schema}. Undo "
+                "that, or restore the ledger from a backup."
+            )
 
 
 def _facts(schema: str) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
@@ -68,10 +87,14 @@ def _facts(schema: str) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
         ),
         "triggers": (
             _TRIGGERS,
-            [("rows", "rows_follow", schema, "rows_follow", _BEFORE_INSERT_OF_ROW, "A", True, 0)]
-            + [(table, f"{table}_grow", schema, "only_grows", _BEFORE_ANY_CHANGE, "A", True, 0) for table in TABLES],
+            [("rows", "rows_follow", schema, "rows_follow", _BEFORE_INSERT_OF_ROW, "A", True, "", 0)]
+            + [
+                (table, f"{table}_grow", schema, "only_grows", _BEFORE_ANY_CHANGE, "A", True, "", 0) for table in TABLES
+            ],
         ),
         "inheritance": (_INHERITANCE, []),
+        "owners": (_OWNERS, []),
+        "rights": (_RIGHTS, []),
     }
 
 
