@@ -191,7 +191,8 @@ def test_a_connection_lost_in_a_charge_fails_it_and_the_next_works(place, ledger
 
     with monkeypatch.context() as patch:
         patch.setattr(account, "event_text", cut)
-        with pytest.raises(LedgerError, match="the connection was lost, and nothing was written"):
+        lost = "the connection was lost, and nothing was written there. When the server answers, ask again"
+        with pytest.raises(LedgerError, match=lost):
             ledger.charge(CENT, EVENT)
     assert ledger.spent() == NOTHING
     ledger.charge(CENT, EVENT)
@@ -368,6 +369,11 @@ def cancel_commit(place):
         time.sleep(0.05)
         if place.run(["SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"]):
             return
+
+
+def test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby(place, ledger, setting):
+    setting("client_min_messages", "error")
+    test_a_standby_that_does_not_answer_is_not_passed_over_in_silence(place, ledger, setting)
 
 
 def test_a_database_of_another_encoding_is_refused(place):

@@ -189,6 +189,21 @@ def test_a_head_that_disappears_while_in_use_stops_charges(place):
         ledger.verify()
 
 
+def test_a_server_that_lost_its_head_charges_nothing_until_the_owner_acknowledges(place):
+    """The lock file tells it from a new server, which has nothing to remember."""
+    place.head.unlink()
+    with place.open() as ledger:
+        assert ledger.spent().epsilon == 5 * CENT.epsilon
+        for act in (lambda: ledger.charge(CENT, EVENT), ledger.verify):
+            with pytest.raises(LedgerError, match=r"head file is missing .*acknowledge the loss"):
+                act()
+    with place.open() as ledger:
+        ledger.acknowledge()
+        ledger.charge(CENT, EVENT)
+        ledger.verify()
+    assert read_head(place.head).seq == 13
+
+
 def test_without_a_head_a_rollback_is_not_seen(place):
     """Which is why a policy's ledger has one."""
     place.back_up()

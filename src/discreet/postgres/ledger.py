@@ -51,7 +51,7 @@ host and port, and that it runs.
 
 
 def open_postgres_ledger(url: str, *, name: str, head: str | os.PathLike[str] | None = None) -> PostgresLedger:
-    """Open the ledger of the data set `name`, which must exist; a server without a head file gets one now.
+    """Open the ledger of the data set `name`, which must exist; a server that never had a head file gets one.
 
     >>> open_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo")
     Traceback (most recent call last):

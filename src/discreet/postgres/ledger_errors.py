@@ -7,7 +7,10 @@ from discreet.kernel.errors import LedgerError
 from discreet.postgres.connecting import Unreachable, driver
 from discreet.postgres.ledger_place import Database
 
-_LOST = "the connection was lost, and nothing was written. Ask again when the server answers."
+_LOST = (
+    "the connection was lost, and nothing was written there. When the server answers, ask again, or give the command "
+    "again."
+)
 _READS = "the server only reads: it is a standby, or was told so. Give the URL of the one that writes."
 _SAID = {
     "55P03": "others have held the ledger for too long. Look in pg_stat_activity for a client that stands still.",

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import psycopg
 
 # No function or operator of anybody else's is ever called. The server, too, notices within half a minute that this
-# machine is gone, or has stopped in the middle of an answer.
+# machine is gone, or has stopped in the middle of an answer. That a commit did not wait for its standby is a warning.
 _SETTINGS = {
     "search_path": "pg_catalog",
+    "client_min_messages": "warning",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "4",
@@ -60,6 +61,14 @@ class Database:
         """Whether this server has a head file, readable or not."""
         return self._head is not None and self._head.exists()
 
+    @property
+    def lost_head(self) -> bool:
+        """Whether this server had a head file and has none: the lock file remains, and a new server has neither."""
+        if self._head is None or not _lock_of(self._head).exists():
+            return False
+        with _alone(_lock_of(self._head)):  # whoever makes the first head holds it
+            return not self._head.exists()
+
     def head(self) -> Head | None:
         """Read the head file of this server."""
         return BEGINNING if self._head is None else read_head(self._head)
@@ -68,7 +77,7 @@ class Database:
         """Write the head file of this server; it goes back only from the head that an owner acknowledged to be lost."""
         if self._head is None:
             return
-        with _alone(self._head.with_name(self._head.name + ".lock")):
+        with _alone(_lock_of(self._head)):
             found = read_head(self._head)
             if found is None or found.seq < head.seq or found == instead_of:
                 write_head(self._head, head)
@@ -91,6 +100,10 @@ def _alone(path: Path) -> Iterator[None]:
             yield
         finally:
             os.close(descriptor)
+
+
+def _lock_of(head: Path) -> Path:
+    return head.with_name(head.name + ".lock")
 
 
 def _locked(descriptor: int) -> bool:

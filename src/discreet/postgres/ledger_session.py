@@ -29,16 +29,15 @@ _WRITE = (
     "SET LOCAL statement_timeout TO '{statement}s'; SELECT pg_advisory_xact_lock({lock})"
 )
 _READ = (
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL synchronous_commit TO on; "
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
     "SET LOCAL idle_in_transaction_session_timeout TO '{standstill}s'; SET LOCAL statement_timeout TO '{statement}s'"
 )
-_DURABLE = """SELECT current_setting('synchronous_commit'), current_setting('fsync'),
-    current_setting('full_page_writes'), current_setting('server_encoding'),
+_DURABLE = """SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding'),
     (SELECT bool_and(relpersistence = 'p') FROM pg_class
     WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s), to_regclass(%(topics)s)))"""
 _UNKNOWN = (
-    "the connection was lost while a row was being written, so it is not known whether it was. If it was, it counts, "
-    "and its key says so."
+    "the connection was lost while a row was being written, so it is not known whether it was. If it was, it counts: "
+    "use the same key, or give the same command, again, and you will see."
 )
 
 
@@ -68,17 +67,20 @@ class PostgresSession:
             that is not committed, and goes back only when the owner acknowledges a loss.
         Proof: the lock of the threads and that of the database, whose queue is fair, are held from before the first
             read until after the commit, and each statement sees what was committed before it began (READ COMMITTED).
-            COMMIT returns after the rows are on the disk, by settings that are read back each time, and its answer is
-            looked at: it also succeeds when it undoes everything, or gave up on a standby. Whoever writes without the
+            COMMIT returns after the rows are on the disk: each transaction sets synchronous_commit, and looks at the
+            server's fsync and full_page_writes. Its answer is looked at, and so are warnings, which every connection
+            asks for: it also succeeds when it undoes everything, or gave up on a standby. Whoever writes without the
             lock cannot write a second row of the same number: the table has one of each. The head is written after
             the commit, by one process at a time, and never replaces a later one.
         Needs: PostgreSQL's atomic commit, and a disk that keeps what it synced; flock between processes of one machine.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_nothing_seen_is_lost_and_nothing_charged_twice_while_the_server_goes_away,
-            test_a_server_that_may_forget_is_refused, test_a_commit_that_the_server_did_not_make_is_noticed,
+            test_a_server_that_may_forget_is_refused, test_commits_are_durable_whatever_the_server_does_for_others,
+            test_a_commit_that_the_server_did_not_make_is_noticed,
+            test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby,
             test_whoever_writes_without_the_lock_cannot_write_the_same_row,
             test_a_head_goes_back_only_from_the_one_that_was_acknowledged
-        Seal: 677641c543ec
+        Seal: b647bfebe66d
         """
         limits = {"standstill": STANDSTILL, "queue": QUEUE, "statement": STATEMENT}
         with self.threads, named(self.place):
@@ -107,7 +109,9 @@ class PostgresSession:
         """Make the head file of a server that sees this ledger for the first time; check that charges will be kept."""
         with self.reading() as table:
             self._check_durable(table)
-            head = None if self.place.has_head else table.head_at(table.last())
+            # A witness that was lost is not made anew: what it knew may be gone from the ledger, so the owner must say.
+            known = self.place.has_head or self.place.lost_head
+            head = None if known else table.head_at(table.last())
         if head:
             with named(self.place):
                 self.place.keep_head(head)
@@ -165,10 +169,9 @@ class PostgresSession:
 
     def _check_durable(self, table: PostgresTable) -> None:
         tables = {name: f"{self.place.schema}.{name}" for name in ("rows", "answers", "topics")}
-        commit, fsync, pages, encoding, logged = table.connection.execute(_DURABLE, tables).fetchall()[0]
-        wrong = {"fsync": fsync, "full_page_writes": pages}
-        for setting, value in {"synchronous_commit": commit, **wrong}.items():
-            if value not in ("on", "remote_apply"):
+        fsync, pages, encoding, logged = table.connection.execute(_DURABLE, tables).fetchall()[0]
+        for setting, value in {"fsync": fsync, "full_page_writes": pages}.items():
+            if value != "on":
                 raise LedgerError(
                     f"the server's {setting} is {value}, so a crash could undo charges. Set {setting} = on there."
                 )
