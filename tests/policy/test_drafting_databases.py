@@ -63,6 +63,27 @@ def test_named_tables_alone_are_drafted(database):
         draft([database, "hidden"])
 
 
+def test_what_the_server_refuses_is_told_in_our_words(postgres, database):
+    with connect(postgres.url(DATABASE)) as server:
+        server.execute("REVOKE SELECT ON pg_attribute FROM PUBLIC")
+        try:
+            with pytest.raises(PolicyError, match=r"drafting: the server does not tell its tables \(SQLSTATE 42501\)"):
+                draft([database])
+        finally:
+            server.execute("GRANT SELECT ON pg_attribute TO PUBLIC")
+
+
+def test_a_type_of_ones_own_is_not_taken_for_another(postgres, database):
+    with connect(postgres.url(DATABASE)) as server:
+        server.execute('CREATE TYPE public."numeric" AS (x integer)')
+        server.execute('CREATE TABLE shapes (p bigint, x public."numeric")')
+        try:
+            text = draft([postgres.url(DATABASE), "shapes"], unit="p")
+        finally:
+            server.execute('DROP TABLE shapes; DROP TYPE public."numeric"')
+    assert '# x is left out: it is stored as public."numeric", which questions cannot use' in text
+
+
 def test_a_password_in_the_url_is_refused(database):
     with pytest.raises(PolicyError, match="must not contain a password") as caught:
         draft([database.replace("drafter@", "drafter:hunter2@")])

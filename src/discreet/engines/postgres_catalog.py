@@ -9,6 +9,7 @@ from discreet.engines import postgres_columns
 from discreet.engines.postgres_session import Snapshot
 from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
 from discreet.kernel.dialect import quoted
+from discreet.postgres.columns import COLUMNS
 
 _NAME = r'("(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _PLACE = re.compile(rf"\s*{_NAME}\s*(?:\.\s*{_NAME}\s*)?")
@@ -26,22 +27,6 @@ SELECT n.nspname::text, c.relname::text FROM pg_class AS c JOIN pg_namespace AS 
 WHERE {_TABLES} AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND has_table_privilege(c.oid, 'SELECT')
 ORDER BY 1, 2 LIMIT 10000
 """  # noqa: S608 - of constants
-# A domain is read as the type that it is made of.
-_COLUMNS = """
-WITH RECURSIVE columns AS (
-    SELECT attrelid, attnum, attname, atttypid AS kind FROM pg_attribute
-    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
-    UNION ALL
-    SELECT attrelid, attnum, attname, typbasetype FROM columns JOIN pg_type ON oid = kind WHERE typtype = 'd'
-)
-SELECT attname::text, kind::bigint, has_column_privilege(attrelid, attnum, 'SELECT'), CASE
-    WHEN typtype = 'e' THEN 'enum'
-    WHEN nspname = 'pg_catalog' THEN format_type(kind, NULL)
-    WHEN typname = 'citext' AND typtype = 'b' AND typcategory = 'S' THEN 'citext'
-    ELSE quote_ident(nspname) || '.' || quote_ident(typname) END
-FROM columns JOIN pg_type AS t ON t.oid = kind JOIN pg_namespace AS n ON n.oid = typnamespace
-WHERE typtype <> 'd' ORDER BY attnum
-"""
 # What this connection has locked by now is compared: functions tell the newest name and file of a table, while the
 # server's own tables tell those of the state that the question sees.
 _REPLACED = """
@@ -107,8 +92,8 @@ def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence
     if not usable:
         words = f"the role may not use the schema {schema}. Let it: GRANT USAGE ON SCHEMA {quoted(schema)} TO …"
         raise problem(table, words)
-    listed = snapshot.rows(_COLUMNS, [number])
-    columns = [Found(column, quoted(column), native, readable) for column, _, readable, native in listed]
+    listed = snapshot.rows(COLUMNS.format(tables="attrelid = %s"), [number])
+    columns = [Found(column, quoted(column), native, readable) for _, column, _, readable, native in listed]
     part = Part("", tuple(each for each in columns if source.columns or each.scanned))
     types = types_of(table, source.columns, [part], postgres_columns)
     fitting = matched(table, types, part, postgres_columns)
@@ -117,7 +102,7 @@ def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence
         if not stored.scanned:
             words = f"the role may not read it. Let it: GRANT SELECT ON {rows} TO …"
             raise problem(table, words, column)
-    kinds = {column: kind for column, kind, _, _ in listed}
+    kinds = {column: kind for _, column, kind, _, _ in listed}
     read = tuple(dict.fromkeys(stored.name for stored, _ in fitting.values()))
     # A stored view may not be locked, and need not be: whoever fills it anew leaves rows that every state sees.
     lockable = kept_here and snapshot.can_lock(rows)

@@ -9,16 +9,13 @@ as they are written, and those of more than 64 kB are NULL.
 from collections.abc import Callable, Mapping
 
 from discreet.engines.casts import LONGEST
+from discreet.engines.dialects.postgres_texts import DAY
 from discreet.kernel.dialect import quoted
 from discreet.kernel.expr import Type
+from discreet.postgres.columns import FAMILIES
 
 _WHOLE = r"'^ *[+-]?[0-9]{1,19}(\.0*)? *$'"
 _NUMBER = r"'^ *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *$'"
-_LONG_MONTH = "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])"
-_SHORT_MONTH = "(0[469]|11)-(0[1-9]|[12][0-9]|30)"
-_FEBRUARY = "02-(0[1-9]|1[0-9]|2[0-8])"
-_LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
-_DAY = f"(?!0000)([0-9]{{4}}-({_LONG_MONTH}|{_SHORT_MONTH}|{_FEBRUARY})|{_LEAP_YEAR}-02-29)"
 _CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _ZONE = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
 # Bytes of a text. To trim so many takes less than a millisecond: more would show in the time whether a row has them,
@@ -36,17 +33,6 @@ _REALS = "BETWEEN FLOAT8 '-1.7976931348623157e308' AND FLOAT8 '1.797693134862315
 _ROUNDED = "1.797693134862315807937289714053e308"
 _VANISHING = "2.4703282292062327208828439643412e-324"
 
-_FAMILIES = {
-    "bigint": "integer",
-    **dict.fromkeys(("smallint", "integer"), "narrow"),
-    **dict.fromkeys(("real", "double precision"), "real"),
-    "numeric": "decimal",
-    "boolean": "boolean",
-    **dict.fromkeys(("text", "character varying", "character", "name", "citext", "enum", "uuid"), "text"),
-    "date": "date",
-    "timestamp without time zone": "local",
-    "timestamp with time zone": "instant",
-}
 _NATURAL = {
     **dict.fromkeys(("integer", "narrow"), Type.INTEGER),
     **dict.fromkeys(("real", "decimal"), Type.REAL),
@@ -63,7 +49,7 @@ def natural(native: str) -> Type | None:
     >>> natural("numeric"), natural("money")
     (<Type.REAL: 'r'>, None)
     """
-    return _NATURAL.get(_FAMILIES.get(native, ""))
+    return _NATURAL.get(FAMILIES.get(native, ""))
 
 
 def fits(native: str, kind: Type) -> bool:
@@ -72,7 +58,7 @@ def fits(native: str, kind: Type) -> bool:
     >>> fits("text", Type.DATE), fits("date", Type.INTEGER)
     (True, False)
     """
-    return _FAMILIES.get(native, "") in _READERS[kind]
+    return FAMILIES.get(native, "") in _READERS[kind]
 
 
 def select(rows: str, columns: Mapping[str, tuple[str, str, Type]]) -> str:
@@ -82,7 +68,7 @@ def select(rows: str, columns: Mapping[str, tuple[str, str, Type]]) -> str:
     'SELECT CAST("Who" AS BIGINT) AS "who" FROM clinic.visits'
     """
     shown = [
-        f"{_READERS[kind][_FAMILIES[native]](text)} AS {quoted(name)}" for name, (text, native, kind) in columns.items()
+        f"{_READERS[kind][FAMILIES[native]](text)} AS {quoted(name)}" for name, (text, native, kind) in columns.items()
     ]
     return f"SELECT {', '.join(shown)} FROM {rows}"  # noqa: S608 - of quoted names
 
@@ -163,8 +149,8 @@ def _time(x: str) -> str:
     instant = f"CAST(LEFT({clock}, {_TO_MICROSECONDS}) || {zone} AS TIMESTAMPTZ)"
     return (
         f"CASE WHEN LENGTH({x}) > {LONGEST} THEN NULL "
-        f"WHEN {text} ~ '^{_DAY}({_CLOCK})?$' THEN CAST(LEFT({text}, {_TO_MICROSECONDS}) AS TIMESTAMP) "
-        f"WHEN {text} ~ '^{_DAY}{_CLOCK}{_ZONE}$' THEN {_local(instant)} END"
+        f"WHEN {text} ~ '^{DAY}({_CLOCK})?$' THEN CAST(LEFT({text}, {_TO_MICROSECONDS}) AS TIMESTAMP) "
+        f"WHEN {text} ~ '^{DAY}{_CLOCK}{_ZONE}$' THEN {_local(instant)} END"
     )
 
 

@@ -1,39 +1,24 @@
 """The schemas of tables in PostgreSQL, from its catalog. No row is read, nor the statistics of any."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
 from discreet.policy.problems import brief, nearest
 from discreet.policy.values import place
-from discreet.postgres.connecting import connect, shown
+from discreet.postgres.columns import COLUMNS, FAMILIES
+from discreet.postgres.connecting import SCHEMES, connect, driver, shown
 
-_SCHEMES = ("postgresql://", "postgres://")
-_KINDS = {
-    **dict.fromkeys(("int2", "int4", "int8"), "integer"),
-    **dict.fromkeys(("float4", "float8"), "real"),
-    "numeric": "decimal",
-    "bool": "boolean",
-    **dict.fromkeys(("text", "varchar", "bpchar", "citext", "name", "uuid"), "text"),
-    "date": "date",
-    **dict.fromkeys(("timestamp", "timestamptz"), "timestamp"),
-}
-# Tables, views, and whatever else has rows, that this user may read. A domain is what it is made of.
-_COLUMNS = """
-    WITH RECURSIVE base AS (
-        SELECT oid AS first, oid, typname, typtype, typbasetype FROM pg_catalog.pg_type
-        UNION ALL
-        SELECT b.first, t.oid, t.typname, t.typtype, t.typbasetype
-        FROM base AS b JOIN pg_catalog.pg_type AS t ON t.oid = b.typbasetype WHERE b.typtype = 'd'
-    )
-    SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.quote_ident(c.relname), a.attname, b.typname, b.typtype = 'e'
-    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-    JOIN base AS b ON b.first = a.atttypid AND b.typtype <> 'd'
+_KINDS = {"narrow": "integer", "local": "timestamp", "instant": "timestamp"}  # others are called as in a policy
+# Tables, views, and whatever else has rows, that this user may read.
+_TABLES = """
+    SELECT c.oid::bigint, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
     AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
-    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
-    ORDER BY n.nspname <> 'public', n.nspname, c.relname, a.attnum
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+    ORDER BY n.nspname <> 'public', n.nspname, c.relname
 """
 
 
@@ -43,7 +28,7 @@ def is_database(word: str) -> bool:
     >>> is_database("postgresql://reader@db.example/clinic"), is_database("visits.csv")
     (True, False)
     """
-    return word.startswith(_SCHEMES)
+    return word.startswith(SCHEMES)
 
 
 def read_database(url: str, wanted: Sequence[str] = ()) -> list[TableSketch]:
@@ -52,16 +37,28 @@ def read_database(url: str, wanted: Sequence[str] = ()) -> list[TableSketch]:
         place(url, "the URL")
     except ValueError as error:
         raise PolicyError(str(error)) from None
-    with connect(url, default_transaction_read_only="on") as connection:
-        found = connection.execute(_COLUMNS).fetchall()
-    tables: dict[str, list[ColumnSketch]] = {}
-    for schema, table, column, native, listed in found:
-        kind = "text" if listed else _KINDS.get(native)
-        tables.setdefault(f"{schema}.{table}", []).append(ColumnSketch(column, kind, native))
-    chosen = [_find(name, list(tables), url) for name in wanted] or list(tables)
+    names, columns = _read(url)
+    tables: dict[str, list[ColumnSketch]] = {name: [] for name in names.values()}
+    for table, column, _, _, native in columns:
+        family = FAMILIES.get(native)
+        kind = _KINDS.get(family, family) if family else None
+        tables[names[table]].append(ColumnSketch(column, kind, native))
+    chosen = [_find(name, list(tables), url) for name in wanted] or [name for name, found in tables.items() if found]
     if not chosen:
         raise PolicyError(f"{shown(url)}: there is no table that this user may read. Grant SELECT on some.")
     return [TableSketch(_called(name), name, tuple(tables[name])) for name in chosen]
+
+
+def _read(url: str) -> tuple[dict[int, str], list[tuple[Any, ...]]]:
+    """Return the names of tables by their numbers, and all of their columns."""
+    with connect(url, default_transaction_read_only="on", search_path="pg_catalog") as connection:
+        try:
+            names = dict(connection.execute(_TABLES).fetchall())
+            columns = connection.execute(COLUMNS.format(tables="attrelid = ANY(%s::oid[])"), [list(names)]).fetchall()
+        except driver().Error as error:
+            words = f"the server does not tell its tables (SQLSTATE {error.sqlstate}). Its log has the reason."
+            raise PolicyError(f"{shown(url)}: {words}") from None
+    return names, columns
 
 
 def _called(place: str) -> str:
