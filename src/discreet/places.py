@@ -145,7 +145,17 @@ def move_to(source: Account, place: Place, *, name: str, head: Path | None = Non
     (True, True)
     """
     with _target(place, name, head) as target:
-        return move_ledger(source, target, to=address(place), tell=tell)
+        try:
+            return move_ledger(source, target, to=address(place), tell=tell)
+        except LedgerError as error:
+            raise LedgerError(_said_once(str(error), source, target)) from error.__cause__
+
+
+def _said_once(text: str, source: Account, target: Account) -> str:
+    """Say what went wrong while both places were in use: each of them has put its name in front."""
+    old, new = (account._session.place for account in (source, target))  # noqa: SLF001 - a place has no other name
+    both = f"{new}: {old}: "
+    return f"from {old} to {new}: {text.removeprefix(both)}" if text.startswith(both) else text
 
 
 def _open(policy: Policy) -> Account:
@@ -171,12 +181,17 @@ def _make(policy: Policy) -> Account:
 
 def _create(policy: Policy) -> Account:
     name, budget, analysts = policy.data.name, policy.budget, policy.analyst_budgets()
-    promise, place = policy.fingerprint(), policy.ledger
+    promise, place, head = policy.fingerprint(), policy.ledger, head_beside(policy)
     if isinstance(place, Path):
+        if head.exists():
+            raise LedgerError(
+                f"{address(place)}: there is no ledger here, and {head} remembers one in a database, which this server "
+                "used: a new one would be a second account. Write that database into the policy. If the ledger was "
+                "moved to a file, serve on the machine that has it, or move it from there to a database."
+            )
         return create_ledger(place, name=name, budget=budget, analysts=analysts, promise=promise)
     from discreet.postgres.ledger import create_postgres_ledger  # noqa: PLC0415 - an extra
 
-    head = head_beside(policy)
     return create_postgres_ledger(place, name=name, budget=budget, analysts=analysts, promise=promise, head=head)
 
 

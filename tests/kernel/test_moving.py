@@ -14,7 +14,7 @@ import pytest
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import Event, canonical
 from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger
-from discreet.kernel.ledger.chain import Act, Kind, Row, arrival, check_rows, departure, row_after
+from discreet.kernel.ledger.chain import Act, Kind, Row, arrival, check_rows, departure, gone, row_after
 from discreet.kernel.ledger.moving import move_ledger
 from discreet.kernel.ledger.sqlite import target_ledger
 from discreet.kernel.loss import NOTHING, Budget, Loss
@@ -140,6 +140,19 @@ def test_a_ledger_moves_on_and_on(old, new):
         ledger.verify()
         assert [each.question for each in ledger.events()][-2:] == ["second", "third"]
     assert [row.kind for row in rows_of(third)].count("move") == 2
+
+
+def test_where_a_ledger_went_is_told_with_what_it_takes_to_follow():
+    """A file is on one machine only; a URL is kept without the user, and each server may have another."""
+    assert "It is a file on the machine on which the move was made" in gone("/srv/visits.sqlite")
+    assert "Add the user and the options that this server connects with" in gone("postgresql://db.example/ledgers")
+
+
+def test_a_place_that_a_ledger_left_is_not_used_again_and_says_so(old, new):
+    move(old, new)
+    with pytest.raises(LedgerError, match=r"old\.sqlite: this ledger left from here with row 8, .* another database"):
+        move(new, old)
+    assert (takes(old), takes(new)) == (False, True)
 
 
 def test_a_question_under_way_fails_and_stays_charged(old, new):

@@ -15,6 +15,7 @@ from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.places import address, ledger_at, ledger_of, move_to
 from discreet.policy import Policy
+from discreet.postgres.connecting import driver
 from discreet.postgres.ledger_schema import schema_of
 
 CENT = Loss("1/100")
@@ -180,7 +181,7 @@ def test_a_lost_connection_is_survived(places, pair, moment, monkeypatch):
         return plain(*arguments)
 
     monkeypatch.setattr(moving, moment, cut)
-    with pytest.raises(LedgerError, match="lost"):
+    with pytest.raises(LedgerError, match=r"the connection was lost, .* give the command again"):
         places.move(old, new)
     assert (places.takes(old), places.takes(new)) == (moment == "_copy_row", False)
     assert places.move(old, new) is True
@@ -188,6 +189,42 @@ def test_a_lost_connection_is_survived(places, pair, moment, monkeypatch):
     with places.open(new) as ledger:
         ledger.verify()
         assert ledger.spent().epsilon == (5 if moment == "_copy_row" else 4) * CENT.epsilon
+
+
+@pytest.mark.parametrize("kinds", PAIRS[1:], ids=" to ".join)
+def test_a_commit_that_is_not_confirmed_sends_back_to_the_command(places, pair, monkeypatch):
+    """The source's last row is written, and nobody hears of it: a move has no key that would tell."""
+    from discreet.kernel.ledger.account import Account
+
+    old, new = pair
+    plain = Account.depart
+
+    def depart(source, to, token):
+        session = source._session
+        session._connection = Deaf(session._connection)
+        plain(source, to, token)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "depart", depart)
+        with pytest.raises(LedgerError, match=r"it is not known whether it was.* give the same command, again"):
+            places.move(old, new)
+    assert places.move(old, new) is True
+
+
+class Deaf:
+    """A connection that is lost after COMMIT, before the answer."""
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, statement, *values):
+        done = self._connection.execute(statement, *values)
+        if statement == "COMMIT":
+            raise driver().OperationalError
+        return done
 
 
 def run(what, folder, source, target, number):
@@ -259,6 +296,37 @@ def test_a_move_is_finished_in_the_same_place_only(places, monkeypatch):
     assert not places.takes(new)
     places.run(f"ALTER SCHEMA kept RENAME TO {schema}", new)
     assert places.move(old, new) is True
+
+
+def test_a_place_that_a_ledger_left_is_not_used_again_and_says_so(places):
+    shared, kept, other = places.fresh("database"), places.fresh("file"), places.fresh("database")
+    create(shared, name="demo", budget=Budget(1)).close()
+    places.move(shared, kept)
+    with pytest.raises(LedgerError, match=r"this ledger left from here with row 2, .* another database or file"):
+        places.move(kept, shared)
+    assert [places.takes(place) for place in (shared, kept)] == [False, True]
+    assert places.move(kept, other) is True
+
+
+def test_whoever_comes_second_reads_where_the_ledger_was_and_was_to_go(places, monkeypatch):
+    """The source goes elsewhere while it is being copied."""
+    from discreet.kernel.ledger import moving
+
+    old, new, elsewhere = places.fresh("database"), places.fresh("file"), places.fresh("file")
+    create(old, name="demo", budget=Budget(1)).close()
+    plain = moving._copy
+
+    def copy(*arguments):
+        monkeypatch.setattr(moving, "_copy", plain)
+        places.move(old, elsewhere)
+        return plain(*arguments)
+
+    monkeypatch.setattr(moving, "_copy", copy)
+    with pytest.raises(
+        LedgerError, match=rf"^from PostgreSQL at [^:]+:\d+, database \w+ to {new}: The ledger was moved"
+    ):
+        places.move(old, new)
+    assert [places.takes(place) for place in (old, new, elsewhere)] == [False, False, True]
 
 
 def test_a_database_with_such_a_ledger_is_refused(places):
@@ -377,4 +445,36 @@ def test_a_policy_that_names_the_old_place_is_told_the_new_one(places):
     with pytest.raises(PolicyError, match=f'The ledger was moved: write ledger = "{new}" into the policy'):
         ledger_of(policy)
     with ledger_of(policy_of(places.folder, new)) as ledger:
+        ledger.charge(CENT, event())
+
+
+@pytest.mark.parametrize("what", ["moved to a file elsewhere", "a file by hand"])
+def test_a_server_that_used_a_shared_ledger_makes_no_second_account(places, what):
+    """Two servers share a ledger; on the machine of the second there is no such file."""
+    url, kept = places.fresh("database"), places.folder / "kept.sqlite"
+    for name in "ab":
+        (places.folder / name).mkdir()
+    with ledger_of(policy_of(places.folder / "a", url)) as ledger:
+        ledger.charge(Loss(1), event())
+        ledger_of(policy_of(places.folder / "b", url)).close()
+        if what.startswith("moved"):
+            move_to(ledger, kept, name="demo")
+            with pytest.raises(PolicyError, match="It is a file on the machine on which the move was made"):
+                ledger_of(policy_of(places.folder / "b", url))
+            kept.rename(places.folder / "on another machine")
+            for rest in ("lock", "head"):
+                Path(f"{kept}.{rest}").unlink(missing_ok=True)
+    second = policy_of(places.folder / "b", kept)
+    with pytest.raises(LedgerError, match=r"kept\.sqlite: there is no ledger here, and .*b/demo\.ledger-head") as found:
+        ledger_of(second)
+    assert "Write that database into the policy" in str(found.value)
+    assert not kept.exists()
+    (places.folder / "b" / "demo.ledger-head").write_text("")
+    with pytest.raises(LedgerError, match="there is no ledger here, and"):
+        ledger_of(second)
+
+
+def test_a_server_without_such_a_trace_makes_its_file(places):
+    """Or the test above would show nothing."""
+    with ledger_of(policy_of(places.folder, places.folder / "kept.sqlite")) as ledger:
         ledger.charge(CENT, event())

@@ -14,6 +14,7 @@ from discreet.kernel.ledger.terms import Terms, check_price, check_split, loss_t
 from discreet.kernel.loss import NOTHING, Loss
 
 START = "0" * 64
+_FILE = "It is a file on the machine on which the move was made, and only that one can use it."
 
 
 class Kind(StrEnum):
@@ -140,7 +141,8 @@ def gone(to: str) -> str:
     'The ledger was moved: write ledger = "/srv/visits.sqlite" into the policy. ...'
     """
     place = f"ledger = {json.dumps(to, ensure_ascii=False)}"
-    return f"The ledger was moved: write {place} into the policy. If the move was interrupted, give its command again."
+    more = _FILE if to.startswith("/") else "Add the user and the options that this server connects with."
+    return f"The ledger was moved: write {place} into the policy. {more} If it was interrupted, give its command again."
 
 
 @dataclass

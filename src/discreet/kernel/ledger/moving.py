@@ -26,6 +26,7 @@ _NO_TRACE = (
     "the place was emptied. Finish the move where it began."
 )
 _TAKEN = "there is a ledger already. Move it to a place where there is none."
+_LEFT = "this ledger left from here with row {row}, and no place is used twice. Move it to another database or file."
 _OTHERS = (
     "this place is reserved for another ledger, or by another try to move this one. Choose another place; a move that "
     "has begun is finished where it began."
@@ -60,7 +61,7 @@ def move_ledger(source: Account, target: Account, *, to: str, tell: Tell | None 
     Needs: Account.depart, Session.writing, check_table; that nobody copies a ledger or a reserved place by hand.
     Checked by: test_a_move_survives_a_crash_at_every_step, test_charges_during_a_move_are_neither_lost_nor_doubled,
         test_two_places_never_take_charges, test_a_move_is_finished_in_the_same_place_only
-    Seal: 322d44a798a7
+    Seal: d5b866007277
     """
     old, new = _session(source), _session(target)
     ends = _checked(source, to)
@@ -113,7 +114,9 @@ def _reserve(target: Session, ends: _Ends) -> str | None:
         if found is None:
             if ends.left and _arrived(table, ends.left):
                 return None
-            raise LedgerError(_TAKEN)
+            last = table.last()
+            back = last.kind == Kind.MOVE and table.at(1) == ends.first
+            raise LedgerError(_LEFT.format(row=last.seq) if back else _TAKEN)
         said = json.loads(found)
         if said["first"] != ends.first.hash or (ends.left and said["token"] != json.loads(ends.left.body)["token"]):
             raise LedgerError(_OTHERS)
