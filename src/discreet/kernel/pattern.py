@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import reduce
 from typing import NamedTuple
 
 # No groups with a meaning, no look-around, no back-reference, no class of letters that depends on an engine's Unicode.
@@ -10,8 +11,8 @@ _READ_ALIKE = re.compile(
     r"|\[\^?(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[ _,;:@#.])+-?\]|\((?!\?)|\)|\|"
     r"|[*+?](?![*+?{])|\{[0-9]{1,2}(?:,[0-9]{0,2})?\}(?![*+?{]))*\$?"
 )
-_SIGNS = re.compile(r"\\.|\[[^\]]*\]|\{[^}]*\}|.", re.DOTALL)
-_LONGEST = 1_000
+_SIGNS = re.compile(r"\\.|\[[^\]]*\]|\{[^}]*\}|[^$^]", re.DOTALL)  # all but the ends of a text, which cost nothing
+_COUNTS = {"*": "{0,}", "+": "{1,}", "?": "{0,1}"}
 _MOST_WAYS = 2_500  # for which PostgreSQL needs some thousandths of a second; ten times as many it may refuse
 _MOST_TIMES = 1_000  # of repeats within repeats: DuckDB refuses more
 
@@ -34,7 +35,7 @@ def check_pattern(text: str) -> None:
 
     Engines compile when a row first needs it: one that they refuse, or take long for, would tell of that row.
     """
-    if len(text) > _LONGEST or not _READ_ALIKE.fullmatch(text):
+    if len(text) > 1_000 or not _READ_ALIKE.fullmatch(text):
         raise ValueError(
             "the regular expression must be of letters, '.', [classes], (groups), |, *, +, ? and {m,n} alone, with "
             "\\ before punctuation: other patterns are read differently by different engines"
@@ -52,50 +53,33 @@ def check_pattern(text: str) -> None:
 
 def written_out(text: str) -> _Part:
     """Return what becomes of a well-formed pattern if all that repeats is written out."""
-    ended: list[list[_Part]] = [[]]  # of each bracket that is open, the ways that have ended
-    rows: list[list[_Part]] = [[]]  # and the parts of the one that goes on
+    opened: list[tuple[list[_Part], list[_Part]]] = [([], [])]  # of each bracket, the ways that ended, and the last one
     for sign in _SIGNS.findall(text):
+        ended, parts = opened[-1]
         match sign[0]:
             case "(":
-                ended.append([])
-                rows.append([])
+                opened.append(([], []))
             case ")":
-                part = _either([*ended.pop(), _row(rows.pop())])
-                rows[-1].append(part)
+                opened.pop()
+                opened[-1][1].append(_either([*ended, _row(parts)]))
             case "|":
-                ended[-1].append(_row(rows[-1]))
-                rows[-1] = []
+                ended.append(_row(parts))
+                parts.clear()
             case "*" | "+" | "?" | "{":
-                rows[-1].append(_times(rows[-1].pop(), *_counts(sign)))
-            case "^" | "$":
-                pass
+                parts.append(_times(parts.pop(), _COUNTS.get(sign, sign)))
             case _:
-                rows[-1].append(_LETTER)
-    return _either([*ended[0], _row(rows[0])])
-
-
-def _counts(sign: str) -> tuple[int, int | None]:
-    if sign[0] != "{":
-        return int(sign == "+"), 1 if sign == "?" else None
-    least, between, most = sign[1:-1].partition(",")
-    return int(least), int(most or least) if most or not between else None
+                parts.append(_LETTER)
+    return _either([*opened[0][0], _row(opened[0][1])])
 
 
 def _then(one: _Part, other: _Part) -> _Part:
-    return _Part(
-        one.first + one.empty * other.first,
-        other.last + other.empty * one.last,
-        one.empty and other.empty,
-        min(one.ways + other.ways + one.last * other.first, _MOST_WAYS + 1),  # no number grows without end
-        max(one.times, other.times),
-    )
+    ways = min(one.ways + other.ways + one.last * other.first, _MOST_WAYS + 1)  # no number grows without end
+    first, last = one.first + one.empty * other.first, other.last + other.empty * one.last
+    return _Part(first, last, one.empty and other.empty, ways, max(one.times, other.times))
 
 
 def _row(parts: list[_Part]) -> _Part:
-    whole = _NOTHING
-    for part in parts:
-        whole = _then(whole, part)
-    return whole
+    return reduce(_then, parts, _NOTHING)
 
 
 def _either(ways: list[_Part]) -> _Part:
@@ -103,12 +87,12 @@ def _either(ways: list[_Part]) -> _Part:
     return _Part(sum(first), sum(last), any(empty), sum(count), max(times))
 
 
-def _times(part: _Part, least: int, most: int | None) -> _Part:
+def _times(part: _Part, sign: str) -> _Part:
     """Write out a repeated part: each optional one within the one before, as engines do."""
+    least, comma, most = sign[1:-1].partition(",")
+    endless, times = bool(comma and not most), int(most or least)
     rest = _NOTHING
-    for _ in range(1 if most is None else most - least):
+    for _ in range(1 if endless else times - int(least)):
         rest = _then(part, rest)._replace(empty=True)
-    if most is None:
-        rest = rest._replace(ways=rest.ways + part.last * part.first)
-    whole = _row([part] * least + [rest])
-    return whole._replace(times=part.times * max(least, most or 1))
+    rest = rest._replace(ways=rest.ways + endless * part.last * part.first)
+    return _row([part] * int(least) + [rest])._replace(times=part.times * max(times, 1))
