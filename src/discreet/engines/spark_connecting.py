@@ -45,6 +45,8 @@ SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.variable.substitute": "false",
 }
+# What only time depends on. Smaller parts after a shuffle: cores share them more evenly, and less is sorted at once.
+_QUICKER = {"spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m"}
 _MARK = "spark.sql.variable.substitute"  # true in a session that is not ours
 _OLDEST = 4
 _PATIENCE = 5.0  # seconds for which a server that does not answer is asked again
@@ -200,6 +202,8 @@ def set_all(spark: "SparkSession") -> None:
     version = spark.version
     if int(version.partition(".")[0]) < _OLDEST:
         raise PolicyError(f"Spark: version {version} is too old. Use {_OLDEST}.0 or newer.")
+    for name, value in _QUICKER.items():
+        spark.conf.set(name, value)
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
         if str(spark.conf.get(name)).lower() != value.lower():
