@@ -558,7 +558,7 @@ def in_thread(call):
     thread.start()
 
     def wait():
-        thread.join(20)
+        thread.join(240)
         return words[0]
 
     return wait
@@ -567,7 +567,7 @@ def in_thread(call):
 def running(server, what="PgSleep"):
     """Wait until a question of the engine waits for something, and return the number of its process on the server."""
     asked = "SELECT pid FROM pg_stat_activity WHERE usename = 'engine_reader' AND wait_event = %s"
-    for _ in range(200):
+    for _ in range(3000):
         if found := server.execute(asked, [what]).fetchall():
             return found[0][0]
         time.sleep(0.02)
@@ -585,7 +585,7 @@ def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
         running(server)
         start = time.monotonic()
         engine.close()
-        assert time.monotonic() - start < 10
+        assert time.monotonic() - start < 60
         assert "or somebody cancelled it (SQLSTATE 57014" in failed()
         engine.close()
         with pytest.raises(EngineError, match=r"the engine is closed. Open another one."):
@@ -634,7 +634,7 @@ def test_a_question_that_takes_too_long_is_stopped(url):
         start = time.monotonic()
         with pytest.raises(EngineError, match="the question took too long, or"):
             engine.fanout("slow", ())
-        assert 0.4 < time.monotonic() - start < 5
+        assert 0.4 < time.monotonic() - start < 60
         engine.seconds = 60
         assert engine.totals(COUNT).values.tolist() == [[211]]
         assert engine.query("SHOW max_parallel_workers_per_gather").column(0).to_pylist() == ["0"]
@@ -711,7 +711,7 @@ def test_threads_ask_one_after_the_other(engine):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(240)
     assert found == [[[211]]] * 8
 
 
@@ -734,7 +734,7 @@ def test_an_engine_that_is_forgotten_gives_its_connection_back(admin, url):
         engine = Postgres(VISITS, url=url)
         assert len(connections(server)) == 1
         del engine
-        for _ in range(100):
+        for _ in range(1200):
             if not connections(server):
                 break
             time.sleep(0.05)

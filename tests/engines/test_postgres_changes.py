@@ -82,14 +82,14 @@ def waited(admin, engine, place, change):
             writer.execute(change)
             asking.start()
             wait_for_lock(admin)
-        asking.join(20)
+        asking.join(240)
     return found[0]
 
 
 def wait_for_lock(admin):
     asked = "SELECT 1 FROM pg_stat_activity WHERE usename = 'changes_reader' AND wait_event_type = 'Lock'"
     with connect(admin) as server:
-        for _ in range(500):
+        for _ in range(3000):
             if server.execute(asked).fetchall():
                 return
             time.sleep(0.02)
@@ -128,10 +128,10 @@ def test_who_waits_too_long_for_a_lock_is_told_once(admin, monkeypatch):
         engine.fanout("plain", ())
         with writer.transaction():
             writer.execute("LOCK TABLE plain IN ACCESS EXCLUSIVE MODE")
-            start = time.monotonic()
+            before = engine._session._connection
             with pytest.raises(EngineError, match=r"others hold a lock on a table for too long.*SQLSTATE 55P03"):
                 engine.fanout("plain", ())
-            assert time.monotonic() - start < 0.95  # and not twice, with a new connection
+            assert engine._session._connection is before  # and did not wait again, with a new one
         assert engine.fanout("plain", ()) == 100
 
 
