@@ -195,6 +195,14 @@ def test_a_lost_server_is_not_taken_for_workers_that_cannot_sum(monkeypatch):
         server.stop()
 
 
+def test_the_clients_own_loggers_do_not_print_what_a_server_says(sources, sail):
+    from pyspark.logger import PySparkLogger
+
+    with Spark(sources, url=sail.url):
+        for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+            assert not PySparkLogger.getLogger(name).isEnabledFor(logging.CRITICAL)
+
+
 def test_what_is_used_of_the_client_beside_its_documented_interface_is_there(sail):
     """Streams of Arrow, ending calls, and trying again are not in its documentation: a new version may lose them."""
     from pyspark.sql.connect.client import retries

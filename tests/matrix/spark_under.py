@@ -136,10 +136,10 @@ SHALLOW = (
 
 
 def deep(op):
-    """Return an operation around itself, as often as the kernel allows."""
+    """Return an operation around itself, as often as Spark allows."""
     kind = {"add": "i", "join": "t", "negate": "r"}.get(op, "b")
     expr = column = Column(kind, SHALLOW[0][kind])
     rest = {"add": [Constant(1, strategies.INT)], "join": [Constant("x", strategies.TEXT)], "case": [column, column]}
-    while expr.depth < 200:
+    while expr.depth < 100:
         expr = Call(op, (expr, *rest.get(op, [])))
     return expr

@@ -255,7 +255,7 @@ def without_columns(expr):
 
 
 @pytest.mark.parametrize("op", ["add", "negate", "not"])
-def test_expressions_may_be_as_deep_as_the_kernel_allows(session, op):
+def test_expressions_may_be_as_deep_as_spark_allows(session, op):
     """Sail takes twice as long for each CASE and each SUBSTRING around another; Spark does not."""
     compared(session, [spark_under.deep(op)], *spark_under.SHALLOW)
 
@@ -359,6 +359,12 @@ def test_names_are_quoted_and_nothing_else_is_in_double_quotes():
     bare = re.sub(r"`(?:[^`]|``)*`|'[^'\\]*'", "", sql)
     assert re.fullmatch(r"[A-Za-z0-9_ .,()*+=<>/%|-]*", bare)
     assert "${" not in re.sub(r"`(?:[^`]|``)*`", "", sql)
+
+
+def test_what_is_deeper_than_sparks_parser_goes_is_refused():
+    deepest = spark_under.deep("add")
+    assert SPARK.gap(deepest) == ""
+    assert "nested too deeply for Spark" in SPARK.gap(Call("negate", (deepest,)))
 
 
 # How long a pattern may take.

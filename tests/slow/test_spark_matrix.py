@@ -69,7 +69,7 @@ def test_single_reals_at_every_border(spark):
 
 
 @pytest.mark.parametrize("op", ["add", "negate", "not", "join", "case"])
-def test_expressions_may_be_as_deep_as_the_kernel_allows(spark, op):
+def test_expressions_may_be_as_deep_as_spark_allows(spark, op):
     compared(spark, [spark_under.deep(op)], *spark_under.SHALLOW)
 
 

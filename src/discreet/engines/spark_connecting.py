@@ -47,6 +47,7 @@ SETTINGS = {
 }
 # What only time depends on. Smaller parts after a shuffle: cores share them more evenly, and less is sorted at once.
 _QUICKER = {"spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m"}
+_TALKATIVE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # the client's: they print what the server says
 _MARK = "spark.sql.variable.substitute"  # true in a session that is not ours
 _OLDEST = 4
 _PATIENCE = 5.0  # seconds for which a server that does not answer is asked again
@@ -152,9 +153,12 @@ def connected(url: str) -> "SparkSession":
     """Make a session; not by the builder, which would give it to whoever else uses Spark in this process."""
     try:
         with _imported():
-            from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415 - an extra
+            from pyspark.logger import PySparkLogger  # noqa: PLC0415 - an extra
+            from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError:
         raise PolicyError(_MISSING) from None
+    for name in _TALKATIVE:
+        PySparkLogger.getLogger(name).disabled = True  # an error may quote a value, and no log must hold one
     try:
         spark = SparkSession(connection=url)
     except Exception:  # noqa: BLE001 - its words may hold the token

@@ -16,10 +16,11 @@ from fractions import Fraction
 from discreet.engines.dialects.spark_constants import constant, real, requoted, text
 from discreet.engines.dialects.spark_texts import like, like_any_case, lowered, matched, pattern_gap, raised
 from discreet.kernel.dialect import Dialect, Operation, Spread
-from discreet.kernel.expr import Constant, Expr, Type
+from discreet.kernel.expr import Call, Constant, Expr, Type
 
 ROUGH = frozenset({"ln", "log10", "exp", "power"})
 
+_DEEPEST = 100  # levels of one expression
 _INFINITE = "CAST('Infinity' AS DOUBLE)"
 _WHOLE = r"\A[+-]?[0-9]{1,18}\z"
 _NUMBER = r"\A[+-]?(?:[0-9]{1,100}(?:[.][0-9]{0,100})?|[.][0-9]{1,100})(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}))?\z"
@@ -201,6 +202,13 @@ def _extreme(function: str, value: str, _kind: Type) -> str:
     return f"{function}({table}{value})"
 
 
+def _gap(call: Call) -> str:
+    """Say why Spark cannot compute an operation; its parser has a stack that some 150 levels may fill."""
+    if call.depth > _DEEPEST:
+        return "SELECT: an expression is nested too deeply for Spark. Write it in fewer steps, such as shorter sums."
+    return pattern_gap(call)
+
+
 _SUM = "SUM(CAST({0} AS DECIMAL(28, 0)))"
 _FITTED = _if(f"{_SUM} BETWEEN -9223372036854775808 AND 9223372036854775807", f"CAST({_SUM} AS BIGINT)")
 
@@ -222,6 +230,6 @@ SPARK = Dialect(
     spread=Spread.WINDOW,
     together="/*+ REPARTITION({units}) */ ",
     finish=requoted,
-    gap=pattern_gap,
+    gap=_gap,
     most_listed=100_000,  # some seconds, until Spark has read them
 )
