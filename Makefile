@@ -3,7 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check slow bench mission pictures clean
+# Compiled modules are kept, and out of the source tree: tests start hundreds of processes, and each would compile anew.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
+
+.PHONY: setup demo test test-all check slow bench mission pictures clean
 
 setup: $(READY)
 
@@ -20,6 +24,9 @@ demo: setup
 
 test: check
 	$(BIN)/python -m pytest
+
+test-all: setup
+	$(BIN)/python -m pytest -m long
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ from hypothesis import settings
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.load_profile("same")
 
+import gc  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -17,12 +18,39 @@ import pytest  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from cpu_time import CpuTime, of_process  # noqa: E402
 from same_noise import seeded  # noqa: E402
 from servers import spark as spark_servers  # noqa: E402
 from servers.postgres import Cluster, binaries  # noqa: E402
 
 HERE = Path(__file__).parent
+CPU = CpuTime()
 REAL_NOISE = (HERE / "kernel" / "noise", HERE / "slow")  # where random bytes, and what comes of very many, are tested
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(CPU)  # not a hook of this file: those do not see the examples of src
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the files of `make slow` where none of their tests would run: importing them takes seconds."""
+    if "not slow" in config.option.markexpr and collection_path == HERE / "slow":
+        return True
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    """Look for examples in src only."""
+    return [found for found in (yield) if type(found) is pytest.Module]
+
+
+def pytest_collection_finish():
+    gc.freeze()  # thousands of tests that are never garbage need not be looked through again and again
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()  # or extension modules report what was not freed
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,6 +70,7 @@ def postgres():
         pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
     cluster = Cluster().start()
     yield cluster
+    CPU.apart += of_process(cluster.pid())
     cluster.stop()
 
 

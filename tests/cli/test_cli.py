@@ -1,5 +1,6 @@
 """The commands, as a user runs them."""
 
+import contextlib
 import io
 import json
 import os
@@ -10,15 +11,29 @@ from fractions import Fraction
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import discreet as dc
+from discreet.cli import app
 from discreet.cli.numbers import number, number_below
 
 
+TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+
+
 def run(*words, cwd, text=True, **more):
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    """Run a command in this process; starting one takes seconds."""
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(app, list(map(str, words)), env=TERMINAL, **more)
+    outputs = (done.stdout, done.stderr) if text else (done.stdout_bytes, done.stderr_bytes)
+    return subprocess.CompletedProcess(words, done.exit_code, *outputs)
+
+
+def run_process(*words, cwd, **more):
+    """Run a command as a user's shell does."""
     command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=text, check=False, **more)
+    environment = {**os.environ, **TERMINAL}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **more)
 
 
 ASKED = """
@@ -50,7 +65,8 @@ def policy_file(tmp_path):
 COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 
 
-def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file):
+@pytest.mark.parametrize("run", [run, pytest.param(run_process, marks=pytest.mark.long)])
+def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file, run):
     explained = run("explain", policy_file, COUNT, "--epsilon", "1/2", cwd=tmp_path)
     assert (explained.returncode, explained.stderr) == (0, "")
     assert "Would cost epsilon 0.5" in explained.stdout

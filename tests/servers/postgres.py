@@ -65,9 +65,13 @@ class Cluster:
         """Stop the server, and keep its folder."""
         self._run("pg_ctl", "-D", str(self.folder / "data"), "-m", how, "-w", "stop")
 
+    def pid(self) -> int:
+        """Return the id of the server's first process."""
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
     def kill(self) -> None:
         """End the server's first process at once, as a lack of memory would."""
-        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        os.kill(self.pid(), signal.SIGKILL)
 
     def stop(self) -> None:
         """Stop the server, if it runs, and remove everything."""
