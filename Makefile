@@ -3,9 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Compiled modules are kept, and out of the source tree: tests start hundreds of processes, and each would compile anew.
+# Compiled modules are kept, whatever the environment says: tests start hundreds of processes that would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
-export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 
 .PHONY: setup demo test test-all check slow bench mission pictures clean
 
@@ -17,6 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures,postgres,spark]' --group dev
+	$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
 demo: setup

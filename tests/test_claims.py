@@ -1,4 +1,4 @@
-"""Every promise of the kernel is written down, proved, tested and sealed to the code of its proof."""
+"""The checker of claims, on a small kernel of its own. `make check` runs it on the real one."""
 
 import importlib.util
 import re
@@ -15,50 +15,6 @@ claims = importlib.util.module_from_spec(_spec)
 sys.modules["claims_tool"] = claims
 _spec.loader.exec_module(claims)
 
-
-def items_of(root):
-    return [item for module, path in claims.modules(root).items() for item in claims.items(module, path)]
-
-
-TESTED = claims.test_names(ROOT)
-CLAIMS = {item.name: item for item in items_of(ROOT) if item.claims}
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_each_claim_has_a_proof_needs_and_checks(name):
-    parts = claims.blocks(CLAIMS[name].doc)
-    assert not [block for block in claims.BLOCKS[:4] if not parts.get(block, ("", 0))[0]]
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_each_claim_names_tests_that_exist(name):
-    named = re.findall(r"\btest_\w+", claims.blocks(CLAIMS[name].doc)["Checked by"][0])
-    assert named
-    assert set(named) <= TESTED
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_each_seal_is_current(name):
-    written = claims.blocks(CLAIMS[name].doc).get("Seal", ("none", 0))[0]
-    assert written == claims.seal_of(CLAIMS[name]), f"{name}: {claims.RESEAL.format(name)}"
-
-
-def test_whatever_promises_something_by_its_name_has_a_claim():
-    missing = [item.name for item in items_of(ROOT) if item.must_claim and not item.claims]
-    assert not missing, f"write Claim, Proof, Needs and Checked by for {', '.join(missing)}"
-
-
-def test_the_page_of_proofs_is_up_to_date():
-    page = ROOT / "docs" / "proofs.md"
-    assert page.exists(), "run `python tools/claims.py proofs`"
-    assert page.read_text(encoding="utf-8") == claims.proofs(ROOT), "run `python tools/claims.py proofs`"
-
-
-def test_the_checker_finds_nothing_else():
-    assert not claims.problems(ROOT)
-
-
-# The checker itself, on a small kernel of its own.
 
 MODULE = '''"""Noise that promises something."""
 
