@@ -1,12 +1,10 @@
 """discreet fit, as a user runs it."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from commands import run
 
 import discreet as dc
 from discreet.cli.fit import MODELS
@@ -42,12 +40,6 @@ def folder(tmp_path_factory):
     (place / "visits.csv").write_text("\n".join(["visitor,lat,lon,late", *rows]))
     (place / "policy.toml").write_text(POLICY)
     return place
-
-
-def run(*words, cwd):
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
-    command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 MIXTURE = ("fit", "policy.toml", "gaussian-mixture", "SELECT lat, lon FROM visits")

@@ -1,19 +1,11 @@
 """discreet init, check and dummy, as an owner runs them."""
 
-import os
-import subprocess
-import sys
 import tomllib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-
-def run(*words, cwd):
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
-    command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+from commands import run
 
 
 @pytest.fixture
