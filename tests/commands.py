@@ -1,0 +1,27 @@
+"""Commands, run in this process or in one of their own."""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+from typer.testing import CliRunner
+
+from discreet.cli import app
+
+TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def run(*words, cwd, text=True, **more):
+    """Run a command in this process: starting one takes half a second."""
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(app, list(map(str, words)), env=TERMINAL, **more)
+    outputs = (done.stdout, done.stderr) if text else (done.stdout_bytes, done.stderr_bytes)
+    return subprocess.CompletedProcess(words, done.exit_code, *outputs)
+
+
+def run_process(*words, cwd, **more):
+    """Run a command as a user's shell does."""
+    command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
+    environment = {**os.environ, **TERMINAL}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **more)
