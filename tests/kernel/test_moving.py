@@ -522,7 +522,8 @@ def test_the_database_itself_takes_nothing_after_a_move(old, new):
     with opened(old) as ledger:
         move(old, new)
         with pytest.raises(LedgerError, match="the ledger was moved"), ledger._session.writing() as table:
-            table.append(table.last(), Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT))
+            act = Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
+            table.add_row(row_after(table.last(), NOTHING, act))
     assert rows_of(old)[-1].kind == "move"
 
 

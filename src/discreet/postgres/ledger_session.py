@@ -14,6 +14,7 @@ from discreet.kernel.ledger.head import BEGINNING, Head, hash_at
 from discreet.postgres.connecting import driver
 from discreet.postgres.ledger_errors import is_lost, named
 from discreet.postgres.ledger_place import Database
+from discreet.postgres.ledger_schema import TABLES
 from discreet.postgres.ledger_table import PostgresTable
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _READ = (
 )
 _DURABLE = """SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding'),
     (SELECT bool_and(relpersistence = 'p') FROM pg_class
-    WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s), to_regclass(%(topics)s)))"""
+    WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s)))"""
 _UNKNOWN = (
     "the connection was lost while a row was being written, so it is not known whether it was. If it was, it counts: "
     "use the same key, or give the same command, again, and you will see."
@@ -168,7 +169,7 @@ class PostgresSession:
         return self._connection
 
     def _check_durable(self, table: PostgresTable) -> None:
-        tables = {name: f"{self.place.schema}.{name}" for name in ("rows", "answers", "topics")}
+        tables = {name: f"{self.place.schema}.{name}" for name in TABLES}
         fsync, pages, encoding, logged = table.connection.execute(_DURABLE, tables).fetchall()[0]
         for setting, value in {"fsync": fsync, "full_page_writes": pages}.items():
             if value != "on":
