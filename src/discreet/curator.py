@@ -1,13 +1,15 @@
 """The curator: a policy, the engine that holds the data, and the ledger. It pays, reads and releases."""
 
+from fractions import Fraction
 from typing import NamedTuple, Self
 
 from discreet import composing, pricing
 from discreet.answer import Answer, Explanation
 from discreet.engines.gaps import check_gaps
 from discreet.engines.interface import Engine
-from discreet.failures import Failures
+from discreet.failures import GRACE, Failures
 from discreet.fitting import E, fitted
+from discreet.in_flight import InFlight
 from discreet.kernel import release
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER, bounded_text
@@ -60,6 +62,7 @@ class Curator:
             {name: engine.columns(name) for name, table in policy.tables.items() if table.public},
         )
         self._failures = Failures(policy, ledger, engine.seconds)
+        self._in_flight = InFlight(ledger, engine.seconds + GRACE)
 
     def ask(  # noqa: PLR0913 - each has a name, and most a default
         self,
@@ -75,24 +78,21 @@ class Curator:
     ) -> Answer:
         """Answer a question, for a price or within a margin; what was answered before is not paid for again.
 
-        The same `key` returns the same answer and is charged once.
+        The same `key` returns the same answer and is charged once. While the first question with it is being answered,
+        others wait for its answer, up to the time limit.
         """
         plan = self._plan(sql, by, groups, rows)
         offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
         said = pricing.said_of(plan, self.policy.data.version, pricing.in_words(offer))
-        if key is not None:
-            _check_words(key=key)
+        if key is None:
+            return self._ask(plan, offer, said, by, None)
+        _check_words(key=key)
+        with self._in_flight.alone(by, key):
             if (receipt := pricing.with_key(self.ledger, by, key, said)) is not None:
                 return self._answer(plan, Due(), self._recall(plan.parts, until=receipt))
-        want = pricing.wanted(plan, offer, self.policy, self._recall)
-        owed = pricing.due(want.known, want.amounts, want.delta)
-        if not owed.asks:
-            return self._answer(plan, owed, want.known)
-        with self._failures.noted():
-            released = self._release(want, owed, pricing.text_of(said, owed), by, key)
-        return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
+            return self._ask(plan, offer, said, by, key)
 
     def explain(  # noqa: PLR0913 - as ask
         self,
@@ -128,6 +128,7 @@ class Curator:
 
     def close(self) -> None:
         """Let go of the data and the ledger."""
+        self._in_flight.close()
         self._engine.close()
         self.ledger.close()
 
@@ -154,6 +155,18 @@ class Curator:
     def _check_listed(self, by: str) -> None:
         if by != OWNER and by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
+
+    def _ask(
+        self, plan: Plan, offer: Loss | dict[str, Fraction], said: dict[str, object], by: str, key: str | None
+    ) -> Answer:
+        """Answer a question that was read: from the ledger, or for a charge."""
+        want = pricing.wanted(plan, offer, self.policy, self._recall)
+        owed = pricing.due(want.known, want.amounts, want.delta)
+        if not owed.asks:
+            return self._answer(plan, owed, want.known)
+        with self._failures.noted():
+            released = self._release(want, owed, pricing.text_of(said, owed), by, key)
+        return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
 
     def _recall(
         self, parts: tuple[Part, ...], until: str | None = None, fresh: release.Released | None = None

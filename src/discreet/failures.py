@@ -8,13 +8,15 @@ from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 
+GRACE = 60  # seconds beyond the engine's time limit, after which a question is no longer under way
+
 
 class Failures:
     """What failed in this process, and what seems to have failed elsewhere."""
 
     def __init__(self, policy: Policy, ledger: Ledger, seconds: float) -> None:
         self._policy, self._ledger = policy, ledger
-        self._patience = timedelta(seconds=seconds + 60)
+        self._patience = timedelta(seconds=seconds + GRACE)
         self._known: set[str] = set()
 
     @contextmanager

@@ -521,8 +521,8 @@ def test_the_database_itself_takes_nothing_after_a_move(old, new):
     """A program of an earlier version, which knows no moves, may have the file open."""
     with opened(old) as ledger:
         move(old, new)
+        act = Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
         with pytest.raises(LedgerError, match="the ledger was moved"), ledger._session.writing() as table:
-            act = Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
             table.add_row(row_after(table.last(), NOTHING, act))
     assert rows_of(old)[-1].kind == "move"
 
