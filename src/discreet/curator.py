@@ -18,15 +18,26 @@ from discreet.kernel.ledger import Ledger, left
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
 from discreet.pricing import Due, Known, Margins, Offer, Wanted
-from discreet.sql import Part, Plan, read, scan_of
+from discreet.sql import Part, Plan, largest_epsilon, read, scan_of
+
+
+class Remaining(NamedTuple):
+    """What one more question may cost: an epsilon, or the rho that it buys; and the delta left for discovering groups.
+
+    In a budget with a delta, epsilon is the largest for which the rho still fits, rounded down to three digits.
+    """
+
+    epsilon: Fraction
+    rho: Fraction
+    delta: Fraction
 
 
 class Spending(NamedTuple):
-    """How much there is in all, how much is spent, and the largest loss that still fits."""
+    """A limit, how much of it is spent, and what remains for one more question under all limits that apply."""
 
     total: Budget
     spent: Loss
-    left: Loss
+    left: Remaining
 
 
 class Curator:
@@ -120,11 +131,27 @@ class Curator:
             return fitted(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
 
     def budget(self, by: str | None = None) -> Spending:
-        """Return how much there is, is spent and is left: of all, or of one analyst's own limit."""
+        """Return a limit, of all or of one analyst, what is spent of it, and what remains for one more question.
+
+        An analyst's question must fit in both, so what remains is the smaller of the two.
+
+        >>> import discreet as dc, pyarrow as pa
+        >>> visits = pa.table({"patient": [1, 2, 3]})
+        >>> with dc.open(
+        ...     visits, unit="patient", budget=(1, "1e-6"), columns={}, groups=1, rows=1, ledger=":memory:"
+        ... ) as curator:
+        ...     before = curator.budget().left.epsilon
+        ...     answer = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2")
+        ...     float(before), float(curator.budget().left.epsilon)
+        (1.0, 0.844)
+        """
         self._check_listed(by or OWNER)
-        whose = None if by == OWNER else by
-        total, spent = (self.ledger.analysts or {}).get(whose or "", self.ledger.budget), self.ledger.spent(whose)
-        return Spending(total, spent, left(total, spent))
+        limits = self._limits(by or OWNER)
+        rests = [left(total, spent) for total, spent in limits]
+        rho, delta = min(rest.rho for rest in rests), min(rest.delta for rest in rests)
+        pure = min((rest.epsilon for rest in rests if rest.epsilon is not None), default=None)
+        epsilon = largest_epsilon(self.policy.budget, Loss.exactly(pure, rho, delta))
+        return Spending(*limits[-1], Remaining(epsilon, rho, delta))
 
     def close(self) -> None:
         """Let go of the data and the ledger."""
@@ -195,12 +222,18 @@ class Curator:
             room = self._room(owed.loss, by)
             raise Refused(f"{refusal}{pricing.what_fits(want, owed.loss, room, self.policy) if room else ''}") from None
 
+    def _limits(self, by: str) -> list[tuple[Budget, Loss]]:
+        """Return the limits that apply to somebody, each with what is spent of it: of all, and the analyst's own."""
+        limits = [(self.ledger.budget, self.ledger.spent())]
+        own = None if by == OWNER else (self.ledger.analysts or {}).get(by)
+        return limits if own is None else [*limits, (own, self.ledger.spent(by))]
+
     def _room(self, price: Loss, by: str) -> Loss | None:
         """Return what still fits, if a price does not."""
-        limits = [self.budget()] if by == OWNER else [self.budget(), self.budget(by)]
-        if all(limit.total.covers(limit.spent + price) for limit in limits):
+        limits = self._limits(by)
+        if all(total.covers(spent + price) for total, spent in limits):
             return None
-        return min((limit.left for limit in limits), key=lambda left: left.rho)
+        return min((left(total, spent) for total, spent in limits), key=lambda rest: rest.rho)
 
 
 def _check_words(**words: str) -> None:

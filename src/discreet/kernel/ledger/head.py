@@ -13,7 +13,8 @@ from discreet.kernel.ledger.chain import START, Row, gone, moved_to
 from discreet.kernel.ledger.terms import loss_text, read_loss, shortfall
 from discreet.kernel.loss import NOTHING, Loss
 
-_WAY_OUT = "Restore the newest copy, or let the owner acknowledge the loss with ledger.acknowledge()."
+_COMMAND = "run: discreet ledger acknowledge POLICY (from Python: ledger.acknowledge())"
+_WAY_OUT = f"Restore the newest copy, or let the owner acknowledge the loss and {_COMMAND}."
 _CLOSE = 4  # 2**4 rows are remembered of each stretch that is twice as far back as the one before
 
 
