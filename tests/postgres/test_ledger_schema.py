@@ -148,7 +148,7 @@ CHANGES = {
     "no primary key": ["ALTER TABLE answers DROP CONSTRAINT answers_pkey"],
     "a column more": ["ALTER TABLE rows ADD COLUMN more text"],
     "a column that may be empty": ["ALTER TABLE rows ALTER COLUMN spent DROP NOT NULL"],
-    "a column of another type": ["ALTER TABLE answers ALTER COLUMN receipt TYPE varchar(9)"],
+    "a column of another type": ["ALTER TABLE answers ALTER COLUMN receipt TYPE varchar(99)"],
     "a column with a default": ["ALTER TABLE rows ALTER COLUMN spent SET DEFAULT '0 0 0'"],
     "another order of texts": ['ALTER TABLE answers ALTER COLUMN receipt TYPE text COLLATE "POSIX"'],
     "a rule": ["CREATE RULE more AS ON INSERT TO answers DO INSTEAD NOTHING"],
@@ -228,7 +228,7 @@ def test_a_table_that_a_crash_empties_stops_charges(place):
 
 
 def test_a_schema_of_another_version_is_named(place):
-    place.run([f"COMMENT ON SCHEMA {place.schema} IS 'Discreet ledger, format 2'"])
+    place.run([f"COMMENT ON SCHEMA {place.schema} IS 'Discreet ledger, format 3'"])
     with pytest.raises(LedgerError, match="not a ledger that this version knows"):
         place.open()
 

@@ -63,7 +63,7 @@ def test_what_is_created_is_whole_or_not_there(place, monkeypatch):
     place.empty()
     place.head.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.postgres.ledger_table.PostgresTable.append", crash)
+        patch.setattr("discreet.postgres.ledger_table.PostgresTable.add_row", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             place.create()
     with pytest.raises(LedgerError, match="there is no ledger of this name here"):

@@ -81,7 +81,7 @@ class PostgresSession:
             test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby,
             test_whoever_writes_without_the_lock_cannot_write_the_same_row,
             test_a_head_goes_back_only_from_the_one_that_was_acknowledged
-        Seal: b647bfebe66d
+        Seal: a512e6569dac
         """
         limits = {"standstill": STANDSTILL, "queue": QUEUE, "statement": STATEMENT}
         with self.threads, named(self.place):

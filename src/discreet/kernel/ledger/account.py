@@ -68,7 +68,7 @@ class Account:
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
             test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback
-        Seal: e1214003d614
+        Seal: 5eeab6fbbdcf
         """
         price, key = recorded(typed(Loss, loss, "loss")), _checked_key(key)
         by = typed(Event, event, "event").by
@@ -96,7 +96,7 @@ class Account:
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
-        Seal: 58698dd0aa3b
+        Seal: 442b8ad065c0
         """
         paid = typed(Receipt, receipt, "receipt").id
         if len(typed(bytes, answer, "answer")) > LONGEST_ANSWER:
@@ -130,7 +130,7 @@ class Account:
         Needs: Chain.add, check_head.
         Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
             test_a_changed_or_missing_answer_is_never_recalled
-        Seal: 000000000000
+        Seal: de0b256dc370
         """
         with self._recalling() as (table, chain):
             seqs = sorted({seq for topic in topics for seq in chain.topics.get(topic, ())})
@@ -156,7 +156,7 @@ class Account:
         Needs: check_table, check_head.
         Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
             test_a_deleted_tail_is_found, test_dropped_triggers_are_found
-        Seal: ffabe7f8d0f2
+        Seal: 1d94be8eefb3
         """
         with self._session.reading() as table:
             head = self._session.place.head()  # before the first read of the rows, which may only be newer
@@ -196,7 +196,7 @@ class Account:
             same part of it set apart; epsilon, and analysts' limits, which are fairness, may change.
         Needs: Budget.covers.
         Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
-        Seal: 96908a5e762b
+        Seal: 9214b4b178f3
         """
         with self._writing() as (table, chain):
             before = read_terms(chain.terms)
@@ -211,7 +211,7 @@ class Account:
         Proof: what was lost is charged to the owner in the same row. A ledger that is not the head's is refused.
         Needs: lost_since; a missing head says nothing, so what was lost with it is not known.
         Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
-        Seal: f54e063e4e95
+        Seal: 86e16478ac98
         """
         with self._session.writing() as table:
             chain, head = self._linked(table), self._session.place.head()

@@ -207,7 +207,7 @@ class Chain:
         Needs: Row.digest, which read_row compares for every row that a Table returns.
         Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
             test_a_removed_row_is_found
-        Seal: 000000000000
+        Seal: 5551e71f47da
         """
         problem = _link(self.last, row)
         try:
@@ -259,7 +259,7 @@ def check_rows(rows: Iterable[Row]) -> Chain:
     Needs: Chain.add, check_price, recorded; the last row is vouched for by the head only.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found,
         test_nothing_follows_a_move_but_its_arrival
-    Seal: c7a92e96ca3a
+    Seal: cf5e15d9b044
     """
     chain = Chain()
     for row in rows:

@@ -14,7 +14,7 @@ def check_table(table: Table) -> Chain:
     Proof: check_rows for the rows; each answer has the hash that its row names, and each settled row has one.
     Needs: check_rows; the end of the chain is vouched for by the head only.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found
-    Seal: 027aac0e36ab
+    Seal: 70e105054651
     """
     chain = check_rows(table.rows())
     settled = dict(chain.settled)

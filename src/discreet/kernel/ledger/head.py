@@ -86,7 +86,7 @@ def check_head(head: Head | None, last: Row | None, hash_at_head: str | None) ->
     Needs: that ledger and head are not both replaced (the owner's machine is trusted).
     Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged, test_a_deleted_tail_is_found,
         test_a_missing_head_stops_charges
-    Seal: 9be435c3b5e5
+    Seal: 3d59425b9a6b
     """
     if last is None and head is None:
         return

@@ -61,7 +61,7 @@ def move_ledger(source: Account, target: Account, *, to: str, tell: Tell | None 
     Needs: Account.depart, Session.writing, check_table; that nobody copies a ledger or a reserved place by hand.
     Checked by: test_a_move_survives_a_crash_at_every_step, test_charges_during_a_move_are_neither_lost_nor_doubled,
         test_two_places_never_take_charges, test_a_move_is_finished_in_the_same_place_only
-    Seal: d5b866007277
+    Seal: 939a196590f9
     """
     old, new = _session(source), _session(target)
     ends = _checked(source, to)
