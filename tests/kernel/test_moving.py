@@ -525,19 +525,3 @@ def test_the_database_itself_takes_nothing_after_a_move(old, new):
         with pytest.raises(LedgerError, match="the ledger was moved"), ledger._session.writing() as table:
             table.add_row(row_after(table.last(), NOTHING, act))
     assert rows_of(old)[-1].kind == "move"
-
-
-def test_an_older_ledger_gets_the_same_guard(old, new):
-    raw = sqlite3.connect(old)
-    raw.execute("DROP TRIGGER rows_moved")
-    raw.execute("PRAGMA user_version = 3")
-    raw.commit()
-    raw.close()
-    move(old, new)
-    raw = sqlite3.connect(old)
-    raw.create_function("not_below", 2, lambda *_: True)
-    row = Row(*raw.execute("SELECT * FROM rows ORDER BY seq DESC LIMIT 1").fetchone())
-    charge = row._replace(seq=row.seq + 1, kind="charge", previous=row.hash)
-    with pytest.raises(sqlite3.IntegrityError, match="the ledger was moved"):
-        raw.execute(f"INSERT INTO rows VALUES ({', '.join('?' * 12)})", charge)
-    raw.close()

@@ -58,16 +58,18 @@ class Account:
             analyst is charged at most once. Of the charges that follow an earlier one there is at most one, whether it
             was settled or not, also if the ledger was rolled back in between. Nothing gives a charge back.
         Proof: looking up the key, reading the totals, checking and appending are one transaction, alone among
-            all threads, processes and machines; it ends after the row is on the disk. A refusal is raised before
-            anything is written. No
+            all threads, processes and machines; it ends after the row is on the disk. What is looked up comes from the
+            chain of all committed rows, which the same transaction brings up to date and compares with the head: rows
+            that were changed, removed or exchanged are an error. A refusal is raised before anything is written. No
             statement of this package updates or deletes, and triggers stop those of others. Who follows a charge has
             its topic and is newer, so a second one finds that it is not the newest any more; a rollback must be
             acknowledged before the next charge, and nothing from before an acknowledgement is the newest.
-        Needs: the session's writing(): atomic, alone and durable; check_price, row_after, check_head.
+        Needs: the session's writing(): atomic, alone and durable; check_price, row_after, check_head, Chain.add.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
-            test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback
+            test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback,
+            test_a_changed_row_is_never_relied_upon, test_a_last_row_changed_while_open_is_never_relied_upon
         Seal: 5eeab6fbbdcf
         """
         price, key = recorded(typed(Loss, loss, "loss")), _checked_key(key)
@@ -90,9 +92,9 @@ class Account:
 
         Claim: when it returns, the answer is durable, its hash is in the chain, and its key returns these
             bytes ever after; there is no answer without a charge, and no second answer to one.
-        Proof: one transaction, alone, finds the charge, finds no settlement, and writes both the answer and
+        Proof: one transaction, alone, finds the charge in the chain and no settlement, and writes both the answer and
             the row with its hash; it ends after they are on the disk.
-        Needs: the session's writing(): atomic, alone and durable; row_after, check_head.
+        Needs: the session's writing(): atomic, alone and durable; row_after, check_head, Chain.add.
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
