@@ -14,7 +14,7 @@ import pytest
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import Event, canonical
 from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger
-from discreet.kernel.ledger.chain import Act, Kind, Row, arrival, check_rows, departure, gone, row_after
+from discreet.kernel.ledger.chain import Act, Kind, arrival, check_rows, departure, gone, row_after
 from discreet.kernel.ledger.moving import move_ledger
 from discreet.kernel.ledger.sqlite import target_ledger
 from discreet.kernel.loss import NOTHING, Budget, Loss
