@@ -1,13 +1,15 @@
 """The curator: a policy, the engine that holds the data, and the ledger. It pays, reads and releases."""
 
+from fractions import Fraction
 from typing import NamedTuple, Self
 
 from discreet import composing, pricing
 from discreet.answer import Answer, Explanation
 from discreet.engines.gaps import check_gaps
 from discreet.engines.interface import Engine
-from discreet.failures import Failures
+from discreet.failures import GRACE, Failures
 from discreet.fitting import E, fitted
+from discreet.in_flight import InFlight
 from discreet.kernel import release
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER, bounded_text
@@ -16,15 +18,26 @@ from discreet.kernel.ledger import Ledger, left
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
 from discreet.pricing import Due, Known, Margins, Offer, Wanted
-from discreet.sql import Part, Plan, read, scan_of
+from discreet.sql import Part, Plan, largest_epsilon, read, scan_of
+
+
+class Remaining(NamedTuple):
+    """What one more question may cost: an epsilon, or the rho that it buys; and the delta left for discovering groups.
+
+    In a budget with a delta, epsilon is the largest for which the rho still fits, rounded down to three digits.
+    """
+
+    epsilon: Fraction
+    rho: Fraction
+    delta: Fraction
 
 
 class Spending(NamedTuple):
-    """How much there is in all, how much is spent, and the largest loss that still fits."""
+    """A limit, how much of it is spent, and what remains for one more question under all limits that apply."""
 
     total: Budget
     spent: Loss
-    left: Loss
+    left: Remaining
 
 
 class Curator:
@@ -60,6 +73,7 @@ class Curator:
             {name: engine.columns(name) for name, table in policy.tables.items() if table.public},
         )
         self._failures = Failures(policy, ledger, engine.seconds)
+        self._in_flight = InFlight(ledger, engine.seconds + GRACE)
 
     def ask(  # noqa: PLR0913 - each has a name, and most a default
         self,
@@ -75,24 +89,21 @@ class Curator:
     ) -> Answer:
         """Answer a question, for a price or within a margin; what was answered before is not paid for again.
 
-        The same `key` returns the same answer and is charged once.
+        The same `key` returns the same answer and is charged once. While the first question with it is being answered,
+        others wait for its answer, up to the time limit.
         """
         plan = self._plan(sql, by, groups, rows)
         offer = pricing.offered(plan, Offer(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
         said = pricing.said_of(plan, self.policy.data.version, pricing.in_words(offer))
-        if key is not None:
-            _check_words(key=key)
+        if key is None:
+            return self._ask(plan, offer, said, by, None)
+        _check_words(key=key)
+        with self._in_flight.alone(by, key):
             if (receipt := pricing.with_key(self.ledger, by, key, said)) is not None:
                 return self._answer(plan, Due(), self._recall(plan.parts, until=receipt))
-        want = pricing.wanted(plan, offer, self.policy, self._recall)
-        owed = pricing.due(want.known, want.amounts, want.delta)
-        if not owed.asks:
-            return self._answer(plan, owed, want.known)
-        with self._failures.noted():
-            released = self._release(want, owed, pricing.text_of(said, owed), by, key)
-        return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
+            return self._ask(plan, offer, said, by, key)
 
     def explain(  # noqa: PLR0913 - as ask
         self,
@@ -120,14 +131,31 @@ class Curator:
             return fitted(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
 
     def budget(self, by: str | None = None) -> Spending:
-        """Return how much there is, is spent and is left: of all, or of one analyst's own limit."""
+        """Return a limit, of all or of one analyst, what is spent of it, and what remains for one more question.
+
+        An analyst's question must fit in both, so what remains is the smaller of the two.
+
+        >>> import discreet as dc, pyarrow as pa
+        >>> visits = pa.table({"patient": [1, 2, 3]})
+        >>> with dc.open(
+        ...     visits, unit="patient", budget=(1, "1e-6"), columns={}, groups=1, rows=1, ledger=":memory:"
+        ... ) as curator:
+        ...     before = curator.budget().left.epsilon
+        ...     answer = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2")
+        ...     float(before), float(curator.budget().left.epsilon)
+        (1.0, 0.844)
+        """
         self._check_listed(by or OWNER)
-        whose = None if by == OWNER else by
-        total, spent = (self.ledger.analysts or {}).get(whose or "", self.ledger.budget), self.ledger.spent(whose)
-        return Spending(total, spent, left(total, spent))
+        limits = self._limits(by or OWNER)
+        rests = [left(total, spent) for total, spent in limits]
+        rho, delta = min(rest.rho for rest in rests), min(rest.delta for rest in rests)
+        pure = min((rest.epsilon for rest in rests if rest.epsilon is not None), default=None)
+        epsilon = largest_epsilon(self.policy.budget, Loss.exactly(pure, rho, delta))
+        return Spending(*limits[-1], Remaining(epsilon, rho, delta))
 
     def close(self) -> None:
         """Let go of the data and the ledger."""
+        self._in_flight.close()
         self._engine.close()
         self.ledger.close()
 
@@ -154,6 +182,18 @@ class Curator:
     def _check_listed(self, by: str) -> None:
         if by != OWNER and by not in self.policy.spending.analysts:
             raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
+
+    def _ask(
+        self, plan: Plan, offer: Loss | dict[str, Fraction], said: dict[str, object], by: str, key: str | None
+    ) -> Answer:
+        """Answer a question that was read: from the ledger, or for a charge."""
+        want = pricing.wanted(plan, offer, self.policy, self._recall)
+        owed = pricing.due(want.known, want.amounts, want.delta)
+        if not owed.asks:
+            return self._answer(plan, owed, want.known)
+        with self._failures.noted():
+            released = self._release(want, owed, pricing.text_of(said, owed), by, key)
+        return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
 
     def _recall(
         self, parts: tuple[Part, ...], until: str | None = None, fresh: release.Released | None = None
@@ -182,12 +222,18 @@ class Curator:
             room = self._room(owed.loss, by)
             raise Refused(f"{refusal}{pricing.what_fits(want, owed.loss, room, self.policy) if room else ''}") from None
 
+    def _limits(self, by: str) -> list[tuple[Budget, Loss]]:
+        """Return the limits that apply to somebody, each with what is spent of it: of all, and the analyst's own."""
+        limits = [(self.ledger.budget, self.ledger.spent())]
+        own = None if by == OWNER else (self.ledger.analysts or {}).get(by)
+        return limits if own is None else [*limits, (own, self.ledger.spent(by))]
+
     def _room(self, price: Loss, by: str) -> Loss | None:
         """Return what still fits, if a price does not."""
-        limits = [self.budget()] if by == OWNER else [self.budget(), self.budget(by)]
-        if all(limit.total.covers(limit.spent + price) for limit in limits):
+        limits = self._limits(by)
+        if all(total.covers(spent + price) for total, spent in limits):
             return None
-        return min((limit.left for limit in limits), key=lambda left: left.rho)
+        return min((left(total, spent) for total, spent in limits), key=lambda rest: rest.rho)
 
 
 def _check_words(**words: str) -> None:

@@ -1,5 +1,6 @@
 """Questions that were charged and have no answer: too many of them stop the data set until the owner has looked."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -8,13 +9,15 @@ from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 
+GRACE = 60  # seconds beyond the engine's time limit, after which a question is no longer under way
+
 
 class Failures:
     """What failed in this process, and what seems to have failed elsewhere."""
 
     def __init__(self, policy: Policy, ledger: Ledger, seconds: float) -> None:
         self._policy, self._ledger = policy, ledger
-        self._patience = timedelta(seconds=seconds + 60)
+        self._patience = timedelta(seconds=seconds + GRACE)
         self._known: set[str] = set()
 
     @contextmanager
@@ -41,5 +44,12 @@ class Failures:
         if len(failed) >= self._policy.spending.failures:
             raise Refused(
                 f"the data set {self._policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
-                "can read the log, mend the cause, and acknowledge it."
+                f"can read the log, fix the cause and {self._command()}."
             )
+
+    def _command(self) -> str:
+        """Say how the owner acknowledges failures."""
+        if self._policy.data.ledger == ":memory:":
+            return "call curator.ledger.acknowledge()"
+        without = f"discreet ledger acknowledge LEDGER --name {shlex.quote(self._policy.data.name)}"
+        return f"run: discreet ledger acknowledge POLICY (if there is no policy file: {without})"

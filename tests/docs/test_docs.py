@@ -38,7 +38,7 @@ def test_the_session_in_the_readme_runs(tmp_path):
     run = subprocess.run([sys.executable, "-c", session], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert re.search(r"^ward +n +mean$", run.stdout, re.MULTILINE), run.stdout
     assert re.search(r"^B +[34],\d\d\d ± \d+ +~?\d", run.stdout, re.MULTILINE), run.stdout
-    assert run.stdout.endswith("1/2 left\n")
+    assert run.stdout.endswith("0.5 left\n")
 
 
 def test_the_session_in_the_readme_runs_on_made_up_data_as_it_says(tmp_path):
@@ -51,7 +51,7 @@ def test_the_session_in_the_readme_runs_on_made_up_data_as_it_says(tmp_path):
     subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     words = [sys.executable, "-c", session.replace("visits.toml", fake)]
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert run.stdout.endswith("1/2 left\n")
+    assert run.stdout.endswith("0.5 left\n")
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)

@@ -9,7 +9,7 @@ from kernel.ledger_places import KINDS, FilePlace, place_of
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import Event, canonical
 from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.ledger.chain import Act, Kind, Row, event_text
+from discreet.kernel.ledger.chain import Act, Kind, Row, event_text, row_after
 from discreet.kernel.loss import Budget, Loss
 
 CENT = Loss("1/100")
@@ -71,9 +71,11 @@ def test_a_cheaper_charge_is_found_even_if_the_hashes_are_made_anew(place, rehas
 
 
 def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
-    with place.open() as ledger, ledger._session.writing() as table:
-        act = Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
-        table.append(table.last(), act)
+    with place.open() as ledger:
+        spent = ledger.spent("owner")
+        with ledger._session.writing() as table:
+            act = Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
+            table.add_row(row_after(table.last(), spent, act))
     assert_found(place, "row 11 .*the price does not fit")
 
 
@@ -299,7 +301,7 @@ def test_a_half_created_ledger_is_not_an_empty_one(tmp_path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.kernel.ledger.table.SQLiteTable.append", crash)
+        patch.setattr("discreet.kernel.ledger.table.SQLiteTable.add_row", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             create_ledger(path, name="demo", budget=Budget(1))
     with pytest.raises(LedgerError, match="not completely created"):

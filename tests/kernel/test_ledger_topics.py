@@ -8,8 +8,8 @@ from kernel.ledger_places import KINDS, FilePlace, place_of
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.ledger import open_ledger
+from discreet.kernel.loss import Loss
 
 CENT = Loss("1/100")
 
@@ -64,14 +64,6 @@ def test_a_key_finds_its_charge(ledger):
     assert ledger.with_key("owner", "2").id == ledger.events()[2].id
     assert ledger.with_key("owner", "9") is None
     assert ledger.with_key("ana", "2") is None
-
-
-def test_topics_are_looked_up_in_an_index(path):
-    connection = sqlite3.connect(path)
-    for statement in ("SELECT seq FROM topics WHERE topic = 'a'", "SELECT max(seq) FROM topics WHERE topic = 'a'"):
-        (plan,) = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
-        assert "topics_topic" in plan
-    connection.close()
 
 
 # One follows.
@@ -135,33 +127,6 @@ def test_nothing_follows_what_was_charged_before_a_rollback(place):
 # Tampering.
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE topics SET topic = 'z' WHERE topic = 'a' AND seq = 2",
-        "UPDATE topics SET seq = 4 WHERE topic = 'a' AND seq = 2",
-        "DELETE FROM topics WHERE topic = 'b' AND seq = 2",
-        "INSERT INTO topics VALUES ('z', 2)",
-    ],
-)
-def test_a_changed_topic_is_found(place, statement):
-    place.tamper([statement])
-    with place.open() as ledger, pytest.raises(LedgerError, match="topics are not those of the rows"):
-        ledger.verify()
-
-
-def test_a_topic_that_is_there_twice_is_found(path):
-    FilePlace(path).tamper(["INSERT INTO topics SELECT * FROM topics WHERE rowid = 1"])
-    with open_ledger(path, name="demo") as ledger, pytest.raises(LedgerError, match="topics are not those of the rows"):
-        ledger.verify()
-
-
-@pytest.mark.parametrize("statement", ["UPDATE topics SET topic = 'b'", "DELETE FROM topics"])
-def test_triggers_keep_topics_as_they_are(place, statement):
-    with pytest.raises(place.refusals, match="only grows"):
-        place.run([statement])
-
-
 def test_a_history_in_which_two_follow_one_is_found(place):
     with place.open() as ledger:
         first = ledger.charge(CENT, event("x"))
@@ -176,35 +141,15 @@ def test_a_history_in_which_two_follow_one_is_found(place):
         ledger.verify()
 
 
-# Ledgers from before there were topics.
+# Formats.
 
 
-def test_an_older_ledger_is_brought_up_to_date(tmp_path):
-    path = tmp_path / "old.sqlite"
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
-        ledger.settle(ledger.charge(CENT, event(), key="k"), b"old")
+def test_a_ledger_of_another_format_is_named(path):
     raw = sqlite3.connect(path)
-    for name in ("rows_moved", "topics_UPDATE", "topics_DELETE"):
-        raw.execute(f"DROP TRIGGER {name}")
-    raw.execute("DROP TABLE topics")
-    raw.execute("PRAGMA user_version = 2")
+    raw.execute("PRAGMA user_version = 6")
     raw.commit()
     raw.close()
-    for _ in range(2):
-        with open_ledger(path, name="demo") as ledger:
-            ledger.verify()
-            assert ledger.charge(CENT, event(), key="k").answer == b"old"
-    with open_ledger(path, name="demo") as ledger:
-        ledger.charge(CENT, event("x"))
-        ledger.verify()
-
-
-def test_a_newer_ledger_is_named(path):
-    raw = sqlite3.connect(path)
-    raw.execute("PRAGMA user_version = 5")
-    raw.commit()
-    raw.close()
-    with pytest.raises(LedgerError, match=r"not a ledger of format 4 \(found 5\)"):
+    with pytest.raises(LedgerError, match=r"not a ledger of format 5 \(found 6\)"):
         open_ledger(path, name="demo")
 
 

@@ -14,6 +14,7 @@ from servers.postgres import Cluster, binaries
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError
 from discreet.kernel.event import Event
+from discreet.kernel.ledger.chain import row_after
 from discreet.kernel.loss import NOTHING, Budget, Loss
 from discreet.postgres import ledger_session
 from discreet.postgres.connecting import connect, driver
@@ -51,7 +52,8 @@ class Worker:
 
     def __init__(self, script, *arguments):
         command = [sys.executable, str(HERE / script), *map(str, arguments)]
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "OPENBLAS_NUM_THREADS": "1"}
+        paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, text=True, env=environment, **pipes)
         self.lines, self._seen = [], 0
@@ -267,7 +269,7 @@ def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger
 
     def write_beside():
         with session.writing() as table:
-            table.append(table.last(), ledger_act())
+            table.add_row(row_after(table.last(), NOTHING, ledger_act()))
             ready.set()
             time.sleep(0.5)
         done.set()

@@ -36,13 +36,10 @@ REFUNDS = [
     "UPDATE rows SET loss = '0 0 0' WHERE false",
     f"DELETE FROM rows WHERE seq = {LAST}",
     "TRUNCATE rows",
-    "TRUNCATE rows, answers, topics CASCADE",
+    "TRUNCATE rows, answers CASCADE",
     "UPDATE answers SET answer = ''",
     "DELETE FROM answers",
     "TRUNCATE answers",
-    "UPDATE topics SET topic = 'b'",
-    "DELETE FROM topics",
-    "TRUNCATE topics",
     "INSERT INTO answers SELECT * FROM answers",
     "INSERT INTO answers SELECT * FROM answers ON CONFLICT (receipt) DO UPDATE SET answer = ''",
     "MERGE INTO answers USING rows ON rows.receipt = answers.receipt WHEN MATCHED THEN DELETE",
@@ -151,9 +148,9 @@ CHANGES = {
     "no primary key": ["ALTER TABLE answers DROP CONSTRAINT answers_pkey"],
     "a column more": ["ALTER TABLE rows ADD COLUMN more text"],
     "a column that may be empty": ["ALTER TABLE rows ALTER COLUMN spent DROP NOT NULL"],
-    "a column of another type": ["ALTER TABLE topics ALTER COLUMN topic TYPE varchar(9)"],
+    "a column of another type": ["ALTER TABLE answers ALTER COLUMN receipt TYPE varchar(99)"],
     "a column with a default": ["ALTER TABLE rows ALTER COLUMN spent SET DEFAULT '0 0 0'"],
-    "another order of texts": ['ALTER TABLE topics ALTER COLUMN topic TYPE text COLLATE "POSIX"'],
+    "another order of texts": ['ALTER TABLE answers ALTER COLUMN receipt TYPE text COLLATE "POSIX"'],
     "a rule": ["CREATE RULE more AS ON INSERT TO answers DO INSTEAD NOTHING"],
     "hidden rows": ["ALTER TABLE rows ENABLE ROW LEVEL SECURITY"],
     "a table that a crash empties": ["ALTER TABLE answers SET UNLOGGED"],
@@ -164,7 +161,7 @@ CHANGES = {
     "a function of another owner": ["ALTER FUNCTION only_grows() OWNER TO somebody"],
     "a schema of another owner": [f"ALTER SCHEMA {schema_of('demo')} OWNER TO somebody"],
     "a right of everybody": ["GRANT DELETE ON rows TO PUBLIC"],
-    "a right of somebody": ["GRANT TRIGGER ON topics TO somebody"],
+    "a right of somebody": ["GRANT TRIGGER ON answers TO somebody"],
     "a right on a column": ["GRANT UPDATE (spent) ON rows TO somebody"],
     "a right to make more": [f"GRANT CREATE ON SCHEMA {schema_of('demo')} TO somebody"],
     "a right to pass on": ["GRANT INSERT ON rows TO somebody WITH GRANT OPTION"],
@@ -191,11 +188,11 @@ def test_changed_tables_functions_and_triggers_are_found(place, changes):
 
 @pytest.mark.usefixtures("somebody")
 def test_what_was_changed_is_named(place):
-    place.run(["ALTER TABLE topics DISABLE TRIGGER topics_grow"])
-    with place.open() as ledger, pytest.raises(LedgerError, match=f"see the triggers of topics in {place.schema}"):
+    place.run(["ALTER TABLE answers DISABLE TRIGGER answers_grow"])
+    with place.open() as ledger, pytest.raises(LedgerError, match=f"see the triggers of answers in {place.schema}"):
         ledger.verify()
-    place.run(["ALTER TABLE topics ENABLE ALWAYS TRIGGER topics_grow"], ["GRANT DELETE ON answers TO PUBLIC"])
-    with place.open() as ledger, pytest.raises(LedgerError, match=f"see the rights of answers in {place.schema}"):
+    place.run(["ALTER TABLE answers ENABLE ALWAYS TRIGGER answers_grow"], ["GRANT DELETE ON rows TO PUBLIC"])
+    with place.open() as ledger, pytest.raises(LedgerError, match=f"see the rights of rows in {place.schema}"):
         ledger.verify()
 
 
@@ -217,7 +214,7 @@ def test_what_was_undone_is_found_no_more(place):
 
 @pytest.mark.usefixtures("somebody")
 def test_a_ledger_that_another_role_got_as_a_whole_is_as_it_was_made(place):
-    tables = [[f"ALTER TABLE {table} OWNER TO somebody"] for table in ("answers", "rows", "topics")]
+    tables = [[f"ALTER TABLE {table} OWNER TO somebody"] for table in ("answers", "rows")]
     functions = [[f"ALTER FUNCTION {name}() OWNER TO somebody"] for name in ("only_grows", "rows_follow")]
     place.run([f"ALTER SCHEMA {place.schema} OWNER TO somebody"], *tables, *functions)
     with place.open() as ledger:
@@ -231,7 +228,7 @@ def test_a_table_that_a_crash_empties_stops_charges(place):
 
 
 def test_a_schema_of_another_version_is_named(place):
-    place.run([f"COMMENT ON SCHEMA {place.schema} IS 'Discreet ledger, format 2'"])
+    place.run([f"COMMENT ON SCHEMA {place.schema} IS 'Discreet ledger, format 3'"])
     with pytest.raises(LedgerError, match="not a ledger that this version knows"):
         place.open()
 
@@ -273,10 +270,10 @@ def test_a_role_that_may_only_read_and_insert_can_charge_and_verify(place, clerk
     [
         "UPDATE rows SET spent = '0 0 0'",
         "DELETE FROM answers",
-        "TRUNCATE topics",
+        "TRUNCATE answers",
         "ALTER TABLE rows DISABLE TRIGGER ALL",
         "DROP TRIGGER rows_grow ON rows",
-        "DROP TABLE topics",
+        "DROP TABLE answers",
         "CREATE TABLE more (x int)",
         "CREATE OR REPLACE FUNCTION only_grows() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$",
         "SET session_replication_role = replica",

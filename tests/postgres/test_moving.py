@@ -377,13 +377,15 @@ def test_a_database_from_before_the_move_stays_closed(places):
 
 
 def test_the_database_itself_takes_nothing_after_a_move(places):
-    from discreet.kernel.ledger.chain import Act, Kind
+    from discreet.kernel.ledger.chain import Act, Kind, row_after
+    from discreet.kernel.loss import NOTHING
 
     old, new = places.fresh("database"), places.fresh("file")
     with create(old, name="demo", budget=Budget(1)) as ledger:
         places.move(old, new)
+        act = Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
         with pytest.raises(LedgerError, match="a trigger of schema"), ledger._session.writing() as table:
-            table.append(table.last(), Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT))
+            table.add_row(row_after(table.last(), NOTHING, act))
     assert places.rows(old)[-1].kind == "move"
 
 

@@ -21,13 +21,12 @@ from discreet.answer import Answer
 from discreet.answer_text import paid
 from discreet.cli.numbers import number, number_below
 from discreet.cli.stops import stopping, wrong
-from discreet.curator import Curator
+from discreet.curator import Curator, Remaining
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER
 from discreet.kernel.exact import positive
 from discreet.kernel.loss import Budget, Loss
 from discreet.opening import open_curator
-from discreet.sql import largest_epsilon
 from discreet.sql.text import parse
 
 _OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
@@ -139,10 +138,9 @@ def budget(policy: Policy) -> None:
         table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):
             total, spent, left = curator.budget(who)
-            fits = f"epsilon {number_below(largest_epsilon(curator.policy.budget, left))}"
-            table.add_row(
-                who or "in all", _total(total), _loss(spent, total, number), _loss(left, total, number_below), fits
-            )
+            rest = _loss(left, total, number_below)
+            fits = f"epsilon {number_below(left.epsilon)}"
+            table.add_row(who or "in all", _total(total), _loss(spent, total, number), rest, fits)
         Console().print(table)
 
 
@@ -186,7 +184,7 @@ def _total(budget: Budget) -> str:
     return f"epsilon {number(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
 
 
-def _loss(loss: Loss, budget: Budget, written: Callable[[Fraction], str]) -> str:
+def _loss(loss: Loss | Remaining, budget: Budget, written: Callable[[Fraction], str]) -> str:
     if budget.rho is None:
         return "-" if loss.epsilon is None else f"epsilon {written(loss.epsilon)}"
     share = loss.rho / budget.rho

@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 
 from discreet.kernel.errors import LedgerError, PolicyError
-from discreet.kernel.event import OWNER
 from discreet.kernel.ledger.account import Account
-from discreet.kernel.ledger.chain import Act, Kind
-from discreet.kernel.ledger.terms import Terms, terms_text
+from discreet.kernel.ledger.chain import first_row
+from discreet.kernel.ledger.storage import name_in
+from discreet.kernel.ledger.terms import Terms
 from discreet.kernel.loss import Budget
 from discreet.postgres.ledger_place import Database
 from discreet.postgres.ledger_session import PostgresSession
@@ -96,13 +96,13 @@ def _create(session: PostgresSession, terms: Terms) -> None:
         if session.place.has_head:
             raise LedgerError("a ledger was here, its head file remains. Restore the ledger from a backup.")
         table.create()
-        table.append(None, Act(kind=Kind.CREATE, by=OWNER, body=terms_text(terms)))
+        table.add_row(first_row(terms))
 
 
 def _check(session: PostgresSession, name: str) -> None:
     with session.reading() as table:
         table.check_format()
-        found = table.terms().name
+        found = name_in(table)
     if found != name:
         raise PolicyError(f"name: the ledger belongs to {found!r}, not {name!r}. Its schema was renamed.")
     session.begin_witness()

@@ -7,9 +7,9 @@ tables too from changing or removing what is there. A row must be the next one, 
 import re
 from hashlib import sha256
 
-FORMAT = "Discreet ledger, format 1"
+FORMAT = "Discreet ledger, format 2"
 RESERVED = "Discreet ledger, on its way"
-TABLES = ("answers", "rows", "topics")
+TABLES = ("answers", "rows")
 SEARCH = "pg_catalog, pg_temp"  # where the functions find names: nobody else's come in between
 _READABLE = 20  # characters of a data set's name that its schema shows
 
@@ -62,14 +62,11 @@ COLUMNS = {
         *(f"{name} {_TEXT}" for name in ("key", "receipt")),
         *(f"{name} {_TEXT} NOT NULL" for name in ("body", "loss", "spent", "spent_by", "previous", "hash")),
     ),
-    "topics": (f"topic {_TEXT} NOT NULL", "seq bigint NOT NULL"),
 }
 # The primary key of each table, and the other indexes: name, table, whether it is unique, columns.
-KEYS = {"answers": ("receipt",), "rows": ("seq",), "topics": ("topic", "seq")}
+KEYS = {"answers": ("receipt",), "rows": ("seq",)}
 INDEXES = (
-    ("rows_by", "rows", False, ("by", "seq")),
     ("rows_key", "rows", True, ("by", "key")),
-    ("rows_kind", "rows", False, ("kind", "seq")),
     ("rows_receipt", "rows", True, ("receipt", "kind")),
 )
 

@@ -14,6 +14,7 @@ from discreet.kernel.ledger.head import BEGINNING, Head, hash_at
 from discreet.postgres.connecting import driver
 from discreet.postgres.ledger_errors import is_lost, named
 from discreet.postgres.ledger_place import Database
+from discreet.postgres.ledger_schema import TABLES
 from discreet.postgres.ledger_table import PostgresTable
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _READ = (
 )
 _DURABLE = """SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding'),
     (SELECT bool_and(relpersistence = 'p') FROM pg_class
-    WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s), to_regclass(%(topics)s)))"""
+    WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s)))"""
 _UNKNOWN = (
     "the connection was lost while a row was being written, so it is not known whether it was. If it was, it counts: "
     "use the same key, or give the same command, again, and you will see."
@@ -80,7 +81,7 @@ class PostgresSession:
             test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby,
             test_whoever_writes_without_the_lock_cannot_write_the_same_row,
             test_a_head_goes_back_only_from_the_one_that_was_acknowledged
-        Seal: b647bfebe66d
+        Seal: a512e6569dac
         """
         limits = {"standstill": STANDSTILL, "queue": QUEUE, "statement": STATEMENT}
         with self.threads, named(self.place):
@@ -168,7 +169,7 @@ class PostgresSession:
         return self._connection
 
     def _check_durable(self, table: PostgresTable) -> None:
-        tables = {name: f"{self.place.schema}.{name}" for name in ("rows", "answers", "topics")}
+        tables = {name: f"{self.place.schema}.{name}" for name in TABLES}
         fsync, pages, encoding, logged = table.connection.execute(_DURABLE, tables).fetchall()[0]
         for setting, value in {"fsync": fsync, "full_page_writes": pages}.items():
             if value != "on":

@@ -1,15 +1,13 @@
-"""The rows, answers and topics of a ledger in PostgreSQL, and the questions that are put to them."""
+"""The rows and answers of a ledger in PostgreSQL."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.chain import Act, Kind, Row, row_after, topics_in
+from discreet.kernel.ledger.chain import Row
 from discreet.kernel.ledger.head import Head, milestones
 from discreet.kernel.ledger.storage import read_row
-from discreet.kernel.ledger.terms import Terms, read_loss, read_terms
-from discreet.kernel.loss import NOTHING, Loss
 from discreet.postgres.ledger_catalog import check_schema
 from discreet.postgres.ledger_schema import FORMAT, RESERVED, statements
 
@@ -30,7 +28,6 @@ class PostgresTable:
         self.connection = connection
         self.appended: Row | None = None  # the newest row of this transaction
         self.seen: Row | None = None  # the last row, if somebody looked: only this transaction can add another
-        self._spent_by: dict[str, Loss] = {}
         self._schema = schema
 
     def create(self) -> None:
@@ -50,70 +47,16 @@ class PostgresTable:
         """Return a row by its number."""
         return self.seen if self.seen and self.seen.seq == seq else self._one("WHERE seq = %s", seq)
 
-    def spent_by(self, by: str) -> Loss:
-        """Return what one analyst has spent."""
-        if by not in self._spent_by:
-            row = self._one('WHERE "by" = %s ORDER BY seq DESC LIMIT 1', _escaped(by))
-            self._spent_by[by] = read_loss(row.spent_by) if row else NOTHING
-        return self._spent_by[by]
-
-    def charge_with_key(self, by: str, key: str) -> Row | None:
-        """Return the charge that an analyst made with a key."""
-        return self._one('WHERE "by" = %s AND key = %s', _escaped(by), _escaped(key))
-
-    def about(self, kind: Kind, receipt: str) -> Row | None:
-        """Return the charge, or the settlement, of a receipt."""
-        return self._one("WHERE receipt = %s AND kind = %s", _escaped(receipt), kind.value)
-
-    def terms(self) -> Terms:
-        """Return the terms in force."""
-        row = self._one(
-            "WHERE seq = greatest((SELECT max(seq) FROM {schema}.rows WHERE kind = 'create'), "
-            "(SELECT max(seq) FROM {schema}.rows WHERE kind = 'budget'))"
-        )
-        if row is None:
-            raise LedgerError("there are no rows: the ledger was not completely created")
-        return read_terms(row.body)
-
-    def rows(self) -> Iterator[Row]:
-        """Return all rows in order, a page at a time; each is checked when its turn comes."""
-        seq, query = 0, f"SELECT {_COLUMNS} FROM {{schema}}.rows WHERE seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
-        while page := self._found(query, seq, _PAGE):
-            yield from (_read(*row) for row in page)
-            seq = page[-1][0]
-
-    def unsettled(self, after: int) -> list[Row]:
-        """Return the charges without an answer since the last acknowledgement, beyond a row."""
-        return self._some(
-            "AS c WHERE kind = 'charge' AND seq > %s "
-            "AND seq > (SELECT coalesce(max(seq), 0) FROM {schema}.rows WHERE kind = 'acknowledge') AND NOT EXISTS "
-            "(SELECT 1 FROM {schema}.rows AS s WHERE s.receipt = c.receipt AND s.kind = 'settle') ORDER BY seq",
-            after,
-        )
-
-    def about_topics(self, topics: Iterable[str]) -> list[Row]:
-        """Return the charges that have any of these topics, oldest first."""
-        return self._some(
-            "WHERE seq IN (SELECT seq FROM {schema}.topics WHERE topic = ANY (%s::text[])) ORDER BY seq",
-            [_escaped(topic) for topic in topics],
-        )
-
-    def newest(self, topic: str) -> str | None:
-        """Return the receipt of the newest charge with a topic since the last acknowledgement."""
-        row = self._one(
-            "WHERE seq = (SELECT max(seq) FROM {schema}.topics WHERE topic = %s) "
-            "AND seq > (SELECT coalesce(max(seq), 0) FROM {schema}.rows WHERE kind = 'acknowledge')",
-            _escaped(topic),
-        )
-        return row.receipt if row else None
-
-    def topics(self) -> Iterator[tuple[str, int]]:
-        """Return all topics with the numbers of their rows."""
-        last: tuple[str, int] = "", 0
-        query = "SELECT topic, seq FROM {schema}.topics WHERE (topic, seq) > (%s, %s) ORDER BY topic, seq LIMIT %s"
-        while page := self._found(query, *last, _PAGE):
-            yield from ((_unescaped(topic), seq) for topic, seq in page)
-            last = page[-1][0], page[-1][1]
+    def rows(self, start: int = 1) -> Iterator[Row]:
+        """Return the rows in order, from one on, a page at a time; each is checked when its turn comes."""
+        query = f"SELECT {_COLUMNS} FROM {{schema}}.rows WHERE seq >= %s ORDER BY seq LIMIT %s"  # noqa: S608 - ours
+        row, page = None, self._found(query, start, _PAGE)
+        while page:
+            for found in page:
+                row = _read(*found)
+                yield row
+            page = self._found(query, page[-1][0] + 1, _PAGE) if len(page) == _PAGE else []
+        self.seen = row or self.seen
 
     def answers(self) -> Iterator[tuple[str, bytes]]:
         """Return all answers with their receipts, a few at a time."""
@@ -127,19 +70,11 @@ class PostgresTable:
         found = self._found("SELECT answer FROM {schema}.answers WHERE receipt = %s", _escaped(receipt))
         return bytes(found[0][0]) if found else None
 
-    def append(self, last: Row | None, act: Act) -> None:
-        """Write the row that records an act after the last one."""
-        self.add_row(row_after(last, self.spent_by(act.by), act))
-
     def add_row(self, row: Row) -> None:
-        """Write a row as it is, and its topics."""
+        """Write a row as it is."""
         stored = row._replace(by=_escaped(row.by), key=None if row.key is None else _escaped(row.key))
         self._run(f"INSERT INTO {{schema}}.rows ({_COLUMNS}) VALUES ({_PLACES})", *stored)  # noqa: S608 - as above
-        topics = [_escaped(topic) for topic in topics_in(row.body)] if row.kind == Kind.CHARGE else []
-        if topics:
-            self._run("INSERT INTO {schema}.topics (topic, seq) SELECT unnest(%s::text[]), %s", topics, row.seq)
         self.appended = self.seen = row
-        self._spent_by.clear()
 
     def add_answer(self, receipt: str, answer: bytes) -> None:
         """Write an answer."""
@@ -216,11 +151,9 @@ class PostgresTable:
             last = page[-1][0]
 
     def _one(self, rest: str, *values: Any) -> Row | None:
-        return next(iter(self._some(rest, *values)), None)
-
-    def _some(self, rest: str, *values: Any) -> list[Row]:
         query = f"SELECT {_COLUMNS} FROM {{schema}}.rows {rest}"  # noqa: S608 - columns of ours
-        return [_read(*row) for row in self._found(query, *values)]
+        found = self._found(query, *values)
+        return _read(*found[0]) if found else None
 
     def _found(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.connection.execute(query.format(schema=self._schema), values).fetchall()

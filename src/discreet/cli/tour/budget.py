@@ -7,7 +7,6 @@ import discreet as dc
 from discreet.cli.tour import crash
 from discreet.cli.tour.recorder import Cell, Recorder, good, warn
 from discreet.cli.tour.stage import Stage
-from discreet.sql import largest_epsilon
 
 PRICE = "1/10"
 BUDGET = "1"
@@ -65,7 +64,7 @@ def _account(recorder: Recorder, curator: dc.Curator) -> None:
     total, spent, left = curator.budget()
     assert total.rho
     recorder.title("The account")
-    fits = float(largest_epsilon(total, left))
+    fits = float(left.epsilon)
     recorder.table(
         ("budget", "spent", "left", "largest question that fits"),
         [

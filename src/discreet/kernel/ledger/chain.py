@@ -6,14 +6,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from discreet.kernel.errors import DiscreetError, LedgerError
 from discreet.kernel.event import OWNER, Event, State, canonical
-from discreet.kernel.ledger.terms import Terms, check_price, check_split, loss_text, read_loss, read_terms, recorded
+from discreet.kernel.ledger.terms import (
+    Terms,
+    check_price,
+    check_split,
+    loss_text,
+    read_loss,
+    read_terms,
+    recorded,
+    terms_text,
+)
 from discreet.kernel.loss import NOTHING, Loss
 
 START = "0" * 64
+_HASH = 32  # bytes
+RESTORE = ". Stop serving, and restore the ledger from a backup."
 _FILE = "It is a file on the machine on which the move was made, and only that one can use it."
 
 
@@ -88,6 +99,11 @@ def row_after(last: Row | None, spent_by: Loss, act: Act) -> Row:
     return row._replace(hash=row.digest())
 
 
+def first_row(terms: Terms) -> Row:
+    """Make the row that creates a ledger."""
+    return row_after(None, NOTHING, Act(kind=Kind.CREATE, by=OWNER, body=terms_text(terms)))
+
+
 def event_text(event: Event) -> str:
     """Write what the caller said about an event."""
     said = {"mechanism": event.mechanism, "question": event.question, "sensitivity": event.sensitivity}
@@ -146,70 +162,117 @@ def gone(to: str) -> str:
 
 
 @dataclass
-class _Replay:
-    """What the rows read so far amount to."""
+class Chain:
+    """The rows of a ledger that were read and linked so far: their hashes, what they amount to, and where each is.
+
+    Whatever is looked up in a ledger is looked up here: the tables have no index that would have to be trusted.
+    """
 
     last: Row | None = None
-    terms: Terms | None = None
-    spent: Loss = NOTHING
-    spent_by: dict[str, Loss] = field(default_factory=dict)
-    charged: dict[str, str] = field(default_factory=dict)
-    settled: dict[str, tuple[int, str]] = field(default_factory=dict)
-    keys: set[tuple[str, str]] = field(default_factory=set)
-    topics: set[tuple[str, int]] = field(default_factory=set)
+    terms: str = ""
+    spent_by: dict[str, str] = field(default_factory=dict)
+    charged: dict[str, tuple[int, str]] = field(default_factory=dict)  # receipt: its row, and by whom
+    settled: dict[str, tuple[int, str]] = field(default_factory=dict)  # receipt: its row, and the answer's hash
+    unsettled: dict[str, int] = field(default_factory=dict)  # receipt: its row, since the last acknowledgement
+    keys: dict[tuple[str, str], int] = field(default_factory=dict)
+    topics: dict[str, list[int]] = field(default_factory=dict)
     newest: dict[str, str] = field(default_factory=dict)
+    _hashes: bytearray = field(default_factory=bytearray)
+
+    @property
+    def end(self) -> Row:
+        """The last row."""
+        if self.last is None:
+            raise LedgerError("there are no rows: the ledger was not completely created")
+        return self.last
+
+    def spent_of(self, by: str) -> Loss:
+        """Return what one analyst has spent."""
+        return read_loss(self.spent_by[by]) if by in self.spent_by else NOTHING
+
+    def hash_at(self, seq: int) -> str | None:
+        """Return the hash of a row by its number; before the first row it is always the same."""
+        end = _HASH * seq
+        return START if seq == 0 else self._hashes[end - _HASH : end].hex() or None
+
+    def add(self, row: Row) -> None:
+        """Continue the chain with the next row, which must be linked to the last one.
+
+        Claim: if nothing is raised, the rows added so far are consecutive, each names the hash of the one before, and
+            everything looked up here is what these rows say. So if the last hash, or that at a checkpoint, is
+            the one that was written, every row up to there is as it was written.
+        Proof: the links are compared, and each row's own hash was recomputed when it was read; a row that was changed
+            and hashed anew has another hash than the next row names (SHA-256 has no known collisions). What is looked
+            up is filled from the rows alone.
+        Needs: Row.digest, which read_row compares for every row that a Table returns.
+        Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
+            test_a_removed_row_is_found
+        Seal: 5551e71f47da
+        """
+        problem = _link(self.last, row)
+        try:
+            if not problem:
+                self._count(row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            problem = f"cannot be read ({error})"
+        if problem:
+            raise LedgerError(f"row {row.seq} {problem}{RESTORE}")
+        self.spent_by[row.by] = row.spent_by
+        self._hashes += bytes.fromhex(row.hash)
+        self.last = row
+
+    def extended(self, rows: Iterable[Row]) -> Self:
+        """Add rows one by one, and return the chain."""
+        for row in rows:
+            self.add(row)
+        return self
+
+    def _count(self, row: Row) -> None:
+        receipt = row.receipt or ""
+        if row.kind in (Kind.CREATE, Kind.BUDGET):
+            self.terms = row.body
+        elif row.kind == Kind.CHARGE:
+            for topic in topics_in(row.body):
+                self.topics.setdefault(topic, []).append(row.seq)
+                self.newest[topic] = receipt
+            self.charged[receipt] = row.seq, row.by
+            self.unsettled[receipt] = row.seq
+            if row.key is not None:
+                self.keys[row.by, row.key] = row.seq
+        elif row.kind == Kind.SETTLE:
+            self.settled[receipt] = row.seq, json.loads(row.body)["sha256"]
+            self.unsettled.pop(receipt, None)
+        elif row.kind == Kind.ACKNOWLEDGE:
+            self.newest.clear()  # what was lost may have followed any of them
+            self.unsettled.clear()
 
 
-class Checked(NamedTuple):
-    """What a whole chain says: the row and the answer's hash of every settled receipt; topics and their rows."""
-
-    settled: dict[str, tuple[int, str]]
-    topics: set[tuple[str, int]]
-
-
-def check_rows(rows: Iterable[Row]) -> Checked:
-    """Recompute a whole chain; return what the other tables must agree with.
+def check_rows(rows: Iterable[Row]) -> Chain:
+    """Recompute a whole chain; return what the answers must agree with.
 
     Claim: if nothing is raised, the rows are what row_after wrote, in order, none missing before the last;
         the totals are the sums of the losses, every charge fitted in the terms then in force, no key and no
         receipt was charged twice, no answer was stored without a charge or twice, whatever follows an earlier
         charge was the first to do so, with no acknowledgement in between, and nothing follows a move but its arrival.
-    Proof: row by row, each of these is checked against what the rows before it amount to; a row that was
-        changed and hashed anew has another hash than the next row names (SHA-256 has no known collisions).
-    Needs: check_price, recorded; that each row's own hash was checked when it was read (Table); the last row
-        is vouched for by the head only.
+    Proof: row by row, each of these is checked against what the rows before it amount to, which were checked in
+        the same way; the links by Chain.add.
+    Needs: Chain.add, check_price, recorded; the last row is vouched for by the head only.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found,
         test_nothing_follows_a_move_but_its_arrival
-    Seal: c7a92e96ca3a
+    Seal: cf5e15d9b044
     """
-    replay = _Replay()
+    chain = Chain()
     for row in rows:
         try:
-            problem = _step(replay, row)
+            problem = _link(chain.last, row) or _problem(chain, row)
         except (DiscreetError, ValueError, TypeError, KeyError, AttributeError) as error:
             problem = f"cannot be read ({error})"
         if problem:
-            raise LedgerError(f"row {row.seq} {problem}")
-    if replay.last is None:
+            raise LedgerError(f"row {row.seq} {problem}{RESTORE}")
+        chain.add(row)
+    if chain.last is None:
         raise LedgerError("there is no row 1: the ledger was not completely created")
-    return Checked(replay.settled, replay.topics)
-
-
-def _step(replay: _Replay, row: Row) -> str | None:
-    """Check one row against those before it, then count it in; say what is wrong, if anything is."""
-    problem = _link(replay.last, row)
-    if problem:
-        return problem
-    loss = read_loss(row.loss)
-    problem = _STEPS[Kind(row.kind)](replay, row, loss)
-    if problem:
-        return problem
-    replay.spent = recorded(replay.spent + loss)
-    replay.spent_by[row.by] = recorded(replay.spent_by.get(row.by, NOTHING) + loss)
-    if row.spent != loss_text(replay.spent) or row.spent_by != loss_text(replay.spent_by[row.by]):
-        return "has a wrong total"
-    replay.last = row
-    return None
+    return chain
 
 
 def _link(last: Row | None, row: Row) -> str | None:
@@ -224,67 +287,65 @@ def _link(last: Row | None, row: Row) -> str | None:
     return None
 
 
-def _step_terms(replay: _Replay, row: Row, loss: Loss) -> str | None:
+def _problem(chain: Chain, row: Row) -> str | None:
+    """Say what is wrong with a row that is linked to those before it, if anything is."""
+    loss = read_loss(row.loss)
+    before = read_loss(chain.last.spent) if chain.last else NOTHING
+    before_by = chain.spent_of(row.by)
+    problem = _PROBLEMS[Kind(row.kind)](chain, row, loss)
+    if not problem and row.kind == Kind.CHARGE:
+        check_price(read_terms(chain.terms), row.by, loss, before, before_by)
+    totals = [loss_text(recorded(total + loss)) for total in (before, before_by)]
+    return problem or (None if [row.spent, row.spent_by] == totals else "has a wrong total")
+
+
+def _terms_problem(chain: Chain, row: Row, loss: Loss) -> str | None:
     terms = read_terms(row.body)
-    if replay.terms:
-        check_split(replay.terms.budget, terms.budget, replay.spent)
-    replay.terms = terms
+    if chain.last:
+        check_split(read_terms(chain.terms).budget, terms.budget, read_loss(chain.last.spent))
     return None if loss == NOTHING else "charges for an owner's act"
 
 
-def _step_charge(replay: _Replay, row: Row, loss: Loss) -> str | None:
-    if not row.receipt or row.receipt in replay.charged:
+def _charge_problem(chain: Chain, row: Row, _loss: Loss) -> str | None:
+    if not row.receipt or row.receipt in chain.charged:
         return "charges a receipt twice"
-    if row.key is not None and (row.by, row.key) in replay.keys:
+    if row.key is not None and (row.by, row.key) in chain.keys:
         return "charges a key twice"
-    assert replay.terms is not None  # the first row created the ledger
-    check_price(replay.terms, row.by, loss, replay.spent, replay.spent_by.get(row.by, NOTHING))
-    for topic, receipt in json.loads(row.body).get("follows", ()):
-        if replay.newest.get(topic) != receipt:
-            return "follows a charge that is not the newest of its topic"
-    for topic in topics_in(row.body):
-        replay.newest[topic] = row.receipt
-        replay.topics.add((topic, row.seq))
-    replay.charged[row.receipt] = row.by
-    if row.key is not None:
-        replay.keys.add((row.by, row.key))
+    follows = json.loads(row.body).get("follows", ())
+    if any(chain.newest.get(topic) != receipt for topic, receipt in follows):
+        return "follows a charge that is not the newest of its topic"
     return None
 
 
-def _step_settle(replay: _Replay, row: Row, loss: Loss) -> str | None:
-    if row.receipt is None or replay.charged.get(row.receipt) != row.by or loss != NOTHING:
+def _settle_problem(chain: Chain, row: Row, loss: Loss) -> str | None:
+    if row.receipt is None or chain.charged.get(row.receipt, (0, ""))[1] != row.by or loss != NOTHING:
         return "settles what was not charged"
-    if row.receipt in replay.settled:
-        return "settles a receipt twice"
-    replay.settled[row.receipt] = row.seq, json.loads(row.body)["sha256"]
-    return None
+    return "settles a receipt twice" if row.receipt in chain.settled else None
 
 
-def _step_acknowledge(replay: _Replay, _row: Row, _loss: Loss) -> str | None:
-    replay.newest.clear()  # what was lost may have followed any of them
+def _acknowledge_problem(_chain: Chain, _row: Row, _loss: Loss) -> str | None:
     return None  # it may charge anything: what was lost was spent already
 
 
-def _step_move(_replay: _Replay, row: Row, loss: Loss) -> str | None:
+def _move_problem(_chain: Chain, row: Row, loss: Loss) -> str | None:
     said = json.loads(row.body)
     if not isinstance(said["to"], str) or not isinstance(said["token"], str):
         return "does not say where the ledger went"
     return None if loss == NOTHING else "charges for an owner's act"
 
 
-def _step_arrive(replay: _Replay, row: Row, loss: Loss) -> str | None:
-    assert replay.last is not None  # it is a move
-    if row.body != arrival(replay.last).body:
+def _arrive_problem(chain: Chain, row: Row, loss: Loss) -> str | None:
+    if row.body != arrival(chain.end).body:
         return "arrives with another token than the ledger left with"
     return None if loss == NOTHING else "charges for an owner's act"
 
 
-_STEPS = {
-    Kind.CREATE: _step_terms,
-    Kind.BUDGET: _step_terms,
-    Kind.CHARGE: _step_charge,
-    Kind.SETTLE: _step_settle,
-    Kind.ACKNOWLEDGE: _step_acknowledge,
-    Kind.MOVE: _step_move,
-    Kind.ARRIVE: _step_arrive,
+_PROBLEMS = {
+    Kind.CREATE: _terms_problem,
+    Kind.BUDGET: _terms_problem,
+    Kind.CHARGE: _charge_problem,
+    Kind.SETTLE: _settle_problem,
+    Kind.ACKNOWLEDGE: _acknowledge_problem,
+    Kind.MOVE: _move_problem,
+    Kind.ARRIVE: _arrive_problem,
 }

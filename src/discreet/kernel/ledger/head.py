@@ -13,7 +13,8 @@ from discreet.kernel.ledger.chain import START, Row, gone, moved_to
 from discreet.kernel.ledger.terms import loss_text, read_loss, shortfall
 from discreet.kernel.loss import NOTHING, Loss
 
-_WAY_OUT = "Restore the newest copy, or let the owner acknowledge the loss with ledger.acknowledge()."
+_COMMAND = "run: discreet ledger acknowledge POLICY (from Python: ledger.acknowledge())"
+_WAY_OUT = f"Restore the newest copy, or let the owner acknowledge the loss and {_COMMAND}."
 _CLOSE = 4  # 2**4 rows are remembered of each stretch that is twice as far back as the one before
 
 
@@ -85,7 +86,7 @@ def check_head(head: Head | None, last: Row | None, hash_at_head: str | None) ->
     Needs: that ledger and head are not both replaced (the owner's machine is trusted).
     Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged, test_a_deleted_tail_is_found,
         test_a_missing_head_stops_charges
-    Seal: 9be435c3b5e5
+    Seal: 3d59425b9a6b
     """
     if last is None and head is None:
         return

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.event import canonical
+from discreet.kernel.event import OWNER, canonical
 from discreet.kernel.ledger.account import Account
-from discreet.kernel.ledger.chain import Kind, Row, arrival, moved_to
+from discreet.kernel.ledger.chain import Chain, Kind, Row, arrival, moved_to, row_after
 from discreet.kernel.ledger.checking import check_table
 from discreet.kernel.ledger.head import Head
 from discreet.kernel.ledger.storage import Session, Table
@@ -61,7 +61,7 @@ def move_ledger(source: Account, target: Account, *, to: str, tell: Tell | None 
     Needs: Account.depart, Session.writing, check_table; that nobody copies a ledger or a reserved place by hand.
     Checked by: test_a_move_survives_a_crash_at_every_step, test_charges_during_a_move_are_neither_lost_nor_doubled,
         test_two_places_never_take_charges, test_a_move_is_finished_in_the_same_place_only
-    Seal: d5b866007277
+    Seal: 939a196590f9
     """
     old, new = _session(source), _session(target)
     ends = _checked(source, to)
@@ -80,8 +80,8 @@ def move_ledger(source: Account, target: Account, *, to: str, tell: Tell | None 
             source.depart(to, json.loads(mark)["token"])
         with old.reading() as rows:
             _copy_rest(rows, table, copied)
-        last = table.last()
-        table.append(last, arrival(last))
+        chain = Chain().extended(table.rows())
+        table.add_row(row_after(chain.end, chain.spent_of(OWNER), arrival(chain.end)))
         check_table(table)
     return True
 

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 
 from discreet.kernel.errors import PolicyError
-from discreet.kernel.event import OWNER
 from discreet.kernel.ledger.account import Account
-from discreet.kernel.ledger.chain import Act, Kind
+from discreet.kernel.ledger.chain import first_row
 from discreet.kernel.ledger.place import File, Memory, Place
 from discreet.kernel.ledger.session import SQLiteSession, named
-from discreet.kernel.ledger.terms import Terms, terms_text
+from discreet.kernel.ledger.storage import name_in
+from discreet.kernel.ledger.terms import Terms
 from discreet.kernel.loss import Budget
 
 
@@ -97,13 +97,8 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
     ledger = SQLiteLedger(File(path))
     try:
         with ledger._session.reading() as table:  # noqa: SLF001 - the constructor's other half
-            older = table.is_older
-        if older:
-            with ledger._session.writing() as table:  # noqa: SLF001 - as above
-                table.upgrade()
-        with ledger._session.reading() as table:  # noqa: SLF001 - as above
             table.check_format()
-            found = table.terms().name
+            found = name_in(table)
     except BaseException:
         ledger.close()
         raise
@@ -117,7 +112,7 @@ def _created(ledger: SQLiteLedger, terms: Terms) -> SQLiteLedger:
     try:
         with ledger._session.writing() as table:  # noqa: SLF001 - the constructor's other half
             table.create()
-            table.append(None, Act(kind=Kind.CREATE, by=OWNER, body=terms_text(terms)))
+            table.add_row(first_row(terms))
     except BaseException:
         ledger.close()
         raise

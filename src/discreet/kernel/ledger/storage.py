@@ -5,14 +5,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.chain import Act, Kind, Row
+from discreet.kernel.ledger.chain import RESTORE, Row
 from discreet.kernel.ledger.head import Head
-from discreet.kernel.ledger.terms import Terms
-from discreet.kernel.loss import Loss
+from discreet.kernel.ledger.terms import read_terms
 
 
 class Table(Protocol):
-    """The rows, answers and topics, inside of one transaction."""
+    """The rows and answers, inside of one transaction."""
 
     def create(self) -> None:
         """Make the tables, their indexes and triggers."""
@@ -23,32 +22,8 @@ class Table(Protocol):
     def at(self, seq: int) -> Row | None:
         """Return a row by its number."""
 
-    def spent_by(self, by: str) -> Loss:
-        """Return what one analyst has spent."""
-
-    def charge_with_key(self, by: str, key: str) -> Row | None:
-        """Return the charge that an analyst made with a key."""
-
-    def about(self, kind: Kind, receipt: str) -> Row | None:
-        """Return the charge, or the settlement, of a receipt."""
-
-    def terms(self) -> Terms:
-        """Return the terms in force."""
-
-    def rows(self) -> Iterator[Row]:
-        """Return all rows in order."""
-
-    def unsettled(self, after: int) -> list[Row]:
-        """Return the charges without an answer since the last acknowledgement, beyond a row."""
-
-    def about_topics(self, topics: Iterable[str]) -> list[Row]:
-        """Return the charges that have any of these topics, oldest first."""
-
-    def newest(self, topic: str) -> str | None:
-        """Return the receipt of the newest charge with a topic since the last acknowledgement."""
-
-    def topics(self) -> Iterator[tuple[str, int]]:
-        """Return all topics with the numbers of their rows."""
+    def rows(self, start: int = 1) -> Iterator[Row]:
+        """Return the rows in order, from one on."""
 
     def answers(self) -> Iterator[tuple[str, bytes]]:
         """Return all answers with their receipts."""
@@ -56,11 +31,8 @@ class Table(Protocol):
     def answer(self, receipt: str) -> bytes | None:
         """Return the stored answer of a receipt."""
 
-    def append(self, last: Row | None, act: Act) -> None:
-        """Write the row that records an act after the last one."""
-
     def add_row(self, row: Row) -> None:
-        """Write a row as it is, and its topics."""
+        """Write a row as it is."""
 
     def add_answer(self, receipt: str, answer: bytes) -> None:
         """Write an answer."""
@@ -110,5 +82,13 @@ def read_row(found: Iterable[Any]) -> Row:
     """Read a stored row, and stop if its hash does not fit."""
     row = Row(*found)
     if row.hash != row.digest():
-        raise LedgerError(f"row {row.seq} was changed: its hash does not fit")
+        raise LedgerError(f"row {row.seq} was changed: its hash does not fit{RESTORE}")
     return row
+
+
+def name_in(table: Table) -> str:
+    """Return the name of the data set, by the first row alone."""
+    row = table.at(1)
+    if row is None:
+        raise LedgerError("there are no rows: the ledger was not completely created")
+    return read_terms(row.body).name

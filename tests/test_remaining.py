@@ -1,0 +1,148 @@
+"""What remains for one more question under every limit, and how the owner lets a stopped data set go on."""
+
+import re
+import shlex
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.cli import app
+from discreet.policy import Policy
+
+SQL = "SELECT COUNT(*) AS n FROM visits WHERE patient < {}"
+TOML = """
+[data]
+name = "our visits"
+ledger = "{ledger}"
+[budget]
+epsilon = 1.0
+{delta}
+[budget.analysts]
+ana = {{ epsilon = 0.9 }}
+bob = {{ epsilon = 0.9 }}
+[tables.visits]
+source = "visits.csv"
+unit = "patient"
+groups = 1
+rows = 1
+[tables.visits.columns]
+patient = {{ type = "integer", between = [0, 100] }}
+"""
+BUDGETS = {"pure": "", "delta": "delta = 1e-6"}
+both = pytest.mark.parametrize("delta", BUDGETS.values(), ids=BUDGETS)
+
+
+def opened(delta, ledger=":memory:"):
+    policy = Policy.parse(TOML.format(ledger=ledger, delta=delta))
+    return dc.open(policy, data={"visits": pa.table({"patient": [1, 2, 3]})})
+
+
+@both
+def test_the_whole_budget_remains_at_first_and_nothing_in_the_end(delta):
+    with opened(delta) as curator:
+        assert curator.budget().left.epsilon == 1
+        assert curator.budget("ana").left.epsilon == Fraction(9, 10)
+        curator.ask(SQL.format(5), epsilon=1)
+        assert curator.budget().left.epsilon == curator.budget("ana").left.epsilon == 0
+
+
+@both
+@pytest.mark.parametrize("spent", ["1/3", "1/7", "0.999"])
+def test_what_remains_can_be_asked_for_and_little_more_cannot(delta, spent):
+    with opened(delta) as curator:
+        curator.ask(SQL.format(5), epsilon=spent)
+        left = curator.budget().left
+        assert left.epsilon > 0
+        with pytest.raises(dc.Refused, match="budget"):
+            curator.ask(SQL.format(6), epsilon=left.epsilon * Fraction(102, 100))
+        curator.ask(SQL.format(7), epsilon=left.epsilon)
+        assert curator.budget().left.rho < left.rho
+
+
+def test_with_a_delta_what_remains_is_a_short_decimal_never_above_what_fits():
+    with opened(BUDGETS["delta"]) as curator:
+        for number in range(1, 8):
+            curator.ask(SQL.format(number), epsilon="1/7")
+            left = curator.budget().left
+            assert (left.epsilon * 10**6).denominator == 1
+            assert curator.policy.budget.price(left.epsilon).rho <= left.rho
+
+
+@both
+def test_an_analyst_is_shown_the_smallest_of_all_limits(delta):
+    with opened(delta) as curator:
+        curator.ask(SQL.format(5), epsilon="0.8", by="ana")
+        assert curator.budget("ana").left.epsilon < curator.budget().left.epsilon == curator.budget("bob").left.epsilon
+        assert curator.budget("bob").spent == dc.Loss(0)
+        curator.ask(SQL.format(6), epsilon=curator.budget().left.epsilon, by="bob")
+        own, all_of_it = curator.budget("bob"), curator.budget()
+        assert own.total.epsilon == Fraction(9, 10)
+        assert own.left == all_of_it.left
+        assert own.left.epsilon < Fraction(1, 20)
+
+
+def command(*words):
+    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def policy(tmp_path):
+    (tmp_path / "visits.csv").write_text("patient\n1\n2\n3\n")
+    path = tmp_path / "policy.toml"
+    path.write_text(TOML.format(ledger="ledger.sqlite", delta=""))
+    return path
+
+
+def test_the_command_line_shows_analysts_nothing_when_nothing_is_left_in_all(policy):
+    command("ask", policy, SQL.format(5), "--epsilon", "1/2", "--by", "ana")
+    command("ask", policy, SQL.format(6), "--epsilon", "1/2", "--by", "bob")
+    for line in command("budget", policy).splitlines():
+        if "ana" in line or "bob" in line or "in all" in line:
+            assert line.split("│")[-2].strip() == "epsilon 0", line
+
+
+def acknowledged_by(message, pattern, policy):
+    """Run the command that a message names."""
+    (found,) = re.findall(pattern, message)
+    words = shlex.split(found.replace("POLICY", str(policy)).replace("LEDGER", str(policy.with_name("ledger.sqlite"))))
+    assert words.pop(0) == "discreet"
+    command(*words)
+
+
+@pytest.mark.parametrize("pattern", [r"run: (discreet .* POLICY)", r"file: (discreet .* LEDGER .*)\)"])
+def test_the_command_that_failures_name_lets_the_data_set_serve_again(policy, pattern, monkeypatch, caplog):
+    with dc.open(policy) as curator:
+        totals = curator._engine.totals
+        monkeypatch.setattr(curator._engine, "totals", lambda question: 1 / 0)
+        for _ in range(3):
+            with pytest.raises(dc.Failed):
+                curator.ask(SQL.format(5), epsilon="1/10")
+        monkeypatch.setattr(curator._engine, "totals", totals)
+        with pytest.raises(dc.Refused, match="failed questions") as refused:
+            curator.ask(SQL.format(5), epsilon="1/10")
+        acknowledged_by(str(refused.value), pattern, policy)
+        curator.ask(SQL.format(5), epsilon="1/10")
+
+
+def test_the_command_that_a_lost_head_names_lets_the_ledger_serve_again(policy):
+    with dc.open(policy) as curator:
+        policy.with_name("ledger.sqlite.head").unlink()
+        with pytest.raises(dc.LedgerError, match="head file is missing") as refused:
+            curator.ask(SQL.format(5), epsilon="1/10")
+        acknowledged_by(str(refused.value), r"run: (discreet .* POLICY)", policy)
+        curator.ask(SQL.format(5), epsilon="1/10")
+
+
+def test_a_ledger_in_memory_is_acknowledged_from_python(monkeypatch, caplog):
+    with opened("") as curator:
+        monkeypatch.setattr(curator._engine, "totals", lambda question: 1 / 0)
+        for _ in range(3):
+            with pytest.raises(dc.Failed):
+                curator.ask(SQL.format(5), epsilon="1/10")
+        with pytest.raises(dc.Refused, match=r"curator\.ledger\.acknowledge\(\)"):
+            curator.ask(SQL.format(5), epsilon="1/10")
