@@ -24,6 +24,22 @@ class Rewriting:
 
     def shown(self, node: exp.Expr, clause: str) -> exp.Expr:
         """Return an expression over the columns of the groups."""
+        found = self._replaced(node, clause)
+        if found is None:
+            found = node.copy()  # once: parts are replaced inside the copy
+            self._replace_parts(found, clause)
+        return found
+
+    def _replace_parts(self, node: exp.Expr, clause: str) -> None:
+        for child in list(node.iter_expressions()):
+            found = self._replaced(child, clause)
+            if found is None:
+                self._replace_parts(child, clause)
+            else:
+                child.replace(found)
+
+    def _replaced(self, node: exp.Expr, clause: str) -> exp.Expr | None:
+        """Return what a whole expression stands for; None if only its parts do."""
         if isinstance(node, exp.Query):
             return self.inner(node)
         if isinstance(node, exp.Window):
@@ -36,10 +52,7 @@ class Rewriting:
             raise refuse(node, clause, "* cannot stand beside aggregates", "List the columns that are grouped by.")
         if isinstance(node, exp.Column):
             return self._stranger(node, clause)
-        copy = node.copy()
-        for child in list(copy.iter_expressions()):
-            child.replace(self.shown(child, clause))
-        return copy
+        return None
 
     def aliased(self, node: exp.Expr) -> exp.Expr:
         """Replace aliases of the SELECT list where no column of FROM has the name."""
