@@ -13,6 +13,7 @@ from discreet.kernel.event import OWNER
 from discreet.policy import Column, ColumnInWindow, Policy
 from discreet.sql import after, text
 from discreet.sql.after import After
+from discreet.sql.canonical import canonical
 from discreet.sql.plan import Part, Plan, schema
 from discreet.sql.rows.leaves import Publics
 from discreet.sql.rows.prune import pruned
@@ -65,8 +66,8 @@ def divide(draft: Draft) -> Draft:
 
 
 def narrow(draft: Draft) -> Draft:
-    """Leave out the columns that no question needs."""
-    return replace(draft, parts=tuple(replace(part, question=pruned(part.question)) for part in draft.parts))
+    """Leave out the columns that no question needs, and give equal questions one form."""
+    return replace(draft, parts=tuple(canonical(replace(part, question=pruned(part.question))) for part in draft.parts))
 
 
 def follow(draft: Draft) -> Draft:
