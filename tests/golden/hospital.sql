@@ -225,13 +225,13 @@ refused: line 1, JOIN: two private tables can be joined on the whole unit only, 
 -- a patient is never shown
 SELECT patient_id, COUNT(*) FROM encounters WHERE icd = 'A00' GROUP BY patient_id;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- a key of single rows
 SELECT id, COUNT(*) FROM encounters GROUP BY id;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- no limits are declared

@@ -421,13 +421,13 @@ then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 -- the unit is never shown
 SELECT user, COUNT(*) FROM orders GROUP BY user;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- nor in the middle of other keys
 SELECT DISTINCT user FROM orders;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, SELECT DISTINCT: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- reals make no groups

@@ -18,6 +18,7 @@ from discreet.sql.plan import Part, Plan, schema
 from discreet.sql.rows.leaves import Publics
 from discreet.sql.rows.prune import pruned
 from discreet.sql.separate import separate
+from discreet.sql.values.declared import NotDeclared
 from discreet.sql.world import Limits, Releases, World
 
 T = TypeVar("T")
@@ -80,6 +81,8 @@ def understood(reading: Callable[[], T]) -> T:
     """Return what was read; whatever stops the reader, the query is Refused, and the log tells the owner."""
     try:
         return reading()
+    except NotDeclared as refusal:
+        raise Refused(str(refusal)) from None
     except (Refused, PolicyError):
         raise
     except EngineError:  # when asked for what is public: it is not reached

@@ -10,6 +10,7 @@ from discreet.sql.asked.groups import Grouped
 from discreet.sql.places import quoted, refuse, written
 from discreet.sql.rows.scope import knows, same_name, stored, value_of
 from discreet.sql.rows.walking import first_query, is_aggregate, window_parts
+from discreet.sql.values.declared import NotDeclared
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Rewriting:
             return None
         try:
             found = value_of(node, stored(self.read.rows.views, clause), clause).expr
+        except NotDeclared:  # also HAVING and ORDER BY compare keys with what they can be
+            raise
         except Refused:
             return None
         return next((place for place, key in enumerate(self.read.keys) if key.bound.expr == found), None)
