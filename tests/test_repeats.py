@@ -246,3 +246,151 @@ def test_limits_of_a_question_are_the_same_from_python_the_command_line_and_in_t
     assert "Asked before: nothing was charged." in run.stdout
     with dc.open(policy) as curator:
         assert curator.budget().spent.epsilon == spent == Fraction(1)
+
+
+SAME = {
+    "keys": (
+        "SELECT city, pieces, COUNT(*) AS n FROM sales GROUP BY city, pieces",
+        "SELECT city, pieces, COUNT(*) AS n FROM sales GROUP BY pieces, city",
+    ),
+    "columns": (
+        "SELECT city, pieces, COUNT(*) AS n, SUM(amount) AS s FROM sales GROUP BY 1, 2",
+        "SELECT SUM(amount) AS s, pieces, COUNT(*) AS n, city FROM sales GROUP BY pieces, city",
+    ),
+    "columns beside a quantile": (
+        "SELECT city, MEDIAN(amount) AS half, COUNT(*) AS n, MAX(amount) AS most FROM sales GROUP BY city",
+        "SELECT MAX(amount) AS most, COUNT(*) AS n, city, MEDIAN(amount) AS half FROM sales GROUP BY city",
+    ),
+    "columns beside different values and a choice": (
+        "SELECT COUNT(DISTINCT street) AS a, MODE(city) AS b, SUM(pieces) AS c FROM sales",
+        "SELECT SUM(pieces) AS c, MODE(city) AS b, COUNT(DISTINCT street) AS a FROM sales",
+    ),
+    "and": (
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 AND city = 'Bonn' AND amount < 9",
+        "SELECT COUNT(*) AS n FROM sales WHERE amount < 9 AND (city = 'Bonn' AND pieces > 2) AND pieces > 2",
+    ),
+    "or": (
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 OR city = 'Bonn' OR amount < 9",
+        "SELECT COUNT(*) AS n FROM sales WHERE 9 > amount OR ('Bonn' = city OR 2 < pieces)",
+    ),
+    "filter": (
+        "SELECT COUNT(*) FILTER (WHERE pieces > 2 AND city = 'Bonn') AS n FROM sales",
+        "SELECT COUNT(*) FILTER (WHERE city = 'Bonn' AND pieces > 2) AS n FROM sales",
+    ),
+    "lists": (
+        "SELECT COUNT(*) AS n FROM sales WHERE city IN ('Bonn', 'Trier')",
+        "SELECT COUNT(*) AS n FROM sales WHERE city IN ('Trier', 'Bonn', 'Trier')",
+    ),
+    "between": (
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces BETWEEN 2 AND 4",
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces <= 4 AND pieces >= 2",
+    ),
+    "operands": ("SELECT SUM(pieces * amount) AS n FROM sales", "SELECT SUM(amount * pieces) AS n FROM sales"),
+    "conditions outside and inside": (
+        "SELECT COUNT(*) AS n FROM (SELECT * FROM sales WHERE pieces > 2) AS t WHERE city = 'Bonn'",
+        "SELECT COUNT(*) AS n FROM sales WHERE city = 'Bonn' AND pieces > 2",
+    ),
+    "aliases": (
+        "SELECT twice, COUNT(*) AS n FROM (SELECT pieces * 2 AS twice FROM sales) AS t GROUP BY twice",
+        "WITH a AS (SELECT 2 * pieces AS b FROM sales) SELECT b AS twice, COUNT(*) AS n FROM a GROUP BY b",
+    ),
+    "aliases of tables": (
+        "SELECT COUNT(*) AS n FROM sales AS a JOIN sales AS b ON a.customer = b.customer AND a.pieces < b.pieces",
+        "SELECT COUNT(*) AS n FROM sales AS x JOIN sales AS y ON x.pieces < y.pieces AND y.customer = x.customer",
+    ),
+    "aliases of public tables": (
+        "SELECT r.region, COUNT(*) AS n FROM sales JOIN regions AS r ON city = r.name GROUP BY r.region",
+        "SELECT q.region, COUNT(*) AS n FROM sales JOIN regions AS q ON q.name = city GROUP BY q.region",
+    ),
+    "order in a subquery per unit": (
+        """SELECT COUNT(*) AS n
+            FROM (SELECT customer, SUM(pieces) AS p, COUNT(*) AS k FROM sales GROUP BY 1) AS t WHERE p > k""",
+        """SELECT COUNT(*) AS n
+            FROM (SELECT COUNT(*) AS a, SUM(pieces) AS b, customer FROM sales GROUP BY 3) AS u WHERE a < b""",
+    ),
+    "keys of a subquery per unit": (
+        "SELECT COUNT(*) AS n FROM (SELECT customer, city, pieces FROM sales GROUP BY customer, city, pieces) AS t",
+        "SELECT COUNT(*) AS n FROM (SELECT customer, city, pieces FROM sales GROUP BY pieces, customer, city) AS t",
+    ),
+    "columns of a union": (
+        """SELECT SUM(a) AS n FROM (SELECT pieces AS a, city AS b FROM sales UNION ALL SELECT 1, city FROM sales) AS t
+            WHERE b = 'Bonn'""",
+        """SELECT SUM(y) AS n FROM (SELECT city AS x, pieces AS y FROM sales UNION ALL SELECT city, 1 FROM sales) AS u
+            WHERE x = 'Bonn'""",
+    ),
+    "units with other rows": (
+        """SELECT COUNT(*) AS n FROM sales WHERE customer IN (SELECT customer FROM sales WHERE pieces > 5)
+            AND customer NOT IN (SELECT customer FROM sales WHERE amount > 9) AND city = 'Bonn'""",
+        """SELECT COUNT(*) AS n FROM sales WHERE customer NOT IN (SELECT customer FROM sales WHERE amount > 9)
+            AND city = 'Bonn' AND customer IN (SELECT customer FROM sales WHERE pieces > 5)""",
+    ),
+    "releases of one query": (
+        """SELECT (SELECT COUNT(*) FROM sales) AS a, (SELECT SUM(pieces) FROM sales) AS b,
+            (SELECT COUNT(city) FROM sales) AS c""",
+        """SELECT (SELECT COUNT(city) FROM sales) AS c, (SELECT SUM(pieces) FROM sales) AS b,
+            (SELECT COUNT(*) FROM sales) AS a""",
+    ),
+}
+
+
+def by_key(answer):
+    """Return the rows of an answer, whatever the order of its rows and columns."""
+    rows = [dict(sorted(row.items())) for row in answer.table.to_pylist()]
+    return sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
+def test_the_same_question_written_otherwise_is_free(curator, one, other):
+    first = curator.ask(one, epsilon="1/2")
+    again = curator.ask(other, epsilon="1/2")
+    assert (again.paid, by_key(again)) == (NOTHING, by_key(first))
+    assert again.margins.keys() == first.margins.keys()
+    assert [sorted(map(repr, again.margins[name])) for name in first.margins] == [
+        sorted(map(repr, margins)) for margins in first.margins.values()
+    ]
+
+
+def test_rows_are_in_the_order_of_the_keys_that_were_written_also_when_they_are_recalled(curator):
+    asked = "SELECT city, pieces, COUNT(*) AS n FROM sales GROUP BY {}"
+    one, other = (curator.ask(asked.format(keys), epsilon="1/2") for keys in ("city, pieces", "pieces, city"))
+    cities, pieces = ["Bonn", "Köln", "Trier"], range(10)
+    assert [(row["city"], row["pieces"]) for row in one.table.to_pylist()] == [(c, p) for c in cities for p in pieces]
+    assert [(row["city"], row["pieces"]) for row in other.table.to_pylist()] == [(c, p) for p in pieces for c in cities]
+    assert by_key(one) == by_key(other)
+
+
+def test_discovered_groups_are_the_same_in_any_order_of_their_keys():
+    asked = "SELECT city, street, COUNT(*) AS n FROM sales GROUP BY {}"
+    with opened(DELTA) as curator:
+        one, other = (curator.ask(asked.format(keys), epsilon=2) for keys in ("city, street", "street, city"))
+        assert one.table.num_rows > 1
+        assert (by_key(one), other.paid) == (by_key(other), NOTHING)
+        for answer, keys in ((one, ("city", "street")), (other, ("street", "city"))):
+            shown = [tuple(row[key] for key in keys) for row in answer.table.to_pylist()]
+            assert shown == sorted(shown)
+
+
+def test_a_finer_answer_in_another_order_of_keys_pays_the_difference(curator):
+    asked = "SELECT city, pieces, COUNT(*) AS n FROM sales GROUP BY {}"
+    coarse = curator.ask(asked.format("city, pieces"), epsilon="1/2")
+    fine = curator.ask(asked.format("pieces, city"), epsilon=1)
+    whole, paid = curator.policy.budget.price(1), (coarse.paid, fine.paid)
+    if whole.epsilon is None:
+        assert sum(each.rho for each in paid) == whole.rho
+    else:
+        assert sum(each.epsilon for each in paid) == whole.epsilon
+    assert fine.margins["n"][0] < coarse.margins["n"][0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 OR city = 'Bonn'",
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 AND NOT city = 'Bonn'",
+        "SELECT COUNT(*) AS n FROM sales WHERE 2 > pieces AND city = 'Bonn'",
+        "SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 AND city = 'Trier'",
+    ],
+)
+def test_conditions_that_differ_are_another_question(curator, other):
+    curator.ask("SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 AND city = 'Bonn'", epsilon="1/2")
+    assert curator.ask(other, epsilon="1/2").paid != NOTHING

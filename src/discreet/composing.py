@@ -17,6 +17,7 @@ from discreet.kernel.gather import selects
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import Discover
+from discreet.kernel.release import Key
 from discreet.policy import Policy
 from discreet.pricing import Due, Piece, Table, by_size, kind_for, price_of_all
 from discreet.sql import after
@@ -55,7 +56,7 @@ _DEPENDS = {
 
 def answer(plan: Plan, tables: Sequence[Table], owed: Due, policy: Policy) -> Answer:
     """Return the answer that released totals make."""
-    each = [(part, table, _placed(table)) for part, table in zip(plan.parts, tables, strict=True)]
+    each = [(part, table, _placed(part, table)) for part, table in zip(plan.parts, tables, strict=True)]
     released: dict[str, pa.Table] = {}
     margins: dict[tuple[str, str], np.ndarray] = {}
     for part, table, rows in each:
@@ -87,15 +88,23 @@ def answer(plan: Plan, tables: Sequence[Table], owed: Due, policy: Policy) -> An
     )
 
 
-def _placed(table: Table) -> list[np.ndarray]:
-    """Return the place of each piece's rows in the whole table: as they are, or in the order of their keys."""
+def _placed(part: Part, table: Table) -> list[np.ndarray]:
+    """Return the place of each piece's rows in the whole table: sorted by the keys, as the analyst lists them."""
     sizes = [len(piece.noisy.keys) for piece in table.pieces]
     places = np.arange(sum(sizes))
-    if len(sizes) > 1:
+    if len(sizes) > 1 or part.order != tuple(sorted(part.order)):
         keys = [key for piece in table.pieces for key in piece.noisy.keys]
-        order = sorted(places.tolist(), key=lambda place: [(part is None, part) for part in keys[place]])
-        places[order] = np.arange(len(order))
+        places[_sorted_rows(part, keys)] = np.arange(len(places))
     return np.split(places, np.cumsum(sizes)[:-1])
+
+
+def _sorted_rows(part: Part, keys: Sequence[Key]) -> list[int] | np.ndarray:
+    """Return the rows by their keys: in the order of declared values, or ascending with NULL last."""
+    groups = part.question.groups
+    if isinstance(groups, Discover):
+        return sorted(range(len(keys)), key=lambda row: [(keys[row][at] is None, keys[row][at]) for at in part.order])
+    # Declared keys are all there, and the last one changes fastest.
+    return np.arange(len(keys)).reshape([len(domain) for domain in groups.domains]).transpose(part.order).ravel()
 
 
 def _assembled(part: Part, table: Table, rows: Sequence[np.ndarray]) -> tuple[pa.Table, dict[str, np.ndarray]]:
@@ -107,9 +116,9 @@ def _assembled(part: Part, table: Table, rows: Sequence[np.ndarray]) -> tuple[pa
         found, estimates = assemble(part, noisy.keys, noisy.values, piece.noises, chosen)
         parts.append(found)
         widths.append({name: each.margins for name, each in estimates.items()})
-    if len(parts) == 1:
-        return parts[0], widths[0]
     order = np.argsort(np.concatenate(rows))
+    if (order == np.arange(len(order))).all():
+        return pa.concat_tables(parts), {name: np.concatenate([each[name] for each in widths]) for name in widths[0]}
     joined = {name: np.concatenate([each[name] for each in widths])[order] for name in widths[0]}
     return pa.concat_tables(parts).take(pa.array(order)), joined
 

@@ -25,8 +25,8 @@ r0 from
   where and(not(is_null(lat)), not(is_null(lon)))
     derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
-  by k0 = floor(divide(subtract(lat, 40.4), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0
-  by k1 = floor(divide(add(lon, 74.3), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0
+  by k0 = floor(divide(add(lon, 74.3), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0
+  by k1 = floor(divide(subtract(lat, 40.4), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0
   bounded, groups 5, rows 1, scaled
   t0 = units(*), size 1048576, weight 1
   t1 = touched(groups), size 1, 1/50 of the price
@@ -127,7 +127,7 @@ SELECT borough, AVG(lat) AS lat, AVG(lon) AS lon, STDDEV(lat) AS north_south FRO
 /*
 r0 from
   inner join venues (id, borough) on venue = id, fanout 1
-    derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6), venue
+    derive venue, lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
   by k0 = borough: Bronx, Queens
   bounded, groups 2, rows 20
@@ -224,10 +224,10 @@ SELECT COUNT(*) FILTER (WHERE last - first >= 30) * 1.0 / COUNT(*) AS returned F
   SELECT visitor, MIN(at::date) AS first, MAX(at::date) AS last FROM checkins GROUP BY visitor) AS t;
 /*
 r0 from
-  per unit: f0 = least(to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), f1 = greatest(to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))
+  per unit: f0 = greatest(to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), f1 = least(to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))
     checkins of visitor
   unbounded, groups 1, rows 1
-  t0 = count(case(at_most(30, days_between(f0, f1)), 1, NULL)), size 1, weight 1
+  t0 = count(case(at_most(30, days_between(f1, f0)), 1, NULL)), size 1, weight 1
   t1 = count(*), size 1, weight 1
   m0 = counted(total=0): COUNT(*) FILTER(WHERE last - first >= 30)
   m1 = counted(total=1): COUNT(*)
@@ -254,14 +254,14 @@ SELECT a.venue AS one, b.venue AS other, COUNT(DISTINCT a.visitor) AS people
 FROM checkins a JOIN checkins b ON a.visitor = b.visitor WHERE a.venue < b.venue GROUP BY 1, 2 ORDER BY people DESC;
 /*
 r0 from
-  where less(venue, b.venue)
+  where less(venue, venue_1)
     inner join on the unit, most 100
       derive venue
         checkins of visitor
-      derive b.venue = venue
+      derive venue_1 = venue
         checkins of visitor
   by k0 = venue: v1, v2, v3, v4
-  by k1 = b.venue: v1, v2, v3, v4
+  by k1 = venue_1: v1, v2, v3, v4
   bounded, groups 5, rows 1, scaled
   t0 = units(*), size 1048576, weight 1
   t1 = touched(groups), size 1, 1/50 of the price
@@ -310,9 +310,9 @@ r0 from
   left join on the unit, most 100
     derive visitor
       checkins of visitor
-    per unit: k0 = least(visitor)
+    per unit: f0 = least(visitor)
       friends of visitor
-  by k0 = case(is_null(k0), 'alone', 'with friends'): alone, with friends
+  by k0 = case(is_null(f0), 'alone', 'with friends'): alone, with friends
   bounded, groups 2, rows 50
   t0 = count(*), size 50, weight 1
   t1 = touched(groups or rows), size 1, 1/50 of the price
@@ -339,10 +339,10 @@ SELECT friends, COUNT(*) AS people FROM (SELECT visitor, LEAST(COUNT(*), 10) AS 
 GROUP BY friends ORDER BY friends;
 /*
 r0 from
-  derive friends = least(f0, 10)
+  derive c0 = least(f0, 10)
     per unit: f0 = rows()
       friends of visitor
-  by k0 = friends: 1, 2, 3, … 10 (10)
+  by k0 = c0: 1, 2, 3, … 10 (10)
   unbounded, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = counted(total=0): COUNT(*)
@@ -356,8 +356,8 @@ r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
   bounded, groups 1, rows 20
-  t0 = sum(clip(sqrt(add(power(multiply(subtract(lat, 40.75), 111.2), 2.0), power(multiply(add(lon, 73.98), 84.2), 2.0))), 0.0, 60.0), 0 to 50.3836 by 1/32768 around 3225/128), size 16512000, weight 1
-  t1 = count(clip(sqrt(add(power(multiply(subtract(lat, 40.75), 111.2), 2.0), power(multiply(add(lon, 73.98), 84.2), 2.0))), 0.0, 60.0)), size 20, weight 1/4
+  t0 = sum(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0), 0 to 50.3836 by 1/32768 around 3225/128), size 16512000, weight 1
+  t1 = count(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)), size 20, weight 1/4
   t2 = touched(groups or rows), size 1, 1/50 of the price
   m0 = averaged(total=0, count=1, low=0, high=50.3836): AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60))
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
@@ -369,7 +369,7 @@ then SELECT r0.m0 AS "km" FROM r0
 SELECT COUNT(*) FROM checkins WHERE lat BETWEEN 40.70 AND 40.80 AND lon BETWEEN -74.02 AND -73.93;
 /*
 r0 from
-  where and(and(at_most(40.7, lat), at_most(lat, 40.8)), and(at_most(-74.02, lon), at_most(lon, -73.93)))
+  where and(at_most(lat, 40.8), at_most(lon, -73.93), at_most(-74.02, lon), at_most(40.7, lat))
     derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
   bounded, groups 1, rows 20
@@ -391,8 +391,8 @@ r0 from
       checkins of visitor
   by k0 = borough: Bronx, Queens
   bounded, groups 2, rows 20
-  t0 = sum(case(and(at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21)), 1, 0), 0 to 1 by 1), size 20, weight 1
-  t1 = sum(case(and(at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21)), 0, 1), 0 to 1 by 1), size 20, weight 1
+  t0 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 1, 0), 0 to 1 by 1), size 20, weight 1
+  t1 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 0, 1), 0 to 1 by 1), size 20, weight 1
   t2 = touched(groups or rows), size 1, 1/50 of the price
   m0 = summed(total=0, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END)
   m1 = summed(total=1, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END)

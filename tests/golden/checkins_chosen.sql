@@ -19,11 +19,11 @@ then SELECT r0.m0 AS "lat", r0.m1 AS "lon" FROM r0
 SELECT MEDIAN(n) FROM (SELECT visitor, LEAST(COUNT(*), 100) AS n FROM checkins GROUP BY visitor) AS t;
 /*
 r0 from
-  derive n = least(f0, 100)
+  derive c0 = least(f0, 100)
     per unit: f0 = rows()
       checkins of visitor
   unbounded, groups 1, rows 1
-  t0 = cells(n, 1 to 100 by 1, 10 to the 2), size 2, weight 2
+  t0 = cells(c0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
   m0 = quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(n)
   In MEDIAN(n), values are clipped to the range from 1 to 100.
 then SELECT r0.m0 AS "median" FROM r0

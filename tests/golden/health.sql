@@ -6,8 +6,8 @@ SELECT DATE_TRUNC('month', admitted) AS month, urgent, COUNT(*) FROM encounters 
 r0 from
   where at_most(2025-01-01 00:00:00, admitted)
     encounters of patient_id
-  by k0 = trunc_month(admitted): 2025-01-01 00:00:00, 2025-02-01 00:00:00, 2025-03-01 00:00:00, … 2026-06-01 00:00:00 (18)
-  by k1 = urgent: False, True
+  by k0 = urgent: False, True
+  by k1 = trunc_month(admitted): 2025-01-01 00:00:00, 2025-02-01 00:00:00, 2025-03-01 00:00:00, … 2026-06-01 00:00:00 (18)
   bounded, groups 4, rows 12, scaled
   t0 = count(*), size 12582912, weight 1
   m0 = counted(total=0): COUNT(*)
@@ -93,7 +93,7 @@ r0 from
     inner join on the unit and equal(encounter, id), most 100
       derive encounter, loinc, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
-      derive id, age
+      derive age, id
         encounters of patient_id
   by k0 = multiply(divide(age, 10), 10): 0, 10, 20, … 110 (12)
   bounded, groups 12, rows 50
@@ -163,7 +163,7 @@ SELECT AVG(v) AS mean, COUNT(*) FILTER (WHERE v >= 500) AS alarming FROM worst;
 /*
 r0 from
   per unit: f0 = greatest(clip(value, 0.0, 1000.0))
-    inner join on the unit and equal(id, encounter), most 100
+    inner join on the unit and equal(encounter, id), most 100
       derive encounter, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
       derive id
@@ -202,7 +202,7 @@ SELECT DATE_TRUNC('week', admitted) AS week, COUNT(*) AS n FROM encounters
 WHERE admitted BETWEEN '2025-12-01' AND '2026-02-28' GROUP BY week ORDER BY week;
 /*
 r0 from
-  where and(at_most(2025-12-01 00:00:00, admitted), at_most(admitted, 2026-02-28 00:00:00))
+  where and(at_most(admitted, 2026-02-28 00:00:00), at_most(2025-12-01 00:00:00, admitted))
     encounters of patient_id
   by k0 = trunc_week(admitted): 2025-12-01 00:00:00, 2025-12-08 00:00:00, 2025-12-15 00:00:00, … 2026-02-23 00:00:00 (13)
   bounded, groups 4, rows 12, scaled
@@ -248,7 +248,7 @@ then SELECT r0.m0 AS "avg" FROM r0
 SELECT COUNT(*) FROM encounters WHERE admitted < '2026-01-15' AND (discharged >= '2026-01-15' OR discharged IS NULL);
 /*
 r0 from
-  where and(less(admitted, 2026-01-15 00:00:00), or(at_most(2026-01-15 00:00:00, discharged), is_null(discharged)))
+  where and(less(admitted, 2026-01-15 00:00:00), or(is_null(discharged), at_most(2026-01-15 00:00:00, discharged)))
     encounters of patient_id
   bounded, groups 1, rows 12
   t0 = count(*), size 12, weight 1

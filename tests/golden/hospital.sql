@@ -21,7 +21,7 @@ then SELECT r0.k0 AS "loinc", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 SELECT e.urgent, AVG(l.value), COUNT(DISTINCT e.patient_id) FROM labs l JOIN encounters e ON e.id = l.encounter GROUP BY e.urgent;
 /*
 r0 from
-  inner join on the unit and equal(id, encounter), most 100
+  inner join on the unit and equal(encounter, id), most 100
     derive encounter, value = inside(value, 0.0, 10000.0)
       labs of encounter → encounters.id, of patient_id
     derive id, urgent
@@ -41,9 +41,9 @@ then SELECT r0.k0 AS "urgent", r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 SELECT f.flag, l.loinc, COUNT(*) FROM lab_flags f JOIN labs l USING (lab_id) GROUP BY 1, 2;
 /*
 r0 from
-  inner join on the unit and equal(lab_id, l.lab_id), most 100
+  inner join on the unit and equal(lab_id, lab_id_1), most 100
     lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
-    derive l.lab_id = lab_id, loinc
+    derive lab_id_1 = lab_id, loinc
       labs of encounter → encounters.id, of patient_id
   by k0 = flag: low, high, critical
   by k1 = loinc: 2345-7, 718-7
@@ -60,12 +60,12 @@ JOIN labs l ON f.lab_id = l.lab_id JOIN encounters e ON l.encounter = e.id GROUP
 /*
 r0 from
   inner join on the unit and equal(encounter, id), most 100
-    derive flag, encounter
-      inner join on the unit and equal(lab_id, l.lab_id), most 100
+    derive encounter, flag
+      inner join on the unit and equal(lab_id, lab_id_1), most 100
         lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
-        derive l.lab_id = lab_id, encounter
+        derive encounter, lab_id_1 = lab_id
           labs of encounter → encounters.id, of patient_id
-    derive id, age
+    derive age, id
       encounters of patient_id
   by k0 = divide(age, 20): 0, 1, 2, 3, 4, 5
   bounded, groups 6, rows 50
@@ -79,11 +79,11 @@ then SELECT r0.k0 AS "twenties", r0.m0 AS "critical" FROM r0
 SELECT COUNT(*) FROM labs a JOIN labs b ON a.encounter = b.encounter AND a.taken < b.taken;
 /*
 r0 from
-  where less(taken, b.taken)
-    inner join on the unit and equal(encounter, b.encounter), most 100
+  where less(taken, taken_1)
+    inner join on the unit and equal(encounter, encounter_1), most 100
       derive encounter, taken
         labs of encounter → encounters.id, of patient_id
-      derive b.encounter = encounter, b.taken = taken
+      derive encounter_1 = encounter, taken_1 = taken
         labs of encounter → encounters.id, of patient_id
   bounded, groups 1, rows 50
   t0 = count(*), size 50, weight 1
@@ -225,13 +225,13 @@ refused: line 1, JOIN: two private tables can be joined on the whole unit only, 
 -- a patient is never shown
 SELECT patient_id, COUNT(*) FROM encounters WHERE icd = 'A00' GROUP BY patient_id;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- a key of single rows
 SELECT id, COUNT(*) FROM encounters GROUP BY id;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- no limits are declared
@@ -251,11 +251,11 @@ refused: line 1, SELECT: nobody said with how many rows one patient may count. G
 SELECT flag, COUNT(DISTINCT e.patient_id) FROM lab_flags f JOIN labs l USING (lab_id) JOIN encounters e ON e.id = l.encounter GROUP BY flag;
 /*
 r0 from
-  inner join on the unit and equal(id, encounter), most 100
-    derive flag, encounter
-      inner join on the unit and equal(lab_id, l.lab_id), most 100
+  inner join on the unit and equal(encounter, id), most 100
+    derive encounter, flag
+      inner join on the unit and equal(lab_id, lab_id_1), most 100
         lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
-        derive l.lab_id = lab_id, encounter
+        derive encounter, lab_id_1 = lab_id
           labs of encounter → encounters.id, of patient_id
     derive id
       encounters of patient_id

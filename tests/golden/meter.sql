@@ -37,8 +37,8 @@ SELECT EXTRACT(hour FROM at) AS hour, phase, AVG(kwh) FROM readings GROUP BY hou
 /*
 r0 from
   readings of each row
-  by k0 = hour(at): 0, 1, 2, … 23 (24)
-  by k1 = phase: 1, 2, 3
+  by k0 = phase: 1, 2, 3
+  by k1 = hour(at): 0, 1, 2, … 23 (24)
   unbounded, groups 1, rows 1
   t0 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 1
   t1 = count(kwh), size 1, weight 1/4
@@ -51,7 +51,7 @@ then SELECT r0.k0 AS "hour", r0.k1 AS "phase", r0.m0 AS "avg" FROM r0
 SELECT s.area, COUNT(*) FROM readings r JOIN stations s ON r.station <> s.code GROUP BY s.area;
 /*
 r0 from
-  where not(equal(station, code))
+  where not(equal(code, station))
     inner join stations (code, area) on anything, fanout 2
       readings of each row
   by k0 = area: coast, hill

@@ -69,7 +69,7 @@ SELECT CASE WHEN path LIKE '/api/%' THEN 'api' WHEN path LIKE '%.png' OR path LI
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  by k0 = case(like(path, '/api/%'), 'api', or(like(path, '%.png'), like(path, '%.jpg')), 'picture', 'page'): api, picture, page
+  by k0 = case(like(path, '/api/%'), 'api', or(like(path, '%.jpg'), like(path, '%.png')), 'picture', 'page'): api, picture, page
   bounded, groups 3, rows 100
   t0 = count(*), size 100, weight 1
   t1 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 1
@@ -143,12 +143,12 @@ SELECT COUNT(*) FILTER (WHERE saw) AS saw, COUNT(*) FILTER (WHERE saw AND bought
     MAX(CASE WHEN path = '/thanks' THEN 1 ELSE 0 END) = 1 AS bought FROM hits GROUP BY user_id, at::date) AS t;
 /*
 r0 from
-  derive saw = equal(f0, 1), bought = equal(f1, 1)
-    per unit: f0 = greatest(case(like(path, '/products/%'), 1, 0)), f1 = greatest(case(equal(path, '/thanks'), 1, 0))
+  derive c0 = equal(f0, 1), c1 = equal(f1, 1)
+    per unit: f0 = greatest(case(equal(path, '/thanks'), 1, 0)), f1 = greatest(case(like(path, '/products/%'), 1, 0))
       hits of user_id, trunc_day(at)
   unbounded, groups 1, rows 1
-  t0 = count(case(saw, 1, NULL)), size 1, weight 1
-  t1 = count(case(and(saw, bought), 1, NULL)), size 1, weight 1
+  t0 = count(case(c1, 1, NULL)), size 1, weight 1
+  t1 = count(case(and(c0, c1), 1, NULL)), size 1, weight 1
   m0 = counted(total=0): COUNT(*) FILTER(WHERE saw)
   m1 = counted(total=1): COUNT(*) FILTER(WHERE saw AND bought)
 then SELECT r0.m0 AS "saw", r0.m1 AS "bought" FROM r0
@@ -173,7 +173,7 @@ SELECT EXTRACT(HOUR FROM at) * 60 + EXTRACT(MINUTE FROM at) AS minute, COUNT(*) 
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  by k0 = add(multiply(hour(at), 60), minute(at)): 0, 1, 2, … 1439 (1440)
+  by k0 = add(minute(at), multiply(hour(at), 60)): 0, 1, 2, … 1439 (1440)
   bounded, groups 10, rows 100, scaled
   t0 = count(*), size 104857600, weight 1
   m0 = counted(total=0): COUNT(*)

@@ -134,7 +134,7 @@ SELECT SUM(amount * quantity * (1 - discount)) AS revenue FROM orders;
 r0 from
   orders of user
   bounded, groups 1, rows 20
-  t0 = sum(multiply(multiply(clip(amount, 0.0, 500.0), to_real(clip(quantity, 1, 10))), subtract(1.0, clip(discount, 0.0, 1.0))), 0 to 5000 by 1/256), size 25600000, weight 1
+  t0 = sum(multiply(subtract(1.0, clip(discount, 0.0, 1.0)), multiply(clip(amount, 0.0, 500.0), to_real(clip(quantity, 1, 10)))), 0 to 5000 by 1/256), size 25600000, weight 1
   m0 = summed(total=0, kind=real, count=None): SUM(amount * quantity * (1 - discount))
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In SUM(amount * quantity * (1 - discount)), values are clipped to the range from 0 to 5000 and rounded to steps of 0.00390625.
@@ -172,7 +172,7 @@ then SELECT r0.m0 AS "avg" FROM r0
 SELECT SUM(weight) FROM orders WHERE weight BETWEEN 0 AND 30;
 /*
 r0 from
-  where and(at_most(0.0, weight), at_most(weight, 30.0))
+  where and(at_most(weight, 30.0), at_most(0.0, weight))
     orders of user
   bounded, groups 1, rows 20
   t0 = sum(weight, 0 to 30 by 1/65536), size 39321600, weight 1

@@ -118,8 +118,8 @@ WHERE time >= '2025-03-01' AND time < '2025-05-01' AND category <> 'toys' GROUP 
 r0 from
   where and(at_most(2025-03-01 00:00:00, time), less(time, 2025-05-01 00:00:00), not(equal(category, 'toys')))
     orders of user
-  by k0 = trunc_month(time): 2025-03-01 00:00:00, 2025-04-01 00:00:00
-  by k1 = category: food, books
+  by k0 = category: food, books
+  by k1 = trunc_month(time): 2025-03-01 00:00:00, 2025-04-01 00:00:00
   bounded, groups 4, rows 20
   t0 = count(*), size 20, weight 1
   m0 = counted(total=0): COUNT(*)
@@ -251,10 +251,10 @@ then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LI
 SELECT city, category, COUNT(*) FROM orders GROUP BY city, category;
 /*
 r0 from
-  where and(not(is_null(city)), not(is_null(category)))
+  where and(not(is_null(category)), not(is_null(city)))
     orders of user
-  by k0 = city: to be discovered
-  by k1 = category: to be discovered
+  by k0 = category: to be discovered
+  by k1 = city: to be discovered
   bounded, groups 5, rows 20, scaled
   t0 = units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
@@ -421,13 +421,13 @@ then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 -- the unit is never shown
 SELECT user, COUNT(*) FROM orders GROUP BY user;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- nor in the middle of other keys
 SELECT DISTINCT user FROM orders;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, SELECT DISTINCT: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
 */
 
 -- reals make no groups

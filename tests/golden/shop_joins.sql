@@ -81,7 +81,7 @@ then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 SELECT category, AVG(price) FROM orders JOIN prices USING (category) GROUP BY category;
 /*
 r0 from
-  inner join prices (prices.category = category, price) on category = prices.category, fanout 2
+  inner join prices (category_1 = category, price) on category = category_1, fanout 2
     derive category
       orders of user
   by k0 = category: food, books, toys
@@ -97,8 +97,8 @@ then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 SELECT country, COUNT(*) FROM orders JOIN regions ON LOWER(region) = name GROUP BY country;
 /*
 r0 from
-  inner join regions (name, country) on joined = name, fanout 1
-    derive joined = lower(region)
+  inner join regions (name, country) on c0 = name, fanout 1
+    derive c0 = lower(region)
       orders of user
   by k0 = country: A, B
   bounded, groups 2, rows 20
@@ -112,7 +112,7 @@ then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 SELECT COUNT(*) FROM orders o LEFT JOIN prices p ON o.category = p.category AND p.year = 2025 AND o.amount > p.price;
 /*
 r0 from
-  left join prices (p.category = category, price, year) on category = p.category and and(equal(year, 2025), less(price, amount)), fanout 2
+  left join prices (category_1 = category, price, year) on category = category_1 and and(equal(year, 2025), less(price, amount)), fanout 2
     derive amount, category
       orders of user
   bounded, groups 1, rows 20
@@ -186,7 +186,7 @@ then SELECT r0.k0 AS "place", r0.m0 AS "count" FROM r0
 SELECT r.country, p.year, COUNT(*) FROM orders o JOIN regions r ON o.region = r.name JOIN prices p ON p.category = o.category GROUP BY 1, 2;
 /*
 r0 from
-  inner join prices (p.category = category, year) on category = p.category, fanout 2
+  inner join prices (category_1 = category, year) on category = category_1, fanout 2
     inner join regions (name, country) on region = name, fanout 1
       derive category, region
         orders of user
@@ -203,11 +203,11 @@ then SELECT r0.k0 AS "country", r0.k1 AS "year", r0.m0 AS "count" FROM r0
 SELECT o.category, COUNT(*) FROM orders o JOIN visits v ON o.user = v.visitor AND v.time < o.time GROUP BY o.category;
 /*
 r0 from
-  where less(v.time, time)
+  where less(time_1, time)
     inner join on the unit, most 100
-      derive time, category
+      derive category, time
         orders of user
-      derive v.time = time
+      derive time_1 = time
         visits of visitor
   by k0 = category: food, books, toys
   bounded, groups 3, rows 50
@@ -224,9 +224,9 @@ r0 from
   left join on the unit and less(60, seconds), most 100
     derive user
       orders of user
-    derive seconds, v.category = category
+    derive category, seconds
       visits of visitor
-  by k0 = v.category: food, books, toys, None
+  by k0 = category: food, books, toys, None
   bounded, groups 4, rows 50
   t0 = count(*), size 50, weight 1
   m0 = counted(total=0): COUNT(*)
@@ -271,11 +271,11 @@ then SELECT r0.m0 AS "count" FROM r0
 SELECT COUNT(*) FROM orders a JOIN orders b ON a.user = b.user AND a.time < b.time AND a.category = b.category;
 /*
 r0 from
-  where less(time, b.time)
-    inner join on the unit and equal(category, b.category), most 100
-      derive time, category
+  where less(time, time_1)
+    inner join on the unit and equal(category, category_1), most 100
+      derive category, time
         orders of user
-      derive b.time = time, b.category = category
+      derive category_1 = category, time_1 = time
         orders of user
   bounded, groups 1, rows 20
   t0 = count(*), size 20, weight 1

@@ -20,12 +20,12 @@ then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 SELECT size, AVG(net) FROM (SELECT amount * (1 - discount) AS net, CASE WHEN quantity > 5 THEN 'many' ELSE 'few' END AS size FROM orders) AS t GROUP BY size;
 /*
 r0 from
-  derive net = multiply(amount, subtract(1.0, discount)), size = case(less(5, quantity), 'many', 'few')
+  derive c0 = multiply(amount, subtract(1.0, discount)), c1 = case(less(5, quantity), 'many', 'few')
     orders of user
-  by k0 = size: many, few
+  by k0 = c1: many, few
   bounded, groups 2, rows 20
-  t0 = sum(net, 0 to 500 by 1/4096 around 250), size 20480000, weight 1
-  t1 = count(net), size 20, weight 1/4
+  t0 = sum(c0, 0 to 500 by 1/4096 around 250), size 20480000, weight 1
+  t1 = count(c0), size 20, weight 1/4
   m0 = averaged(total=0, count=1, low=0, high=500): AVG(net)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In AVG(net), values are clipped to the range from 0 to 500 and rounded to steps of 0.000244141.
@@ -66,22 +66,22 @@ SELECT AVG(CLIP(s, 0, 2000)), AVG(m), AVG(a), AVG(d), COUNT(*) FILTER (WHERE f),
   FROM orders GROUP BY user HAVING COUNT(*) > 1 AND MIN(time) >= '2025-02-01') AS t;
 /*
 r0 from
-  where and(less(1, f6), at_most(2025-02-01 00:00:00, f7))
-    derive f1, f3, f4, f5, f6, f7, a0 = multiply(to_real(f0), 0.01), a2 = divide(multiply(to_real(f0), 0.01), to_real(f2))
-      per unit: f0 = steps(amount by 1/100), f1 = greatest(clip(amount, 0.0, 500.0)), f2 = count(amount), f3 = distinct(category), f4 = greatest(paid), f5 = sum(clip(quantity, 1, 10)), f6 = rows(), f7 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999))
+  where and(at_most(2025-02-01 00:00:00, f4), less(1, f5))
+    derive f1, f2, f3, f4, f5, f7, c0 = multiply(to_real(f6), 0.01), c1 = divide(multiply(to_real(f6), 0.01), to_real(f0))
+      per unit: f0 = count(amount), f1 = distinct(category), f2 = greatest(clip(amount, 0.0, 500.0)), f3 = greatest(paid), f4 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999)), f5 = rows(), f6 = steps(amount by 1/100), f7 = sum(clip(quantity, 1, 10))
         orders of user
   unbounded, groups 1, rows 1
-  t0 = sum(a0, 0 to 2000 by 1/1024 around 1000), size 1024000, weight 1
-  t1 = count(a0), size 1, weight 1/4
-  t2 = sum(f1, 0 to 500 by 1/100 around 250), size 25000, weight 1
-  t3 = count(f1), size 1, weight 1/4
-  t4 = sum(a2, 0 to 500 by 1/4096 around 250), size 1024000, weight 1
-  t5 = count(a2), size 1, weight 1/4
-  t6 = sum(f3, 0 to 3 by 1/2 around 3/2), size 3, weight 1
+  t0 = sum(c0, 0 to 2000 by 1/1024 around 1000), size 1024000, weight 1
+  t1 = count(c0), size 1, weight 1/4
+  t2 = sum(f2, 0 to 500 by 1/100 around 250), size 25000, weight 1
+  t3 = count(f2), size 1, weight 1/4
+  t4 = sum(c1, 0 to 500 by 1/4096 around 250), size 1024000, weight 1
+  t5 = count(c1), size 1, weight 1/4
+  t6 = sum(f1, 0 to 3 by 1/2 around 3/2), size 3, weight 1
   t7 = count(*), size 1, weight 1/4
-  t8 = count(case(f4, 1, NULL)), size 1, weight 1
-  t9 = sum(f5, 0 to 100 by 1 around 50), size 50, weight 1
-  t10 = count(f5), size 1, weight 1/4
+  t8 = count(case(f3, 1, NULL)), size 1, weight 1
+  t9 = sum(f7, 0 to 100 by 1 around 50), size 50, weight 1
+  t10 = count(f7), size 1, weight 1/4
   m0 = averaged(total=0, count=1, low=0, high=2000): AVG(CLIP(s, 0, 2000))
   m1 = averaged(total=2, count=3, low=0, high=500): AVG(m)
   m2 = averaged(total=4, count=5, low=0, high=500): AVG(a)
@@ -100,9 +100,9 @@ then SELECT r0.m0 AS "avg", r0.m1 AS "avg_1", r0.m2 AS "avg_2", r0.m3 AS "avg_3"
 SELECT category, AVG(CLIP(n, 0, 9)) FROM (SELECT user, category, COUNT(*) FILTER (WHERE paid) AS n FROM orders GROUP BY user, category) AS t GROUP BY category;
 /*
 r0 from
-  per unit and k1 = category: f0 = count(case(paid, 1, NULL))
+  per unit and k0 = category: f0 = count(case(paid, 1, NULL))
     orders of user
-  by k0 = k1: food, books, toys
+  by k0 = k0: food, books, toys
   bounded, groups 3, rows 1
   t0 = sum(f0, 0 to 9 by 1/2 around 9/2), size 9, weight 1
   t1 = count(*), size 1, weight 1/4
@@ -116,7 +116,7 @@ then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) AS t;
 /*
 r0 from
-  per unit and k1 = city: 
+  per unit and k0 = city: 
     orders of user
   bounded, groups 1, rows 20
   t0 = count(*), size 20, weight 1
@@ -129,12 +129,12 @@ then SELECT r0.m0 AS "count" FROM r0
 SELECT AVG(CLIP(r, 0, 1)) FROM (SELECT user, COUNT(*) FILTER (WHERE paid) * 1.0 / COUNT(*) AS r FROM orders GROUP BY user) AS t;
 /*
 r0 from
-  derive r = divide(multiply(to_real(f0), 1.0), to_real(f1))
+  derive c0 = divide(multiply(to_real(f0), 1.0), to_real(f1))
     per unit: f0 = count(case(paid, 1, NULL)), f1 = rows()
       orders of user
   unbounded, groups 1, rows 1
-  t0 = sum(r, 0 to 1 by 9.53674e-07 around 1/2), size 524288, weight 1
-  t1 = count(r), size 1, weight 1/4
+  t0 = sum(c0, 0 to 1 by 9.53674e-07 around 1/2), size 524288, weight 1
+  t1 = count(c0), size 1, weight 1/4
   m0 = averaged(total=0, count=1, low=0, high=1): AVG(CLIP(r, 0, 1))
   In AVG(CLIP(r, 0, 1)), values are clipped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
 then SELECT r0.m0 AS "avg" FROM r0
@@ -168,11 +168,11 @@ SELECT kind, COUNT(*), COUNT(DISTINCT who) FROM (
 /*
 r0 from
   union
-    derive kind = 'order'
+    derive c0 = 'order'
       orders of user
-    derive kind = 'visit'
+    derive c0 = 'visit'
       visits of visitor
-  by k0 = kind: order, visit
+  by k0 = c0: order, visit
   bounded, groups 2, rows 50
   t0 = count(*), size 50, weight 1
   t1 = units(*), size 1, weight 1
@@ -491,9 +491,9 @@ SELECT COUNT(DISTINCT who), COUNT(*) FROM (SELECT user AS who FROM orders UNION 
 /*
 r0 from
   union
-    derive who = user
+    derive c0 = user
       orders of user
-    derive who = visitor
+    derive c0 = visitor
       visits of visitor
   bounded, groups 1, rows 50
   t0 = units(*), size 1, weight 1

@@ -16,7 +16,7 @@ r0 from
   t2 = sum(price, 0 to 100000 by 1 around 50000), size 2000000, weight 5/4
   t3 = count(price), size 40, weight 1/2
   t4 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
-  t5 = sum(multiply(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), add(1.0, clip(tax, 0.0, 0.08))), 0 to 108000 by 1/16), size 69120000, weight 1
+  t5 = sum(multiply(add(clip(tax, 0.0, 0.08), 1.0), multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1)))), 0 to 108000 by 1/16), size 69120000, weight 1
   t6 = sum(discount, 0 to 1/10 by 1/100 around 1/20), size 200, weight 1
   t7 = count(discount), size 40, weight 1/4
   t8 = count(*), size 40, weight 1
@@ -45,10 +45,10 @@ GROUP BY priority ORDER BY revenue DESC LIMIT 10;
 /*
 r0 from
   where and(equal(segment, 'BUILDING'), less(day, 1995-03-15), less(1995-03-15, shipped))
-    inner join on the unit and equal(p.purchase, purchase), most 100
-      derive purchase, price, discount, shipped
+    inner join on the unit and equal(purchase, purchase_1), most 100
+      derive discount, price, purchase, shipped
         items of purchase → purchases.purchase, of customer
-      derive p.purchase = purchase, day, priority, segment
+      derive day, priority, purchase_1 = purchase, segment
         purchases of customer
   by k0 = priority: 1-URGENT, 2-HIGH, 3-MEDIUM, 4-LOW
   bounded, groups 4, rows 40
@@ -73,11 +73,11 @@ SELECT priority, COUNT(DISTINCT customer) AS customers FROM items JOIN purchases
 WHERE day >= DATE '1993-07-01' AND day < DATE '1993-07-01' + INTERVAL '3' MONTH AND promised < received GROUP BY priority;
 /*
 r0 from
-  where and(at_most(1993-07-01, day), less(to_timestamp(day), 1993-10-01 00:00:00), less(promised, received))
-    inner join on the unit and equal(purchase, purchases.purchase), most 100
-      derive purchase, promised, received
+  where and(at_most(1993-07-01, day), less(promised, received), less(to_timestamp(day), 1993-10-01 00:00:00))
+    inner join on the unit and equal(purchase, purchase_1), most 100
+      derive promised, purchase, received
         items of purchase → purchases.purchase, of customer
-      derive purchases.purchase = purchase, day, priority
+      derive day, priority, purchase_1 = purchase
         purchases of customer
   by k0 = priority: 1-URGENT, 2-HIGH, 3-MEDIUM, 4-LOW
   bounded, groups 4, rows 1
@@ -92,12 +92,12 @@ FROM items i JOIN purchases p USING (purchase) JOIN nations n ON p.nation = n.na
 WHERE n.region = 'ASIA' AND p.day BETWEEN '1994-01-01' AND '1994-12-31' GROUP BY n.name ORDER BY revenue DESC;
 /*
 r0 from
-  where and(equal(region, 'ASIA'), and(at_most(1994-01-01, day), at_most(day, 1994-12-31)))
+  where and(at_most(day, 1994-12-31), at_most(1994-01-01, day), equal(region, 'ASIA'))
     inner join nations (name, region) on nation = name, fanout 1
-      inner join on the unit and equal(purchase, p.purchase), most 100
-        derive purchase, price, discount
+      inner join on the unit and equal(purchase, purchase_1), most 100
+        derive discount, price, purchase
           items of purchase → purchases.purchase, of customer
-        derive p.purchase = purchase, day, nation
+        derive day, nation, purchase_1 = purchase
           purchases of customer
   by k0 = name: FRANCE, GERMANY, JAPAN, PERU
   bounded, groups 4, rows 40
@@ -114,10 +114,10 @@ SELECT SUM(price * discount) AS revenue FROM items
 WHERE shipped >= DATE '1994-01-01' AND shipped < DATE '1995-01-01' AND discount BETWEEN 0.05 AND 0.07 AND quantity < 24;
 /*
 r0 from
-  where and(at_most(1994-01-01, shipped), less(shipped, 1995-01-01), and(at_most(0.05, discount), at_most(discount, 0.07)), less(quantity, 24))
+  where and(at_most(discount, 0.07), at_most(0.05, discount), at_most(1994-01-01, shipped), less(quantity, 24), less(shipped, 1995-01-01))
     items of purchase → purchases.purchase, of customer
   bounded, groups 1, rows 40
-  t0 = sum(multiply(clip(price, 0.0, 100000.0), clip(discount, 0.05, 0.07)), 0 to 7000 by 1/256), size 71680000, weight 1
+  t0 = sum(multiply(clip(discount, 0.05, 0.07), clip(price, 0.0, 100000.0)), 0 to 7000 by 1/256), size 71680000, weight 1
   t1 = touched(groups or rows), size 1, 1/50 of the price
   m0 = summed(total=0, kind=real, count=None): SUM(price * discount)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
@@ -131,10 +131,10 @@ FROM items JOIN purchases USING (purchase) WHERE nation IN ('FRANCE', 'GERMANY')
 /*
 r0 from
   where one_of(nation, 'FRANCE', 'GERMANY')
-    inner join on the unit and equal(purchase, purchases.purchase), most 100
-      derive purchase, price, discount, shipped
+    inner join on the unit and equal(purchase, purchase_1), most 100
+      derive discount, price, purchase, shipped
         items of purchase → purchases.purchase, of customer
-      derive purchases.purchase = purchase, nation
+      derive nation, purchase_1 = purchase
         purchases of customer
   by k0 = nation: FRANCE, GERMANY
   by k1 = year(to_timestamp(shipped)): 1992, 1993, 1994, 1995, 1996, 1997, 1998
@@ -155,16 +155,16 @@ SELECT year, SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END) / SUM(volume
 GROUP BY year ORDER BY year;
 /*
 r0 from
-  derive year = year(to_timestamp(day)), volume = multiply(price, subtract(1.0, discount)), nation
-    inner join on the unit and equal(purchase, p.purchase), most 100
-      derive purchase, price, discount
+  derive nation, c0 = year(to_timestamp(day)), c1 = multiply(price, subtract(1.0, discount))
+    inner join on the unit and equal(purchase, purchase_1), most 100
+      derive discount, price, purchase
         items of purchase → purchases.purchase, of customer
-      derive p.purchase = purchase, day, nation
+      derive day, nation, purchase_1 = purchase
         purchases of customer
-  by k0 = year: 1992, 1993, 1994, 1995, 1996, 1997, 1998
+  by k0 = c0: 1992, 1993, 1994, 1995, 1996, 1997, 1998
   bounded, groups 7, rows 40
-  t0 = sum(case(equal(nation, 'JAPAN'), clip(volume, 0.0, 100000.0), 0.0), 0 to 100000 by 1/16), size 64000000, weight 1
-  t1 = sum(volume, 0 to 100000 by 1/16), size 64000000, weight 1
+  t0 = sum(case(equal(nation, 'JAPAN'), clip(c1, 0.0, 100000.0), 0.0), 0 to 100000 by 1/16), size 64000000, weight 1
+  t1 = sum(c1, 0 to 100000 by 1/16), size 64000000, weight 1
   t2 = touched(groups or rows), size 1, 1/50 of the price
   m0 = summed(total=0, kind=real, count=None): SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END)
   m1 = summed(total=1, kind=real, count=None): SUM(volume)
@@ -179,10 +179,10 @@ FROM items JOIN purchases USING (purchase) JOIN nations ON nation = name GROUP B
 /*
 r0 from
   inner join nations (name, region) on nation = name, fanout 1
-    inner join on the unit and equal(purchase, purchases.purchase), most 100
+    inner join on the unit and equal(purchase, purchase_1), most 100
       derive purchase, returned
         items of purchase → purchases.purchase, of customer
-      derive purchases.purchase = purchase, nation
+      derive nation, purchase_1 = purchase
         purchases of customer
   by k0 = region: AMERICA, ASIA, EUROPE
   bounded, groups 3, rows 40
@@ -219,11 +219,11 @@ FROM purchases p, items i WHERE p.purchase = i.purchase AND mode IN ('MAIL', 'SH
   AND shipped < promised GROUP BY mode ORDER BY mode;
 /*
 r0 from
-  where and(one_of(mode, 'MAIL', 'SHIP'), less(promised, received), less(shipped, promised))
-    inner join on the unit and equal(purchase, i.purchase), most 100
-      derive purchase, priority
+  where and(less(promised, received), less(shipped, promised), one_of(mode, 'MAIL', 'SHIP'))
+    inner join on the unit and equal(purchase, purchase_1), most 100
+      derive priority, purchase
         purchases of customer
-      derive i.purchase = purchase, shipped, promised, received, mode
+      derive mode, promised, purchase_1 = purchase, received, shipped
         items of purchase → purchases.purchase, of customer
   by k0 = mode: MAIL, SHIP
   bounded, groups 2, rows 40
@@ -242,7 +242,7 @@ SELECT n, COUNT(*) AS customers FROM (
 WHERE n BETWEEN 1 AND 40 GROUP BY n ORDER BY customers DESC, n DESC;
 /*
 r0 from
-  where and(at_most(1, f0), at_most(f0, 40))
+  where and(at_most(f0, 40), at_most(1, f0))
     per unit: f0 = rows()
       where not(like(remark, '%special%requests%'))
         purchases of customer
@@ -307,8 +307,8 @@ then SELECT r0.m0 / 7.0 AS "yearly" FROM r0
 SELECT COUNT(*) AS large FROM (SELECT customer, SUM(total) AS spent FROM purchases GROUP BY customer HAVING SUM(total) > 300000) AS t;
 /*
 r0 from
-  where less(300000.0, a0)
-    derive a0 = multiply(to_real(f0), 1.0)
+  where less(300000.0, c0)
+    derive c0 = multiply(to_real(f0), 1.0)
       per unit: f0 = steps(total by 1)
         purchases of customer
   unbounded, groups 1, rows 1
@@ -323,7 +323,7 @@ WHERE (brand = 'Brand#12' AND quantity BETWEEN 1 AND 11 AND size BETWEEN 1 AND 5
    OR (brand = 'Brand#23' AND quantity BETWEEN 10 AND 20 AND size BETWEEN 1 AND 10);
 /*
 r0 from
-  where or(and(equal(brand, 'Brand#12'), and(at_most(1, quantity), at_most(quantity, 11)), and(at_most(1, size), at_most(size, 5))), and(equal(brand, 'Brand#23'), and(at_most(10, quantity), at_most(quantity, 20)), and(at_most(1, size), at_most(size, 10))))
+  where or(and(at_most(quantity, 11), at_most(size, 5), at_most(1, quantity), at_most(1, size), equal(brand, 'Brand#12')), and(at_most(quantity, 20), at_most(size, 10), at_most(1, size), at_most(10, quantity), equal(brand, 'Brand#23')))
     inner join parts (code, brand, size) on part = code, fanout 1
       items of purchase → purchases.purchase, of customer
   bounded, groups 1, rows 40
@@ -343,10 +343,10 @@ r0 from
   units with no row in the second
     purchases of customer
     where equal(mode, 'SHIP')
-      inner join on the unit and equal(purchase, p.purchase), most 100
-        derive purchase, mode
+      inner join on the unit and equal(purchase, purchase_1), most 100
+        derive mode, purchase
           items of purchase → purchases.purchase, of customer
-        derive p.purchase = purchase
+        derive purchase_1 = purchase
           purchases of customer
   bounded, groups 1, rows 1
   t0 = units(*), size 1, weight 1
@@ -364,8 +364,8 @@ r0 from
     per unit: 
       where equal(year(to_timestamp(day)), 1997)
         purchases of customer
-    derive b.k0 = k0
-      per unit: k0 = least(customer)
+    derive f0
+      per unit: f0 = least(customer)
         where equal(year(to_timestamp(day)), 1998)
           purchases of customer
   unbounded, groups 1, rows 1
@@ -432,8 +432,8 @@ WHERE place <= 3 ORDER BY region, place;
 r0 from
   inner join nations (name, region) on nation = name, fanout 1
     purchases of customer
-  by k0 = region: AMERICA, ASIA, EUROPE
-  by k1 = name: FRANCE, GERMANY, JAPAN, PERU
+  by k0 = name: FRANCE, GERMANY, JAPAN, PERU
+  by k1 = region: AMERICA, ASIA, EUROPE
   bounded, groups 4, rows 10, scaled
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
   t1 = touched(groups or rows), size 1, 1/50 of the price
@@ -468,11 +468,11 @@ then SELECT r0.k0 AS "mode", r0.m0 AS "days", r0.m1 AS "spread" FROM r0
 SELECT COUNT(*) FROM items a JOIN items b USING (purchase) WHERE a.part = 'p1' AND b.part = 'p2';
 /*
 r0 from
-  where and(equal(part, 'p1'), equal(b.part, 'p2'))
-    inner join on the unit and equal(purchase, b.purchase), most 100
-      derive purchase, part
+  where and(equal(part, 'p1'), equal(part_1, 'p2'))
+    inner join on the unit and equal(purchase, purchase_1), most 100
+      derive part, purchase
         items of purchase → purchases.purchase, of customer
-      derive b.purchase = purchase, b.part = part
+      derive part_1 = part, purchase_1 = purchase
         items of purchase → purchases.purchase, of customer
   bounded, groups 1, rows 40
   t0 = count(*), size 40, weight 1

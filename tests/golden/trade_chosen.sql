@@ -213,12 +213,12 @@ r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
   bounded, groups 3, rows 10
-  t0 = sum(total, 0 to 500000 by 1 around 249984), size 2500160, weight 1
+  t0 = cells(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
   t1 = count(total), size 10, weight 1/4
-  t2 = cells(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
+  t2 = sum(total, 0 to 500000 by 1 around 249984), size 2500160, weight 1
   t3 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = averaged(total=0, count=1, low=0, high=500000): AVG(total)
-  m1 = quantile(total=2, target=1/2, kind=real, origin=None): MEDIAN(total)
+  m0 = averaged(total=2, count=1, low=0, high=500000): AVG(total)
+  m1 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
   In AVG(total), values are clipped to the range from 0 to 500000 and rounded to steps of 1.
   In MEDIAN(total), values are clipped to the range from 0 to 500000 and rounded to steps of 8.

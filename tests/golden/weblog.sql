@@ -19,8 +19,8 @@ SELECT EXTRACT(month FROM at) AS month, status, COUNT(*) FROM hits GROUP BY mont
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  by k0 = month(at): 1, 2, 3, … 12 (12)
-  by k1 = status: 200, 404, 500
+  by k0 = status: 200, 404, 500
+  by k1 = month(at): 1, 2, 3, … 12 (12)
   bounded, groups 3, rows 100, scaled
   t0 = count(*), size 104857600, weight 1
   m0 = counted(total=0): COUNT(*)
@@ -85,11 +85,11 @@ then SELECT r0.m0 AS "avg", r0.m1 AS "stddev" FROM r0
 SELECT day, AVG(CLIP(n, 0, 100)) FROM (SELECT user_id, at::date AS day, COUNT(*) AS n FROM hits GROUP BY user_id, at::date) AS t GROUP BY day;
 /*
 r0 from
-  per unit: k1 = least(to_date(at)), f0 = rows()
+  per unit: f0 = least(to_date(at)), f1 = rows()
     hits of user_id, trunc_day(at)
-  by k0 = k1: 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
+  by k0 = f0: 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
   unbounded, groups 1, rows 1
-  t0 = sum(f0, 1 to 100 by 1/2 around 101/2), size 99, weight 1
+  t0 = sum(f1, 1 to 100 by 1/2 around 101/2), size 99, weight 1
   t1 = count(*), size 1, weight 1/4
   m0 = averaged(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
   In AVG(CLIP(n, 0, 100)), values are clipped to the range from 1 to 100.

@@ -367,3 +367,14 @@ def test_what_cannot_be_read_is_named_and_not_quoted(tmp_path, make, words):
 def test_nothing_to_draft_from_is_refused():
     with pytest.raises(PolicyError, match="nothing to draft from"):
         draft([])
+
+
+def test_a_unique_column_of_a_duckdb_file_is_declared_so_but_not_the_unit(tmp_path):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        columns = "bill INT PRIMARY KEY, patient_id INT UNIQUE, mail TEXT UNIQUE, part INT, day INT, UNIQUE (part, day)"
+        connection.execute(f"CREATE TABLE bills ({columns})")
+    text = drafted(tmp_path, "shop.duckdb")
+    assert [line.partition("  #")[0] for line in text.splitlines() if "unique" in line] == [
+        'bill = { type = "integer", unique = true }',
+        'mail = { type = "text", unique = true }',
+    ]

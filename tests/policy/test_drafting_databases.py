@@ -27,10 +27,13 @@ def database(postgres):
             CREATE TABLE billing.claims_new PARTITION OF billing.claims FOR VALUES FROM ('2020-01-01') TO (MAXVALUE);
             CREATE TABLE hidden (patient_id BIGINT);
             CREATE TABLE "Odd Table" (patient_id BIGINT);
+            CREATE TABLE bills (bill INTEGER PRIMARY KEY, patient_id BIGINT UNIQUE, mail TEXT UNIQUE, day DATE,
+                room INT, part INT, UNIQUE (day, room));
+            CREATE UNIQUE INDEX ON bills (part) WHERE room > 7;
             DROP ROLE IF EXISTS drafter;
             CREATE ROLE drafter LOGIN;
             GRANT USAGE ON SCHEMA billing TO drafter;
-            GRANT SELECT ON visits, billing.claims, "Odd Table" TO drafter;
+            GRANT SELECT ON visits, billing.claims, "Odd Table", bills TO drafter;
             """
         )
     return postgres.url(DATABASE, "drafter")
@@ -46,6 +49,7 @@ def test_tables_that_the_user_may_read_are_drafted_with_their_types(database):
     assert f'connection = "{database}"' in lines(text)
     assert [line for line in lines(text) if line.startswith(("[tables", "source"))] == [
         *('[tables."Odd Table"]', r'source = "public.\"Odd Table\""', '[tables."Odd Table".columns]'),
+        *("[tables.bills]", 'source = "public.bills"', "[tables.bills.columns]"),
         *("[tables.visits]", 'source = "public.visits"', "[tables.visits.columns]"),
         *("[tables.billing_claims]", 'source = "billing.claims"', "[tables.billing_claims.columns]"),
     ]
@@ -88,3 +92,9 @@ def test_a_password_in_the_url_is_refused(database):
     with pytest.raises(PolicyError, match="must not contain a password") as caught:
         draft([database.replace("drafter@", "drafter:hunter2@")])
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_column_that_the_database_keeps_unique_is_declared_so_but_not_the_unit(database):
+    text = draft([database, "bills"], unit="patient_id")
+    found = [line for line in lines(text) if "unique" in line]
+    assert found == ['bill = { type = "integer", unique = true }', 'mail = { type = "text", unique = true }']

@@ -312,3 +312,11 @@ def test_the_ends_of_a_range_are_never_passed_by_rounding(low, high):
     exact = Fraction(low), Fraction(high)
     ends = _inside(Between(*exact, None, "clip"))
     assert exact[0] <= Fraction(ends[0]) < Fraction(ends[1]) <= exact[1]
+
+
+def test_values_of_a_unique_column_are_all_different():
+    text = SMALL.replace(
+        'region = { type = "text", references = "regions.name" }', 'mail = { type = "text", unique = true }'
+    )
+    mails = dummy(Policy.parse(text), rows=200)["visits"]["mail"].to_pylist()
+    assert len(set(mails)) == len(mails) >= 200

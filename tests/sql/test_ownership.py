@@ -158,8 +158,8 @@ def test_a_unit_with_several_keys_has_several_rows():
 
 def test_the_unit_is_never_a_group_of_the_answer():
     assert "would be shown" in refusal("SELECT COUNT(*) FROM orders GROUP BY CASE WHEN paid THEN user END, category")
-    assert "single people" in refusal("SELECT user, COUNT(*) FROM orders GROUP BY user")
-    assert "single people" in refusal("SELECT DISTINCT user FROM orders")
+    assert "single unit" in refusal("SELECT user, COUNT(*) FROM orders GROUP BY user")
+    assert "single unit" in refusal("SELECT DISTINCT user FROM orders")
 
 
 def test_tables_that_were_not_granted_are_told_like_tables_that_are_not_there():

@@ -160,7 +160,7 @@ REFUSALS = [
         f"line 1, column 54: WITH DIFFERENTIAL_PRIVACY stands at more than one SELECT. {ONCE}",
     ),
     ("x" * 100_001, "the query has 100,001 characters; at most 100,000 are read. Shorten it."),
-    ("SELECT " + "1," * 30_000 + "1", "the query has more than 20,000 words and signs. Shorten it."),
+    ("SELECT " + "1," * 30_000 + "1", "line 1: the query has more than 10,000 tokens. Shorten it."),
 ]
 
 

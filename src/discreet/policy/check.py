@@ -26,6 +26,7 @@ def check_parts(parts: Parts, problems: Problems) -> None:
         if draft:
             _check_references(name, draft, parts.drafts, problems)
             _check_parent(name, draft, parts.drafts, problems)
+            _check_unique(name, draft, problems)
     _check_common_unit(parts, problems)
 
 
@@ -105,6 +106,13 @@ def _check_referenced(path: tuple[str, ...], kind: str, to: References, target: 
     elif found and found.type != kind:
         words = f"references leads from {kind} to {found.type}: such values are never equal. Declare the same type."
         problems.add(path, words)
+
+
+def _check_unique(name: str, draft: Draft, problems: Problems) -> None:
+    for column in filter(None, draft.columns.values()):
+        if column.unique and isinstance(draft.unit, Public):
+            words = "unique is for private tables: every value of a public table may be shown. Leave it out."
+            problems.add(("tables", name, "columns", column.name, "unique"), words)
 
 
 def _check_parent(name: str, draft: Draft, drafts: Drafts, problems: Problems) -> None:

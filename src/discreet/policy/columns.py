@@ -58,12 +58,16 @@ Domain = Between | Keys | References | Open
 
 @dataclass(frozen=True)
 class Declared:
-    """A column that questions may use; with `null`, missing values are a group of their own."""
+    """A column that questions may use; with `null`, missing values are a group of their own.
+
+    A value of a `unique` column belongs to one row or unit, such as a name or an e-mail address.
+    """
 
     name: str
     type: ColumnType
     domain: Domain
     null: bool
+    unique: bool = False
 
 
 def default_step(low: Fraction, high: Fraction) -> Fraction:
@@ -207,6 +211,17 @@ def _outside(value: Any, info: ValidationInfo) -> str:
     return str(value)
 
 
+def _unique(value: Any, info: ValidationInfo) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"unique must be true or false, not {shown(value)}.")  # noqa: TRY004 - pydantic gathers these
+    for other, name in (("keys", "in"), ("references", "references"), ("null", "null")):
+        if value and info.data.get(other):
+            raise ValueError(f"unique contradicts {name}: its values are groups that many share. Keep one of them.")
+    if value and info.data.get("type") == "boolean":
+        raise ValueError("unique does not fit a boolean column: it has two values. Leave it out.")
+    return value
+
+
 class ColumnEntry(Entry):
     """A column as it is written in the file; later keys are checked against earlier ones."""
 
@@ -217,10 +232,11 @@ class ColumnEntry(Entry):
     step: Annotated[Fraction | None, PlainValidator(_step)] = None
     outside: Annotated[Literal["clip", "null"], PlainValidator(_outside)] = "clip"
     null: bool = False
+    unique: Annotated[bool, PlainValidator(_unique)] = False
 
     def declared(self, name: str) -> Declared:
         """Return what the entry means."""
-        return Declared(name, self.type, self._domain(), self.null)
+        return Declared(name, self.type, self._domain(), self.null, self.unique)
 
     def _domain(self) -> Domain:
         if self.between:

@@ -22,7 +22,23 @@ def explain(policy: Policy) -> list[str]:
     >>> explain(policy)[0]
     'Protected: each person, with all of their rows in visits.'
     """
-    return [_who(policy), _neighbours(policy), *_budget(policy), *_belief(policy), *_not_covered(policy)]
+    return [
+        *(_who(policy), _neighbours(policy)),
+        *_unique(policy),
+        *_budget(policy),
+        *_belief(policy),
+        *_not_covered(policy),
+    ]
+
+
+def _unique(policy: Policy) -> list[str]:
+    names = [
+        f"{table.name}.{column.name}"
+        for table in policy.tables.values()
+        for column in table.columns.values()
+        if column.unique
+    ]
+    return [f"Never grouped by, because each value is declared unique: {_and(names)}."] if names else []
 
 
 def _who(policy: Policy) -> str:

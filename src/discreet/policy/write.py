@@ -92,4 +92,6 @@ def _column(column: Declared) -> str:
             entries["references"] = value_text(f"{table}.{name}")
     if column.null:
         entries["null"] = "true"
+    if column.unique:
+        entries["unique"] = "true"
     return inline_text(entries)

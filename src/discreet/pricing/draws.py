@@ -131,7 +131,7 @@ def recall(  # noqa: PLR0913 - the last two are for what is special
 
 def recipes_of(part: Part) -> str:
     """Return a digest of what is made of the totals: a walk in a tree of cells depends on it."""
-    return digest(tuple(measure.recipe for measure in part.measures))
+    return digest(tuple(sorted({digest(measure.recipe) for measure in part.measures})))
 
 
 def _draws(

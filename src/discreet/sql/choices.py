@@ -88,7 +88,7 @@ def _walk(part: Part, place: int, noise: Noise) -> Walk:
     if not isinstance(total.places, Grid):
         return _look_once
     recipes = [measure.recipe for measure in part.measures if isinstance(measure.recipe, Quantile)]
-    targets = tuple(dict.fromkeys(recipe.target for recipe in recipes if recipe.total == place))
+    targets = tuple(sorted({recipe.target for recipe in recipes if recipe.total == place}, key=lambda each: each.share))
     return Descent(targets, noise, _step(part, place), total.fan, total.depth)
 
 

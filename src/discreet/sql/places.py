@@ -1,10 +1,14 @@
 """Where in the question something stands, and how a refusal says so."""
 
+from itertools import islice
+
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from discreet.kernel.errors import Refused
 from discreet.policy.problems import brief
+
+_MOST_WRITTEN = 100  # parts: a message shows 60 characters of them
 
 
 def place(node: exp.Expr) -> str:
@@ -32,6 +36,8 @@ def written(node: exp.Expr) -> str:
     >>> written(parse_one("a+1"))
     'a + 1'
     """
+    if next(islice(node.walk(), _MOST_WRITTEN, None), None) is not None:
+        return f"{node.key.upper()}(…)"
     try:
         said = node.transform(lambda each: exp.var(each.meta["said"]()) if "said" in each.meta else each)
         return said.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)

@@ -1,7 +1,7 @@
 """What a query was understood to ask: the kernel's questions, how their totals become columns, and what follows."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
 from fractions import Fraction
@@ -118,7 +118,8 @@ class Part:
     """One release: a question, and the table that its noisy totals become.
 
     `weights` say how to share the price among the totals: the squared margin of each counts that much. With a `report`,
-    a last total tells how many units the limits touched, for this share of the price.
+    a last total tells how many units the limits touched, for this share of the price. `keys` are the columns of the
+    table that the question's keys become, and `order` has their places as the analyst lists them: so rows are sorted.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Part:
     weights: tuple[Fraction, ...]
     sentences: tuple[str, ...]
     report: Fraction = Fraction(0)
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,13 @@ def parts_of(recipe: Recipe) -> tuple[int, ...]:
         case Spread(squares, total, count):
             return squares, total, count
     raise TypeError(f"recipe must be one of the list, not {type(recipe).__name__}")
+
+
+def moved(recipe: Recipe, places: Sequence[int]) -> Recipe:
+    """Return the recipe of a measure whose totals are at other places."""
+    names = ("squares", "total", "count")
+    old = {name: getattr(recipe, name) for name in names if getattr(recipe, name, None) is not None}
+    return replace(recipe, **{name: places[place] for name, place in old.items()})
 
 
 def centre(total: Sum) -> Fraction:

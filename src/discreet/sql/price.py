@@ -13,6 +13,7 @@ from discreet.kernel.mechanism import Gaussian, Laplace, laplace_for
 from discreet.kernel.question import Discover
 from discreet.kernel.release import Ask, threshold_of
 from discreet.kernel.threshold import threshold_for
+from discreet.kernel.topic import digest
 from discreet.sql.choices import walks_of
 from discreet.sql.intervals import Noise
 from discreet.sql.plan import Part
@@ -88,7 +89,7 @@ def shares_of(parts: tuple[Part, ...], kind: Kind) -> Amounts:
     """
     reports = [part.report / len(parts) for part in parts]
     power = 1 / 3 if kind is Laplace else 1 / 2
-    rest = iter(_shares([float(weight) ** power for part in parts for weight in part.weights]))
+    rest = iter(_shares([float(weight) ** power for part in parts for weight in part.weights], _names(parts)))
     found = []
     for part, report in zip(parts, reports, strict=True):
         shares = [(1 - sum(reports)) * next(rest) for _ in part.weights]
@@ -124,10 +125,23 @@ def ask_for(
     return Ask(question, every, cut, walks_of(part, every), earlier, frozenset(known))
 
 
-def _shares(sizes: list[float]) -> list[Fraction]:
-    """Return shares in proportion to the sizes, as exact fractions whose sum is exactly 1."""
-    whole = [max(1, int(size / sum(sizes) * _FINE)) for size in sizes]
-    largest = whole.index(max(whole))
+def _names(parts: tuple[Part, ...]) -> list[str]:
+    """Return a name for each total that has a weight, whatever their order is."""
+    about = [digest((part.question.relation, part.question.by)) for part in parts]
+    return [
+        digest((name, part.question.totals[place]))
+        for name, part in zip(about, parts, strict=True)
+        for place in range(len(part.weights))
+    ]
+
+
+def _shares(sizes: list[float], names: Sequence[str]) -> list[Fraction]:
+    """Return shares in proportion to the sizes, as exact fractions whose sum is exactly 1.
+
+    What rounding leaves goes to the largest, of equal ones to the first by name: the order does not matter.
+    """
+    whole = [max(1, int(size / math.fsum(sizes) * _FINE)) for size in sizes]
+    largest = min(range(len(whole)), key=lambda place: (-whole[place], names[place]))
     whole[largest] += _FINE - sum(whole)
     return [Fraction(part, _FINE) for part in whole]
 

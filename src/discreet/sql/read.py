@@ -13,10 +13,12 @@ from discreet.kernel.event import OWNER
 from discreet.policy import Column, ColumnInWindow, Policy
 from discreet.sql import after, text
 from discreet.sql.after import After
+from discreet.sql.canonical import canonical
 from discreet.sql.plan import Part, Plan, schema
 from discreet.sql.rows.leaves import Publics
 from discreet.sql.rows.prune import pruned
 from discreet.sql.separate import separate
+from discreet.sql.values.declared import NotDeclared
 from discreet.sql.world import Limits, Releases, World
 
 T = TypeVar("T")
@@ -65,8 +67,8 @@ def divide(draft: Draft) -> Draft:
 
 
 def narrow(draft: Draft) -> Draft:
-    """Leave out the columns that no question needs."""
-    return replace(draft, parts=tuple(replace(part, question=pruned(part.question)) for part in draft.parts))
+    """Leave out the columns that no question needs, and give equal questions one form."""
+    return replace(draft, parts=tuple(canonical(replace(part, question=pruned(part.question))) for part in draft.parts))
 
 
 def follow(draft: Draft) -> Draft:
@@ -79,6 +81,8 @@ def understood(reading: Callable[[], T]) -> T:
     """Return what was read; whatever stops the reader, the query is Refused, and the log tells the owner."""
     try:
         return reading()
+    except NotDeclared as refusal:
+        raise Refused(str(refusal)) from None
     except (Refused, PolicyError):
         raise
     except EngineError:  # when asked for what is public: it is not reached

@@ -170,7 +170,9 @@ def _private(select: exp.Select, items: list[Item], names: Names, world: World) 
     read = Grouped(select, listed, keys, rows)
     if is_per_unit(keys, rows):
         if select.parent is None:
-            raise _single(select)
+            cause = "each group would be a single unit, and a group of one is never released"
+            hint = "Group by something that many share, or count units with COUNT(DISTINCT …)."
+            raise refuse(keys[0].node, "GROUP BY" if grouped else "SELECT DISTINCT", cause, hint)
         return per_unit(read)
     return release(read, world, partial(_released, names=names, world=world))
 

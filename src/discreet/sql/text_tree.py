@@ -9,6 +9,7 @@ from sqlglot.parsers.postgres import PostgresParser
 
 from discreet.kernel.errors import Refused
 from discreet.policy.problems import brief
+from discreet.sql.counts import check_counts
 from discreet.sql.places import place
 
 _DEEPEST = 200
@@ -44,6 +45,7 @@ def tree(text: str, tokens: Sequence[Token]) -> exp.Expression:
         raise Refused("line 1: this is not a SELECT. Ask with SELECT, or WITH … SELECT.")
     found.pop()  # out of the parentheses
     _check(found)
+    check_counts(found)
     for call in found.find_all(exp.Func, exp.Binary):
         if "start" in call.meta:
             call.meta["name"] = text[call.meta["start"] : call.meta["end"] + 1].lower()

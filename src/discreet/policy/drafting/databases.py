@@ -21,6 +21,13 @@ _TABLES = """
     ORDER BY n.nspname <> 'public', n.nspname, c.relname
 """
 
+# Columns with a PRIMARY KEY or UNIQUE constraint, or a unique index, of their own.
+_UNIQUE = """
+    SELECT i.indrelid::bigint, a.attname::text FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = ANY(%s::oid[]) AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND i.indpred IS NULL
+"""
+
 
 def is_database(word: str) -> bool:
     """Tell whether a place is a database of PostgreSQL.
@@ -37,28 +44,29 @@ def read_database(url: str, wanted: Sequence[str] = ()) -> list[TableSketch]:
         place(url, "the URL")
     except ValueError as error:
         raise PolicyError(str(error)) from None
-    names, columns = _read(url)
+    names, columns, unique = _read(url)
     tables: dict[str, list[ColumnSketch]] = {name: [] for name in names.values()}
     for table, column, _, _, native in columns:
         family = FAMILIES.get(native)
         kind = _KINDS.get(family, family) if family else None
-        tables[names[table]].append(ColumnSketch(column, kind, native))
+        tables[names[table]].append(ColumnSketch(column, kind, native, unique=(table, column) in unique))
     chosen = [_find(name, list(tables), url) for name in wanted] or [name for name, found in tables.items() if found]
     if not chosen:
         raise PolicyError(f"{shown(url)}: there is no table that this user may read. Grant SELECT on some.")
     return [TableSketch(_called(name), name, tuple(tables[name])) for name in chosen]
 
 
-def _read(url: str) -> tuple[dict[int, str], list[tuple[Any, ...]]]:
-    """Return the names of tables by their numbers, and all of their columns."""
+def _read(url: str) -> tuple[dict[int, str], list[tuple[Any, ...]], set[tuple[int, str]]]:
+    """Return the names of tables by their numbers, all of their columns, and which of these are unique."""
     with connect(url, default_transaction_read_only="on", search_path="pg_catalog") as connection:
         try:
             names = dict(connection.execute(_TABLES).fetchall())
             columns = connection.execute(COLUMNS.format(tables="attrelid = ANY(%s::oid[])"), [list(names)]).fetchall()
+            unique = {(table, column) for table, column in connection.execute(_UNIQUE, [list(names)]).fetchall()}
         except driver().Error as error:
             words = f"the server does not tell its tables (SQLSTATE {error.sqlstate}). Its log has the reason."
             raise PolicyError(f"{shown(url)}: {words}") from None
-    return names, columns
+    return names, columns, unique
 
 
 def _called(place: str) -> str:

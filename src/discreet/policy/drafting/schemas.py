@@ -163,12 +163,19 @@ def _database(file: Path, wanted: str | None) -> Iterator[TableSketch]:
             "SEMI JOIN duckdb_tables() t USING (database_oid, schema_oid, table_oid) "
             "WHERE c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"
         ).fetchall()
+        alone = connection.execute(
+            "SELECT schema_name, table_name, constraint_column_names[1] FROM duckdb_constraints() "
+            "WHERE database_name = current_database() AND constraint_type IN ('PRIMARY KEY', 'UNIQUE') "
+            "AND len(constraint_column_names) = 1"
+        ).fetchall()
+    unique = set(alone)
     tables: dict[str, list[ColumnSketch]] = {}
     for schema, table, column, formula, native in rows:
         name = table if schema == "main" else f"{schema}.{table}"
         kind = None if formula or native.endswith("]") else _NATIVE.get(native.partition("(")[0])
         # What stands in brackets may be values: an ENUM lists them.
-        tables.setdefault(name, []).append(ColumnSketch(column, kind, native.partition("(")[0].lower()))
+        stored, different = native.partition("(")[0].lower(), (schema, table, column) in unique
+        tables.setdefault(name, []).append(ColumnSketch(column, kind, stored, unique=different))
     if wanted is not None:
         tables = {name: columns for name, columns in tables.items() if name.lower() == wanted.lower()}
     if not tables:

@@ -8,7 +8,7 @@ class ColumnSketch:
     """A column; `low`, `high` and `keys` are TOML texts, and a type of None cannot be asked about.
 
     `stored` is the source's own word for the type; `guessed` is a type that the source does not tell; `references` are
-    another table and its column, if metadata say so.
+    another table and its column, if metadata say so; `unique` says that the database keeps its values different.
     """
 
     name: str
@@ -20,6 +20,7 @@ class ColumnSketch:
     keys: tuple[str, ...] = ()
     references: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
+    unique: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Sketches become the text of a policy; every value that only a human can supply says FILL IN."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from discreet.policy.drafting.links import Link, Roles, unit_candidates
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
@@ -109,7 +110,7 @@ def _column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Ite
     if column.type is None:
         yield f"# {name} is left out: it is stored as {brief(column.stored)}, which questions cannot use"
     elif column.name == table.unit:
-        yield f"{name} = {_entry(column)}  # the unit: counted and joined on, never shown"
+        yield f"{name} = {_entry(replace(column, unique=False))}  # the unit: counted and joined on, never shown"
     elif _is_other_person(column, table):
         yield f"# {name} = {_entry(column)}  # left out: it seems to hold people, who would not be protected by it"
     else:
@@ -117,9 +118,12 @@ def _column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Ite
 
 
 def _plain_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Iterator[str]:
+    # Lookup tables may be public, and then every value of them can be shown; a column of people may become the unit.
+    if table.name in roles.lookups or person_word(column.name) is not None:
+        column = replace(column, unique=False)
     name, degrees = key_text(column.name), _degrees(column)
     link = roles.references.get((table.name, column.name))
-    open_ended = table.name in roles.lookups or _leads(column, table, roles)
+    open_ended = table.name in roles.lookups or _leads(column, table, roles) or column.unique
     bounded = not open_ended and column.type in ("integer", "real", "decimal", "date", "timestamp")
     known = bool(column.keys or column.low or column.high)
     if bounded and not known:
@@ -144,6 +148,8 @@ def _entry(column: ColumnSketch, **more: str) -> str:
     elif column.low or column.high:
         low, high = column.low or value_text(MARK), column.high or value_text(MARK)
         entries["between"] = f"[{low}, {high}]"
+    if column.unique and not column.keys:
+        more["unique"] = "true"
     return inline_text({**entries, **more})
 
 

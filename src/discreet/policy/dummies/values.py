@@ -40,6 +40,8 @@ def draw(column: Declared, count: int, chance: Chance) -> list[Any]:
     """Make up values, of which some are common and some rare."""
     if isinstance(column.domain, Keys):
         return pick(column.domain.values, count, chance)
+    if column.unique and len(values := distinct(column, count, chance)) == count:
+        return values
     return _DRAWERS[column.type](column, count, chance)
 
 

@@ -13,9 +13,8 @@ from discreet.sql.after.groups import Plain
 from discreet.sql.after.names import name_of
 from discreet.sql.after.scope import Field, Scope, same
 from discreet.sql.after.values import Constant, Value
+from discreet.sql.counts import MOST_COLUMNS
 from discreet.sql.places import quoted, refuse
-
-_MOST_COLUMNS = 500
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ def items_of(node: exp.Select, scope: Scope) -> list[Item]:
             found += [Item(named.name, None, named.value) for named in scope.star(each, "SELECT")]
         else:
             found.append(Item(name_of(each), each.this if isinstance(each, exp.Alias) else each))
-    if not 0 < len(found) <= _MOST_COLUMNS:
-        raise refuse(node, "SELECT", f"there are {len(found)} columns", f"Select between 1 and {_MOST_COLUMNS}")
+    if not 0 < len(found) <= MOST_COLUMNS:
+        raise refuse(node, "SELECT", f"there are {len(found)} columns", f"Select between 1 and {MOST_COLUMNS}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -82,15 +83,22 @@ class Scope:
 
     def find(self, node: exp.Column) -> list[Named]:
         """Return the columns that a name may mean."""
-        table = node.args.get("table")
+        table, name = node.args.get("table"), node.this.name.lower()
         if table is None:
-            return [named for named in self.columns if same(node.this, named.name)]
-        known = [*self.columns, *self.covered]
+            return [named for named in self._columns.get(name, ()) if same(node.this, named.name)]
+        known = [*self._columns.get(name, ()), *self.covered]
         return [
             named
             for named in known
             if named.source is not None and same(table, named.source) and same(node.this, named.name)
         ]
+
+    @cached_property
+    def _columns(self) -> dict[str, list[Named]]:
+        found: dict[str, list[Named]] = {}
+        for named in self.columns:
+            found.setdefault(named.name.lower(), []).append(named)
+        return found
 
     def star(self, node: exp.Expr, clause: str) -> list[Named]:
         """Return what * or source.* stands for."""

@@ -13,7 +13,7 @@ from discreet.sql.asked.grids import Scale
 from discreet.sql.asked.groups import domain_in
 from discreet.sql.places import refuse
 from discreet.sql.plan import Frequent, Shown
-from discreet.sql.rows.owners import is_person_or_null
+from discreet.sql.rows.owners import is_person_or_null, is_unique
 from discreet.sql.rows.scope import Rows, held, value_of, without_clip
 from discreet.sql.values.bound import Bound
 
@@ -147,6 +147,9 @@ def _frequent(call: exp.Expr, node: exp.Expr, how: Frequent, rows: Rows, when: E
     name = function_name(call)
     bound = _value(call, node, rows)
     expr = without_clip(bound.expr)
+    if is_unique(expr, rows.by_column()):
+        cause = f"each value of {text_of(node)} is unique, so none is more frequent than the others"
+        raise refuse(call, name, cause, "Use a column whose values many share, or count with COUNT(DISTINCT …).")
     places = tuple(value for value in domain_in(expr, rows.by_column()) or () if value is not None)
     if not 0 < len(places) <= _MOST_PLACES:
         cause = f"{name}({text_of(node)}) chooses among public values, and " + (

@@ -11,10 +11,10 @@ from discreet.kernel.question import Discover, Public
 from discreet.kernel.relation import Named, Where
 from discreet.policy.problems import brief
 from discreet.sql.building import built
-from discreet.sql.places import refuse
+from discreet.sql.places import refuse, written
 from discreet.sql.rows.conditions import every
 from discreet.sql.rows.outputs import Output
-from discreet.sql.rows.owners import is_person_or_null, never_null, unit_names
+from discreet.sql.rows.owners import is_person_or_null, is_unique, never_null, unit_names
 from discreet.sql.rows.scope import Known, Rows, knows, same_name, stored, value_of
 from discreet.sql.rows.walking import first_aggregate, first_query, first_window
 from discreet.sql.values.bound import Bound
@@ -138,6 +138,11 @@ def grouping(rows: Rows, keys: Sequence[Key], world: World) -> Grouping:
 
 
 def _check_shown(key: Key, rows: Rows) -> None:
+    if is_unique(key.bound.expr, rows.by_column()):
+        cause = f"each value of {brief(written(key.node))} is unique, and a group of one is never released"
+        raise refuse(
+            key.node, "GROUP BY", cause, "Group by something that many share, or count with COUNT(DISTINCT …)."
+        )
     if not is_person_or_null(key.bound.expr, rows.by_column()):
         return
     unit = unit_names(rows)

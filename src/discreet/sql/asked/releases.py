@@ -28,11 +28,12 @@ Inner = Callable[[exp.Query], exp.Query]
 def release(read: Grouped, world: World, inner: Inner) -> Released:
     """Turn a SELECT into one that reads a released table; HAVING, ORDER BY and all else work on noisy numbers."""
     asked: dict[Aggregate | Choice, str] = {}
+    names: dict[Aggregate | Choice, str] = {}
 
     def measure(node: exp.Expr) -> str:
         found = aggregate(node, read.rows)
         asked.setdefault(found, _label(node))
-        return f"m{list(asked).index(found)}"
+        return names.setdefault(found, f"m{len(names)}")
 
     above = _above(read.select, read.listed, Rewriting(read, "k{}".format, measure, inner, _column))
     if not asked and not read.keys:

@@ -10,6 +10,7 @@ from discreet.sql.asked.groups import Grouped
 from discreet.sql.places import quoted, refuse, written
 from discreet.sql.rows.scope import knows, same_name, stored, value_of
 from discreet.sql.rows.walking import first_query, is_aggregate, window_parts
+from discreet.sql.values.declared import NotDeclared
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,22 @@ class Rewriting:
 
     def shown(self, node: exp.Expr, clause: str) -> exp.Expr:
         """Return an expression over the columns of the groups."""
+        found = self._replaced(node, clause)
+        if found is None:
+            found = node.copy()  # once: parts are replaced inside the copy
+            self._replace_parts(found, clause)
+        return found
+
+    def _replace_parts(self, node: exp.Expr, clause: str) -> None:
+        for child in list(node.iter_expressions()):
+            found = self._replaced(child, clause)
+            if found is None:
+                self._replace_parts(child, clause)
+            else:
+                child.replace(found)
+
+    def _replaced(self, node: exp.Expr, clause: str) -> exp.Expr | None:
+        """Return what a whole expression stands for; None if only its parts do."""
         if isinstance(node, exp.Query):
             return self.inner(node)
         if isinstance(node, exp.Window):
@@ -36,10 +53,7 @@ class Rewriting:
             raise refuse(node, clause, "* cannot stand beside aggregates", "List the columns that are grouped by.")
         if isinstance(node, exp.Column):
             return self._stranger(node, clause)
-        copy = node.copy()
-        for child in list(copy.iter_expressions()):
-            child.replace(self.shown(child, clause))
-        return copy
+        return None
 
     def aliased(self, node: exp.Expr) -> exp.Expr:
         """Replace aliases of the SELECT list where no column of FROM has the name."""
@@ -72,6 +86,8 @@ class Rewriting:
             return None
         try:
             found = value_of(node, stored(self.read.rows.views, clause), clause).expr
+        except NotDeclared:  # also HAVING and ORDER BY compare keys with what they can be
+            raise
         except Refused:
             return None
         return next((place for place, key in enumerate(self.read.keys) if key.bound.expr == found), None)

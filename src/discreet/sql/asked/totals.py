@@ -36,6 +36,7 @@ class Totals:
         self._noise = noise
         self._fits = fits
         self._weights: dict[Total, Fraction] = {Units(): _SHOWN} if discovers else {}
+        self._places = {total: place for place, total in enumerate(self._weights)}
 
     def recipes(self, aggregates: Sequence[Aggregate | Choice]) -> list[Recipe]:
         """Return what each aggregate is made of."""
@@ -59,7 +60,7 @@ class Totals:
 
     def _add(self, total: Total, weight: Fraction) -> int:
         self._weights[total] = self._weights.get(total, Fraction(0)) + weight
-        return list(self._weights).index(total)
+        return self._places.setdefault(total, len(self._places))
 
     def _recipe(self, asked: Aggregate, counts: set[Expr | None], squared: set[Expr | None]) -> Recipe:
         if asked.function is Simple.COUNT:

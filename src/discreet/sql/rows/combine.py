@@ -91,6 +91,7 @@ def _either(name: str, kind: Type, ours: Known, theirs: Known) -> Known:
         sure=ours.sure and theirs.sure,
         inside=ours.inside and theirs.inside,
         settled=bound.unit is not None,
+        unique=ours.unique or theirs.unique,
     )
 
 

@@ -130,7 +130,18 @@ def _private(policy: Policy, publics: Publics, table: Table, declared: Declared)
             inside = _inside(declared) is not None
             return Known(time, bound, values, links=links, clock=window, sure=not inside, inside=inside)
     inside = _inside(declared) is not None
-    return Known(declared.name, bound, values, _ends(bound, values), declared.null, links, inside=inside)
+    listed = dict.fromkeys(values() or ()) if isinstance(declared.domain, Keys) else None
+    return Known(
+        declared.name,
+        bound,
+        values,
+        _ends(bound, values),
+        declared.null,
+        links,
+        inside=inside,
+        listed=listed,
+        unique=declared.unique,
+    )
 
 
 def _public(policy: Policy, publics: Publics, table: Table, column: Column) -> Known:

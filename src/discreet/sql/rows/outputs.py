@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from discreet.sql.after.names import name_of
+from discreet.sql.counts import MOST_COLUMNS
 from discreet.sql.places import quoted, refuse
 from discreet.sql.rows.scope import View, same_name
 
@@ -26,14 +27,21 @@ def outputs(select: exp.Select, views: Sequence[View]) -> list[Output]:
     >>> [each.name for each in outputs(sqlglot.parse_one("SELECT COUNT(*), COUNT(x), x + 1, x AS y"), ())]
     ['count', 'count_1', '?column?', 'y']
     """
-    plain = [part for node in select.expressions for part in _expanded(node, views)]
+    plain: list[Output] = []
+    most = max(MOST_COLUMNS, sum(len(view.columns) for view in views))  # SELECT * of a wide table is fine
+    for node in select.expressions:
+        plain += _expanded(node, views)
+        if len(plain) > most:
+            raise refuse(select, "SELECT", f"at most {most:,} columns are supported", "Split the query.")
     found: dict[int, Output] = {}
     used: set[str] = set()
+    numbers: dict[str, int] = {}
     for place in sorted(range(len(plain)), key=lambda place: not plain[place].given):  # names that were given stay
-        name, number = plain[place].name, 0
+        name, number = plain[place].name, numbers.get(plain[place].name.lower(), 0)
         while name.lower() in used:
             number += 1
             name = f"{plain[place].name}_{number}"
+        numbers[plain[place].name.lower()] = number
         used.add(name.lower())
         found[place] = replace(plain[place], name=name)
     return [found[place] for place in range(len(plain))]

@@ -77,6 +77,24 @@ def is_person_or_null(expr: Expr, known: Mapping[str, Known]) -> bool:
     return False
 
 
+# These tell different values apart, but for spelling.
+_KEEPING = frozenset({"lower", "upper", "trim", "trim_left", "trim_right", "write_integer", "write_date", "to_real"})
+
+
+def is_unique(expr: Expr, known: Mapping[str, Known]) -> bool:
+    """Tell whether each value of an expression belongs to one row or unit, because the policy says so of a column."""
+    match expr:
+        case Column(name):
+            return name in known and known[name].unique
+        case Call("join", args):
+            return any(is_unique(arg, known) for arg in args)
+        case Call("coalesce" | "nullif", args):
+            return is_unique(args[0], known)
+        case Call(op, (inner,)) if op in _KEEPING:
+            return is_unique(inner, known)
+    return False
+
+
 # What is the same in a whole window: a day lies in one month, but a week may not.
 _SETTLED = {
     Window.DAY: frozenset(["to_date", "year", "quarter", "month", "week", "day", "dow", "isodow", "doy"])

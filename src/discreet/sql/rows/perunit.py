@@ -15,7 +15,7 @@ from discreet.sql.places import refuse
 from discreet.sql.rows.conditions import conjuncts, filtered
 from discreet.sql.rows.folds import fold
 from discreet.sql.rows.outputs import Output
-from discreet.sql.rows.owners import is_settled, links_of, never_null, part_of
+from discreet.sql.rows.owners import is_settled, is_unique, links_of, never_null, part_of
 from discreet.sql.rows.projection import check_rows, project
 from discreet.sql.rows.scope import Known, Rows, View
 
@@ -121,4 +121,6 @@ class _Gathering:
             clock,
             sure,
             settled=is_settled(expr, known),
+            listed=known[expr.name].listed if isinstance(expr, Column) else None,
+            unique=is_unique(expr, known),
         )

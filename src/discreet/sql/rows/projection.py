@@ -12,7 +12,7 @@ from discreet.sql.building import built
 from discreet.sql.places import refuse
 from discreet.sql.rows.naming import fresh
 from discreet.sql.rows.outputs import Output
-from discreet.sql.rows.owners import is_settled, links_of, never_null, part_of, stays_inside
+from discreet.sql.rows.owners import is_settled, is_unique, links_of, never_null, part_of, stays_inside
 from discreet.sql.rows.scope import Known, Rows, View, stored, value_of
 from discreet.sql.rows.walking import first_query, first_window
 from discreet.sql.values.bound import Bound
@@ -86,4 +86,5 @@ def _known(name: str, inside: str, bound: Bound, known: dict[str, Known]) -> Kno
         sure=never_null(expr, known),
         inside=stays_inside(expr, known),
         settled=is_settled(expr, known),
+        unique=is_unique(expr, known),
     )

@@ -1,6 +1,6 @@
 """Names in a query: the columns that its sources give, found as PostgreSQL finds them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -13,7 +13,8 @@ from discreet.kernel.relation import PublicTable, Relation
 from discreet.policy.units import Window
 from discreet.sql.places import quoted, refuse
 from discreet.sql.values.bound import Bound, End
-from discreet.sql.values.expressions import Columns, bind
+from discreet.sql.values.declared import Lists
+from discreet.sql.values.expressions import Columns, Names, bind
 
 Values = Callable[[], tuple[Value, ...] | None]
 Ends = Callable[[], Bound]
@@ -31,7 +32,8 @@ class Known:
     are keys of parent tables that decide who owns the row; `clock` is the window of a time that is part of the unit.
     No row lacks a value if it is `sure`; missing values are a group with `null`; none lies outside the range if it is
     `inside`; it is the same in all rows of a unit if it is `settled`. `least` and `most` are ends of which one may be
-    unknown.
+    unknown. `listed` are the values that the policy lists, whatever conditions left of them. Each value of
+    a `unique` column belongs to one row or unit.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Known:
     settled: bool = False
     least: End | None = None
     most: End | None = None
+    listed: Mapping[Value, None] | None = field(default=None, compare=False)
+    unique: bool = False
 
     @property
     def column(self) -> Column:
@@ -168,13 +172,13 @@ def value_of(node: exp.Expr, columns: Columns, clause: str) -> Bound:
     return bind(cast("exp.Expression", node), columns, clause)
 
 
-def stored(views: Iterable[View], clause: str) -> Callable[[exp.Column], Bound]:
+def stored(views: Iterable[View], clause: str) -> Names:
     """Return how names are read where values are used as they are stored."""
     views = tuple(views)
-    return lambda node: find(views, node, clause).bound
+    return Names(lambda node: find(views, node, clause).bound, _lists(views))
 
 
-def held(views: Iterable[View], clause: str) -> Callable[[exp.Column], Bound]:
+def held(views: Iterable[View], clause: str) -> Names:
     """Return how names are read inside an aggregate: each column within its public range."""
     views = tuple(views)
 
@@ -183,7 +187,11 @@ def held(views: Iterable[View], clause: str) -> Callable[[exp.Column], Bound]:
         bound = known.bound if known.ends is None or known.bound.low is not None else known.ends()
         return bound if known.inside or known.bound.unit is not None else clipped(bound)
 
-    return read
+    return Names(read, _lists(views))
+
+
+def _lists(views: Iterable[View]) -> Lists:
+    return {known.column.name: known.listed for view in views for known in view.columns if known.listed is not None}
 
 
 def clipped(bound: Bound) -> Bound:

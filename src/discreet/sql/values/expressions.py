@@ -6,6 +6,7 @@ expressions with the ranges they were clipped to: everything above then follows 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -14,6 +15,7 @@ from discreet.kernel.expr import Constant, Type, Value
 from discreet.sql.places import refuse
 from discreet.sql.values import functions
 from discreet.sql.values.bound import Bound
+from discreet.sql.values.declared import Lists, check_declared
 from discreet.sql.values.functions import shown, unknown
 from discreet.sql.values.ranges import call, is_null, known, whole
 from discreet.sql.values.reading import FALSE, KINDS, TRUE, Handler, Reader, read
@@ -21,6 +23,19 @@ from discreet.sql.values.texts import joined, part, written
 from discreet.sql.values.times import arithmetic
 
 Columns = Callable[[exp.Column], Bound]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the names of columns mean, with the values that the policy lists for them."""
+
+    read: Columns
+    lists: Lists
+
+    def __call__(self, node: exp.Column) -> Bound:
+        """Return what a name means."""
+        return self.read(node)
+
 
 _SAFE = "is not among the expressions that are safe for every row"
 
@@ -34,7 +49,8 @@ def bind(node: exp.Expression, columns: Columns, clause: str) -> Bound:
     >>> bind(sqlglot.parse_one("age >= 18", dialect="postgres"), lambda _: age, "WHERE").expr.op
     'at_most'
     """
-    reader = Reader(lambda each: _bind(each, columns, reader), clause)
+    lists = columns.lists if isinstance(columns, Names) else {}
+    reader = Reader(lambda each: _bind(each, columns, reader), clause, lists)
     try:
         return whole(reader.bind(node))
     except Refused:
@@ -136,7 +152,7 @@ def _literal(node: exp.Expression, reader: Reader) -> Bound:
 def _compare(op: str, *, swapped: bool = False, negated: bool = False) -> Handler:
     def handle(node: exp.Expression, reader: Reader) -> Bound:
         sides = reader.together(node, [node.this, node.expression])
-        found = call(op, *(reversed(sides) if swapped else sides))
+        found = reader.equal(node, *sides) if op == "equal" else call(op, *(reversed(sides) if swapped else sides))
         return call("not", found) if negated else found
 
     return handle
@@ -171,6 +187,8 @@ def _in(node: exp.Expression, reader: Reader) -> Bound:
         raise reader.refuse(node, "IN has nothing to compare with", _HINTS[exp.In])
     value, *others = reader.together(node, [node.this, *node.expressions])
     listed = [other for other in others if _fixed(other) and not is_null(other)]
+    for other in listed:
+        check_declared(value, other, reader.lists, node, reader.clause)
     found = [call("one_of", value, *listed)] if listed else []
     found += [call("equal", value, other) for other in others if not _fixed(other)]
     if any(is_null(other) for other in others):
@@ -197,7 +215,7 @@ def _same(node: exp.Expression, reader: Reader) -> Bound:
     """IS NOT DISTINCT FROM: NULL equals NULL."""
     left, right = reader.together(node, [node.this, node.expression])
     both = call("and", call("is_null", left), call("is_null", right))
-    found = call("coalesce", call("equal", left, right), both)
+    found = call("coalesce", reader.equal(node, left, right), both)
     return call("not", found) if isinstance(node, exp.NullSafeNEQ) else found
 
 
@@ -208,7 +226,7 @@ def _case(node: exp.Expression, reader: Reader) -> Bound:
         conditions = [reader.need(each.this, Type.BOOLEAN) for each in branches]
     else:
         value, *others = reader.together(node, [node.this, *(each.this for each in branches)])
-        conditions = [call("equal", value, other) for other in others]
+        conditions = [reader.equal(node, value, other) for other in others]
     pairs = [side for pair in zip(conditions, values, strict=False) for side in pair]
     return call("case", *pairs, values[-1])
 

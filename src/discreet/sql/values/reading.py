@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from math import isfinite
 
@@ -12,6 +12,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Constant, Type, Value
 from discreet.sql.places import refuse
 from discreet.sql.values.bound import Bound
+from discreet.sql.values.declared import Lists, check_declared
 from discreet.sql.values.ranges import call, is_null, known
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
@@ -59,6 +60,12 @@ class Reader:
 
     bind: Callable[[exp.Expression], Bound]
     clause: str
+    lists: Lists = field(default_factory=dict)  # declared values of columns
+
+    def equal(self, node: exp.Expression, value: Bound, other: Bound) -> Bound:
+        """Compare two parts; a constant must be a declared value of what it is compared with."""
+        check_declared(value, other, self.lists, node, self.clause)
+        return call("equal", value, other)
 
     def refuse(self, node: exp.Expression, cause: str, way_out: str) -> Refused:
         """Return the refusal of a node."""

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from discreet.kernel.expr import Constant
 from discreet.sql.values.bound import Bound
+from discreet.sql.values.declared import check_pattern
 from discreet.sql.values.ranges import call, is_null, known
 from discreet.sql.values.reading import BOOLEAN, DATE, INTEGER, KINDS, LONGEST, REAL, TEXT, Handler, Reader
 
@@ -92,6 +93,7 @@ def like(node: exp.Expression, reader: Reader, escape: str = "\\") -> Bound:
     op = "like" if isinstance(node, exp.Like) else "like_any_case"
     text, pattern = reader.need(node.this, TEXT), str(reader.constant(node.expression, TEXT))
     found = call(op, text, known(_pattern(pattern, escape), TEXT))
+    check_pattern(text, found.expr, reader.lists, node, reader.clause)
     return call("not", found) if node.args.get("negate") else found
 
 
