@@ -1,10 +1,10 @@
 """Questions that were charged and have no answer: too many of them stop the data set until the owner has looked."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
-from discreet.kernel.errors import Failed, Refused
+from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 
@@ -16,15 +16,18 @@ class Failures:
         self._policy, self._ledger = policy, ledger
         self._patience = timedelta(seconds=seconds + 60)
         self._known: set[str] = set()
+        self._unread = False  # whether something failed while the ledger could not be read
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Do something that is charged, unless too much has failed; if it fails, take that down."""
+        """Refuse after too many failures; record this one."""
         self.check()
         try:
             yield
         except Failed:
-            self._known |= {event.id for event in self._ledger.unsettled()}
+            self._unread = True
+            with suppress(LedgerError):  # its server may have died with the data; the text of the failure is one
+                self._record()
             raise
 
     def check(self) -> None:
@@ -32,6 +35,8 @@ class Failures:
 
         What has no answer yet may still be under way in another process, but not for longer than the time limit.
         """
+        if self._unread:
+            self._record()
         late = datetime.now(UTC) - self._patience
         failed = [
             event
@@ -43,3 +48,7 @@ class Failures:
                 f"the data set {self._policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
                 "can read the log, mend the cause, and acknowledge it."
             )
+
+    def _record(self) -> None:
+        self._known |= {event.id for event in self._ledger.unsettled()}
+        self._unread = False

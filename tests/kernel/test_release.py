@@ -30,6 +30,7 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.purse import pay
 from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units
 from discreet.kernel.relation import (
     Derive,
@@ -463,6 +464,25 @@ def test_a_failure_after_the_charge_says_nothing_and_costs_the_price(name, capfd
     assert [event.state for event in ledger.events()] == ["reserved"]
     told((asked,), Recorder(PEOPLE), ledger)  # the next question works
     assert ledger.spent().epsilon == 2 * asked.loss().epsilon
+
+
+@pytest.mark.parametrize("error", [LedgerError("the server does not answer"), OSError(5), RuntimeError("Canary")])
+def test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure(error, monkeypatch, caplog):
+    def dies(*_):
+        raise error
+
+    ledger = ledger_of()
+    monkeypatch.setattr(type(ledger), "settle", dies)
+    with pytest.raises(Failed) as caught:
+        told((COUNT,), Recorder(PEOPLE), ledger)
+    assert str(caught.value) == FAILED
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert [record.name for record in caplog.records] == ["discreet"]
+    assert ledger.spent().epsilon == COUNT.loss().epsilon
+    with pytest.raises(Failed) as caught:
+        pay([Laplace(1 << 30)], ledger=ledger).settle(b"{}")
+    assert str(caught.value) == FAILED
 
 
 @pytest.mark.parametrize("key", [Decimal(1), np.int64(1), object(), b"x", math.nan], ids=range(5))

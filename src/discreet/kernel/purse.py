@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from discreet.kernel.event import OWNER, Event, Receipt, several
 from discreet.kernel.exact import typed
-from discreet.kernel.ledger.interface import Ledger
+from discreet.kernel.ledger.interface import Ledger, settle_or_fail
 from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 
@@ -56,13 +56,13 @@ class Purse:
         """Store what was learned, before it is shown.
 
         Claim: the charge stands, and what was learned is kept beside it.
-        Proof: Ledger.settle; without a ledger nothing is kept.
-        Needs: Ledger.settle.
+        Proof: settle_or_fail; without a ledger nothing is kept.
+        Needs: settle_or_fail.
         Checked by: test_a_fit_is_on_record_with_its_price_and_its_result
-        Seal: d5a016a61a37
+        Seal: 0e150f280c8b
         """
         if self._ledger is not None and self.receipt is not None:
-            self._ledger.settle(self.receipt, answer)
+            settle_or_fail(self._ledger, self.receipt, answer)
 
 
 def pay(  # noqa: PLR0913 - each has a name, and most a default

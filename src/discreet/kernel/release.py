@@ -13,7 +13,7 @@ from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.event import OWNER, Event, Receipt, several
 from discreet.kernel.exact import typed
 from discreet.kernel.expr import Type, Value
-from discreet.kernel.ledger.interface import LONGEST_ANSWER, Ledger
+from discreet.kernel.ledger.interface import LONGEST_ANSWER, Ledger, settle_or_fail
 from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import Cells, Count, Discover, Public, Question, Sum, Total, Touched, Units
@@ -201,15 +201,18 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     Claim: what is returned, or raised, depends on private data only through noise whose loss is at most `price`, which
         was charged before anything was read and is never given back. A stored result is returned as it was stored.
     Proof: the order of the lines. Tables, owners and the price are checked before the charge, against public facts.
-        After it, any failure raises one fixed text; what is stored is noisy, and is stored before it is returned.
+        After it, any failure raises one fixed text, also that of the ledger; what is stored is noisy, and is stored
+        before it is returned.
         What is made finer has the topic of the earlier draw, so it is the same total, and the charge is refused
         unless that draw is still the newest: nothing is made finer twice, also not within one question.
-    Needs: Ask.loss, Catalog.check, Ledger.charge, Ledger.settle, perturb, refine, recall, topics_of; that `engine`
-        computes what render says, and the same as long as `version` is the same.
+    Needs: Ask.loss, Catalog.check, Ledger.charge, settle_or_fail, perturb, refine, recall, topics_of; that `engine`
+        computes what render says, and the same as long as `version` is the same, and that it was made ready before
+        the charge without a look at private rows (engines.interface.Engine.prepare).
     Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
+        test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
         test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
-    Seal: 3d70a5a02bef
+    Seal: 24e71a24d765
     """
     for each in typed(tuple, asks, "asks"):
         catalog.check(typed(Ask, each, "asks").question)
@@ -224,7 +227,7 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     if found is None:  # raised out here, where no other error is on record beside it
         raise Failed(FAILED)
     parts, stored = found
-    ledger.settle(receipt, stored)
+    settle_or_fail(ledger, receipt, stored)
     return Released(parts, receipt)
 
 
