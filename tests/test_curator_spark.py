@@ -250,3 +250,38 @@ def test_commands_work_with_spark(sail, places, tmp_path, monkeypatch):
         done = runner.invoke(app, [words[0], "policy.toml", *words[1:]])
         assert (words[0], done.exit_code, done.stderr) == (words[0], 0, "")
         assert words[0] != "ask" or "Köln" in done.stdout
+
+
+def test_check_says_what_does_not_fit_on_spark(sail, places, tmp_path):
+    """All of it at once: a table that is not there, a column, a type, a file that Spark does not read, and hazards."""
+    file = tmp_path / "policy.toml"
+    right = text(sail.url, places)
+    file.write_text(right)
+    assert CliRunner().invoke(app, ["check", str(file)]).exit_code == 0
+    wrong = right.replace(str(places["regions"]), "lake.regions").replace("paid = {", "payed = {")
+    file.write_text(wrong.replace(str(places["lines"]), "/data/lines.csv"))
+    done = CliRunner().invoke(app, ["check", str(file)])
+    assert done.exit_code == 2
+    for words in ("table regions: Spark knows no table", "column payed: ", 'has "paid"', "files that end in .csv"):
+        assert words in done.output
+    file.write_text(right.replace(sail.url, "sc://127.0.0.1:1"))
+    done = CliRunner().invoke(app, ["check", str(file)])
+    assert done.exit_code == 2
+    assert "Spark at 127.0.0.1:1 does not answer" in done.output
+
+
+def test_a_table_that_is_not_ready_is_refused_and_not_charged_on_spark(sail, places):
+    shared(sail.url, ready="SELECT * FROM parquet.`{}`".format(places["lines"]))
+    policy = Policy.parse(text(sail.url, {**places, "lines": "global_temp.ready"}))
+    weight = "SELECT SUM(weight) AS w FROM lines"
+    with dc.open(policy) as curator:
+        shared(sail.url, ready="SELECT sale, weight AS mass FROM parquet.`{}`".format(places["lines"]))
+        for _ in range(4):
+            with pytest.raises(dc.PolicyError, match="column weight"):
+                curator.ask(weight, epsilon=1)
+        with pytest.raises(dc.PolicyError, match="column weight"):
+            curator.fit(LinearRegression(epsilon=4), "SELECT weight, weight AS y FROM lines")
+        assert curator.budget().spent.rho == 0
+        assert curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
+        shared(sail.url, ready="SELECT * FROM parquet.`{}`".format(places["lines"]))
+        assert curator.ask(weight, epsilon=1).value is not None

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from discreet.cli.sources import look_at_sources
-from discreet.cli.stops import stopping
+from discreet.cli.stops import showing_warnings, stopping
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
 from discreet.policy.dummies.files import is_dummy
@@ -27,7 +27,8 @@ def check(
     """Read a policy, say in plain sentences what it promises, and point out hazards; of data, only schemas are read."""
     try:
         found = Policy.load(policy)
-        sources = look_at_sources(found)
+        with showing_warnings():
+            sources = look_at_sources(found)
     except PolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

@@ -20,7 +20,7 @@ from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.files import in_quotes, listed
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
-from discreet.engines.sources import EngineError, Source, Unavailable, problem
+from discreet.engines.sources import EngineError, Source, SourceChanged, Unavailable, problem
 from discreet.engines.tables import make_table
 from discreet.engines.usage import Usage
 from discreet.kernel.dialect import quoted
@@ -104,7 +104,7 @@ class DuckDB:
         try:
             self._check_files()
         except EngineError as error:
-            raise Unavailable(str(error), str(error)) from None
+            raise Unavailable(error) from None
         yield self
 
     def totals(self, question: Question) -> Totals:
@@ -203,7 +203,7 @@ class DuckDB:
         for table, stamps in self._stamps.items():
             changed = next((stamp.path for stamp in stamps if not stamp.current), None)
             if changed is not None:
-                raise EngineError(f"table {table}: {changed} was changed or removed. Open the engine again.")
+                raise SourceChanged(f"table {table}: {changed} was changed or removed. Open the engine again.")
 
     def _known(self, table: str, column: str) -> str:
         if column not in self._types[table]:

@@ -88,7 +88,7 @@ class Postgres:
                 snapshot = self._lock_and_check(stack, usage)
             except EngineError as error:
                 locked = isinstance(error, Stopped) and error.state == LOCKED
-                raise Unavailable(str(error), _LOCKED if locked else AWAY) from None
+                raise Unavailable(error, _LOCKED if locked else AWAY) from None
             yield PostgresReader(snapshot, self.dialect, self.seconds)
 
     def totals(self, question: Question) -> Totals:

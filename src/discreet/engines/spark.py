@@ -32,9 +32,10 @@ from discreet.engines.spark_connecting import place_of
 from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_none
 from discreet.engines.spark_session import Session, briefly
 from discreet.engines.spark_sums import Bounds, SparkRows
-from discreet.engines.spark_tables import Views, check_sources
+from discreet.engines.spark_tables import Table, Views, check_sources, check_zone, view_of
 from discreet.engines.usage import Usage, usage_of, usage_of_rows
 from discreet.kernel.dialect import Dialect
+from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
@@ -44,7 +45,7 @@ from discreet.kernel.summing import Part
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-_OPENING = 120.0  # seconds at least for looking at the tables
+_OPENING = 120.0  # seconds for looking at the tables, at least when they are opened
 _PATIENCE = 2.0  # seconds until a question that was told to stop is cut off
 _NO_TABLES: Usage = {}
 _USUAL = Tuning()
@@ -99,10 +100,10 @@ class Spark:
         self._session.check()
         with self._asking:
             try:
-                with self._session.asked(max(self.seconds, _OPENING)) as spark:
+                with self._session.asked(_OPENING) as spark:
                     self._views.refresh(spark, usage)
             except EngineError as error:
-                raise Unavailable(str(error)) from None
+                raise Unavailable(error) from None
             yield SparkReader(self, usage)
 
     def totals(self, question: Question) -> Totals:
@@ -173,7 +174,7 @@ class Spark:
                 with self.reading(usage) as spark:
                     kept.rows(spark)
             except EngineError as error:
-                raise Unavailable(str(error)) from None
+                raise Unavailable(error) from None
         try:
             yield sums
         finally:
@@ -268,3 +269,24 @@ class _Kept:
 def _table(spark: "SparkSession", sql: str) -> pa.Table:
     """Run a SELECT: nothing else could stand in brackets."""
     return spark.sql(f"SELECT * FROM ({sql}) AS q").toArrow()  # noqa: S608 - the kernel's own
+
+
+def look_at(sources: Mapping[str, Source], url: str | None, timezone: str) -> dict[str, Table | PolicyError]:
+    """Return what Spark has of each source, or why it cannot be read, from schemas alone."""
+    found: dict[str, Table | PolicyError] = {}
+
+    def look(spark: "SparkSession") -> None:
+        check_zone(spark, timezone)
+        for name, source in sources.items():
+            try:
+                found[name] = view_of(spark, name, "t", source, timezone)
+            except PolicyError as error:
+                found[name] = error
+
+    session = Session(place_of(url), look)
+    try:
+        with session.asked(_OPENING):
+            pass  # everything was looked at
+    finally:
+        session.close()
+    return found

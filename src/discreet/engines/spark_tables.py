@@ -17,7 +17,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from discreet.engines import spark_columns
-from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
+from discreet.engines.sources import EngineError, Found, Part, Source, SourceChanged, Types, matched, problem, types_of
 from discreet.engines.spark_connecting import is_lost
 from discreet.engines.usage import Usage
 from discreet.kernel.errors import PolicyError
@@ -104,7 +104,7 @@ class Views:
 
     def make(self, spark: "SparkSession") -> None:
         """Make the views; PolicyError if a file does not fit, or is not what it was."""
-        _check_zone(spark, self._zone)
+        check_zone(spark, self._zone)
         made = {name: self._made(spark, name) for name in self._sources}
         state = _state(spark, made.values())
         if self.tables and state != self._state:
@@ -117,14 +117,12 @@ class Views:
 
         Only names, types, sizes and times are looked at, and no row.
         """
-        for name in usage:
-            table = self.tables[name]
-            if not table.in_files and (table.misfits or _stored(spark, name, table.place) != table.stored):
+        for name, columns in usage.items():
+            if not self.tables[name].in_files:  # its view holds what the table, or a view behind it, was then
                 self.tables[name] = self._made(spark, name)
-            for column in sorted(self.tables[name].misfits.keys() & usage[name]):
-                raise self.tables[name].misfits[column]
-            if not table.in_files and not self.tables[name].stored:
-                raise problem(name, _CAUSES["TABLE_OR_VIEW_NOT_FOUND"].replace("{place}", table.place))
+            table = self.tables[name]
+            for column in sorted(table.misfits.keys() & columns if table.stored else table.misfits):
+                raise table.misfits[column]
         self.check(spark)
 
     def misfits(self) -> list[str]:
@@ -140,7 +138,7 @@ class Views:
         """Make a view; a table of the catalog that is missing is left to the questions that need it."""
         source, view = self._sources[name], f"t{list(self._sources).index(name)}"
         try:
-            return _view(spark, name, view, source, self._zone)
+            return view_of(spark, name, view, source, self._zone)
         except PolicyError as error:
             table = Table(view, _place(source), source.columns, misfits=dict.fromkeys(source.columns, error))
             if table.in_files or not source.columns:
@@ -150,7 +148,7 @@ class Views:
     def check(self, spark: "SparkSession") -> None:
         """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
         if _state(spark, self.tables.values()) != self._state:
-            raise EngineError(_CHANGED)
+            raise SourceChanged(_CHANGED)
 
 
 def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
@@ -180,7 +178,8 @@ def _stored(spark: "SparkSession", table: str, place: str) -> tuple[tuple[str, s
         raise _refused(table, place, error) from None
 
 
-def _view(spark: "SparkSession", table: str, view: str, source: Source, zone: str) -> Table:
+def view_of(spark: "SparkSession", table: str, view: str, source: Source, zone: str) -> Table:
+    """Make the view of a source; PolicyError if it cannot be read. Columns that do not fit are among its misfits."""
     place = _place(source)
     columns = _stored(spark, table, place)
     if not columns:
@@ -259,7 +258,8 @@ def _refused(table: str, place: str, error: Exception) -> PolicyError:
     return problem(table, words.replace("{place}", place))
 
 
-def _check_zone(spark: "SparkSession", zone: str) -> None:
+def check_zone(spark: "SparkSession", zone: str) -> None:
+    """Stop unless Spark knows the time zone."""
     words = f'timezone "{zone}" is not known to Spark. Use a name such as "Europe/Berlin".'
     if not _ZONE.fullmatch(zone):
         raise PolicyError(words)
