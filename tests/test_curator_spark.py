@@ -285,3 +285,35 @@ def test_a_table_that_is_not_ready_is_refused_and_not_charged_on_spark(sail, pla
         assert curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
         shared(sail.url, ready="SELECT * FROM parquet.`{}`".format(places["lines"]))
         assert curator.ask(weight, epsilon=1).value is not None
+
+
+def test_a_policy_is_drafted_from_the_catalog_of_a_server(sail, places, tmp_path, monkeypatch):
+    """Sail has a catalog for each session, so the table is made in the one that looks."""
+    monkeypatch.chdir(tmp_path)
+    columns = "patient BIGINT, ward STRING, cost DECIMAL(10, 2), seen TIMESTAMP, tags ARRAY<STRING>"
+
+    def filled(spark, wanted, look=module.schemas_of):
+        spark.sql("CREATE DATABASE clinic").toArrow()
+        spark.sql(f"CREATE TABLE clinic.visits ({columns}) USING parquet LOCATION '{tmp_path}/visits'").toArrow()
+        return look(spark, wanted)
+
+    monkeypatch.setattr(module, "schemas_of", filled)
+    run = CliRunner()
+    assert run.invoke(app, ["init", sail.url, "--unit", "patient"]).exit_code == 0
+    text = (tmp_path / "policy.toml").read_text()
+    assert run.invoke(app, ["init", sail.url, places["lines"], "--out", "files.toml"]).exit_code == 0
+    done = run.invoke(app, ["init", sail.url, "clinic.visit", "--out", "none.toml"])
+    for line in (
+        'engine   = "spark"',
+        f'connection = "{sail.url}"',
+        'source = "clinic.visits"',
+        'unit = "patient"',
+        'ward = { type = "text" }',
+        'cost = { type = "decimal"',
+        'seen = { type = "timestamp"',
+        "# tags is left out",
+    ):
+        assert line in text
+    assert f'source = "{places["lines"]}"' in (tmp_path / "files.toml").read_text()
+    assert done.exit_code == 2
+    assert "clinic.visit" in done.output

@@ -1,6 +1,6 @@
 """Whether the sources of a policy have its columns, in types that fit: found out from their schemas alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -12,15 +12,18 @@ from discreet.engines.postgres_catalog import find_table
 from discreet.engines.postgres_role import powers, reader_sql
 from discreet.engines.postgres_session import Session, Snapshot
 from discreet.engines.sources import EngineError, Part, Source, matched, types_of
+from discreet.engines.spark_connecting import shown
 from discreet.engines.spark_tables import Table as SparkTable
 from discreet.engines.spark_tables import check_sources
 from discreet.kernel.errors import PolicyError
 from discreet.opening import server_of, sources_of
 from discreet.policy import Hazard, Policy, Table
 from discreet.policy.columns import Declared
+from discreet.policy.drafting.sketch import Catalog, ColumnSketch, TableSketch
 from discreet.policy.places import local_files
 from discreet.policy.rules import hazard
 from discreet.policy.stored import stored_hazard
+from discreet.policy.values import place
 from discreet.sql import kernel_type
 
 
@@ -144,3 +147,39 @@ def _of_spark(table: Table, seen: SparkTable | PolicyError) -> Iterator[str | Ha
             continue
         if found := stored_hazard(table.name, column.name, kind.name.lower(), column.type):
             yield found
+
+
+def spark_catalog(url: str, wanted: Sequence[str]) -> Catalog:
+    """Read the schemas of tables on a Spark server, of all in its catalog or of those that are named; no row is read.
+
+    Files that it reads can be named too: s3://bucket/visits/.
+    """
+    from discreet.engines.spark import list_schemas  # noqa: PLC0415 - an extra
+
+    try:
+        place(url, "the URL")
+    except ValueError as error:
+        raise PolicyError(str(error)) from None
+    tables = tuple(
+        TableSketch(
+            _table_name(where),
+            where,
+            tuple(ColumnSketch(name, spark_columns.declared(native), native) for name, native in columns),
+        )
+        for where, columns in list_schemas(url, wanted).items()
+    )
+    if not tables:
+        raise PolicyError(f"{shown(url)}: its catalog has no table. Name one, or Parquet files that it reads.")
+    return Catalog("spark", url, tables)
+
+
+def _table_name(where: str) -> str:
+    """Call a table after the last part of its place, without what SQL and patterns need.
+
+    >>> _table_name("lake.clinic.`visits 2026`"), _table_name("s3://bucket/visits/*.parquet")
+    ('visits 2026', 'visits')
+    """
+    if "/" not in where:
+        return where.replace("`", "").rpartition(".")[2]
+    parts = [part for part in where.split("/") if part and "*" not in part]
+    return parts[-1].partition(".")[0] or "data"

@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -32,7 +32,7 @@ from discreet.engines.spark_connecting import place_of
 from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_none
 from discreet.engines.spark_session import Session, briefly
 from discreet.engines.spark_sums import Bounds, SparkRows
-from discreet.engines.spark_tables import Table, Views, check_sources, check_zone, view_of
+from discreet.engines.spark_tables import Schema, Table, Views, check_sources, check_zone, schemas_of, view_of
 from discreet.engines.usage import Usage, usage_of, usage_of_rows
 from discreet.kernel.dialect import Dialect
 from discreet.kernel.errors import PolicyError
@@ -283,10 +283,22 @@ def look_at(sources: Mapping[str, Source], url: str | None, timezone: str) -> di
             except PolicyError as error:
                 found[name] = error
 
+    _briefly_at(url, look)
+    return found
+
+
+def list_schemas(url: str, wanted: Sequence[str]) -> dict[str, Schema]:
+    """Return the columns of tables and files of these names, or of all tables in the catalog; no row is read."""
+    found: dict[str, Schema] = {}
+    _briefly_at(url, lambda spark: found.update(schemas_of(spark, wanted)))
+    return found
+
+
+def _briefly_at(url: str | None, look: Callable[["SparkSession"], None]) -> None:
+    """Connect, look at something, and leave."""
     session = Session(place_of(url), look)
     try:
         with session.asked(_OPENING):
-            pass  # everything was looked at
+            pass  # it was looked at when the session was made
     finally:
         session.close()
-    return found

@@ -11,13 +11,15 @@ would put it in the place of a column, or leave files out because they lie besid
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from discreet.engines import spark_columns
 from discreet.engines.sources import EngineError, Found, Part, Source, SourceChanged, Types, matched, problem, types_of
+from discreet.engines.spark_columns import ticked
 from discreet.engines.spark_connecting import is_lost
 from discreet.engines.usage import Usage
 from discreet.kernel.errors import PolicyError
@@ -46,6 +48,7 @@ _QUOTED = re.compile(r"\s*parquet\s*\.\s*`(.*)`\s*", re.IGNORECASE)
 _ALL_FILES = {"recursiveFileLookup": "true"}  # folders' names mean nothing then
 _CHANGED_TABLE = "a table was changed after the question was charged"
 _CHANGED = "a file of the data was changed, added or removed. Open the engine again."
+Schema = tuple[tuple[str, str], ...]  # columns, with Spark's types
 _TYPES = {"bigint": "i", "double": "r", "boolean": "b", "string": "t", "date": "d", "timestamp_ntz": "s"}
 
 
@@ -63,7 +66,7 @@ class Table:
     view: str
     place: str
     types: Types
-    stored: tuple[tuple[str, str], ...] = ()
+    stored: Schema = ()
     misfits: Mapping[str, PolicyError] = field(default_factory=dict)
 
     @property
@@ -164,11 +167,32 @@ def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
     return hashlib.sha256(str(found.to_pydict()).encode()).hexdigest()
 
 
+def schemas_of(spark: "SparkSession", wanted: Sequence[str]) -> dict[str, Schema]:
+    """Return the columns, with Spark's types, of tables and files of these names; of all tables there are, if none.
+
+    A table that cannot be read is left out, unless it was named.
+    """
+    if wanted:
+        return {place: _stored(spark, place, place) for place in wanted}
+    found = {}
+    for database in spark.catalog.listDatabases():
+        for table in spark.catalog.listTables(ticked(database.name)):
+            if not table.isTemporary:
+                place = f"{_as_needed(database.name)}.{_as_needed(table.name)}"
+                with suppress(PolicyError):
+                    found[place] = _stored(spark, place, place)
+    return found
+
+
+def _as_needed(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else ticked(name)
+
+
 def _place(source: Source) -> str:
     return os.fsdecode(source.place) if isinstance(source.place, str | os.PathLike) else ""
 
 
-def _stored(spark: "SparkSession", table: str, place: str) -> tuple[tuple[str, str], ...]:
+def _stored(spark: "SparkSession", table: str, place: str) -> Schema:
     """Return the columns that a source has now, with Spark's types."""
     try:
         return tuple(_kinds(_frame(spark, place, {})))
