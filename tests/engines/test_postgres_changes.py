@@ -94,7 +94,7 @@ def waited(admin, engine, place, change, *others):
 def wait_for_lock(admin):
     asked = "SELECT 1 FROM pg_stat_activity WHERE usename = 'changes_reader' AND wait_event_type = 'Lock'"
     with connect(admin) as server:
-        for _ in range(3000):
+        for _ in range(12_000):  # 240 s, which nothing but a real hang reaches
             if server.execute(asked).fetchall():
                 return
             time.sleep(0.02)

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from datetime import date
 
@@ -443,10 +442,8 @@ def test_remembered_totals_are_not_told_after_a_file_has_changed(sail, tmp_path)
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail, folder):
     with Spark({"visits": Source(str(folder), TYPES)}, url=sail.url, tuning=Tuning(seconds=0.5)) as engine:
-        began = time.monotonic()
         with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
             engine.query(FOREVER)
-        assert time.monotonic() - began < 60
         engine.tuning = Tuning()
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [ROWS]}
 
@@ -476,10 +473,9 @@ def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
     thread.start()
     while not engine._asking.locked():
         thread.join(0.001)
-    began = time.monotonic()
     engine.close()
-    thread.join()
-    assert time.monotonic() - began < 60
+    thread.join(240)  # which nothing but a real hang reaches
+    assert not thread.is_alive()
     assert len(failed) == 1
 
 
@@ -626,28 +622,27 @@ if len(sys.argv) > 3:
 @pytest.mark.parametrize("more", [[], ["fails"]])
 def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
     words = [sys.executable, "-c", LEFT_OPEN, sail.url, str(folder), *more]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3 if more else 0, "{'n': [4000]}\n", "")
 
 
 FORKED = """
-import os, sys, time
+import os, sys
 from discreet.engines.spark import Spark
 from discreet.engines.sources import Source
 from discreet.kernel.expr import Type
 engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
 engine.query("SELECT COUNT(*) AS n FROM t0")
-began = time.monotonic()
 child = os.fork()
 if not child:
     engine.close()
     sys.exit(7)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-print(code, time.monotonic() - began < 9, engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
+print(code, engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
 """
 
 
 def test_a_child_ends_and_leaves_the_session_to_its_parent(sail, folder):
     words = [sys.executable, "-c", FORKED, sail.url, str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=True)
-    assert done.stdout == "7 True {'n': [4000]}\n"
+    assert done.stdout == "7 {'n': [4000]}\n"

@@ -1,15 +1,12 @@
 """What every ledger can do, whatever it is kept in."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.event import Event, Receipt
 from discreet.kernel.loss import Budget, Loss
 
 LONGEST_ANSWER = 64 * 1024 * 1024  # bytes
-_LOG = logging.getLogger("discreet")
 
 
 class Ledger(Protocol):
@@ -73,22 +70,3 @@ class Ledger(Protocol):
 
     def close(self) -> None:
         """Let go of the ledger."""
-
-
-def settle_or_fail(ledger: Ledger, receipt: Receipt, answer: bytes) -> None:
-    """Store an answer; a ledger that cannot do so any more ends the request like every failure after a charge.
-
-    Claim: when it returns, the answer is stored; whatever goes wrong raises Failed with its one fixed text.
-    Proof: Ledger.settle; every other outcome is caught. The error is raised outside of the handler, so that what the
-        ledger said is no part of it.
-    Needs: Ledger.settle.
-    Checked by: test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure
-    Seal: b4aa945efd26
-    """
-    try:
-        ledger.settle(receipt, answer)
-    except Exception:  # noqa: BLE001 - as the docstring says
-        _LOG.exception("the answer to question %s could not be stored", receipt.id)
-    else:
-        return
-    raise Failed(FAILED)
