@@ -2,12 +2,14 @@
 
 import gc
 import json
+import os
 import re
 from fractions import Fraction
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.parquet
 import pytest
 
 import discreet as dc
@@ -253,6 +255,23 @@ def test_a_failure_is_charged_says_nothing_and_three_stop_the_data_set(curator, 
     monkeypatch.undo()
     curator.ledger.acknowledge()
     assert curator.ask("SELECT COUNT(DISTINCT customer) FROM sales", epsilon=1).value > 200
+
+
+@pytest.mark.parametrize("change", ["removed", "rewritten"])
+def test_a_file_that_is_not_the_one_that_was_opened_costs_nothing(tmp_path, change):
+    for name, table in tables().items():
+        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
+    with dc.open(Policy.parse(POLICY.format(delta=""), base=tmp_path)) as curator:
+        place = tmp_path / "sales.parquet"
+        if change == "removed":
+            place.unlink()
+        else:
+            os.utime(place, ns=(10**18, 10**18))
+        for _ in range(4):  # more than the failures that would stop the data set
+            with pytest.raises(dc.Refused, match="Nothing was charged") as refused:
+                curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1)
+            assert "sales.parquet" not in str(refused.value)  # a path may hold a value
+        assert curator.budget().spent.epsilon == 0
 
 
 def test_a_policy_with_another_unit_is_not_opened_on_the_same_ledger(tmp_path):

@@ -1,5 +1,6 @@
 """The curator: a policy, the engine that holds the data, and the ledger. It pays, reads and releases."""
 
+import logging
 from fractions import Fraction
 from typing import NamedTuple, Self
 
@@ -7,11 +8,12 @@ from discreet import composing, pricing
 from discreet.answer import Answer, Explanation
 from discreet.engines.gaps import check_gaps
 from discreet.engines.interface import Engine
+from discreet.engines.usage import usage_of
 from discreet.failures import GRACE, Failures
 from discreet.fitting import E, fitted
 from discreet.in_flight import InFlight
 from discreet.kernel import release
-from discreet.kernel.errors import Refused
+from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import OWNER, bounded_text
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, left
@@ -19,6 +21,8 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
 from discreet.pricing import Due, Known, Margins, Offer, Wanted
 from discreet.sql import Part, Plan, largest_epsilon, read, scan_of
+
+_LOG = logging.getLogger("discreet")
 
 
 class Remaining(NamedTuple):
@@ -192,8 +196,8 @@ class Curator:
         if not owed.asks:
             return self._answer(plan, owed, want.known)
         with self._failures.noted():
-            released = self._release(want, owed, pricing.text_of(said, owed), by, key)
-        return self._answer(plan, owed, self._recall(plan.parts, fresh=released))
+            known = self._release(plan, want, owed, pricing.text_of(said, owed), by, key)
+        return self._answer(plan, owed, known)
 
     def _recall(
         self, parts: tuple[Part, ...], until: str | None = None, fresh: release.Released | None = None
@@ -205,22 +209,32 @@ class Curator:
         """Return the answer that is in the ledger, whether it was paid for now or before."""
         return composing.answer(plan, list(map(pricing.table_of, known)), owed, self.policy).of_kind(self.kind)
 
-    def _release(self, want: Wanted, owed: Due, question: str, by: str, key: str | None) -> release.Released:
+    def _release(  # noqa: PLR0913, PLR0917 - who asks what, at which cost
+        self, plan: Plan, want: Wanted, owed: Due, question: str, by: str, key: str | None
+    ) -> tuple[Known, ...]:
+        """Prepare the engine, charge, read and store; return all that is known of the question then."""
+        with self._engine.prepare(usage_of(each.question for each in owed.asks)) as reader:
+            try:
+                released = release.ask(
+                    owed.asks,
+                    price=owed.loss,
+                    catalog=self._catalog,
+                    engine=reader,
+                    ledger=self.ledger,
+                    question=question,
+                    version=pricing.state_of(self.policy),
+                    by=by,
+                    key=key,
+                )
+            except Refused as refusal:
+                room = self._room(owed.loss, by)
+                fits = pricing.what_fits(want, owed.loss, room, self.policy) if room else ""
+                raise Refused(f"{refusal}{fits}") from None
         try:
-            return release.ask(
-                owed.asks,
-                price=owed.loss,
-                catalog=self._catalog,
-                engine=self._engine,
-                ledger=self.ledger,
-                question=question,
-                version=pricing.state_of(self.policy),
-                by=by,
-                key=key,
-            )
-        except Refused as refusal:
-            room = self._room(owed.loss, by)
-            raise Refused(f"{refusal}{pricing.what_fits(want, owed.loss, room, self.policy) if room else ''}") from None
+            return self._recall(plan.parts, fresh=released)
+        except LedgerError:  # after the charge there is one text
+            _LOG.exception("the answer to question %s is stored, and the ledger cannot be read", released.receipt.id)
+        raise Failed(FAILED)
 
     def _limits(self, by: str) -> list[tuple[Budget, Loss]]:
         """Return the limits that apply to somebody, each with what is spent of it: of all, and the analyst's own."""

@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
-from discreet.kernel.errors import Failed, Refused
+from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 
@@ -19,15 +19,18 @@ class Failures:
         self._policy, self._ledger = policy, ledger
         self._patience = timedelta(seconds=seconds + GRACE)
         self._known: set[str] = set()
+        self._unread = False  # whether something failed while the ledger could not be read
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Do something that is charged, unless too much has failed; if it fails, take that down."""
+        """Refuse after too many failures; record this one."""
         self.check()
         try:
             yield
         except Failed:
-            self._known |= {event.id for event in self._ledger.unsettled()}
+            self._unread = True
+            with suppress(LedgerError):  # its server may have died with the data; the text of the failure is one
+                self._record()
             raise
 
     def check(self) -> None:
@@ -35,6 +38,8 @@ class Failures:
 
         What has no answer yet may still be under way in another process, but not for longer than the time limit.
         """
+        if self._unread:
+            self._record()
         late = datetime.now(UTC) - self._patience
         failed = [
             event
@@ -53,3 +58,7 @@ class Failures:
             return "call curator.ledger.acknowledge()"
         without = f"discreet ledger acknowledge LEDGER --name {shlex.quote(self._policy.data.name)}"
         return f"run: discreet ledger acknowledge POLICY (if there is no policy file: {without})"
+
+    def _record(self) -> None:
+        self._known |= {event.id for event in self._ledger.unsettled()}
+        self._unread = False

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.engines.gaps import check_gaps
 from discreet.engines.interface import Engine
+from discreet.engines.usage import usage_of_rows
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.ledger import Ledger
@@ -102,6 +103,8 @@ def fitted(  # noqa: PLR0913 - who asks what of whom
     _check_units(rows.relation)
     known = (names, bounds, ledger, by, sql, _protected(policy), rows.relation, columns, engine)
     before = set(vars(fresh))
+    with engine.prepare(usage_of_rows(rows.relation, columns)):
+        pass  # what cannot be read is refused here, before anything is charged
     with engine.held(rows.relation, columns) if isinstance(engine, Sums) else nullcontext() as summed:
         given = RemoteRows(*known, summed) if summed else PrivateRows(*known)
         type(fresh).fit_rows(fresh, given)

@@ -152,12 +152,12 @@ def engine_of(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engine
         from discreet.engines.postgres import Postgres  # noqa: PLC0415 - an extra
 
         names = {name: table.source for name, table in policy.tables.items()}
-        return Postgres(_sources(policy, names), url=server_of(policy), timezone=zone, tuning=tuning)
+        return Postgres(sources_of(policy, names), url=server_of(policy), timezone=zone, tuning=tuning)
     if kind == "spark":
         from discreet.engines.spark import Spark  # noqa: PLC0415 - an extra
 
-        return Spark(_sources(policy, policy.sources()), url=url, timezone=zone, tuning=tuning)
-    return DuckDB(_sources(policy, {**policy.sources(), **data}), timezone=zone, tuning=tuning)
+        return Spark(sources_of(policy, policy.sources()), url=url, timezone=zone, tuning=tuning)
+    return DuckDB(sources_of(policy, {**policy.sources(), **data}), timezone=zone, tuning=tuning)
 
 
 def server_of(policy: Policy) -> str:
@@ -179,7 +179,8 @@ def server_of(policy: Policy) -> str:
     return url or "postgresql://"
 
 
-def _sources(policy: Policy, places: Mapping[str, Any]) -> dict[str, Source]:
+def sources_of(policy: Policy, places: Mapping[str, Any]) -> dict[str, Source]:
+    """Return where the rows of a policy's tables are, with their declared columns."""
     return {
         name: Source(places[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
         for name, table in policy.tables.items()

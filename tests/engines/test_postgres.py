@@ -15,13 +15,13 @@ from discreet.engines import postgres as module
 from discreet.engines import postgres_session
 from discreet.engines.duckdb import DuckDB, Tuning
 from discreet.engines.postgres import Postgres
-from discreet.engines.sources import EngineError, Source
+from discreet.engines.sources import EngineError, Source, Unavailable
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
 from discreet.kernel.relation import Own, Scan
-from discreet.postgres.connecting import connect
+from discreet.postgres.connecting import connect, driver
 
 N, R, B, X, D, S = Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT, Type.DATE, Type.TIMESTAMP
 TYPES = {"patient": N, "ward": X, "cost": R, "kept": B}
@@ -236,13 +236,22 @@ WRONG = {
 }
 
 
+NO_NAMES = ("a file", "a server", "no name", "a database too")  # wrong whatever the database has
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_a_table_that_does_not_fit_is_told_with_its_cause_and_fix(admin, url, case):
     with connect(admin) as server:
         server.execute("CREATE SCHEMA IF NOT EXISTS locked; CREATE TABLE IF NOT EXISTS locked.t (x integer)")
     place, types, words = WRONG[case]
-    with pytest.raises(PolicyError) as caught:
-        Postgres({"t": Source(place, types)}, url=url)
+    if case in NO_NAMES:
+        with pytest.raises(PolicyError) as caught:
+            Postgres({"t": Source(place, types)}, url=url)
+    else:
+        with pytest.warns(UserWarning, match="questions that use it are refused"):
+            engine = Postgres({"t": Source(place, types)}, url=url)
+        with engine, pytest.raises(PolicyError) as caught:
+            engine.fanout("t", tuple(types))
     assert words in str(caught.value)
 
 
@@ -498,18 +507,116 @@ def test_all_selects_of_a_question_see_one_state(admin, engine, monkeypatch):
             server.execute("DELETE FROM clinic.visits WHERE patient < 0")
 
 
-def test_a_table_whose_columns_changed_must_be_opened_again(admin, url):
+@pytest.fixture
+def turns(admin):
+    """Make a table that a test changes, and return a connection of who may."""
     with connect(admin) as server:
-        server.execute("CREATE TABLE turns (x integer, y integer); GRANT SELECT ON turns TO engine_reader")
-        with Postgres({"t": Source("turns", {"x": N})}, url=url) as engine:
-            server.execute("ALTER TABLE turns ADD COLUMN z integer; ALTER TABLE turns ALTER COLUMN y TYPE text")
-            assert engine.fanout("t", ()) == 0
-            server.execute("ALTER TABLE turns ALTER COLUMN x TYPE numeric")
-            with pytest.raises(EngineError, match=r'columns of "public"."turns" were changed. Open the engine again'):
-                engine.fanout("t", ())
-            server.execute("DROP TABLE turns")
-            with pytest.raises(EngineError, match="the engine stopped"):
-                engine.fanout("t", ())
+        server.execute(
+            "DROP TABLE IF EXISTS turns, turned; CREATE TABLE turns AS SELECT g AS x, 2 * g AS y FROM "
+            "generate_series(1, 3) AS g; GRANT SELECT ON turns TO engine_reader"
+        )
+        yield server
+        server.execute("DROP TABLE IF EXISTS turns, turned")
+
+
+TURNS = {"t": Source("turns", {"x": N, "y": N})}
+
+
+def test_a_column_that_gets_another_type_is_read_as_that_type(turns, url):
+    with Postgres(TURNS, url=url) as engine:
+        turns.execute("ALTER TABLE turns ADD COLUMN z integer; ALTER TABLE turns ALTER COLUMN y TYPE text")
+        assert engine.values("t", "y") == [2, 4, 6]
+
+
+def test_a_renamed_column_stops_the_questions_that_use_it_and_no_others(turns, url):
+    with Postgres(TURNS, url=url) as engine:
+        turns.execute("ALTER TABLE turns RENAME COLUMN y TO yy")
+        assert engine.values("t", "x") == [1, 2, 3]
+        with pytest.raises(PolicyError, match=r'table t, column y: .* The source has "yy"'):
+            engine.values("t", "y")
+        turns.execute("ALTER TABLE turns RENAME COLUMN yy TO y")
+        assert engine.values("t", "y") == [2, 4, 6]
+
+
+def test_an_engine_opens_without_a_column_that_is_not_there(turns, url):
+    turns.execute("ALTER TABLE turns DROP COLUMN y")
+    with pytest.warns(UserWarning, match="table t, column y: the source has no such column"):
+        engine = Postgres(TURNS, url=url)
+    with engine:
+        assert engine.values("t", "x") == [1, 2, 3]
+        with pytest.raises(PolicyError, match="column y"):
+            engine.values("t", "y")
+
+
+def test_a_right_to_a_column_that_is_taken_away_stops_the_questions_that_use_it(turns, url):
+    with Postgres(TURNS, url=url) as engine:
+        turns.execute("REVOKE SELECT ON turns FROM engine_reader; GRANT SELECT (x) ON turns TO engine_reader")
+        assert engine.values("t", "x") == [1, 2, 3]
+        with pytest.raises(PolicyError, match=r"column y: the role may not read it\. Let it: GRANT SELECT"):
+            engine.values("t", "y")
+        turns.execute("REVOKE SELECT (x) ON turns FROM engine_reader")
+        with pytest.raises(PolicyError, match="column x: the role may not read it"):
+            engine.values("t", "x")
+
+
+def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(turns, url):
+    with Postgres({**TURNS, **VISITS}, url=url) as engine:
+        turns.execute("ALTER TABLE turns RENAME TO turned")
+        with pytest.raises(PolicyError, match="table t: the database has no table turns"):
+            engine.fanout("t", ())
+        assert engine.totals(COUNT).values.tolist() == [[211]]
+        turns.execute("ALTER TABLE turned RENAME TO turns")
+        assert engine.fanout("t", ()) == 3
+
+
+def test_to_prepare_a_question_reads_no_row(admin, url):
+    """A function that stands behind a view fails for every row: to prepare calls it for none."""
+    with Postgres({"t": Source("touchy", {"x": N})}, url=url) as engine:
+        with engine.prepare({"t": frozenset({"x"})}):
+            pass
+        with pytest.raises(EngineError, match="the server refused"):
+            engine.values("t", "x")
+
+
+def test_what_is_prepared_is_one_state_under_locks_that_only_readers_need(turns, url):
+    """Between a charge and the read nobody can change the table's columns, and what is written is not seen."""
+    question = Question(
+        Scan("t", (Column("x", N), Column("y", N)), Own((Column("x", N),)), 100),
+        (),
+        Public(()),
+        Limit(1, 1),
+        (Count(),),
+    )
+    modes = "SELECT DISTINCT mode FROM pg_locks WHERE relation = 'turns'::regclass AND granted"
+    with Postgres(TURNS, url=url) as engine, engine.prepare({"t": frozenset({"x", "y"})}) as reader:
+        assert turns.execute(modes).fetchall() == [("AccessShareLock",)]
+        turns.execute("INSERT INTO turns VALUES (4, 4)")
+        with turns.transaction(force_rollback=True), pytest.raises(driver().errors.LockNotAvailable):
+            turns.execute("SET LOCAL lock_timeout = 1; ALTER TABLE turns DROP COLUMN y")
+        assert reader.totals(question).values.tolist() == [[3]]
+        assert reader.totals(question).values.tolist() == [[3]]
+
+
+@pytest.mark.parametrize("own", ["0", "20s", "2min"])
+def test_the_shorter_limit_counts_of_the_roles_and_ours(admin, url, own):
+    limits = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    with connect(admin) as server:
+        for name in limits:
+            server.execute(f"ALTER ROLE engine_reader SET {name} = '{own}'")
+    try:
+        with Postgres(VISITS, url=url, tuning=Tuning(seconds=60)) as engine, engine._session.snapshot(60) as snapshot:
+            snapshot.table("SELECT 1::bigint AS x")
+            asked = "SELECT name, setting::bigint FROM pg_settings WHERE name = ANY(%s)"
+            found = dict(snapshot.rows(asked, [list(limits)]))
+    finally:
+        with connect(admin) as server:
+            server.execute("ALTER ROLE engine_reader RESET ALL")
+    if own == "20s":
+        assert set(found.values()) == {20_000}
+    else:
+        assert 0 < found["statement_timeout"] <= 60_000
+        assert found["lock_timeout"] == 30_000
+        assert found["idle_in_transaction_session_timeout"] == (120_000 if own == "2min" else 310_000)
 
 
 FIT = Scan("many", (Column("unit", N), Column("x", R), Column("n", N)), Own((Column("unit", N),)), 10**7)
@@ -567,7 +674,7 @@ def in_thread(call):
 def running(server, what="PgSleep"):
     """Wait until a question of the engine waits for something, and return the number of its process on the server."""
     asked = "SELECT pid FROM pg_stat_activity WHERE usename = 'engine_reader' AND wait_event = %s"
-    for _ in range(3000):
+    for _ in range(12_000):  # 240 s, which nothing but a real hang reaches
         if found := server.execute(asked, [what]).fetchall():
             return found[0][0]
         time.sleep(0.02)
@@ -583,9 +690,7 @@ def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
     with Postgres(SLOW, url=url) as engine, connect(admin) as server:
         failed = in_thread(lambda: engine.fanout("slow", ()))
         running(server)
-        start = time.monotonic()
         engine.close()
-        assert time.monotonic() - start < 60
         assert "or somebody cancelled it (SQLSTATE 57014" in failed()
         engine.close()
         with pytest.raises(EngineError, match=r"the engine is closed. Open another one."):
@@ -622,8 +727,9 @@ def test_a_restart_of_the_server_ends_a_question_and_not_the_engine(postgres, ad
         postgres.halt(how)
         try:
             assert "the engine stopped" in failed()
-            with pytest.raises(EngineError, match=r"database engine_test: the server does not answer. Check host"):
+            with pytest.raises(Unavailable) as away:
                 engine.totals(COUNT)
+            assert "database engine_test: the server does not answer. Check host" in away.value.reason
         finally:
             postgres.start()
         assert engine.totals(COUNT).values.tolist() == [[211]]
@@ -631,10 +737,8 @@ def test_a_restart_of_the_server_ends_a_question_and_not_the_engine(postgres, ad
 
 def test_a_question_that_takes_too_long_is_stopped(url):
     with Postgres(SLOW, url=url, tuning=Tuning(seconds=0.5, threads=1)) as engine:
-        start = time.monotonic()
         with pytest.raises(EngineError, match="the question took too long, or"):
             engine.fanout("slow", ())
-        assert 0.4 < time.monotonic() - start < 60
         engine.seconds = 60
         assert engine.totals(COUNT).values.tolist() == [[211]]
         assert engine.query("SHOW max_parallel_workers_per_gather").column(0).to_pylist() == ["0"]
@@ -668,17 +772,18 @@ def test_a_server_that_stands_still_does_not_stop_the_engine(admin, url, monkeyp
 
 
 def test_a_server_that_stood_still_before_does_not_stop_the_engine_either(admin, url, monkeypatch):
-    monkeypatch.setattr(postgres_session, "_GRACE", 0.2)
     with Postgres(VISITS, url=url) as engine, connect(admin) as server:
         (process,) = connections(server)
         os.kill(process, signal.SIGSTOP)
         try:
-            engine.seconds = 0.5
-            with pytest.raises(EngineError, match="the question took too long"):
-                engine.totals(COUNT)
+            with monkeypatch.context() as patched:
+                patched.setattr(postgres_session, "_GRACE", 0.2)
+                patched.setattr(postgres_session, "_PREPARING", 0.3)
+                with pytest.raises(Unavailable) as away:
+                    engine.totals(COUNT)
+            assert "took too long" in away.value.reason
         finally:
             os.kill(process, signal.SIGCONT)
-        engine.seconds = 60
         assert engine.totals(COUNT).values.tolist() == [[211]]
 
 
@@ -700,7 +805,7 @@ def test_a_lock_on_a_table_does_not_hold_a_question_for_ever(admin, engine, monk
     monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.3)
     with connect(admin) as server, server.transaction():
         server.execute("LOCK TABLE clinic.visits IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(EngineError, match="others hold a lock on a table for too long"):
+        with pytest.raises(Unavailable, match=r"another session locks a table.* Nothing was charged"):
             engine.totals(COUNT)
     assert engine.totals(COUNT).values.tolist() == [[211]]
 
@@ -734,7 +839,7 @@ def test_an_engine_that_is_forgotten_gives_its_connection_back(admin, url):
         engine = Postgres(VISITS, url=url)
         assert len(connections(server)) == 1
         del engine
-        for _ in range(1200):
+        for _ in range(4800):
             if not connections(server):
                 break
             time.sleep(0.05)

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from datetime import date
 
@@ -16,7 +15,7 @@ import pytest
 from discreet.engines import spark as module
 from discreet.engines import spark_connecting, spark_session
 from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.sources import EngineError, Source
+from discreet.engines.sources import EngineError, Source, SourceChanged, Unavailable
 from discreet.engines.spark import Spark
 from discreet.engines.spark_connecting import SETTINGS, place_of, set_all, shown
 from discreet.kernel.errors import PolicyError
@@ -208,8 +207,17 @@ def test_public_tables_show_all_columns_that_have_a_type(sail, tmp_path):
 
 
 def refused(url, place, /, table="visits", **types):
+    """Return why a table cannot be opened, or why questions about its columns are refused."""
+
+    def use():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine = Spark({table: Source(place, types)}, url=url)
+        with engine:
+            engine.fanout(table, tuple(types))
+
     with pytest.raises(PolicyError) as caught:
-        Spark({table: Source(place, types)}, url=url).close()
+        use()
     assert str(caught.value).startswith(f"table {table}")
     return str(caught.value)
 
@@ -334,12 +342,82 @@ def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(sail, tm
         else:
             pq.write_table(pa.table({"a": [7] * 9}), path if change == "grown" else tmp_path / "3.parquet")
         for _ in range(2):
-            with pytest.raises(EngineError, match="was changed, added or removed"):
+            with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
+            assert "was changed, added or removed" in changed.value.reason
         engine._session._drop()
         for _ in range(2):
-            with pytest.raises(EngineError, match="no longer what they were"):
+            with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
+            assert "no longer what they were" in changed.value.reason
+
+
+def test_a_file_that_changes_while_a_question_is_read_spoils_its_answer(sail, tmp_path, monkeypatch):
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table({"a": [1, 2]}), path)
+
+    def changed(spark, sql, run=module._table):
+        found = run(spark, sql)
+        os.utime(path, ns=(10**18, 10**18))
+        return found
+
+    with Spark({"t": Source(str(tmp_path), {"a": N})}, url=sail.url) as engine:
+        monkeypatch.setattr(module, "_table", changed)
+        with pytest.raises(SourceChanged, match="was changed, added or removed"):
+            engine.query("SELECT COUNT(*) AS n FROM t0")
+
+
+def test_a_column_that_is_renamed_stops_the_questions_that_use_it_and_no_others(sail):
+    types = {"a": N, "b": N}
+    shared(sail.url, turns="SELECT 1L AS a, 2L AS b")
+    with Spark({"t": Source("global_temp.turns", types)}, url=sail.url) as engine:
+        assert engine.values("t", "b") == [2]
+        shared(sail.url, turns="SELECT 1L AS a, 2L AS bb")
+        assert engine.values("t", "a") == [1]
+        with pytest.raises(PolicyError, match=r'column b: .* The source has "bb"'):
+            engine.values("t", "b")
+        with pytest.warns(UserWarning, match="column b"):
+            opened = Spark({"t": Source("global_temp.turns", types)}, url=sail.url)
+        with opened:
+            assert opened.values("t", "a") == [1]
+            with pytest.raises(PolicyError, match="column b"):
+                opened.values("t", "b")
+            shared(sail.url, turns="SELECT 3L AS a, '4' AS b")
+            assert (opened.values("t", "a"), opened.values("t", "b")) == ([3], [4])
+
+
+def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(sail):
+    shared(sail.url, going="SELECT 1L AS a", staying="SELECT 2L AS a")
+    places = {name: Source(f"global_temp.{name}", {"a": N}) for name in ("going", "staying")}
+    with Spark(places, url=sail.url) as engine:
+        with session(sail.url) as spark:
+            spark.sql("DROP VIEW global_temp.going").toArrow()
+        with pytest.raises(PolicyError, match="table going: "):
+            engine.fanout("going", ())
+        assert engine.values("staying", "a") == [2]
+        shared(sail.url, going="SELECT 5L AS a")
+        assert engine.values("going", "a") == [5]
+
+
+def test_to_prepare_a_question_reads_no_row_on_spark(sail):
+    shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('read') END AS x FROM range(3)")
+    with Spark({"t": Source("global_temp.touchy", {"x": X})}, url=sail.url) as engine:
+        with engine.prepare({"t": frozenset({"x"})}):
+            pass
+        with pytest.raises(EngineError, match="the engine stopped"):
+            engine.values("t", "x")
+
+
+def test_a_column_that_is_lost_after_the_charge_is_not_read_as_null(sail):
+    """A session that is lost is made anew, with views of what there is then: used columns must still be there."""
+    shared(sail.url, losing="SELECT 1L AS a")
+    scan = Scan("t", (Column("a", N),), Own((Column("a", N),)), 10)
+    sources, used = {"t": Source("global_temp.losing", {"a": N})}, {"t": frozenset({"a"})}
+    with Spark(sources, url=sail.url) as engine, engine.prepare(used) as reader:
+        shared(sail.url, losing="SELECT 1L AS z")
+        engine._session._drop()
+        with pytest.raises(EngineError, match="changed after the question was charged"):
+            reader.totals(Question(scan, (), Public(()), LIMIT, (Count(),)))
 
 
 def test_totals_of_files_are_remembered_and_those_of_tables_are_not(sail, folder, monkeypatch):
@@ -358,16 +436,14 @@ def test_remembered_totals_are_not_told_after_a_file_has_changed(sail, tmp_path)
     with Spark({"visits": Source(str(tmp_path), TYPES)}, url=sail.url) as engine:
         engine.totals(COUNT)
         pq.write_table(VISITS.slice(10), tmp_path / "1.parquet")
-        with pytest.raises(EngineError, match="was changed"):
+        with pytest.raises(Unavailable, match="was changed"):
             engine.totals(COUNT)
 
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail, folder):
     with Spark({"visits": Source(str(folder), TYPES)}, url=sail.url, tuning=Tuning(seconds=0.5)) as engine:
-        began = time.monotonic()
         with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
             engine.query(FOREVER)
-        assert time.monotonic() - began < 60
         engine.tuning = Tuning()
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [ROWS]}
 
@@ -397,10 +473,9 @@ def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
     thread.start()
     while not engine._asking.locked():
         thread.join(0.001)
-    began = time.monotonic()
     engine.close()
-    thread.join()
-    assert time.monotonic() - began < 60
+    thread.join(240)  # which nothing but a real hang reaches
+    assert not thread.is_alive()
     assert len(failed) == 1
 
 
@@ -452,15 +527,20 @@ def test_a_server_that_dies_fails_one_question_and_the_next_is_answered_when_it_
     try:
         with Spark({"visits": Source(str(folder), TYPES)}, url=server.url) as engine:
             wanted = comparable(engine.totals(COUNT))
-            killer = threading.Timer(0.3, server.kill)
-            killer.start()
-            began = time.monotonic()
-            with pytest.raises(EngineError, match="Spark at 127"):
-                engine.query(FOREVER)
+            run, killer = module._table, threading.Thread(target=server.kill)
+
+            def dies(spark, sql):
+                killer.start()
+                return run(spark, sql)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(module, "_table", dies)
+                with pytest.raises(EngineError, match="Spark at 127"):
+                    engine.query(FOREVER)
             killer.join()
-            with pytest.raises(EngineError, match="Spark at 127"):
+            with pytest.raises(Unavailable) as away:
                 engine.totals(QUESTIONS["declared"])  # it is still gone
-            assert time.monotonic() - began < 60
+            assert "Spark at 127" in away.value.reason
             server = again(server)
             assert comparable(engine.totals(COUNT)) == wanted
             server = again(server)  # between two questions
@@ -542,28 +622,27 @@ if len(sys.argv) > 3:
 @pytest.mark.parametrize("more", [[], ["fails"]])
 def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
     words = [sys.executable, "-c", LEFT_OPEN, sail.url, str(folder), *more]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3 if more else 0, "{'n': [4000]}\n", "")
 
 
 FORKED = """
-import os, sys, time
+import os, sys
 from discreet.engines.spark import Spark
 from discreet.engines.sources import Source
 from discreet.kernel.expr import Type
 engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
 engine.query("SELECT COUNT(*) AS n FROM t0")
-began = time.monotonic()
 child = os.fork()
 if not child:
     engine.close()
     sys.exit(7)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-print(code, time.monotonic() - began < 9, engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
+print(code, engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
 """
 
 
 def test_a_child_ends_and_leaves_the_session_to_its_parent(sail, folder):
     words = [sys.executable, "-c", FORKED, sail.url, str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=True)
-    assert done.stdout == "7 True {'n': [4000]}\n"
+    assert done.stdout == "7 {'n': [4000]}\n"

@@ -127,7 +127,7 @@ class PostgresPlace:
 
     def _program(self, name, *words):
         command = [str(self._bin / name), f"--dbname={self.url}", *words]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=240)
 
 
 def _execute(url, *statements):

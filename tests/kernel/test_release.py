@@ -30,6 +30,7 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.purse import pay
 from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units
 from discreet.kernel.relation import (
     Derive,
@@ -465,6 +466,25 @@ def test_a_failure_after_the_charge_says_nothing_and_costs_the_price(name, capfd
     assert ledger.spent().epsilon == 2 * asked.loss().epsilon
 
 
+@pytest.mark.parametrize("error", [LedgerError("the server does not answer"), OSError(5), RuntimeError("Canary")])
+def test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure(error, monkeypatch, caplog):
+    def dies(*_):
+        raise error
+
+    ledger = ledger_of()
+    monkeypatch.setattr(type(ledger), "settle", dies)
+    with pytest.raises(Failed) as caught:
+        told((COUNT,), Recorder(PEOPLE), ledger)
+    assert str(caught.value) == FAILED
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert [record.name for record in caplog.records] == ["discreet"]
+    assert ledger.spent().epsilon == COUNT.loss().epsilon
+    with pytest.raises(Failed) as caught:
+        pay([Laplace(1 << 30)], ledger=ledger).settle(b"{}")
+    assert str(caught.value) == FAILED
+
+
 @pytest.mark.parametrize("key", [Decimal(1), np.int64(1), object(), b"x", math.nan], ids=range(5))
 def test_a_discovered_key_that_cannot_be_stored_fails_like_everything_else(key, monkeypatch):
     monkeypatch.setattr(Laplace, "perturb", lambda self, values: values.copy())
@@ -795,9 +815,9 @@ def test_what_only_looks_like_a_public_table_is_refused():
 
 def test_an_answer_too_long_to_be_stored_fails_like_everything_else(monkeypatch):
     monkeypatch.setattr(release, "write_parts", lambda parts: b"x" * 50)
-    monkeypatch.setattr(release, "LONGEST_ANSWER", 50)
+    monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 50)
     told((COUNT,), Recorder(PEOPLE), ledger_of())
-    monkeypatch.setattr(release, "LONGEST_ANSWER", 49)
+    monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 49)
     with pytest.raises(Failed, match="charged and could not be answered"):
         told((COUNT,), Recorder(PEOPLE), ledger := ledger_of())
     assert ledger.spent() == COUNT.loss()

@@ -113,13 +113,14 @@ def stop_backends(place):
 
 def start_after_kill(cluster):
     """Start the server again when the children of the one that was killed are gone."""
-    for _ in range(100):
+    for _ in range(2400):
         try:
             cluster.start()
         except subprocess.CalledProcessError:
             time.sleep(0.1)
         else:
             return
+    raise AssertionError("the server does not start again")
 
 
 # What happens, until when all workers have noticed, and what ends it.
@@ -271,7 +272,7 @@ def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger
         with session.writing() as table:
             table.add_row(row_after(table.last(), NOTHING, ledger_act()))
             ready.set()
-            time.sleep(0.5)
+            wait_for_a_queue(place)
         done.set()
 
     thread = threading.Thread(target=write_beside)
@@ -284,6 +285,15 @@ def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger
     assert done.is_set()
     ledger.set_budget(Budget(3), analysts=None)
     ledger.verify()
+
+
+def wait_for_a_queue(place):
+    """Wait until somebody waits for a row that is not committed yet."""
+    for _ in range(4800):
+        if place.run(["SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"]):
+            return
+        time.sleep(0.05)
+    raise AssertionError("nobody waits")
 
 
 def ledger_act():
@@ -367,7 +377,7 @@ def test_a_standby_that_does_not_answer_is_not_passed_over_in_silence(place, led
 
 
 def cancel_commit(place):
-    for _ in range(600):
+    for _ in range(4800):
         time.sleep(0.05)
         if place.run(["SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"]):
             return

@@ -282,7 +282,7 @@ def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
     paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
     workers = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    said = [worker.communicate(timeout=120)[1] for worker in workers]
+    said = [worker.communicate(timeout=240)[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * 4, said
     with place.open() as ledger:
         ledger.verify()

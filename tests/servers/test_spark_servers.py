@@ -100,7 +100,7 @@ def test_a_server_ends_with_the_process_that_started_it():
     with subprocess.Popen([sys.executable, "-c", ORPHAN], cwd=here, stdout=subprocess.PIPE, text=True) as parent:
         *processes, folder = parent.stdout.readline().split()
         parent.kill()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 240
     while Path(folder).exists() and time.monotonic() < until:
         time.sleep(0.05)
     assert processes
@@ -113,7 +113,7 @@ def test_a_server_that_does_not_start_says_what_it_said():
     began = time.monotonic()
     with pytest.raises(RuntimeError, match=r"(?s)did not start.*no such Java"):
         server.run([sys.executable, "-c", "print('no such Java')"], r"started at (\S+)")
-    assert time.monotonic() - began < SECONDS / 2
+    assert time.monotonic() - began < SECONDS
     server.stop()
     assert not server.folder.exists()
 

@@ -18,7 +18,8 @@ from discreet.audit.policy_questions import Asked
 from discreet.audit.policy_result import Check
 from discreet.audit.policy_worlds import Prepared, exact, write_copy
 from discreet.curator import Curator
-from discreet.engines.interface import Engine
+from discreet.engines.interface import Engine, Reader
+from discreet.engines.usage import Usage
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.exact import fraction
 from discreet.kernel.ledger import memory_ledger, open_ledger
@@ -39,8 +40,13 @@ class Crash(BaseException):
 class _Watched:
     """An engine at which something happens before it reads totals."""
 
-    def __init__(self, engine: Engine, before: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine | Reader, before: Callable[[], None]) -> None:
         self._engine, self._before = engine, before
+
+    @contextmanager
+    def prepare(self, usage: Usage) -> Iterator["_Watched"]:
+        with cast("Engine", self._engine).prepare(usage) as reader:
+            yield _Watched(reader, self._before)
 
     def totals(self, question: Any) -> Any:
         self._before()

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discreet.cli.sources import look_at_sources
-from discreet.cli.stops import stopping
+from discreet.cli.sources import look_at_sources, spark_catalog
+from discreet.cli.stops import showing_warnings, stopping
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
 from discreet.policy.dummies.files import is_dummy
@@ -27,7 +27,8 @@ def check(
     """Read a policy, say in plain sentences what it promises, and point out hazards; of data, only schemas are read."""
     try:
         found = Policy.load(policy)
-        sources = look_at_sources(found)
+        with showing_warnings():
+            sources = look_at_sources(found)
     except PolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
@@ -55,8 +56,8 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Parquet, CSV or DuckDB files, patterns of them, file.duckdb/table; or a postgresql:// URL without a "
-            "password, and the names of tables there."
+            help="Parquet, CSV or DuckDB files, patterns of them, file.duckdb/table; or a postgresql:// or sc:// URL "
+            "without a password, and the names of tables there."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The policy to write.")] = Path("policy.toml"),
@@ -72,7 +73,16 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
     """Draft a policy from schemas alone, without reading a row; what a human must decide says FILL IN."""
     with stopping():
         _keep(out, force)
-        text = draft(data or [], unit=unit, types=_types(types or []), metadata=metadata, base=out.parent)
+        given = data or []
+        catalog = spark_catalog(given[0], given[1:]) if given and given[0].startswith("sc://") else None
+        text = draft(
+            [] if catalog else given,
+            unit=unit,
+            types=_types(types or []),
+            metadata=metadata,
+            base=out.parent,
+            catalog=catalog,
+        )
         _write(out, text)
     values, guesses = read_values(text, str(out)), len(commented_marks(text))
     told = f"{_count(len(values['tables']), 'table')}, {_count(len(list(find_marks(values))), 'value')} to fill in"

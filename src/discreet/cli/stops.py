@@ -14,12 +14,19 @@ from discreet.kernel.errors import DiscreetError, Failed, Refused
 def stopping() -> Iterator[None]:
     """Say on stderr what went wrong, and end with its code; warnings are said in the same way."""
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = cast("Any", _warned)
+        with showing_warnings():
             yield
     except DiscreetError as error:
         typer.echo(f"discreet: {error}", err=True)
         raise typer.Exit(_code(error)) from None
+
+
+@contextmanager
+def showing_warnings() -> Iterator[None]:
+    """Say warnings on stderr, each as a sentence."""
+    with warnings.catch_warnings():
+        warnings.showwarning = cast("Any", _warned)
+        yield
 
 
 def _warned(message: Warning | str, *_: object) -> None:

@@ -7,6 +7,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -19,8 +20,9 @@ from discreet.engines.dialects.duckdb import DUCKDB
 from discreet.engines.files import in_quotes, listed
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
-from discreet.engines.sources import EngineError, Source, problem
+from discreet.engines.sources import EngineError, Source, SourceChanged, Unavailable, problem
 from discreet.engines.tables import make_table
+from discreet.engines.usage import Usage
 from discreet.kernel.dialect import quoted
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
@@ -94,6 +96,16 @@ class DuckDB:
             raise
         self._types = {name: dict(table.types) for name, table in made.items()}
         self._stamps = {name: (*table.read, *table.held) for name, table in made.items()}
+
+    @contextmanager
+    def prepare(self, usage: Usage) -> Iterator[Self]:  # noqa: ARG002 - all files are looked at, as each SELECT does
+        """Find out, before a charge, whether the files are those that were opened, as Engine.prepare says."""
+        self._check_process()
+        try:
+            self._check_files()
+        except EngineError as error:
+            raise Unavailable(error) from None
+        yield self
 
     def totals(self, question: Question) -> Totals:
         """Compute the exact totals of a question, as the kernel writes it."""
@@ -171,11 +183,14 @@ class DuckDB:
         self.close()
 
     def _check_open(self) -> None:
+        self._check_process()
+        self._check_files()
+
+    def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise EngineError("the engine was opened in another process. Open one in each process.")
         if not self._end.alive:
             raise EngineError("the engine is closed. Open another one.")
-        self._check_files()
 
     def _run(self, sql: str) -> pa.Table:
         statements = self._connection.extract_statements(sql)
@@ -188,7 +203,7 @@ class DuckDB:
         for table, stamps in self._stamps.items():
             changed = next((stamp.path for stamp in stamps if not stamp.current), None)
             if changed is not None:
-                raise EngineError(f"table {table}: {changed} was changed or removed. Open the engine again.")
+                raise SourceChanged(f"table {table}: {changed} was changed or removed. Open the engine again.")
 
     def _known(self, table: str, column: str) -> str:
         if column not in self._types[table]:

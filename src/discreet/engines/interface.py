@@ -1,15 +1,24 @@
 """What every engine can do for a curator; all but `totals` serves public facts, or rows that estimators sum up."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
 
+from discreet.engines.usage import Usage
 from discreet.kernel.dialect import Dialect
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import Totals
+
+
+class Reader(Protocol):
+    """Tables that were found ready to be read; used within the context of `Engine.prepare` alone."""
+
+    def totals(self, question: Question) -> Totals:
+        """Compute the exact totals of a question, all questions of one state of the data where the engine has such."""
 
 
 class Engine(Protocol):
@@ -23,8 +32,22 @@ class Engine(Protocol):
     def seconds(self) -> float:
         """How long one question may take."""
 
+    def prepare(self, usage: Usage) -> AbstractContextManager[Reader]:
+        """Find out, before a charge, whether these columns of these tables can be read, and give what reads them.
+
+        What cannot is Unavailable, or a PolicyError if the tables are not as the policy says: both cost nothing. What
+        goes wrong afterwards, within the context, is an EngineError after a charge.
+
+        Claim: what it raises, and whether it raises, does not depend on any private row.
+        Proof: it is given names of tables and columns and no other part of a question. It connects, waits for locks
+            (ACCESS SHARE, as any reader) and reads the catalog, or the names, sizes, times and schemas of files. No
+            SELECT on a private table runs but one of no rows (LIMIT 0), which ends before it fetches any.
+        Needs: that the owner's tables are not altered or locked because of what one person's rows hold.
+        Checked by: test_to_prepare_a_question_reads_no_row, test_what_is_not_ready_is_refused_and_not_charged
+        """
+
     def totals(self, question: Question) -> Totals:
-        """Compute the exact totals of a question, all from one state of the data."""
+        """Compute the exact totals of a question, all from one state of the data: prepare and read at once."""
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns, as questions see them."""

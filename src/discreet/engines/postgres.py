@@ -9,8 +9,8 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -21,11 +21,12 @@ import pyarrow as pa
 from discreet.engines.dialects.postgres import POSTGRES
 from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
-from discreet.engines.postgres_catalog import Stored, find_table
-from discreet.engines.postgres_errors import WRONG_SETTING, Stopped
+from discreet.engines.postgres_catalog import Stored, find_columns, missing_table, parse_place
+from discreet.engines.postgres_errors import GONE, LOCKED, WRONG_SETTING, Stopped
 from discreet.engines.postgres_role import powers, reader_sql
 from discreet.engines.postgres_session import Session, Snapshot
-from discreet.engines.sources import Source
+from discreet.engines.sources import AWAY, EngineError, Source, Unavailable
+from discreet.engines.usage import Usage, usage_of, usage_of_rows
 from discreet.kernel.dialect import Dialect, quoted
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
@@ -38,6 +39,8 @@ _OPENING = 30.0  # seconds for looking at the tables
 _PATIENCE = 2.0  # seconds until a question that was told to stop is cut off
 _OLDEST = 13
 HIDDEN = "row-level security hides rows of {} from this role, so answers are about those that it sees"
+_LOCKED = "another session locks a table, as a migration does. Nothing was charged. Ask again later."
+_ATTEMPTS = 3  # to find tables that somebody replaces at this moment
 _USUAL = Tuning()
 
 
@@ -64,22 +67,39 @@ class Postgres:
         self._session = Session(url, settings)
         self._end = weakref.finalize(self, self._session.close)
         try:
-            self._tables = _found(self._session, sources, timezone)
+            found = _found(self._session, sources, timezone)
         except BaseException:
             self._end()
             raise
-        places = {name: stored.rows for name, stored in self._tables.items()}
-        self.dialect: Dialect = replace(POSTGRES, source=places.__getitem__)
+        self._tables = found
+        self._sources = {name: Source(source.place, found[name].types) for name, source in sources.items()}
+        self.dialect: Dialect = replace(POSTGRES, source=lambda name: found[name].rows)
+
+    @contextmanager
+    def prepare(self, usage: Usage) -> Iterator["PostgresReader"]:
+        """Connect, lock these tables, take a state of the data and compare the catalog with what is declared.
+
+        As `Engine.prepare` says, before a charge and without a look at any row. Locks, ACCESS SHARE alone, and the
+        state are held until the end of the context; of columns, only those that are used have to fit.
+        """
+        self._session.check()
+        with self._asking, ExitStack() as stack:
+            try:
+                snapshot = self._lock_and_check(stack, usage)
+            except EngineError as error:
+                locked = isinstance(error, Stopped) and error.state == LOCKED
+                raise Unavailable(error, _LOCKED if locked else AWAY) from None
+            yield PostgresReader(snapshot, self.dialect, self.seconds)
 
     def totals(self, question: Question) -> Totals:
         """Compute the exact totals of a question, all from one state of the data."""
-        with self._asked() as snapshot:
-            return totals_of(question, snapshot.table, self.dialect)
+        with self.prepare(usage_of([question])) as reader:
+            return reader.totals(question)
 
     def query(self, sql: str) -> pa.Table:
         """Run one SELECT that the kernel has written; EngineError if it fails or takes too long."""
-        with self._asked() as snapshot:
-            return snapshot.table(sql)
+        with self.prepare({}) as reader:
+            return reader.table(sql)
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
@@ -88,28 +108,30 @@ class Postgres:
 
         Rows of one unit follow each other. No other question is answered until the last batch was taken.
         """
-        with self._asked() as snapshot:
-            for batch in snapshot.batches(rows_in_turn(relation, columns, self.dialect), size):
+        with self.prepare(usage_of_rows(relation, columns)) as reader:
+            for batch in reader.batches(rows_in_turn(relation, columns, self.dialect), size):
                 yield batch[:, 1:], batch[:, 0].astype(np.int64)
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns, as questions see them."""
-        return dict(self._tables[table].types)
+        return dict(self._sources[table].columns)
 
     def values(self, table: str, column: str) -> list[Any]:
         """Return the values of a column of a PUBLIC table, in order, without NULL."""
         (name,) = self._known(table, (column,))
-        rows = f"SELECT DISTINCT {name} AS v FROM {self.dialect.source(table)} AS t WHERE {name} IS NOT NULL"  # noqa: S608
-        found: list[Any] = self.query(f"{rows} ORDER BY v").column("v").to_pylist()
+        with self.prepare({table: frozenset({column})}) as reader:
+            rows = f"SELECT DISTINCT {name} AS v FROM {self.dialect.source(table)} AS t WHERE {name} IS NOT NULL"  # noqa: S608
+            found: list[Any] = reader.table(f"{rows} ORDER BY v").column("v").to_pylist()
         return found
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
         """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
         names = self._known(table, columns)
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
-        rows = f"SELECT COUNT(*) AS n FROM {self.dialect.source(table)} AS t WHERE {present}"  # noqa: S608
-        grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
-        found = self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g")  # noqa: S608 - names in quotes
+        with self.prepare({table: frozenset(columns)}) as reader:
+            rows = f"SELECT COUNT(*) AS n FROM {self.dialect.source(table)} AS t WHERE {present}"  # noqa: S608
+            grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
+            found = reader.table(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g")  # noqa: S608 - quoted names
         return int(found.column("n")[0].as_py())
 
     def close(self) -> None:
@@ -135,20 +157,70 @@ class Postgres:
     ) -> None:
         self.close()
 
-    @contextmanager
-    def _asked(self) -> Iterator[Snapshot]:
-        self._session.check()
-        locked = list(dict.fromkeys(stored.place for stored in self._tables.values() if stored.lockable))
-        with self._asking, self._session.snapshot(self.seconds, locked) as snapshot:
-            for name, stored in self._tables.items():
-                stored.check(snapshot, name)
-            yield snapshot
+    def _lock_and_check(self, stack: ExitStack, usage: Usage) -> Snapshot:
+        """Return a state that is newer than the locks on the tables; PolicyError if a used column does not fit."""
+        for _ in range(_ATTEMPTS):
+            with ExitStack() as trial:
+                locked = {self._tables[name].place for name in usage if self._tables[name].lockable}
+                try:
+                    snapshot = trial.enter_context(self._session.state(self.seconds, sorted(locked)))
+                except Stopped as error:
+                    if error.state not in GONE:
+                        raise
+                    self._find_again(usage)
+                    continue
+                with snapshot.preparing():
+                    self._tables.update({name: self._newest(snapshot, name) for name in usage})
+                    if {self._tables[name].place for name in usage if self._tables[name].lockable} != locked:
+                        continue
+                    for name, columns in usage.items():
+                        self._tables[name].check(snapshot, name, columns)
+                stack.enter_context(trial.pop_all())
+                return snapshot
+        raise EngineError("tables were changed again and again while the question began")
+
+    def _find_again(self, usage: Usage) -> None:
+        """Look at tables that could not be locked; PolicyError if one is not there any more."""
+        with self._session.state(self.seconds) as snapshot, snapshot.preparing():
+            self._tables.update({name: self._newest(snapshot, name, known=False) for name in usage})
+
+    def _newest(self, snapshot: Snapshot, name: str, *, known: bool = True) -> Stored:
+        """Return a table as it is now: what is known of it, if that still fits."""
+        found = self._tables[name]
+        if known and not found.misfits and found.fits(snapshot):
+            return found
+        found = find_columns(snapshot, name, self._sources[name], self._session.schemas)
+        if not found.fits(snapshot):
+            raise EngineError(f"table {name}: its columns were changed while the question began")
+        return found
 
     def _known(self, table: str, columns: tuple[str, ...]) -> list[str]:
-        missing = [column for column in columns if column not in self._tables[table].types]
+        missing = [column for column in columns if column not in self._sources[table].columns]
         if missing:
             raise KeyError(f"table {table} has no column {missing[0]}")
         return [quoted(column) for column in columns]
+
+
+class PostgresReader:
+    """Tables that were found ready, in one state of the data that is kept."""
+
+    def __init__(self, snapshot: Snapshot, dialect: Dialect, seconds: float) -> None:
+        self._snapshot, self._dialect, self._seconds = snapshot, dialect, seconds
+
+    def totals(self, question: Question) -> Totals:
+        """Compute the exact totals of a question."""
+        with self._snapshot.reading(self._seconds):
+            return totals_of(question, self._snapshot.table, self._dialect)
+
+    def table(self, sql: str) -> pa.Table:
+        """Run one SELECT."""
+        with self._snapshot.reading(self._seconds):
+            return self._snapshot.table(sql)
+
+    def batches(self, sql: str, size: int) -> Iterator[np.ndarray]:
+        """Give the numbers of a SELECT, so many rows at once."""
+        with self._snapshot.reading(self._seconds):
+            yield from self._snapshot.batches(sql, size)
 
 
 @contextmanager
@@ -166,19 +238,32 @@ def looking(session: Session, timezone: str) -> Iterator[Snapshot]:
 
 
 def _found(session: Session, sources: Mapping[str, Source], timezone: str) -> dict[str, Stored]:
-    """Find all tables, and warn of what the role can do that it should not, and cannot that it should."""
+    """Find all tables, and warn of what does not fit, of what the role can do that it should not, and cannot."""
+    for name, source in sources.items():
+        parse_place(name, source.place)
     with looking(session, timezone) as snapshot:
-        found = {name: find_table(snapshot, name, source, session.schemas) for name, source in sources.items()}
-        for name, stored in found.items():
-            stored.check(snapshot, name)
-        can = powers(snapshot, list(found.values()))
+        found = {name: _find(snapshot, name, source, session.schemas) for name, source in sources.items()}
+        present = [stored for stored in found.values() if stored.exists]
+        can = powers(snapshot, present)
     if can:
-        advice = f"Questions only read, but use a role that can do no more: {reader_sql(list(found.values()))}"
+        advice = f"Questions only read, but use a role that can do no more: {reader_sql(present)}"
         warnings.warn(f"PostgreSQL: the role can do more than read. It can {'; '.join(can)}. {advice}", stacklevel=3)
     for name, stored in found.items():
         if stored.filtered:
             warnings.warn(f"table {name}: {HIDDEN.format(stored.place)}", stacklevel=3)
+        for words in dict.fromkeys(map(str, stored.misfits.values())):
+            warnings.warn(f"{words} Until then, questions that use it are refused.", stacklevel=3)
     return found
+
+
+def _find(snapshot: Snapshot, name: str, source: Source, schemas: Sequence[str]) -> Stored:
+    """Find a table; one that is missing is left to the questions that need it, if its columns are declared."""
+    try:
+        return find_columns(snapshot, name, source, schemas)
+    except PolicyError as error:
+        if not source.columns:
+            raise
+        return missing_table(name, source, error)
 
 
 def _check_server(snapshot: Snapshot) -> None:

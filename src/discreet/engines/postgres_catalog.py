@@ -2,13 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from discreet.engines import postgres_columns
 from discreet.engines.postgres_session import Snapshot
 from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
 from discreet.kernel.dialect import quoted
+from discreet.kernel.errors import PolicyError
 from discreet.postgres.columns import COLUMNS
 
 _NAME = r'("(?:[^"]|"")+"|[^\W\d][\w$]*)'
@@ -45,7 +46,8 @@ class Stored:
 
     `native` is PostgreSQL's type of each declared column; `kinds` are those of the columns that are read, as the server
     numbers them; `filtered` is a table of which the role sees some rows only. `lockable` is one that can be locked
-    before a state is taken; `watched` is one that should be, and cannot.
+    before a state is taken; `watched` is one that should be, and cannot. `misfits` are the declared columns that are
+    not there, or not as declared, each with its error: they read as NULL, and no question that uses them is answered.
     """
 
     number: int
@@ -59,21 +61,34 @@ class Stored:
     filtered: bool
     lockable: bool
     watched: bool
+    misfits: Mapping[str, PolicyError] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
         """The table's name with its schema, in quotes."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
-    def check(self, snapshot: Snapshot, table: str) -> None:
-        """Stop if the columns have other types than those that were checked; until the end they cannot change now.
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a table at all."""
+        return bool(self.number)
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether the columns still have the types that were found; until the end they cannot change now.
 
         To name the columns in a SELECT locks the table against changes of its columns, and tells their newest types,
-        which the server's own tables do not in an older state.
+        which the server's own tables do not in an older state. No row is fetched.
         """
-        names = ", ".join(map(quoted, self.columns)) or "1"
-        if snapshot.kinds(f"SELECT {names} FROM {self.place} LIMIT 0") != self.kinds:  # noqa: S608 - quoted names
-            raise EngineError(f"table {table}: columns of {self.place} were changed. Open the engine again.")
+        if not self.columns:
+            return True
+        names = ", ".join(map(quoted, self.columns))
+        return snapshot.kinds(f"SELECT {names} FROM {self.place} LIMIT 0") == self.kinds  # noqa: S608 - quoted names
+
+    def check(self, snapshot: Snapshot, table: str, columns: Iterable[str]) -> None:
+        """Stop if one of these columns is not as declared, or the rows were replaced while the question began."""
+        used = self.misfits.keys() & set(columns) if self.columns else self.misfits.keys()
+        for column in sorted(used):
+            raise self.misfits[column]
         if self.watched and snapshot.rows(_REPLACED):
             raise EngineError(
                 f"table {table}: somebody replaced its rows while the question began, and the role cannot wait for "
@@ -81,9 +96,27 @@ class Stored:
             )
 
 
+def missing_table(table: str, source: Source, error: PolicyError) -> Stored:
+    """Return what stands for a table that was not found: no question about it is answered."""
+    nothing = {column: ("NULL", postgres_columns.NOTHING, kind) for column, kind in source.columns.items()}
+    rows = f"({postgres_columns.select(quoted(table), nothing)})"
+    misfits = dict.fromkeys(source.columns, error)
+    return Stored(
+        0, "", table, source.columns, {}, rows, (), (), filtered=False, lockable=False, watched=False, misfits=misfits
+    )
+
+
 def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence[str]) -> Stored:
     """Find a table and its declared columns; PolicyError with the table, the cause and the fix if they do not fit."""
-    place, schema, name = _parsed(table, source.place)
+    found = find_columns(snapshot, table, source, schemas)
+    for error in found.misfits.values():
+        raise error
+    return found
+
+
+def find_columns(snapshot: Snapshot, table: str, source: Source, schemas: Sequence[str]) -> Stored:
+    """Find a table, PolicyError if it is not there, and which of its declared columns fit."""
+    place, schema, name = parse_place(table, source.place)
     within = schemas if schema is None else [schema]
     found = snapshot.rows(_FIND, [name, within, within])
     if not found:
@@ -96,33 +129,46 @@ def find_table(snapshot: Snapshot, table: str, source: Source, schemas: Sequence
     columns = [Found(column, quoted(column), native, readable) for _, column, _, readable, native in listed]
     part = Part("", tuple(each for each in columns if source.columns or each.scanned))
     types = types_of(table, source.columns, [part], postgres_columns)
-    fitting = matched(table, types, part, postgres_columns)
     rows = f"{quoted(schema)}.{quoted(name)}"
-    for column, (stored, _) in fitting.items():
-        if not stored.scanned:
-            words = f"the role may not read it. Let it: GRANT SELECT ON {rows} TO …"
-            raise problem(table, words, column)
+    fitting, misfits = _fitting(table, types, part, rows)
     kinds = {column: kind for _, column, kind, _, _ in listed}
-    read = tuple(dict.fromkeys(stored.name for stored, _ in fitting.values()))
+    read = tuple(dict.fromkeys(stored.name for stored in fitting.values()))
     # A stored view may not be locked, and need not be: whoever fills it anew leaves rows that every state sees.
     lockable = kept_here and snapshot.can_lock(rows)
-    text = postgres_columns.select(rows, {each: (one.text, one.native, kind) for each, (one, kind) in fitting.items()})
+    nothing = Found("", "NULL", postgres_columns.NOTHING)
+    shown = {column: (fitting.get(column, nothing), kind) for column, kind in types.items()}
+    text = postgres_columns.select(rows, {each: (one.text, one.native, kind) for each, (one, kind) in shown.items()})
     return Stored(
         number,
         schema,
         name,
         types,
-        native={column: one.native for column, (one, _) in fitting.items()},
+        native={column: one.native for column, one in fitting.items()},
         rows=f"({text})",
         columns=read,
         kinds=tuple(kinds[column] for column in read),
         filtered=bool(filtered),
         lockable=lockable,
         watched=kept_here and not lockable,
+        misfits=misfits,
     )
 
 
-def _parsed(table: str, place: object) -> tuple[str, str | None, str]:
+def _fitting(table: str, types: Types, part: Part, rows: str) -> tuple[dict[str, Found], dict[str, PolicyError]]:
+    """Divide columns into those that can be read as declared, and those that cannot, with the reason."""
+    fitting, misfits = dict[str, Found](), dict[str, PolicyError]()
+    for column, kind in types.items():
+        try:
+            found, _ = matched(table, {column: kind}, part, postgres_columns)[column]
+            if not found.scanned:
+                raise problem(table, f"the role may not read it. Let it: GRANT SELECT ON {rows} TO …", column)
+            fitting[column] = found
+        except PolicyError as error:
+            misfits[column] = error
+    return fitting, misfits
+
+
+def parse_place(table: str, place: object) -> tuple[str, str | None, str]:
     """Read a table's name as SQL has it: without quotes, capital letters are small ones."""
     found = _PLACE.fullmatch(place) if isinstance(place, str) else None
     if found is None or not isinstance(place, str):

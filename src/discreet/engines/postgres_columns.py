@@ -33,6 +33,15 @@ _REALS = "BETWEEN FLOAT8 '-1.7976931348623157e308' AND FLOAT8 '1.797693134862315
 _ROUNDED = "1.797693134862315807937289714053e308"
 _VANISHING = "2.4703282292062327208828439643412e-324"
 
+NOTHING = ""  # the type of what stands in the place of a column that is not there: NULL
+_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "FLOAT8",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "TEXT",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
 _NATURAL = {
     **dict.fromkeys(("integer", "narrow"), Type.INTEGER),
     **dict.fromkeys(("real", "decimal"), Type.REAL),
@@ -67,10 +76,12 @@ def select(rows: str, columns: Mapping[str, tuple[str, str, Type]]) -> str:
     >>> select("clinic.visits", {"who": ('"Who"', "integer", Type.INTEGER)})
     'SELECT CAST("Who" AS BIGINT) AS "who" FROM clinic.visits'
     """
-    shown = [
-        f"{_READERS[kind][FAMILIES[native]](text)} AS {quoted(name)}" for name, (text, native, kind) in columns.items()
-    ]
+    shown = [f"{_read(text, native, kind)} AS {quoted(name)}" for name, (text, native, kind) in columns.items()]
     return f"SELECT {', '.join(shown)} FROM {rows}"  # noqa: S608 - of quoted names
+
+
+def _read(text: str, native: str, kind: Type) -> str:
+    return f"CAST({text} AS {_TYPES[kind]})" if native == NOTHING else _READERS[kind][FAMILIES[native]](text)
 
 
 _Reader = Callable[[str], str]

@@ -11,9 +11,11 @@ from discreet.kernel.errors import DiscreetError
 from discreet.postgres.connecting import Unreachable, driver
 
 WRONG_SETTING = "22023"
+LOCKED = "55P03"
+GONE = ("42P01", "3F000", "42501")  # a table, a schema, or the right to use it
 _REFUSED = "the server refused"
 _SAID: dict[str | None, str] = {
-    "55P03": "others hold a lock on a table for too long",
+    LOCKED: "others hold a lock on a table for too long",
     "57014": "the question took too long, or somebody cancelled it",
     "42501": "the role may not read what it could when the engine was opened",
     "42P01": "a table is gone",

@@ -30,7 +30,11 @@ _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCK = "LOCK TABLE {} IN ACCESS SHARE MODE"  # as every SELECT does; it takes no state yet
 _GRACE = 5.0  # seconds that the server has to end a question by itself
 _LONGEST_WAIT = 30.0  # seconds for a lock that somebody else has, such as one who changes a table
+_PREPARING = 60.0  # seconds to connect, to wait for locks and to look at the catalog
+_CHARGING = 300.0  # seconds at least for which a state is kept while nobody reads: a ledger may make charges queue
 _LARGEST = (1 << 31) - 1
+_LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+_ROLE_LIMITS = "SELECT name, setting::bigint FROM pg_catalog.pg_settings WHERE name = ANY(%s)"
 _ROWS_AT_ONCE = 1000
 
 # Nothing here may depend on who connects: what an expression means, and which function a name stands for.
@@ -67,6 +71,7 @@ class Session:
         self._ended = False
         self._kept = False  # whether the connection was seen to keep the settings
         self._process = os.getpid()
+        self._role_limits: dict[str, int] = {}  # in milliseconds, as the server has them for this role
         self.schemas: list[str] = []  # where the server looks for a table that is named without one
 
     @property
@@ -84,21 +89,38 @@ class Session:
     @contextmanager
     def snapshot(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
         """Give one state of the data, with these tables locked, for so many seconds; EngineError if that fails."""
-        end = time.monotonic() + seconds
-        late = threading.Timer(seconds + _GRACE, self.cut)
+        with self.state(seconds, tables) as snapshot, snapshot.reading(seconds):
+            yield snapshot
+
+    @contextmanager
+    def state(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
+        """Lock these tables and take one state of the data, without reading any row; EngineError if that fails.
+
+        It is kept until the end of the context, also while nobody reads: for as long as a charge may take, at least.
+        """
+        with told(), self.cut_after(_PREPARING + _GRACE):
+            connection = self._begin(time.monotonic() + _PREPARING, max(seconds, _CHARGING))
+            try:
+                if tables:
+                    connection.execute(_LOCK.format(", ".join(tables)))
+                _set(connection, self._settings)
+                self._check(connection)
+            except BaseException:
+                self._end(connection)
+                raise
+        try:
+            yield Snapshot(self, connection)
+        finally:
+            self._end(connection)
+
+    @contextmanager
+    def cut_after(self, seconds: float) -> Iterator[None]:
+        """Cut the connection if what is done takes longer: a server that stands still keeps nobody."""
+        late = threading.Timer(seconds, self.cut)
         late.daemon = True
         late.start()
         try:
-            with told():
-                connection = self._begin(end)
-                try:
-                    if tables:
-                        connection.execute(_LOCK.format(", ".join(tables)))
-                    _set(connection, self._settings)
-                    self._check(connection)
-                    yield Snapshot(connection, end)
-                finally:
-                    self._end(connection)
+            yield
         finally:
             late.cancel()
 
@@ -125,11 +147,16 @@ class Session:
         """Let no more questions begin."""
         self._ended = True
 
-    def _begin(self, end: float) -> "Connection":
+    def limit(self, name: str, seconds: float) -> str:
+        """Return a limit of time in milliseconds: ours, or that of the role if it is shorter; 0 is none."""
+        ours = min(max(round(seconds * 1000), 1), _LARGEST)
+        return str(min(ours, self._role_limits.get(name) or ours))
+
+    def _begin(self, end: float, idle: float) -> "Connection":
         """Begin a transaction, with a new connection if the old one does not work any more."""
         if self._connection is not None:
             with suppress(driver().Error):
-                return _opened(self._connection, end)
+                return self._opened(self._connection, end, idle)
             self._drop()
             _check_time(end)
         self.check()
@@ -138,7 +165,16 @@ class Session:
         with self._guard:
             self._connection, self._kept = connection, False
         ((self.schemas,),) = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchall()
-        return _opened(connection, end)
+        self._role_limits = dict(connection.execute(_ROLE_LIMITS, [list(_LIMITS)]).fetchall())
+        return self._opened(connection, end, idle)
+
+    def _opened(self, connection: "Connection", end: float, idle: float) -> "Connection":
+        """Begin a transaction that ends in time, also if it waits for a lock first; it has no state of the data yet."""
+        left = _check_time(end)
+        limits = dict(zip(_LIMITS, (left, min(left, _LONGEST_WAIT), idle + 2 * _GRACE), strict=True))
+        settings = [f"SET LOCAL {name} = {self.limit(name, seconds)}" for name, seconds in limits.items()]
+        connection.execute("; ".join([_BEGIN, *settings]))
+        return connection
 
     def _check(self, connection: "Connection") -> None:
         """Look once whether the server has taken the settings: some stand between the two, and change them."""
@@ -159,7 +195,8 @@ class Session:
     def _end(self, connection: "Connection") -> None:
         """End the transaction; a connection that cannot do so is of no more use."""
         try:
-            connection.execute("ROLLBACK")
+            with self.cut_after(_GRACE):
+                connection.execute("ROLLBACK")
         except driver().Error:
             self._drop()
 
@@ -174,8 +211,21 @@ class Session:
 class Snapshot:
     """One state of the data; what takes longer than allowed is stopped."""
 
-    def __init__(self, connection: "Connection", end: float) -> None:
-        self._connection, self._end = connection, end
+    def __init__(self, session: Session, connection: "Connection") -> None:
+        self._session, self._connection, self._end = session, connection, time.monotonic() + _PREPARING
+
+    @contextmanager
+    def reading(self, seconds: float) -> Iterator[None]:
+        """Let so many seconds pass from now on, in all; whatever fails is an EngineError."""
+        self._end = time.monotonic() + seconds
+        with told(), self._session.cut_after(seconds + _GRACE):
+            yield
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Look at the catalog; whatever fails is an EngineError."""
+        with told(), self._session.cut_after(_PREPARING + _GRACE):
+            yield
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return rows of the server's own tables."""
@@ -190,10 +240,15 @@ class Snapshot:
             return False
         return True
 
-    def kinds(self, sql: str) -> tuple[int, ...]:
-        """Return the types of what a SELECT would give, as the server numbers them."""
-        with self._connection.cursor(binary=True) as cursor:
-            described = cursor.execute(sql).description
+    def kinds(self, sql: str) -> tuple[int, ...] | None:
+        """Return the types of what a SELECT would give, as the server numbers them; None if it has no such columns."""
+        errors = driver().errors
+        gone = (errors.UndefinedColumn, errors.UndefinedTable, errors.InvalidSchemaName, errors.InsufficientPrivilege)
+        try:
+            with self._connection.transaction(), self._connection.cursor(binary=True) as cursor:
+                described = cursor.execute(sql).description
+        except gone:
+            return None
         return tuple(column.type_code for column in described or ())
 
     def table(self, sql: str) -> pa.Table:
@@ -219,19 +274,7 @@ class Snapshot:
     def _limit(self) -> None:
         """Leave the next statement what is left of the time."""
         left = _check_time(self._end)
-        _set(self._connection, {"statement_timeout": _milliseconds(left)})
-
-
-def _opened(connection: "Connection", end: float) -> "Connection":
-    """Begin a transaction that ends in time, also if it waits for a lock first; it has no state of the data yet."""
-    left = _check_time(end)
-    limits = {
-        "statement_timeout": _milliseconds(left),
-        "lock_timeout": _milliseconds(min(left, _LONGEST_WAIT)),
-        "idle_in_transaction_session_timeout": _milliseconds(left + 2 * _GRACE),
-    }
-    connection.execute("; ".join([_BEGIN, *(f"SET LOCAL {name} = {value}" for name, value in limits.items())]))
-    return connection
+        _set(self._connection, {"statement_timeout": self._session.limit("statement_timeout", left)})
 
 
 def _check_time(end: float) -> float:
@@ -246,7 +289,3 @@ def _set(connection: "Connection", settings: Mapping[str, str]) -> None:
     """Change settings until the end of the transaction."""
     each = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
     connection.execute(f"SELECT {each}", [word for pair in settings.items() for word in pair])
-
-
-def _milliseconds(seconds: float) -> str:
-    return str(min(max(round(seconds * 1000), 1), _LARGEST))  # 0 would mean that there is no limit

@@ -1,16 +1,20 @@
 """What a table's rows come from, and whether its declared columns are there and fit. Only schemas are looked at."""
 
 import difflib
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from discreet.engines import casts
-from discreet.kernel.errors import DiscreetError, PolicyError
+from discreet.kernel.errors import DiscreetError, PolicyError, Refused
 from discreet.kernel.expr import Type
 
 Types = Mapping[str, Type]
+AWAY = "the data cannot be reached at the moment. Nothing was charged. Ask again later; the log has the reason."
+_CHANGED = "a file of the data was changed or removed. Nothing was charged. The owner must open the data again."
+_LOG = logging.getLogger("discreet")
 
 
 class Casting(Protocol):
@@ -25,6 +29,22 @@ class Casting(Protocol):
 
 class EngineError(DiscreetError):
     """A question that the engine could not answer; the text is for the owner's log only: it may depend on the data."""
+
+
+class SourceChanged(EngineError):  # noqa: N818 - as the errors of the kernel are called
+    """A file that is not the one that was opened: its columns were checked, and an answer is of one state."""
+
+
+class Unavailable(EngineError, Refused):  # noqa: N818 - as the errors of the kernel are called
+    """The data cannot be read at the moment, which was found out before a charge and without a look at private rows.
+
+    The text is safe to show; `reason`, for the owner's log, names the server and what went wrong.
+    """
+
+    def __init__(self, error: EngineError, words: str = AWAY) -> None:
+        super().__init__(_CHANGED if isinstance(error, SourceChanged) else words)
+        self.reason = str(error)
+        _LOG.error("not charged: %s", error)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ is what the table's format promises. Each total is bounded in its own SELECT, so
 
 import threading
 import time
+import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -25,14 +26,16 @@ from discreet.engines.dialects.spark import SPARK
 from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
-from discreet.engines.sources import Source
+from discreet.engines.sources import EngineError, Source, Unavailable
 from discreet.engines.spark_columns import ticked
 from discreet.engines.spark_connecting import place_of
 from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_none
 from discreet.engines.spark_session import Session, briefly
 from discreet.engines.spark_sums import Bounds, SparkRows
-from discreet.engines.spark_tables import Views, check_sources
+from discreet.engines.spark_tables import Schema, Table, Views, check_sources, check_zone, schemas_of, view_of
+from discreet.engines.usage import Usage, usage_of, usage_of_rows
 from discreet.kernel.dialect import Dialect
+from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
@@ -42,8 +45,9 @@ from discreet.kernel.summing import Part
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-_OPENING = 120.0  # seconds at least for looking at the tables
+_OPENING = 120.0  # seconds for looking at the tables, at least when they are opened
 _PATIENCE = 2.0  # seconds until a question that was told to stop is cut off
+_NO_TABLES: Usage = {}
 _USUAL = Tuning()
 
 
@@ -74,6 +78,8 @@ class Spark:
         except BaseException:
             self._end()
             raise
+        for words in self._views.misfits():
+            warnings.warn(f"{words} Until then, questions that use it are refused.", stacklevel=2)
         tables = self._views.tables
         views = {name: table.view for name, table in tables.items()}
         self.dialect: Dialect = replace(SPARK, source=views.__getitem__)
@@ -84,17 +90,46 @@ class Spark:
         """How long one question may take."""
         return self.tuning.seconds
 
+    @contextmanager
+    def prepare(self, usage: Usage) -> Iterator["SparkReader"]:
+        """Connect, and compare the catalog and the files with what is declared, as Engine.prepare says.
+
+        No other question is answered until the end of the context. Spark has no locks: what changes afterwards makes
+        a question fail that was charged.
+        """
+        self._session.check()
+        with self._asking:
+            try:
+                with self._session.asked(_OPENING) as spark:
+                    self._views.refresh(spark, usage)
+            except EngineError as error:
+                raise Unavailable(error) from None
+            yield SparkReader(self, usage)
+
     def totals(self, question: Question) -> Totals:
         """Compute the exact totals of a question, as the kernel writes it."""
-        with self._asked() as spark:
+        with self.prepare(usage_of([question])) as reader:
+            return reader.totals(question)
+
+    def query(self, sql: str, usage: Usage = _NO_TABLES) -> pa.Table:
+        """Run one SELECT that the kernel has written; EngineError if it fails or takes too long."""
+        with self.prepare(usage), self.reading(usage) as spark:
+            return _table(spark, sql)
+
+    @contextmanager
+    def reading(self, usage: Usage) -> Iterator["SparkSession"]:
+        """Give the session for one question, within the context of `prepare`; EngineError if anything changed."""
+        with self._session.asked(self.seconds) as spark:
+            self._views.check_columns(usage)  # the session may be a new one, with views of what there is now
+            yield spark
+            self._views.check(spark)
+
+    def read_totals(self, question: Question, usage: Usage) -> Totals:
+        """Compute totals within the context of `prepare`."""
+        with self.reading(usage) as spark:
             return self._remembered.totals(
                 question, lambda asked: totals_of(asked, lambda sql: _table(spark, sql), self.dialect)
             )
-
-    def query(self, sql: str) -> pa.Table:
-        """Run one SELECT that the kernel has written; EngineError if it fails or takes too long."""
-        with self._asked() as spark:
-            return _table(spark, sql)
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
@@ -106,9 +141,10 @@ class Spark:
         """
         sql = rows_lacking_none(relation, columns, self.dialect, Order.BY_UNIT)
         keys = list(range(len(relation.shape.unit or ())))
-        places = Places()
-        with self._asking, ExitStack() as stack:
+        places, usage = Places(), usage_of_rows(relation, columns)
+        with self.prepare(usage), ExitStack() as stack:
             with self._session.asked(self.seconds) as spark:
+                self._views.check_columns(usage)
                 given = stack.enter_context(closing(in_batches(spark.sql(sql), size)))
             while True:
                 with self._session.asked(self.seconds) as spark:  # the time between batches is not Spark's
@@ -127,13 +163,18 @@ class Spark:
         the session with it, and what that kept: then they are kept anew.
         """
         kept = _Kept(lambda spark: self._rows(spark, relation, columns))
+        usage = usage_of_rows(relation, columns)
 
         def sums(part: Part, bounds: Bounds) -> np.ndarray:
-            with self._asked() as spark:
+            with self._asking, self.reading(usage) as spark:
                 return kept.rows(spark).sums(part, bounds)
 
-        with self._asked() as spark:
-            kept.rows(spark)
+        with self.prepare(usage):  # nothing is charged yet, and no row is read: what is kept is read when it is summed
+            try:
+                with self.reading(usage) as spark:
+                    kept.rows(spark)
+            except EngineError as error:
+                raise Unavailable(error) from None
         try:
             yield sums
         finally:
@@ -148,7 +189,7 @@ class Spark:
         """Return the values of a column of a PUBLIC table, in order, without NULL."""
         (name,) = self._known(table, (column,))
         rows = f"SELECT DISTINCT {name} AS v FROM {self._views.tables[table].view} WHERE {name} IS NOT NULL"  # noqa: S608
-        return sorted(self.query(rows).column("v").to_pylist())
+        return sorted(self.query(rows, {table: frozenset({column})}).column("v").to_pylist())
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
         """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
@@ -156,7 +197,8 @@ class Spark:
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         rows = f"SELECT COUNT(*) AS n FROM {self._views.tables[table].view} WHERE {present}"  # noqa: S608 - names in quotes
         grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
-        found = self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g")  # noqa: S608
+        most = f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g"  # noqa: S608
+        found = self.query(most, {table: frozenset(columns)})
         return int(found.column("n")[0].as_py())
 
     def close(self) -> None:
@@ -182,13 +224,6 @@ class Spark:
     ) -> None:
         self.close()
 
-    @contextmanager
-    def _asked(self) -> Iterator["SparkSession"]:
-        self._session.check()
-        with self._asking, self._session.asked(self.seconds) as spark:
-            yield spark
-            self._views.check(spark)
-
     def _rows(self, spark: "SparkSession", relation: Relation, columns: tuple[str, ...]) -> SparkRows:
         units = len(relation.shape.unit or ())
         frame = spark.sql(rows_lacking_none(relation, columns, self.dialect))
@@ -199,6 +234,17 @@ class Spark:
         if missing:
             raise KeyError(f"table {table} has no column {missing[0]}")
         return [ticked(column) for column in columns]
+
+
+class SparkReader:
+    """Tables that were found ready."""
+
+    def __init__(self, engine: Spark, usage: Usage) -> None:
+        self._engine, self._usage = engine, usage
+
+    def totals(self, question: Question) -> Totals:
+        """Compute the exact totals of a question."""
+        return self._engine.read_totals(question, self._usage)
 
 
 class _Kept:
@@ -223,3 +269,36 @@ class _Kept:
 def _table(spark: "SparkSession", sql: str) -> pa.Table:
     """Run a SELECT: nothing else could stand in brackets."""
     return spark.sql(f"SELECT * FROM ({sql}) AS q").toArrow()  # noqa: S608 - the kernel's own
+
+
+def look_at(sources: Mapping[str, Source], url: str | None, timezone: str) -> dict[str, Table | PolicyError]:
+    """Return what Spark has of each source, or why it cannot be read, from schemas alone."""
+    found: dict[str, Table | PolicyError] = {}
+
+    def look(spark: "SparkSession") -> None:
+        check_zone(spark, timezone)
+        for name, source in sources.items():
+            try:
+                found[name] = view_of(spark, name, "t", source, timezone)
+            except PolicyError as error:
+                found[name] = error
+
+    _briefly_at(url, look)
+    return found
+
+
+def list_schemas(url: str, wanted: Sequence[str]) -> dict[str, Schema]:
+    """Return the columns of tables and files of these names, or of all tables in the catalog; no row is read."""
+    found: dict[str, Schema] = {}
+    _briefly_at(url, lambda spark: found.update(schemas_of(spark, wanted)))
+    return found
+
+
+def _briefly_at(url: str | None, look: Callable[["SparkSession"], None]) -> None:
+    """Connect, look at something, and leave."""
+    session = Session(place_of(url), look)
+    try:
+        with session.asked(_OPENING):
+            pass  # it was looked at when the session was made
+    finally:
+        session.close()

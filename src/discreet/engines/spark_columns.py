@@ -62,6 +62,16 @@ def natural(native: str) -> Type | None:
     return _NATURAL.get(_family(native))
 
 
+def declared(native: str) -> str | None:
+    """Return the type that a policy would declare for a column; None if there is none.
+
+    >>> declared("decimal(18,2)"), declared("timestamp"), declared("array<bigint>")
+    ('decimal', 'timestamp', None)
+    """
+    kind = natural(native)
+    return None if kind is None else "decimal" if _family(native) == "decimal" else kind.name.lower()
+
+
 def fits(native: str, kind: Type) -> bool:
     """Whether any value of Spark's type can be one of the kernel's.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from discreet.engines.sources import EngineError
+from discreet.engines.sources import EngineError, SourceChanged
 from discreet.engines.spark_connecting import connected, is_ours, reason, set_all, shown
 from discreet.kernel.errors import DiscreetError, PolicyError
 
@@ -130,7 +130,7 @@ class Session:
             self._drop()
             if self._prepared and isinstance(error, PolicyError):
                 # Not in its own words, which are for the eyes of whoever opens: a file's path may hold a value.
-                raise EngineError("the tables are no longer what they were. Open the engine again.") from None
+                raise SourceChanged("the tables are no longer what they were. Open the engine again.") from None
             raise
         self._prepared = True
         return spark

@@ -11,14 +11,17 @@ would put it in the place of a column, or leave files out because they lie besid
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from discreet.engines import spark_columns
-from discreet.engines.sources import EngineError, Found, Part, Source, Types, matched, problem, types_of
+from discreet.engines.sources import EngineError, Found, Part, Source, SourceChanged, Types, matched, problem, types_of
+from discreet.engines.spark_columns import ticked
 from discreet.engines.spark_connecting import is_lost
+from discreet.engines.usage import Usage
 from discreet.kernel.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -43,13 +46,18 @@ _CAUSES = {  # what Spark says, and what we do: its own words may quote what is 
 }
 _QUOTED = re.compile(r"\s*parquet\s*\.\s*`(.*)`\s*", re.IGNORECASE)
 _ALL_FILES = {"recursiveFileLookup": "true"}  # folders' names mean nothing then
+_CHANGED_TABLE = "a table was changed after the question was charged"
 _CHANGED = "a file of the data was changed, added or removed. Open the engine again."
+Schema = tuple[tuple[str, str], ...]  # columns, with Spark's types
 _TYPES = {"bigint": "i", "double": "r", "boolean": "b", "string": "t", "date": "d", "timestamp_ntz": "s"}
 
 
 @dataclass(frozen=True)
 class Table:
     """A source that is found: its place, what questions see of it, and what the view is called.
+
+    `stored` are its own columns, with Spark's types; `misfits` the declared columns that are not there, or not as
+    declared, each with its error: they read as NULL, and no question that uses them is answered.
 
     >>> Table("t0", "s3://bucket/visits/", {}).in_files, Table("t1", "lake.clinic.visits", {}).in_files
     (True, False)
@@ -58,6 +66,8 @@ class Table:
     view: str
     place: str
     types: Types
+    stored: Schema = ()
+    misfits: Mapping[str, PolicyError] = field(default_factory=dict)
 
     @property
     def in_files(self) -> bool:
@@ -96,19 +106,52 @@ class Views:
         self.tables: dict[str, Table] = {}
 
     def make(self, spark: "SparkSession") -> None:
-        """Make the views; PolicyError if a source does not fit, or is not what it was."""
-        _check_zone(spark, self._zone)
-        places = enumerate(self._sources.items())
-        made = {name: _view(spark, name, f"t{at}", source, self._zone) for at, (name, source) in places}
+        """Make the views; PolicyError if a file does not fit, or is not what it was."""
+        check_zone(spark, self._zone)
+        made = {name: self._made(spark, name) for name in self._sources}
         state = _state(spark, made.values())
-        if self.tables and (made, state) != (self.tables, self._state):
+        if self.tables and state != self._state:
             raise PolicyError(_CHANGED)
         self.tables, self._state = made, state
+        self._sources = {name: Source(self._sources[name].place, table.types) for name, table in made.items()}
+
+    def refresh(self, spark: "SparkSession", usage: Usage) -> None:
+        """Look at these tables again, and at all files; PolicyError if a used column is not as declared.
+
+        Only names, types, sizes and times are looked at, and no row.
+        """
+        for name, columns in usage.items():
+            if not self.tables[name].in_files:  # its view holds what the table, or a view behind it, was then
+                self.tables[name] = self._made(spark, name)
+            table = self.tables[name]
+            for column in sorted(table.misfits.keys() & columns if table.stored else table.misfits):
+                raise table.misfits[column]
+        self.check(spark)
+
+    def misfits(self) -> list[str]:
+        """Say what does not fit."""
+        return list(dict.fromkeys(str(error) for table in self.tables.values() for error in table.misfits.values()))
+
+    def check_columns(self, usage: Usage) -> None:
+        """Stop if a used column is not as declared any more: it would read as NULL."""
+        if any(self.tables[name].misfits.keys() & columns for name, columns in usage.items()):
+            raise EngineError(_CHANGED_TABLE)
+
+    def _made(self, spark: "SparkSession", name: str) -> Table:
+        """Make a view; a table of the catalog that is missing is left to the questions that need it."""
+        source, view = self._sources[name], f"t{list(self._sources).index(name)}"
+        try:
+            return view_of(spark, name, view, source, self._zone)
+        except PolicyError as error:
+            table = Table(view, _place(source), source.columns, misfits=dict.fromkeys(source.columns, error))
+            if table.in_files or not source.columns:
+                raise
+            return table
 
     def check(self, spark: "SparkSession") -> None:
         """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
         if _state(spark, self.tables.values()) != self._state:
-            raise EngineError(_CHANGED)
+            raise SourceChanged(_CHANGED)
 
 
 def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
@@ -124,30 +167,71 @@ def _state(spark: "SparkSession", tables: Iterable[Table]) -> str:
     return hashlib.sha256(str(found.to_pydict()).encode()).hexdigest()
 
 
-def _view(spark: "SparkSession", table: str, view: str, source: Source, zone: str) -> Table:
-    place = os.fsdecode(source.place) if isinstance(source.place, str | os.PathLike) else ""
+def schemas_of(spark: "SparkSession", wanted: Sequence[str]) -> dict[str, Schema]:
+    """Return the columns, with Spark's types, of tables and files of these names; of all tables there are, if none.
+
+    A table that cannot be read is left out, unless it was named.
+    """
+    if wanted:
+        return {place: _stored(spark, place, place) for place in wanted}
+    found = {}
+    for database in spark.catalog.listDatabases():
+        for table in spark.catalog.listTables(ticked(database.name)):
+            if not table.isTemporary:
+                place = f"{_as_needed(database.name)}.{_as_needed(table.name)}"
+                with suppress(PolicyError):
+                    found[place] = _stored(spark, place, place)
+    return found
+
+
+def _as_needed(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else ticked(name)
+
+
+def _place(source: Source) -> str:
+    return os.fsdecode(source.place) if isinstance(source.place, str | os.PathLike) else ""
+
+
+def _stored(spark: "SparkSession", table: str, place: str) -> Schema:
+    """Return the columns that a source has now, with Spark's types."""
     try:
-        frame = _frame(spark, place, {})
-        columns = _kinds(frame)
+        return tuple(_kinds(_frame(spark, place, {})))
     except Exception as error:
         if is_lost(error):
             raise
         raise _refused(table, place, error) from None
+
+
+def view_of(spark: "SparkSession", table: str, view: str, source: Source, zone: str) -> Table:
+    """Make the view of a source; PolicyError if it cannot be read. Columns that do not fit are among its misfits."""
+    place = _place(source)
+    columns = _stored(spark, table, place)
     if not columns:
         raise _refused(table, place, FileNotFoundError("PATH_NOT_FOUND"))
     if _FILES.search(place):
         _check_folders(spark, table, place)
     found = tuple(Found(name, f"c{at}", native) for at, (name, native) in enumerate(columns))
-    part = Part("", found)
-    types = types_of(table, source.columns, [part], spark_columns)
-    known = matched(table, types, part, spark_columns)
-    shown = {name: (column.text, column.native, kind) for name, (column, kind) in known.items()}
+    types = types_of(table, source.columns, [Part("", found)], spark_columns)
+    known, misfits = _fitting(table, types, Part("", found))
+    shown = {name: (known[name].text, known[name].native, kind) for name, kind in types.items()}
     converted, kept = spark_columns.shown(shown, zone)
+    frame = _frame(spark, place, {})
     seen = frame.toDF(*(column.text for column in found)).selectExpr(*converted).selectExpr(*kept)
-    if [_TYPES.get(field.dataType.simpleString()) for field in seen.schema] != [kind.value for kind in types.values()]:
+    if [_TYPES.get(each.dataType.simpleString()) for each in seen.schema] != [kind.value for kind in types.values()]:
         raise problem(table, "Spark shows a column in another type than it should. Use another version of Spark.")
     seen.createOrReplaceTempView(view)
-    return Table(view, place, types)
+    return Table(view, place, types, columns, misfits)
+
+
+def _fitting(table: str, types: Types, part: Part) -> tuple[dict[str, Found], dict[str, PolicyError]]:
+    """Find each column; in the place of one that does not fit stands NULL, and the reason is told."""
+    found, misfits = dict[str, Found](), dict[str, PolicyError]()
+    for column, kind in types.items():
+        try:
+            found[column], _ = matched(table, {column: kind}, part, spark_columns)[column]
+        except PolicyError as error:
+            found[column], misfits[column] = Found(column, "NULL", "void"), error
+    return found, misfits
 
 
 def _frame(spark: "SparkSession", place: str, options: Mapping[str, str]) -> "DataFrame":
@@ -198,7 +282,8 @@ def _refused(table: str, place: str, error: Exception) -> PolicyError:
     return problem(table, words.replace("{place}", place))
 
 
-def _check_zone(spark: "SparkSession", zone: str) -> None:
+def check_zone(spark: "SparkSession", zone: str) -> None:
+    """Stop unless Spark knows the time zone."""
     words = f'timezone "{zone}" is not known to Spark. Use a name such as "Europe/Berlin".'
     if not _ZONE.fullmatch(zone):
         raise PolicyError(words)

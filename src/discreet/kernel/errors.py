@@ -9,6 +9,10 @@ Exception
     └── LedgerError           the ledger cannot be trusted or written: stop serving
 """
 
+import logging
+
+LOG = logging.getLogger("discreet")
+LOG.addHandler(logging.NullHandler())  # else Python prints on stderr what is for the owner's eyes only
 FAILED = "the question was charged and could not be answered; the owner's log has the reason. Asking again costs again."
 
 

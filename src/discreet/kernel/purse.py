@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from discreet.kernel.errors import FAILED, LOG, Failed
 from discreet.kernel.event import OWNER, Event, Receipt, several
 from discreet.kernel.exact import typed
 from discreet.kernel.ledger.interface import Ledger
@@ -55,14 +56,21 @@ class Purse:
     def settle(self, answer: bytes) -> None:
         """Store what was learned, before it is shown.
 
-        Claim: the charge stands, and what was learned is kept beside it.
-        Proof: Ledger.settle; without a ledger nothing is kept.
+        Claim: the charge stands, and what was learned is kept beside it, or Failed is raised with its one text.
+        Proof: Ledger.settle; without a ledger nothing is kept. Whatever it raises is caught.
         Needs: Ledger.settle.
-        Checked by: test_a_fit_is_on_record_with_its_price_and_its_result
-        Seal: d5a016a61a37
+        Checked by: test_a_fit_is_on_record_with_its_price_and_its_result,
+            test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure
+        Seal: 10f6097d66db
         """
-        if self._ledger is not None and self.receipt is not None:
-            self._ledger.settle(self.receipt, answer)
+        try:
+            if self._ledger is not None and self.receipt is not None:
+                self._ledger.settle(self.receipt, answer)
+        except Exception:  # noqa: BLE001 - whatever it is, a charge without an answer has one text
+            LOG.exception("what was learned could not be stored, after it was charged")
+        else:
+            return
+        raise Failed(FAILED)  # out here, where no other error is on record beside it
 
 
 def pay(  # noqa: PLR0913 - each has a name, and most a default

@@ -1,6 +1,5 @@
 """The door: pay, read, add noise, store, show. Nothing that was read leaves in another way."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -9,11 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from discreet.kernel.earlier import Earlier, recall
-from discreet.kernel.errors import FAILED, Failed
+from discreet.kernel.errors import FAILED, LOG, Failed
 from discreet.kernel.event import OWNER, Event, Receipt, several
 from discreet.kernel.exact import typed
 from discreet.kernel.expr import Type, Value
-from discreet.kernel.ledger.interface import LONGEST_ANSWER, Ledger
+from discreet.kernel.ledger.interface import Ledger
 from discreet.kernel.loss import NOTHING, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import Cells, Count, Discover, Public, Question, Sum, Total, Touched, Units
@@ -27,8 +26,6 @@ from discreet.kernel.tree import Look, Tally, Walk, reveal
 __all__ = ["FAILED", "Ask", "Catalog", "Engine", "Key", "Noisy", "Released", "Totals", "ask", "read_parts"]
 __all__ += ["REFINABLE", "threshold_of", "write_parts"]
 
-_LOG = logging.getLogger("discreet")
-_LOG.addHandler(logging.NullHandler())  # else Python prints on stderr what is for the owner's eyes only
 Noise = Laplace | Gaussian
 REFINABLE = (Count, Units, Sum, Touched)  # integers with independent noise, to which a second draw can add
 Before = Mapping[int, np.ndarray]  # the stored numbers of totals that are made finer, by their places
@@ -201,15 +198,18 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     Claim: what is returned, or raised, depends on private data only through noise whose loss is at most `price`, which
         was charged before anything was read and is never given back. A stored result is returned as it was stored.
     Proof: the order of the lines. Tables, owners and the price are checked before the charge, against public facts.
-        After it, any failure raises one fixed text; what is stored is noisy, and is stored before it is returned.
+        After it, any failure raises one fixed text, also that of the ledger; what is stored is noisy, and is stored
+        before it is returned.
         What is made finer has the topic of the earlier draw, so it is the same total, and the charge is refused
         unless that draw is still the newest: nothing is made finer twice, also not within one question.
     Needs: Ask.loss, Catalog.check, Ledger.charge, Ledger.settle, perturb, refine, recall, topics_of; that `engine`
-        computes what render says, and the same as long as `version` is the same.
+        computes what render says, and the same as long as `version` is the same, and that it was made ready before
+        the charge without a look at private rows (engines.interface.Engine.prepare).
     Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
+        test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
         test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
-    Seal: 3d70a5a02bef
+    Seal: 57ef79ad1326
     """
     for each in typed(tuple, asks, "asks"):
         catalog.check(typed(Ask, each, "asks").question)
@@ -220,11 +220,9 @@ def ask(  # noqa: PLR0913 - each of them is needed, and named
     receipt = ledger.charge(price, _event(asks, topics, question, by), key)
     if receipt.answer is not None:
         return Released(read_parts(receipt.answer, [each.question for each in asks]), receipt)
-    found = _read(asks, before, engine, receipt)
-    if found is None:  # raised out here, where no other error is on record beside it
+    parts = _read(asks, before, engine, ledger, receipt)
+    if parts is None:  # raised out here, where no other error is on record beside it
         raise Failed(FAILED)
-    parts, stored = found
-    ledger.settle(receipt, stored)
     return Released(parts, receipt)
 
 
@@ -240,18 +238,16 @@ def _earlier(asked: Ask, topics: tuple[str, ...], ledger: Ledger) -> Before:
 
 
 def _read(
-    asks: tuple[Ask, ...], before: list[Before], engine: Engine, receipt: Receipt
-) -> tuple[tuple[Noisy, ...], bytes] | None:
-    """Read the totals, add their noise and write them; None if anything went wrong: what may depend on the data."""
+    asks: tuple[Ask, ...], before: list[Before], engine: Engine, ledger: Ledger, receipt: Receipt
+) -> tuple[Noisy, ...] | None:
+    """Read the totals, add their noise and store them; None if anything went wrong: what may depend on the data."""
     try:
         found = [engine.totals(each.question) for each in asks]
         parts = tuple(map(_noisy, asks, found, before))
-        stored = write_parts(parts)
-        if len(stored) > LONGEST_ANSWER:
-            raise ValueError("the answer is too long to be stored")  # noqa: TRY301 - it ends like every other failure
-        return parts, stored  # noqa: TRY300
+        ledger.settle(receipt, write_parts(parts))
+        return parts  # noqa: TRY300
     except Exception:  # noqa: BLE001 - as the docstring says
-        _LOG.exception("question %s failed after it was charged", receipt.id)
+        LOG.exception("question %s failed after it was charged", receipt.id)
         return None
 
 

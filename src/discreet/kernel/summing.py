@@ -6,7 +6,6 @@
 A model says what to sum, by a rule that sees one row at a time; it cannot say how far one unit moves the sum.
 """
 
-import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -17,15 +16,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from discreet.kernel.errors import FAILED, Failed
+from discreet.kernel.errors import FAILED, LOG, Failed
 from discreet.kernel.exact import Number, positive, typed, whole
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.purse import STEPS, Noise, Purse
 from discreet.kernel.rowwise import Rule, check_row_wise
 
 MOST_UNITS = 1 << 42  # so many vectors of the ball add up to less than 64 bits hold
-_LOG = logging.getLogger("discreet")
-_LOG.addHandler(logging.NullHandler())  # else Python prints on stderr what is for the owner's eyes only
 _AT_ONCE = 1 << 18  # numbers that are worked on at once: they stay in the processor's cache
 _MOST_ROWS, _ENOUGH_ROWS = 1 << 16, 1 << 11  # with many numbers a row, some thousand rows are worth the memory
 _LARGEST = 1 << 18  # numbers in a vector: rounding each must not fill the ball
@@ -89,7 +86,7 @@ def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, 
         released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
-    Seal: e49ae9dd5515
+    Seal: 9a4663929a60
     """
     length = positive(radius, "radius")
     if whole(size, "size", least=1) > _LARGEST:
@@ -115,7 +112,7 @@ def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
     Needs: check_row_wise, Part, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 66f5f6ea65d2
+    Seal: d5f3edb3606a
     """
     whole(tables, "tables", least=1)
     whole(cells, "cells", least=1)
@@ -140,7 +137,7 @@ def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
     Needs: check_row_wise, Part, Purse.take, perturb; that `public` holds nothing of the data but what was released.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: a1618266c6c0
+    Seal: 60cf56431bdd
     """
     length = positive(radius, "radius")
     whole(size, "size", least=1)
@@ -339,7 +336,7 @@ def _read(data: Rows, part: Part) -> np.ndarray:
         total = data.summed(part) if isinstance(data, Remote) else part(data.batches(part.at_once))
         if total.dtype == np.int64 and total.shape == (part.length,):
             return total
-        _LOG.error("a sum failed after it was charged: %s of %s came back", total.dtype, total.shape)
+        LOG.error("a sum failed after it was charged: %s of %s came back", total.dtype, total.shape)
     except Exception:  # noqa: BLE001 - as the docstring says
-        _LOG.exception("a sum failed after it was charged")
+        LOG.exception("a sum failed after it was charged")
     raise Failed(FAILED)

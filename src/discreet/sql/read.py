@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from discreet.engines.sources import EngineError
+from discreet.engines.sources import AWAY, EngineError
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER
 from discreet.policy import Column, ColumnInWindow, Policy
@@ -24,8 +24,6 @@ from discreet.sql.world import Limits, Releases, World
 T = TypeVar("T")
 _LOG = logging.getLogger("discreet")
 _LOST = "line 1: the query cannot be understood. Nothing was read or charged. Write it in fewer or simpler steps."
-
-_AWAY = "the data cannot be reached at the moment. Nothing was charged. Ask again later; the log has the reason."
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def understood(reading: Callable[[], T]) -> T:
         raise
     except EngineError:  # when asked for what is public: it is not reached
         _LOG.exception("the engine stopped while a query was read")
-        raise Refused(_AWAY) from None
+        raise Refused(AWAY) from None
     except RecursionError:
         raise Refused(_LOST) from None
     except Exception:  # noqa: BLE001 - as the docstring says

@@ -1,11 +1,13 @@
 """Copies of a data set: each has a ledger of its own, so that the same question pays again and draws its noise anew."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, cast
 
 from discreet.curator import Curator
 from discreet.engines.interface import Engine
+from discreet.engines.usage import Usage
 from discreet.kernel.event import OWNER
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
@@ -20,6 +22,11 @@ class _Remembering:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._known: dict[Any, Any] = {}
+
+    @contextmanager
+    def prepare(self, usage: Usage) -> Iterator["_Remembering"]:
+        with self._engine.prepare(usage):  # of DuckDB, which can be read within and without
+            yield self
 
     def totals(self, question: Any) -> Any:
         if question not in self._known:

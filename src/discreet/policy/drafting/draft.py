@@ -13,7 +13,7 @@ from discreet.policy.drafting.databases import is_database, read_database
 from discreet.policy.drafting.links import find_roles
 from discreet.policy.drafting.metadata import read_metadata
 from discreet.policy.drafting.schemas import read_schemas
-from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
+from discreet.policy.drafting.sketch import Catalog, ColumnSketch, TableSketch
 from discreet.policy.drafting.writing import word_for, write_head, write_table
 from discreet.policy.problems import brief, nearest
 from discreet.policy.values import URL
@@ -23,20 +23,22 @@ Place = str | PathLike[str]
 _TYPES = get_args(ColumnType)
 
 
-def draft(
+def draft(  # noqa: PLR0913 - each has a name and a default
     paths: Iterable[Place] = (),
     *,
     unit: str | None = None,
     types: Mapping[str, str] | None = None,
     metadata: Place | None = None,
     base: Place = ".",
+    catalog: Catalog | None = None,
 ) -> str:
     r"""Write a policy for tables, as far as their schemas tell; what a human must supply says FILL IN.
 
     Paths are of Parquet and CSV files, patterns of them, "file.duckdb" or "file.duckdb/table"; or a postgresql:// URL,
     and after it names of tables there, if not all are meant. No row is read. `types` gives the types that a CSV file
     does not tell, by column or "table.column". `metadata` is a file of SmartNoise (YAML) or CSV on the Web (JSON): what
-    it knows is filled in. Sources are written relative to the folder `base`.
+    it knows is filled in. Sources are written relative to the folder `base`. `catalog` is what another server has, such
+    as Spark; the command `discreet init sc://…` reads it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -47,13 +49,14 @@ def draft(
     ['source = "visits.csv"', 'unit = "patient"  # one of them, with all of their rows']
     """
     places = [os.fspath(path) for path in paths]
-    url = places[0] if places and is_database(places[0]) else None
-    found = read_database(url, places[1:]) if url else [table for each in places for table in read_schemas(each)]
+    if catalog is None and places and is_database(places[0]):
+        catalog = Catalog("postgresql", places[0], tuple(read_database(places[0], places[1:])))
+    found = list(catalog.tables) if catalog else [table for each in places for table in read_schemas(each)]
     name, told = read_metadata(Path(metadata)) if metadata is not None else (None, [])
     tables = _typed(_with_sources(told, found) if told else found, types or {})
     if not tables:
         raise PolicyError("there is nothing to draft from. Name files with data, or metadata.")
-    tables = [table if url else _placed(table, Path(base)) for table in _renamed(tables)]
+    tables = [table if catalog else _placed(table, Path(base)) for table in _renamed(tables)]
     if unit is not None:
         tables = [_with_unit(table, unit) for table in tables]
         if not any(table.unit for table in tables):
@@ -62,7 +65,7 @@ def draft(
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
     origin = "metadata" if told else "schemas"
-    head = write_head(name or first, word_for(tables), origin, url)
+    head = write_head(name or first, word_for(tables), origin, catalog)
     return "\n".join([head, *(write_table(table, roles) for table in tables)])
 
 

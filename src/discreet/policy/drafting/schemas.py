@@ -44,6 +44,8 @@ _NATIVE = {
 def read_schemas(place: str) -> list[TableSketch]:
     """Read what is known of a path, a pattern, "file.duckdb" (all of its tables) or "file.duckdb/table"."""
     path = Path(place)
+    if place.startswith("sc://"):
+        raise PolicyError(f"{place}: Spark's catalog is read by the command: discreet init {place}, before all files.")
     if path.suffix.lower() in _DATABASES and path.is_file():
         return list(_database(path, None))
     if path.parent.suffix.lower() in _DATABASES and path.parent.is_file():

@@ -40,3 +40,12 @@ class TableSketch:
     def column(self, name: str) -> ColumnSketch | None:
         """Find a column by its name in any case."""
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The tables of an engine's server, under its URL."""
+
+    engine: str
+    url: str
+    tables: tuple[TableSketch, ...]

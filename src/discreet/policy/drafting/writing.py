@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from discreet.policy.drafting.links import Link, Roles, unit_candidates
-from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
+from discreet.policy.drafting.sketch import Catalog, ColumnSketch, TableSketch
 from discreet.policy.marks import MARK
 from discreet.policy.names import holds_people, is_key, is_latitude, is_longitude, person_word
 from discreet.policy.problems import brief
@@ -37,9 +37,9 @@ _UNIT = 'who is protected: a column of people; "row" for single rows; or public 
 _TEXT = "add in = [..] if its values are few and known; otherwise groups must be discovered"
 
 
-def write_head(name: str, protects: str, origin: str, url: str | None = None) -> str:
-    """Write the sections on the data set and its budget; `url` is the database that its tables are in, if any."""
-    words = 'engine   = "postgresql"\nconnection = {}  # no password: that is in the environment\n'
+def write_head(name: str, protects: str, origin: str, catalog: Catalog | None = None) -> str:
+    """Write the sections on the data set and its budget; `catalog` is where its tables are, if not in files."""
+    words = "engine   = {}\nconnection = {}  # no password: that is in the environment\n"
     return _HEAD.format(
         origin=origin,
         warning=_MEASURED if origin == "metadata" else "",
@@ -47,7 +47,7 @@ def write_head(name: str, protects: str, origin: str, url: str | None = None) ->
         protects=value_text(protects),
         ledger=value_text(f"{name.replace('/', '_')}.ledger.sqlite"),
         mark=MARK,
-        engine=words.format(value_text(url)) if url else "",
+        engine=words.format(value_text(catalog.engine), value_text(catalog.url)) if catalog else "",
     )
 
 

@@ -1,0 +1,124 @@
+"""PostgreSQL and Sail: what a bounded question costs beside COUNT(DISTINCT unit). Rows are an argument."""
+
+import contextlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+import discreet as dc
+from bench.scale import DISTINCT, POLICY, Q2
+from discreet.engines.duckdb import Tuning
+from discreet.engines.spark_connecting import connected, set_all
+from discreet.postgres.connecting import connect
+from tests.servers.postgres import Cluster, binaries
+from tests.servers.spark import no_sail, sail
+
+ROUNDS = 5
+COUNT = "SELECT city, COUNT(*) AS n FROM sales GROUP BY city"
+QUESTIONS = {"counts": COUNT, "Q2": Q2}
+PEOPLE = {"20 rows a person": 1 / 20, "1.4 rows a person": 1.5}  # people to draw from, for each row
+
+
+def main(rows=1_000_000):
+    head = f"{'engine':<12}{'data':<20}{'people':>9}{'question':>10}{'DISTINCT s':>12}{'ours s':>9}"
+    print(f"{head}{'times, least to most':>24}", flush=True)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        engines = []
+        if binaries():
+            engines.append(on_postgres(stack, stack.enter_context(contextlib.closing(_Closing(Cluster().start())))))
+        if not no_sail():
+            engines.append(on_sail(stack, folder))
+        for name, share in PEOPLE.items():
+            table = made(int(rows), share)
+            people = len(np.unique(table.column("user")))
+            for engine, load in engines:
+                distinct, policy = load(table, name)
+                for question, sql in QUESTIONS.items():
+                    print(f"{engine:<12}{name:<20}{people:>9,}{question:>10}", end="")
+                    print(line(*measured(policy, sql, distinct)), flush=True)
+
+
+class _Closing:
+    """A cluster that is stopped by closing it."""
+
+    def __init__(self, cluster):
+        self.url, self.close = cluster.url, cluster.stop
+
+
+def made(rows, share):
+    """Return sales in no order: a person is in some of 2,000 cities, few of which are large."""
+    random = np.random.default_rng(7)
+    user = random.integers(0, max(1, int(rows * share)), rows)
+    city = (2000 * random.random(rows) ** 3).astype(np.int64)
+    category = random.integers(0, 20, rows)
+    return pa.table({"user": user, "city": city, "category": category, "amount": random.gamma(2, 40, rows)})
+
+
+def on_postgres(stack, cluster):
+    def load(table, _):
+        with connect(cluster.url()) as server:
+            server.execute(
+                'DROP TABLE IF EXISTS sales; CREATE TABLE sales ("user" bigint, city bigint, category bigint, '
+                "amount double precision)"
+            )
+            with server.cursor().copy("COPY sales FROM STDIN WITH (FORMAT csv)") as copy:
+                sink = pa.BufferOutputStream()
+                pa.csv.write_csv(table, sink, pa.csv.WriteOptions(include_header=False))
+                copy.write(memoryview(sink.getvalue()))
+            server.execute("VACUUM ANALYZE sales")
+        server = stack.enter_context(contextlib.closing(connect(cluster.url())))
+        text = POLICY.format(url=cluster.url(), place="public.sales").replace('"spark"', '"postgresql"')
+        sql = DISTINCT.replace("user", '"user"')
+        return lambda: server.execute(sql).fetchall(), dc.policy.Policy.parse(text)
+
+    return "PostgreSQL", load
+
+
+def on_sail(stack, folder):
+    server = stack.enter_context(sail())
+    spark = connected(server.url)
+    stack.callback(spark.stop)
+    set_all(spark)
+
+    def load(table, name):
+        place = folder / f"{name.replace(' ', '-')}.parquet"
+        pq.write_table(table, place)
+        spark.read.parquet(str(place)).createOrReplaceTempView("sales")
+        policy = dc.policy.Policy.parse(POLICY.format(url=server.url, place=place))
+        return lambda: spark.sql(DISTINCT).toArrow(), policy
+
+    return "Sail", load
+
+
+def measured(policy, sql, distinct):
+    """Ask in turns, so that both meet the same machine; return the seconds of each."""
+    with dc.open(policy, tuning=Tuning(remember=0, seconds=3600)) as keeper:
+        (part,) = keeper._plan(sql, "owner", 5, 10).parts
+        works = (distinct, lambda: keeper._engine.totals(part.question))
+        times = ([], [])
+        for turn in range(ROUNDS + 1):
+            for work, found in zip(works, times, strict=True):
+                began = time.perf_counter()
+                work()
+                if turn:  # the first warms up
+                    found.append(time.perf_counter() - began)
+    return times
+
+
+def line(distinct, ours):
+    times = sorted(mine / theirs for mine, theirs in zip(ours, distinct, strict=True))
+    middle = len(times) // 2
+    seconds = f"{sorted(distinct)[middle]:>12.2f}{sorted(ours)[middle]:>9.2f}"
+    return f"{seconds}{times[0]:>10.1f} {times[middle]:>6.1f} {times[-1]:>6.1f}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,125 @@
+"""Which columns a question depends on: what is left out may change without a difference to its totals."""
+
+import pytest
+
+from discreet.engines.reference import Reference
+from discreet.engines.usage import usage_of, usage_of_rows
+from discreet.kernel.expr import Call, Column, Constant, Type
+from discreet.kernel.fold import Fold, Folded
+from discreet.kernel.question import Count, Limit, Public, Question, Units
+from discreet.kernel.relation import (
+    Derive,
+    EachRow,
+    Has,
+    JoinOwn,
+    JoinPublic,
+    Keep,
+    Own,
+    PerUnit,
+    PublicTable,
+    Scan,
+    SemiOwn,
+    Through,
+    Union,
+    Where,
+)
+
+N, B = Type.INTEGER, Type.BOOLEAN
+USER, A, C, D = (Column(name, N) for name in ("user", "a", "c", "d"))
+VISITS = Scan("visits", (USER, A, C, D), Own((USER,)), most=100)
+EVENTS = Scan("events", (A, C), EachRow(), most=100)
+LINES = Scan("lines", (Column("visit", N), Column("weight", N)), Through("visit", VISITS, "a"), most=100)
+TOWNS = PublicTable("towns", (("town", Column("name", N)), ("size", Column("size", N))))
+
+
+def above(column):
+    return Call("less", (Constant(1, N), column))
+
+
+CASES = {
+    "a count": (VISITS, (), Count(), {"visits": {"user"}}),
+    "rows that are units": (EVENTS, (), Count(), {"events": set()}),
+    "a column that is counted": (VISITS, (), Count(A), {"visits": {"user", "a"}}),
+    "a key": (VISITS, (("k", C),), Count(), {"visits": {"user", "c"}}),
+    "a condition": (Where(VISITS, above(D)), (), Count(A), {"visits": {"user", "a", "d"}}),
+    "the owner of a parent row": (LINES, (), Units(), {"lines": {"visit"}, "visits": {"user", "a"}}),
+    "a column that is computed": (
+        Derive(VISITS, (("x", C), ("y", D))),
+        (),
+        Count(Column("x", N)),
+        {"visits": {"user", "c"}},
+    ),
+    "a public table": (
+        JoinPublic(VISITS, TOWNS, (("a", "town"),), None, Keep.MATCHED, 1),
+        (),
+        Count(),
+        {"visits": {"user", "a"}, "towns": {"name", "size"}},
+    ),
+    "rows of which some are kept": (
+        JoinOwn(VISITS, Derive(VISITS, (("x", C),)), None, Keep.MATCHED, 2),
+        (),
+        Count(),
+        {"visits": {"user", "a", "c", "d"}},
+    ),
+    "units that have a row elsewhere": (
+        SemiOwn(VISITS, Where(LINES, above(Column("weight", N))), Has.SOME),
+        (),
+        Count(),
+        {"visits": {"user", "a"}, "lines": {"visit", "weight"}},
+    ),
+    "what a unit has in all": (
+        PerUnit(VISITS, (("k", C),), (("n", Folded(Fold.COUNT, A)), ("m", Folded(Fold.COUNT, D)))),
+        (),
+        Count(Column("n", N)),
+        {"visits": {"user", "a", "c"}},
+    ),
+    "two relations": (
+        Union(Derive(VISITS, (("x", A),)), Derive(VISITS, (("x", D),))),
+        (),
+        Count(Column("x", N)),
+        {"visits": {"user", "a", "d"}},
+    ),
+}
+
+
+def question(relation, by, total):
+    return Question(relation, by, Public(tuple((1, 2) for _ in by)), Limit(2, 2), (total,))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_question_uses_its_columns_and_those_of_its_unit(case):
+    relation, by, total, expected = CASES[case]
+    assert usage_of([question(relation, by, total)]) == {table: frozenset(names) for table, names in expected.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_columns_that_are_not_used_can_be_missing(case):
+    """With NULL in their place, the exact totals are the same."""
+    relation, by, total, _ = CASES[case]
+    asked = question(relation, by, total)
+    usage = usage_of([asked])
+
+    def totals(without):
+        tables = {
+            table: [{name: None if (table, name) in without else value for name, value in row.items()} for row in rows]
+            for table, rows in ROWS.items()
+        }
+        found = Reference(tables).totals(asked)
+        return dict(zip(found.keys, found.values.tolist(), strict=True))
+
+    named = {(table, name) for table, rows in ROWS.items() for name in rows[0]}
+    used = {(table, name) for table, names in usage.items() for name in names}
+    assert totals(named - used) == totals(set())
+
+
+ROWS = {
+    "visits": [{"user": i % 3, "a": i % 2 + 1, "c": i % 2 + 1, "d": i % 4} for i in range(12)],
+    "events": [{"a": 1, "c": 2}] * 3,
+    "lines": [{"visit": i % 3, "weight": i} for i in range(9)],
+    "towns": [{"name": 1, "size": 5}, {"name": 2, "size": 6}],
+}
+
+
+def test_rows_for_a_model_use_what_their_columns_are_made_of():
+    rows = Derive(Where(VISITS, above(D)), (("x", A), ("y", C)))
+    assert usage_of_rows(rows, ("x",)) == {"visits": frozenset({"user", "a", "d"})}
