@@ -55,7 +55,10 @@ def panels(columns: int = 1, rows: int = 1, *, height: float = 3.4, **layout: An
         from matplotlib.figure import Figure  # noqa: PLC0415
 
         figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
-        return figure, np.ravel(figure.subplots(rows, columns, **layout)).tolist()
+        axes = np.ravel(figure.subplots(rows, columns, **layout)).tolist()
+    for each in axes:
+        each.tick_params(which="both", labelsize=_STYLE["xtick.labelsize"], colors=INK)  # ticks are made later
+    return figure, axes
 
 
 def entitle(figure: "Figure", text: str) -> None:
@@ -81,8 +84,11 @@ def plain_numbers(*axes: Any) -> None:
     """Write the numbers of these axes as 0.01 and 10,000 rather than as powers of ten, or none on minor ticks."""
     from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415 - an extra
 
+    def plain(x: float, _: int) -> str:
+        return f"{x:,.10g}" if abs(x) >= 1e-4 or x == 0 else f"{x:.0e}".replace("e-0", "e-")
+
     for axis in axes:
-        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}" if abs(x) >= 1e-4 or x == 0 else f"{x:.0e}"))
+        axis.set_major_formatter(FuncFormatter(plain))
         axis.set_minor_formatter(NullFormatter())
 
 

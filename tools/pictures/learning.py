@@ -1,13 +1,12 @@
-"""Draw the pictures of private learning: `make pictures`, for which some need the data named by DISCREET_DATA.
+"""The pictures of private learning; some need the data named by DISCREET_DATA.
 
-mixture.svg: how well mixtures explain new data, against epsilon, for every method and composition.
-checkins.svg: a city's check-ins as private ellipses, over a private map, with each person's check-ins hidden together.
-ratings.svg: the error of a recommender that hides one rating, or a person's whole taste.
+mixture: how well mixtures explain new data, against epsilon, for every method and composition.
+checkins: check-ins as private ellipses over private counts, with all check-ins of a person hidden together.
+ratings: the error of a recommender that hides one rating, or a person's whole taste.
 """
 
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,27 @@ import pyarrow.parquet as pq
 from sklearn.mixture import GaussianMixture as ExactMixture
 
 import discreet as dc
-from discreet.cli.tour.pictures import INK, WITH, WITHOUT, panels, saved
+from discreet.figures import BLUE, GREY, INK, ORANGE, entitle, epsilon_ticks, explain, panels, style
 from discreet.learn import GaussianMixture, Recommender, draw
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
+NON_PRIVATE = "non-private (scikit-learn)"
 DRAWS = 5  # fits for each point; their median is drawn
-SEEDS = (201, 202, 203, 204, 205)  # of splits and made-up data; none of them chose anything in the methods
+SEEDS = (201, 202, 203, 204, 205)  # of splits and simulated data; none of them chose anything in the methods
 METHODS = {
-    "whitened": ({}, WITH, "-"),
-    "DP-EM, zCDP": ({"method": "dp-em", "composition": "zcdp"}, WITHOUT, "-"),
-    "DP-EM, zCDP, Laplace": ({"method": "dp-em", "noise": "laplace"}, WITHOUT, "-."),
-    "DP-EM, advanced": ({"method": "dp-em", "composition": "advanced"}, WITHOUT, "--"),
-    "DP-EM, linear": ({"method": "dp-em", "composition": "linear"}, WITHOUT, ":"),
-    "noise on the input": ({"method": "input-noise"}, "#999999", "-"),
+    "whitened": ({}, ORANGE, "-"),
+    "DP-EM, zCDP": ({"method": "dp-em", "composition": "zcdp"}, BLUE, "-"),
+    "DP-EM, zCDP, Laplace": ({"method": "dp-em", "noise": "laplace"}, BLUE, "-."),
+    "DP-EM, advanced": ({"method": "dp-em", "composition": "advanced"}, BLUE, "--"),
+    "DP-EM, linear": ({"method": "dp-em", "composition": "linear"}, BLUE, ":"),
+    "noise on the input": ({"method": "input-noise"}, GREY, "-"),
 }
+RATED = (0.1, 0.25, 0.5, 1, 2, 4, 8)
 Split = tuple[np.ndarray, np.ndarray]
 
 
-def made_up(seed: int, rows: int = 20_000, components: int = 5) -> Split:
+def simulated(seed: int, rows: int = 20_000, components: int = 5) -> Split:
     """Return points of a mixture in a square, to learn from and to judge by."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-0.8, 0.8, (components, 2))
@@ -58,7 +58,7 @@ def curves(split: Callable[[int], Split], bounds: Any, components: int, delta: f
     """Return for each method the median score on new data, at each epsilon; and what scikit-learn reaches."""
     splits = [split(seed) for seed in SEEDS]
     exact = [ExactMixture(components, n_init=5, random_state=0).fit(learn).score(judge) for learn, judge in splits]
-    found = {"not private": [float(np.median(exact))] * len(EPSILONS)}
+    found = {NON_PRIVATE: [float(np.median(exact))] * len(EPSILONS)}
     for name, (settings, _, _) in METHODS.items():
         found[name] = []
         for epsilon in EPSILONS:
@@ -67,58 +67,140 @@ def curves(split: Callable[[int], Split], bounds: Any, components: int, delta: f
             )
             scores = [model.fit(learn).score(judge) for learn, judge in splits]
             found[name].append(float(np.median(scores)))
-        print(f"  {name:22}" + "".join(f"{score:9.3f}" for score in found[name]), flush=True)
-    print(f"  {'not private':22}{found['not private'][0]:9.3f}")
     return found
 
 
-def draw_mixtures(folder: Path, found: dict[str, dict[str, list[float]]]) -> Path:
+def mixtures() -> dict[str, dict[str, list[float]]]:
+    """Score every method on two data sets."""
+    return {
+        "simulated, 2 columns, 5 components": curves(simulated, (-1.5, 1.5), 5, 1e-6),
+        "Life Science, 10 columns, 3 components": curves(life_science, (-15, 15), 3, 1e-4),
+    }
+
+
+def mixtures_figure(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     """Draw the score of every method against epsilon, one panel for each data set."""
-    figure, every = panels(len(found))
-    for axes, (title, scores) in zip(np.atleast_1d(every), found.items(), strict=True):
-        for name, (_, colour, style) in METHODS.items():
-            axes.plot(EPSILONS, scores[name], style, color=colour, label=name, lw=2 if name == "whitened" else 1.2)
-        axes.axhline(scores["not private"][0], color=INK, lw=0.8, ls="--", label="not private (scikit-learn)")
-        axes.set(xscale="log", xlabel="price (epsilon)")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_title(title, fontsize=10)
-    np.atleast_1d(every)[0].set_ylabel("log-likelihood of new data, per row")
-    np.atleast_1d(every)[-1].legend(frameon=False, fontsize=7, loc="lower right")
-    return saved(figure, folder / "mixture.svg")
+    figure, every = panels(len(found), height=3.8)
+    with style():
+        for axes, (title, scores) in zip(every, found.items(), strict=True):
+            for name, (_, colour, line) in METHODS.items():
+                axes.plot(EPSILONS, scores[name], line, color=colour, label=name, lw=2 if name == "whitened" else 1.2)
+            axes.axhline(scores[NON_PRIVATE][0], color=INK, lw=0.8, ls="--", label=NON_PRIVATE)
+            epsilon_ticks(axes, EPSILONS)
+            axes.set_title(title)
+        every[0].set_ylabel("log-likelihood of new data, per row")
+        explain(figure, every[:1], columns=3)
+        *_, scores = found.values()
+        gaps = (scores[NON_PRIVATE][0] - scores[name][EPSILONS.index(1.0)] for name in ("whitened", "DP-EM, zCDP"))
+        entitle(
+            figure,
+            f"At epsilon 1, whitening comes within {next(gaps):.1f} of the non-private log-likelihood, DP-EM within "
+            f"{next(gaps):.1f} ({list(found)[-1].partition(',')[0]})",
+        )
+    return figure
 
 
 @dataclass(frozen=True)
 class Map:
-    """A set of check-ins, the declared ends of its latitudes and longitudes, and the part that is drawn."""
+    """A set of check-ins, the declared ends of its latitudes and longitudes, the part that is drawn, and its places."""
 
+    name: str
     file: str
     low: tuple[float, float]
     high: tuple[float, float]
     shown: tuple[tuple[float, float], tuple[float, float]]
-    aspect: float
+    places: Mapping[str, tuple[float, float]]  # longitude and latitude
 
     def table(self) -> pa.Table:
         """Return the check-ins."""
         return pq.read_table(DATA / f"{self.file}.parquet", columns=["user", "lat", "lon"])
 
+    @property
+    def aspect(self) -> float:
+        """How much longer a degree of latitude is than one of longitude, in the middle of what is drawn."""
+        south, north = self.shown[1]
+        return float(1 / np.cos(np.radians((south + north) / 2)))
 
-CITY = Map("gowalla_nyc_checkins", (40.4774, -74.2589), (40.9176, -73.7004), ((-74.1, -73.8), (40.6, 40.9)), aspect=1.3)
-WORLD = Map("gowalla_world_1k_users_checkins", (-90, -180), (90, 180), ((-180, 180), (-60, 80)), aspect=1.2)
+
+CITY = Map(
+    "New York",
+    "gowalla_nyc_checkins",
+    (40.4774, -74.2589),
+    (40.9176, -73.7004),
+    ((-74.1, -73.75), (40.6, 40.9)),
+    {
+        "Midtown": (-73.984, 40.755),
+        "Wall Street": (-74.009, 40.706),
+        "Prospect Park": (-73.969, 40.660),
+        "LaGuardia": (-73.874, 40.777),
+        "JFK": (-73.779, 40.641),
+        "the Bronx": (-73.865, 40.845),
+    },
+)
+WORLD = Map(
+    "the world",
+    "gowalla_world_1k_users_checkins",
+    (-90, -180),
+    (90, 180),
+    ((-135, 45), (0, 72)),
+    {
+        "San Francisco": (-122.4, 37.8),
+        "Austin": (-97.7, 30.3),
+        "New York": (-74.0, 40.7),
+        "London": (-0.1, 51.5),
+        "Stockholm": (18.1, 59.3),
+    },
+)
+Fitted = tuple[tuple[np.ndarray, np.ndarray, np.ndarray], GaussianMixture]
 
 
-def draw_maps(folder: Path, maps: Sequence[Map] = (CITY, WORLD), epsilons: Sequence[float] = (0.5, 1, 4)) -> Path:
-    """Draw private ellipses over private maps, at several prices: no point in them is anybody's."""
-    figure, every = panels(len(epsilons), len(maps))
-    for each, line in zip(maps, every, strict=True):
-        table = each.table()
-        points = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
-        for axes, epsilon in zip(line, epsilons, strict=True):
-            axes.pcolormesh(*_cells(each, table, epsilon), cmap="Blues", rasterized=True)
-            model = GaussianMixture(8, epsilon=epsilon, delta=1e-6, bounds=(each.low, each.high))
-            draw(_turned(model.fit(points, unit=table["user"].to_numpy())), axes=axes)
-            axes.set(xlim=each.shown[0], ylim=each.shown[1], aspect=each.aspect, xticks=[], yticks=[])
-            axes.set_title(f"epsilon {epsilon:g}", fontsize=10)
-    return saved(figure, folder / "checkins.svg")
+def fitted(maps: Sequence[Map] = (CITY, WORLD), epsilons: Sequence[float] = (0.5, 1, 4)) -> dict[float, list[Fitted]]:
+    """Count people in cells and fit ellipses to their check-ins, both privately, for each map at each epsilon."""
+    tables = [each.table() for each in maps]
+    return {
+        epsilon: [_fit(each, table, epsilon) for each, table in zip(maps, tables, strict=True)] for epsilon in epsilons
+    }
+
+
+def _fit(each: Map, table: pa.Table, epsilon: float) -> Fitted:
+    points = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
+    model = GaussianMixture(8, epsilon=epsilon, delta=1e-6, bounds=(each.low, each.high))
+    return _cells(each, table, epsilon), _turned(model.fit(points, unit=table["user"].to_numpy()))
+
+
+def maps_figure(found: Mapping[float, Sequence[Fitted]], maps: Sequence[Map] = (CITY, WORLD)) -> Any:
+    """Draw private ellipses over private counts, a row for each epsilon: no point in them is anybody's."""
+    ratios = [each.aspect * np.ptp(each.shown[1]) / np.ptp(each.shown[0]) for each in maps]
+    figure, every = panels(len(maps), len(found), height=2.75, width_ratios=[1 / ratio for ratio in ratios])
+    with style():
+        for line, (epsilon, fits) in enumerate(found.items()):
+            for place, (each, (cells, model)) in enumerate(zip(maps, fits, strict=True)):
+                axes = every[line * len(maps) + place]
+                axes.pcolormesh(*cells, cmap="Blues", rasterized=True)
+                draw(model, axes=axes)
+                axes.set(xlim=each.shown[0], ylim=each.shown[1], aspect=each.aspect)
+                axes.set_title(f"{each.name}, epsilon {epsilon:g}")
+                _name_places(axes, each)
+                if line == len(found) - 1:
+                    axes.set_xlabel("longitude (degrees)")
+                if place == 0:
+                    axes.set_ylabel("latitude (degrees)")
+        entitle(
+            figure,
+            "Check-ins as 8 ellipses over the people per cell (blue), both private, with all of a person's hidden: "
+            f"detail grows from epsilon {min(found):g} to {max(found):g}",
+        )
+    return figure
+
+
+def _name_places(axes: Any, each: Map) -> None:
+    """Mark places where everybody knows them to be."""
+    west, east = each.shown[0]
+    for name, (lon, lat) in each.places.items():
+        left = lon > west + 0.75 * (east - west)  # a name stays inside
+        axes.plot(lon, lat, "+", color=INK, ms=5, mew=0.8)
+        look = {"ha": "right" if left else "left", "va": "center", "fontsize": 7, "color": INK}
+        axes.annotate(name, (lon, lat), (-4 if left else 4, 0), textcoords="offset points", **look)
 
 
 def _turned(model: GaussianMixture) -> GaussianMixture:
@@ -144,7 +226,7 @@ def _cells(each: Map, table: pa.Table, epsilon: float, side: int = 64) -> tuple[
     return edges[0], edges[1], np.sqrt(np.maximum(cells[:side, :side], 0))
 
 
-def rating_errors(epsilons: Sequence[float]) -> tuple[dict[str, list[float]], float]:
+def rating_errors(epsilons: Sequence[float] = RATED) -> tuple[dict[str, list[float]], float]:
     """Return the error of a recommender on new ratings at each price, for both levels, and that of a constant."""
     table = pq.read_table(DATA / "movielens_latest_small_ratings.parquet")
     movies = pq.read_table(DATA / "movielens_latest_small_movies.parquet")["movieId"].to_numpy()
@@ -157,39 +239,30 @@ def rating_errors(epsilons: Sequence[float]) -> tuple[dict[str, list[float]], fl
             model = Recommender(epsilon=epsilon, items=movies, bounds=(0.5, 5), level=level)
             each = [model.fit(learn).knowing(learn).predict(judge[:, :2]) - judge[:, 2] for _ in range(DRAWS)]
             errors.append(float(np.sqrt(np.median([np.mean(one**2) for one in each]))))
-        print(f"  {level} level" + "".join(f"{error:8.3f}" for error in errors), flush=True)
     return found, float(np.sqrt(np.mean((rating[held] - rating[rest].mean()) ** 2)))
 
 
-def draw_ratings(folder: Path, epsilons: Sequence[float], found: dict[str, list[float]], constant: float) -> Path:
+def ratings_figure(found: Mapping[str, Sequence[float]], constant: float, epsilons: Sequence[float] = RATED) -> Any:
     """Draw the error of both levels against epsilon."""
-    figure, axes = panels(1)
-    axes.plot(epsilons, found["event"], color=WITHOUT, label="one rating is hidden (event level)")
-    axes.plot(epsilons, found["user"], color=WITH, label="a person's whole taste is hidden (user level)")
-    axes.axhline(constant, color=INK, lw=0.8, ls="--", label="the same for every film")
-    axes.set(xscale="log", xlabel="price (epsilon)", ylabel="error of a new rating (RMSE)")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.legend(frameon=False, fontsize=8)
-    return saved(figure, folder / "ratings.svg")
+    figure, (axes,) = panels()
+    with style():
+        axes.plot(epsilons, found["event"], "o-", color=BLUE, label="hides one rating (event level)")
+        axes.plot(epsilons, found["user"], "s-", color=ORANGE, label="hides a person's whole taste (user level)")
+        axes.axhline(constant, color=INK, lw=0.8, ls="--", label="the same for every film")
+        epsilon_ticks(axes, epsilons)
+        axes.set(ylabel="error of a new rating (RMSE)")
+        explain(figure, [axes], columns=3)
+        one = list(epsilons).index(1)
+        entitle(
+            figure,
+            f"At epsilon 1, hiding one rating leaves an RMSE of {found['event'][one]:.3f}, hiding a whole taste "
+            f"{found['user'][one]:.3f}; a constant has {constant:.3f}",
+        )
+    return figure
 
 
-def main() -> int:
-    """Measure, print and draw."""
-    if not DATA.exists():
-        print(f"the pictures of private learning need the data in DISCREET_DATA ({DATA} is not there)")
-        return 0
-    print("made-up points, two columns, K = 5, delta 1e-6, at epsilon " + ", ".join(f"{e:g}" for e in EPSILONS))
-    two = curves(made_up, (-1.5, 1.5), 5, 1e-6)
-    print("Life Science, ten columns, K = 3, delta 1e-4")
-    ten = curves(life_science, (-15, 15), 3, 1e-4)
-    paths = [draw_mixtures(FOLDER, {"made-up points, two columns": two, "Life Science, ten columns": ten})]
-    paths.append(draw_maps(FOLDER))
-    epsilons = (0.1, 0.25, 0.5, 1, 2, 4, 8)
-    paths.append(draw_ratings(FOLDER, epsilons, *rating_errors(epsilons)))
-    for path in paths:
-        print(f"drew docs/pictures/{path.name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+PICTURES = {
+    "mixture": (mixtures, mixtures_figure),
+    "checkins": (fitted, maps_figure),
+    "ratings": (rating_errors, lambda found: ratings_figure(*found)),
+}
