@@ -277,7 +277,9 @@ def test_nothing_in_a_key_acts_as_html():
         notes=("<u>", "&amp;"),
     )
     html = one._repr_html_()
-    assert set(re.findall(r"</?([a-z0-9]+)", html)) == {"table", "thead", "tbody", "tr", "th", "td", "p"}
+    assert set(re.findall(r"</?([a-z0-9]+)", html)) == {
+        *("table", "thead", "tbody", "tr", "th", "td", "p", "details", "summary")
+    }
     assert "&lt;script&gt;" in html
     assert "&lt;b&gt;bold" in html
     assert "&amp;amp;" in html
@@ -354,7 +356,7 @@ def test_an_explanation_prints_price_margins_groups_bounds_and_sql():
 
 def test_an_explanation_is_escaped_in_html():
     html = explanation()._repr_html_()
-    assert set(re.findall(r"</?([a-z0-9]+)", html)) == {"p", "ul", "li", "pre"}
+    assert set(re.findall(r"</?([a-z0-9]+)", html)) == {"p", "ul", "li", "pre", "details", "summary"}
     assert "&lt;b&gt;" in html
     assert "SELECT city\nFROM visits" in html
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from matplotlib.patheffects import withStroke
 from sklearn.mixture import GaussianMixture as ExactMixture
 
 import discreet as dc
@@ -200,6 +201,7 @@ def _name_places(axes: Any, each: Map) -> None:
         left = lon > west + 0.75 * (east - west)  # a name stays inside
         axes.plot(lon, lat, "+", color=INK, ms=5, mew=0.8)
         look = {"ha": "right" if left else "left", "va": "center", "fontsize": 7, "color": INK}
+        look["path_effects"] = [withStroke(linewidth=1.5, foreground="white", alpha=0.8)]
         axes.annotate(name, (lon, lat), (-4 if left else 4, 0), textcoords="offset points", **look)
 
 
