@@ -45,10 +45,7 @@ mission: setup
 	$(BIN)/python -m mission
 
 pictures: setup
-	$(BIN)/python tools/pictures.py
-	$(BIN)/python tools/learning_pictures.py
-	$(BIN)/python tools/local_pictures.py
-	$(BIN)/python tools/attack_pictures.py
+	$(BIN)/python -m tools.pictures
 
 clean:
 	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tour

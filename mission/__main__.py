@@ -16,8 +16,8 @@ import mission.curator
 import mission.habit
 import mission.kernel
 import mission.learning
-import mission.local  # noqa: F401 - their rows join the list
-from mission import tradeoff
+import mission.local
+import mission.tradeoff  # noqa: F401 - their rows join the list
 from mission.rows import ORDER, ROWS, NeedsDataError
 
 PAGE = Path(__file__).parents[1] / "docs" / "mission.md"
@@ -51,8 +51,6 @@ def main(wanted):
     missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
     if not wanted:
         PAGE.write_text(HEAD + "".join(lines) + f"\nNot built yet: {', '.join(missing)}.\n")
-        for path in tradeoff.draw(PAGE.parent / "pictures"):
-            print(f"drew docs/pictures/{path.name}")
         print(f"\nwrote docs/{PAGE.name}: {len(rows)} rows, {len(missing)} to come")
 
 

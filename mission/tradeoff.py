@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from discreet.cli.tour import kernel
-from discreet.cli.tour.pictures import INK, WITH, WITHOUT, draw_counts, draw_names, draw_tradeoff, panels, saved
 from discreet.cli.tour.town import Town, build
-from discreet.cli.tour.tradeoff import ONE, counts, curve, play, point
+from discreet.cli.tour.tradeoff import ONE, counts, play, point
 from mission.rows import row
 
 PLAYS = 400
@@ -86,43 +84,3 @@ def members_found(part, rng, n=100, games=2000):
         guessed = scores >= d * 0.25 / n / 2
         right += int((guessed == np.repeat([True, False], 25)).sum())
     return right / (games // 50 * 50)
-
-
-def draw_sampling(folder):
-    """Draw the three errors against the number of people."""
-    figure, axes = panels(1)
-    n = np.geomspace(10, 1e6, 60)
-    epsilon = "1/10"
-    margin, d, meets = dc.laplace_for(ONE, epsilon).margin(0.95), ATTRIBUTES, crossing(epsilon)
-    axes.plot(n, [sampling_margin(each) for each in n], color=WITHOUT, label="sampling: 1/sqrt(n)")
-    axes.plot(n, margin / n, color=WITH, label=f"privacy: 1/(epsilon·n), epsilon {epsilon}")
-    axes.fill_between(n, 1e-6, math.sqrt(d) / n, color="#c0392b", alpha=0.12, lw=0)
-    axes.plot(
-        n,
-        math.sqrt(d) / n,
-        color="#c0392b",
-        lw=1,
-        label=f"sqrt(d)/n: {d} answers more exact than this give members away",
-    )
-    axes.plot([meets], [sampling_margin(meets)], "o", color=INK, ms=4)
-    axes.annotate(
-        f"from n = {meets:,} on\nprivacy costs less",
-        (meets, sampling_margin(meets)),
-        (12, 12),
-        textcoords="offset points",
-        fontsize=8,
-    )
-    axes.set(xscale="log", yscale="log", xlabel="people (n)", ylabel="error of a share, at 95 %", ylim=(1e-5, 10))
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
-    return saved(figure, folder / "sampling.svg")
-
-
-def draw(folder):
-    """Draw every picture of the documents."""
-    truth, noise = kernel.names(), dc.laplace_for(ONE, 1)
-    return [
-        draw_counts(folder),
-        draw_names(folder, truth, noise.perturb(truth), noise.margin(0.95, count=truth.size)),
-        draw_tradeoff(folder, curve(), _played()[1]),
-        draw_sampling(folder),
-    ]

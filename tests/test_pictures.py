@@ -1,61 +1,177 @@
-"""The picture of bias against noise shows what was measured, and what was measured is right."""
+"""The pictures of the documentation show what was measured, are all drawn by one command, and can be read."""
 
-import importlib.util
+import re
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from readable import flaws
+
+from discreet import figures
+from discreet.cli.tour.pictures import counts_figure, names_figure, tradeoff_figure
+from discreet.cli.tour.tradeoff import Played, curve
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
-_spec = importlib.util.spec_from_file_location("pictures_tool", ROOT / "tools" / "pictures.py")
-pictures = importlib.util.module_from_spec(_spec)
-sys.modules["pictures_tool"] = pictures
-_spec.loader.exec_module(pictures)
+from tools.pictures import __main__ as tool  # noqa: E402
+from tools.pictures import bounds, learning  # noqa: E402
+from tools.pictures.tour import sampling_figure  # noqa: E402
 
 PATIENTS = 8000
 FOUND = {
-    "1/10": [pictures.Point(1, 900.0, 30.0, 905.0), pictures.Point(10, 90.0, 300.0, 310.0)],
-    "1": [pictures.Point(1, 900.0, 3.0, 901.0), pictures.Point(10, 90.0, 30.0, 101.0)],
+    "1/10": [bounds.Point(1, 900.0, 30.0, 905.0), bounds.Point(10, 90.0, 300.0, 310.0)],
+    "1": [bounds.Point(1, 900.0, 3.0, 901.0), bounds.Point(10, 90.0, 30.0, 101.0)],
 }
+
+
+def title(figure):
+    return figure.get_suptitle().replace("\n", " ")
+
+
+# All pictures
+
+
+def test_one_command_draws_every_picture_and_the_pages_show_them_all():
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    shown = {name for page in pages for name in re.findall(r"pictures/([\w-]+)\.svg", page.read_text())}
+    kept = {path.stem for path in (ROOT / "docs" / "pictures").glob("*.svg")}
+    assert kept == set(tool.PICTURES)
+    assert shown == set(tool.PICTURES)
+    assert "python -m tools.pictures\n" in (ROOT / "Makefile").read_text()
+
+
+def test_the_command_writes_what_is_asked_for_and_names_what_it_does_not_know(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(tool.PICTURES, "bounds", (lambda: FOUND, bounds.bounds_figure))
+    assert tool.main(["bounds"], tmp_path) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["bounds.svg"]
+    assert tool.main(["bound"], tmp_path) == 2
+    assert "no picture 'bound'" in capsys.readouterr().err
+
+
+def test_a_picture_whose_data_are_missing_is_left_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(learning, "DATA", tmp_path / "nowhere")
+    assert tool.main(["checkins"], tmp_path) == 0
+    assert list(tmp_path.iterdir()) == []
+    assert "DISCREET_DATA" in capsys.readouterr().out
+
+
+def test_the_same_measurements_give_the_same_file(tmp_path):
+    first, second = (figures.save(bounds.bounds_figure(FOUND), tmp_path / f"{name}.svg").read_bytes() for name in "ab")
+    assert first == second
+    assert b"<dc:date>" not in first
+    assert b"<text" not in first  # letters are shapes: the reader's fonts do not matter
+
+
+def test_colours_differ_in_brightness_for_those_who_see_no_hue():
+    def brightness(colour):
+        red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+        return 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+
+    three = sorted(map(brightness, (figures.BLUE, figures.RED, figures.ORANGE)))
+    assert min(np.diff(three)) > 0.05
+
+
+@pytest.mark.parametrize("broken", ["cut", "small", "covered", "crossed"])
+def test_what_cannot_be_read_is_noticed(broken):
+    figure, (axes,) = figures.panels()
+    axes.plot([0, 1], label="line")
+    assert flaws(figure) == []
+    match broken:
+        case "cut":
+            axes.set_ylabel("of pairs of a member and a stranger were ranked right, by a score of the model" * 2)
+        case "small":
+            axes.set_xlabel("epsilon", fontsize=4)
+        case "covered":
+            axes.legend(loc="center")
+        case "crossed":
+            axes.text(0.5, 0.5, "one word")
+            axes.text(0.5, 0.5, "another")
+    assert flaws(figure) != []
+
+
+# The tour's
+
+
+def test_the_distributions_of_a_count_are_those_of_the_mechanisms():
+    figure = counts_figure()
+    left, right = figure.axes
+    for axes, ends in ((left, 1), (right, 0)):
+        without, with_you = (np.asarray(line.get_ydata()) for line in axes.lines)
+        assert np.allclose(without[:-1], with_you[1:])  # one is the other, moved by a person
+        assert ((without > 0) == (with_you > 0)).all() == bool(ends)
+    assert flaws(figure) == []
+
+
+def test_the_picture_of_names_counts_those_inside_the_margin():
+    truth = np.array([1000, 100, 10, 1])
+    figure = names_figure(truth, truth + np.array([3, -3, 13, 0]), 12)
+    assert title(figure).startswith("3 of 4 released counts are within ± 12")
+    assert figure.axes[1].lines[0].get_ydata().tolist() == [3, -3, 13, 0]
+    assert flaws(figure) == []
+
+
+def test_the_trade_off_is_told_at_epsilon_one():
+    points = curve()
+    figure = tradeoff_figure(points, [Played(Fraction(1), 60, 100)])
+    left, right = figure.axes
+    assert left.lines[0].get_ydata().tolist() == [point.margin for point in points]
+    assert "right in more than 73 %" in title(figure)
+    assert right.containers[0].lines[0].get_ydata().tolist() == [60]
+    assert flaws(figure) == []
+
+
+def test_privacy_and_sampling_cross_where_the_title_says():
+    figure = sampling_figure("1/10")
+    (axes,) = figure.axes
+    sampling, privacy = (line.get_ydata() for line in axes.lines[:2])
+    (n,), (error,) = axes.lines[3].get_data()
+    assert f"From {n:,} people on" in title(figure)
+    assert np.interp(n, axes.lines[0].get_xdata(), sampling) == pytest.approx(error, rel=0.05)
+    assert np.interp(n, axes.lines[1].get_xdata(), privacy) == pytest.approx(error, rel=0.05)
+    assert flaws(figure) == []
+
+
+# Bias against noise
 
 
 @pytest.fixture(scope="module")
 def measured():
-    return pictures.measured(pictures.made_up(PATIENTS), limits=(1, 20, 366), epsilons=("1",), rounds=2)["1"]
+    return bounds.measured(bounds.simulated(PATIENTS), limits=(1, 20, 366), epsilons=("1",), rounds=2)["1"]
 
 
 def test_a_few_patients_come_nearly_every_day_and_most_hardly_ever():
-    visits = pictures.visits_of(pictures.PATIENTS)
+    visits = bounds.visits_of(bounds.PATIENTS)
     assert visits.min() == np.median(visits) == 1
-    assert visits.max() == pictures.MOST_VISITS
-    assert 0 < (visits > 100).sum() <= pictures.PATIENTS / 1000
+    assert visits.max() == bounds.MOST_VISITS
+    assert 0 < (visits > 100).sum() <= bounds.PATIENTS / 1000
 
 
 def test_each_patient_goes_to_one_clinic_as_often_as_they_do():
-    table = pictures.made_up(PATIENTS)
+    table = bounds.simulated(PATIENTS)
     patient, clinic = table["patient"].to_numpy(), table["clinic"].to_numpy()
-    assert np.array_equal(np.bincount(patient), pictures.visits_of(PATIENTS))
-    assert np.array_equal(clinic, patient % pictures.CLINICS)
+    assert np.array_equal(np.bincount(patient), bounds.visits_of(PATIENTS))
+    assert np.array_equal(clinic, patient % bounds.CLINICS)
 
 
-def test_what_a_limit_takes_away_is_what_heavy_patients_have_beyond_it(measured):
-    visits = pictures.visits_of(PATIENTS)
+def test_the_bias_of_a_bound_is_what_heavy_patients_have_beyond_it(measured):
+    visits = bounds.visits_of(PATIENTS)
     for point in measured:
         beyond = np.maximum(visits - point.rows, 0)
-        lost = [beyond[clinic :: pictures.CLINICS].sum() for clinic in range(pictures.CLINICS)]
+        lost = [beyond[clinic :: bounds.CLINICS].sum() for clinic in range(bounds.CLINICS)]
         # At the price of this comparison, noise of scale 0.4 remains: 10 is passed with a chance below 1e-9.
         assert point.taken == pytest.approx(np.quantile(lost, 0.95), abs=10)
 
 
-def test_the_margin_grows_with_the_limit_and_is_that_of_laplace_noise(measured):
+def test_the_margin_grows_with_the_bound_and_is_that_of_laplace_noise(measured):
     for point in measured:
         # ln 20 times the scale; a fiftieth of the price goes to the bounds report
         assert point.margin == pytest.approx(point.rows * np.log(20) / 0.98, rel=0.02, abs=1)
 
 
-def test_the_error_is_bias_where_limits_are_small_and_noise_where_they_are_large(measured):
+def test_the_error_is_bias_where_bounds_are_small_and_noise_where_they_are_large(measured):
     small, _, large = measured
     # 40 numbers with noise of scale 1 in the first, 373 in the last: chances below 1e-9 on both sides.
     assert small.error == pytest.approx(small.taken, abs=30)
@@ -63,25 +179,56 @@ def test_the_error_is_bias_where_limits_are_small_and_noise_where_they_are_large
     assert 40 < large.error < 30 * 373
 
 
-def test_the_best_point_has_the_smallest_error():
-    assert pictures.best(FOUND["1/10"]).rows == 10
+def test_the_picture_of_bounds_marks_the_smallest_error_at_each_epsilon():
+    assert bounds.best(FOUND["1/10"]).rows == 10
+    figure = bounds.bounds_figure(FOUND)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["epsilon 1/10", "epsilon 1"]
+    assert [axes.texts[0].get_text() for axes in figure.axes] == ["rows = 10", "rows = 10"]
+    assert figure.axes[1].lines[2].get_ydata().tolist() == [901.0, 101.0]
+    assert "10 at epsilon 1/10, 10 at epsilon 1" in title(figure)
+    assert flaws(figure) == []
 
 
-def test_the_same_measurements_give_the_same_picture(tmp_path):
-    first, second = (pictures.draw_bounds(tmp_path / name, FOUND).read_bytes() for name in "ab")
-    assert first == second
-    assert b"<dc:date>" not in first
+# Learning
 
 
-def test_the_picture_names_each_price_and_its_best_limit(tmp_path):
-    drawn = pictures.draw_bounds(tmp_path, FOUND).read_text()
-    assert "epsilon 1/10" in drawn
-    assert drawn.count("rows = 10") == 2
+class _Fitted:
+    means_ = np.array([[-73.98, 40.75], [-73.87, 40.78]])
+    covariances_ = np.array([np.eye(2) * 1e-4] * 2)
+    covariance_type = "full"
+    weights_ = np.array([0.7, 0.3])
 
 
-def test_the_command_measures_draws_and_tells(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(pictures, "measured", lambda visits: FOUND)
-    monkeypatch.setattr(pictures, "FOLDER", tmp_path)
-    assert pictures.main() == 0
-    assert (tmp_path / "bounds.svg").exists()
-    assert "epsilon 1: the error is least, 101 visits, at rows = 10" in capsys.readouterr().out
+def test_the_maps_have_axes_and_places_where_they_are():
+    edges = np.linspace(-74.2, -73.7, 5), np.linspace(40.5, 40.9, 5)
+    figure = learning.maps_figure({1: [((*edges, np.ones((4, 4))), _Fitted())]}, maps=[learning.CITY])
+    (axes,) = figure.axes
+    names = {text.get_text(): text.xy for text in axes.texts}
+    assert set(names) == set(learning.CITY.places)
+    assert names["JFK"] == (-73.779, 40.641)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees)", "latitude (degrees)")
+    assert axes.get_title(loc="left") == "New York, epsilon 1"
+    assert flaws(figure) == []
+
+
+@pytest.mark.parametrize("each", [learning.CITY, learning.WORLD], ids=lambda each: each.name)
+def test_every_named_place_is_on_its_map(each):
+    (west, east), (south, north) = each.shown
+    assert all(west < lon < east and south < lat < north for lon, lat in each.places.values())
+
+
+def test_the_picture_of_mixtures_tells_the_gaps():
+    scores = {name: [-30.0, -25.0, -20.0, -18.0] for name in learning.METHODS} | {learning.NON_PRIVATE: [-17.5] * 4}
+    scores["whitened"] = [-19.0, -18.5, -18.0, -17.6]
+    figure = learning.mixtures_figure({"one": scores, "Life Science, 10 columns": scores})
+    assert "within 0.5 of the non-private log-likelihood, DP-EM within 2.5" in title(figure)
+    assert figure.axes[0].lines[0].get_ydata().tolist() == scores["whitened"]
+    assert flaws(figure) == []
+
+
+def test_the_picture_of_ratings_has_the_errors_of_both_levels():
+    found = {"event": [0.9, 0.89, 0.88, 0.87, 0.86, 0.855, 0.85], "user": [0.95] * 7}
+    figure = learning.ratings_figure(found, 1.037)
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [found["event"], found["user"]]
+    assert "0.870" in title(figure)
+    assert flaws(figure) == []

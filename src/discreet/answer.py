@@ -165,7 +165,11 @@ class Answer:
         return pa.table(columns)
 
     def plot(self) -> "Figure":
-        """Return a matplotlib figure: a line over times and numbers, else bars; with the margins as error bars."""
+        """Return a matplotlib figure: a line over times and numbers, else bars; with 95 % margins as error bars.
+
+        A second key has the colours, each noisy column a panel. Of many groups the largest are drawn. A margin that is
+        much wider than the others is cut with an arrow. NULL is a category of its own.
+        """
         return answer_figure(self)
 
     def __len__(self) -> int:

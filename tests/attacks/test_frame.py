@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from readable import flaws
 
 from discreet import attacks
 from discreet.attacks.comparing import Comparison
@@ -11,7 +12,7 @@ from discreet.attacks.defences import shield
 from discreet.attacks.evidence import Found, Guesses
 from discreet.attacks.ranking import curve
 from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
+from discreet.attacks.result import AttackResult, percent
 from discreet.attacks.scores import Scores
 from discreet.audit.counting import Share
 
@@ -94,10 +95,11 @@ def test_what_a_notebook_shows_is_escaped():
     "evidence", [Found(Share(9, 10), Share(1, 10)), Guesses(9, 10), Scores([2.0, 3.0], [1.0, 2.0])]
 )
 @pytest.mark.parametrize(("defence", "epsilon"), [("nothing", None), ("curator", 1)])
-def test_every_result_can_be_drawn(evidence, defence, epsilon, tmp_path):
+def test_every_result_can_be_drawn_and_read(evidence, defence, epsilon):
     result = _result(defence, epsilon, evidence, exposure=exposure([1, 2], [True, False]))
-    result.figure().savefig(tmp_path / "drawn.svg")
-    assert (tmp_path / "drawn.svg").stat().st_size > 5000
+    figure = result.figure()
+    assert percent(result.success) in figure.get_suptitle()
+    assert flaws(figure) == []
 
 
 def test_an_attack_may_draw_its_own_picture():
@@ -106,7 +108,7 @@ def test_an_attack_may_draw_its_own_picture():
     assert len(drawn) == 1
 
 
-def test_one_call_compares_all_defences(tmp_path):
+def test_one_call_compares_all_defences():
     made = attacks.compare(_made_up, epsilons=["1/10", 1], data="given", random_state=5)
     assert [str(result.shield) for result in made.results] == [
         "nothing",
@@ -116,8 +118,21 @@ def test_one_call_compares_all_defences(tmp_path):
     ]
     assert all(result.details["data"] == "given" for result in made.results)
     assert made.results[0].success > made.results[1].success > made.results[2].success
-    made.figure().savefig(tmp_path / "drawn.svg")
     assert "curator at 1/10" in str(made)
+
+
+def test_a_comparison_is_drawn_with_its_finding_and_its_whole_labels():
+    made = attacks.compare(_made_up, epsilons=["1/10", 1], data="given", random_state=5)
+    figure = made.figure()
+    left, right = figure.axes
+    near = made.results[-1]
+    assert f"{percent(near.success)} with the curator at epsilon 1" in figure.get_suptitle().replace("\n", " ")
+    assert left.get_ylabel().replace("\n", " ") == f"share {near.metric}"
+    curator = next(each for each in left.containers if each.get_label().startswith("the curator"))
+    assert curator.lines[0].get_ydata().tolist() == [result.success for result in made.results[2:]]
+    assert len({text.get_text() for text in figure.legends[0].get_texts()}) == len(figure.legends[0].get_texts()) == 5
+    assert right.get_ylabel() == "epsilon implied by the attack"
+    assert flaws(figure) == []
 
 
 def test_a_comparison_takes_partial_attacks():

@@ -1,12 +1,12 @@
 """Pictures of local privacy show what was measured, and what was measured is right."""
 
-import importlib.util
 import math
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from readable import flaws
 
 import discreet as dc
 from discreet.local.pictures import compare, curator_error, survey_error
@@ -14,11 +14,9 @@ from discreet.local.schemes.noisy import NoisyMean
 
 pytest.importorskip("matplotlib")
 
-ROOT = Path(__file__).resolve().parents[2]
-_spec = importlib.util.spec_from_file_location("local_pictures_tool", ROOT / "tools" / "local_pictures.py")
-tool = importlib.util.module_from_spec(_spec)
-sys.modules["local_pictures_tool"] = tool
-_spec.loader.exec_module(tool)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.pictures import local as tool
 
 PLACES = np.arange(4000) % 16
 
@@ -46,7 +44,8 @@ def test_one_call_draws_every_protocol_and_the_curator(tmp_path):
     for name, errors in lines.items():
         assert errors[0] > errors[1] > 0
         assert name == "a curator" or min(errors / lines["a curator"]) > 3
-    assert axes.get_title() == "4,000 people, 16 values"
+    assert axes.get_title(loc="left") == "4,000 people, 16 values"
+    assert flaws(axes.figure) == []
     assert "<svg" in (tmp_path / "compared.svg").read_text()
 
 
@@ -72,19 +71,37 @@ def test_what_cannot_be_compared_is_refused():
         curator_error(0, 1)
 
 
-def test_the_tool_draws_three_pictures(tmp_path, monkeypatch, capsys):
-    crowds = (100, 1000, 10_000)
-    coins = tool.draw_coins(tmp_path, crowds).read_text()
-    assert "expected: 1/4 + p/2" in coins
-    salaries = tool.draw_salaries(tmp_path, crowds, (1, 4)).read_text()
-    assert all(name in salaries for name in ("NoisyMean", "Duchi", "Piecewise", "Hybrid"))
-    trust = tool.draw_trust(tmp_path, 1000, crowds, (1, 4)).read_text()
-    assert "a curator: falls as 1/n" in trust
-    assert "± " in capsys.readouterr().out
-    assert b"<dc:date>" not in (tmp_path / "local.svg").read_bytes()
+def test_the_picture_of_coins_has_what_people_said_and_what_is_estimated():
+    said, found = tool.coins((100, 1000, 10_000))
+    figure = tool.coins_figure(said, found)
+    left, right = figure.axes
+    assert left.lines[1].get_ydata().tolist() == said
+    assert said == pytest.approx(0.25 + np.linspace(0, 1, 11) / 2, abs=0.1)  # six deviations and more
+    assert right.containers[0].lines[0].get_ydata().tolist() == [share for share, _ in found.values()]
+    assert "10,000 answers" in figure.get_suptitle()
+    assert flaws(figure) == []
 
 
-def test_made_up_salaries_keep_to_the_bounds():
+def test_the_picture_of_salaries_has_a_line_for_each_scheme_and_names_the_best():
+    found = tool.margins_of_salaries((100, 1000, 10_000), (1, 4))
+    figure = tool.salaries_figure(found)
+    lines = {line.get_label(): line.get_ydata().tolist() for line in figure.axes[1].lines}
+    assert lines == {name: list(by_epsilon.values()) for name, (_, by_epsilon) in found.items()}
+    best = min(found, key=lambda name: found[name][1][4])
+    assert f"best scheme ({best})" in figure.get_suptitle().replace("\n", " ")
+    assert flaws(figure) == []
+
+
+def test_the_picture_of_trust_tells_how_many_times_the_error_is():
+    home, central = tool.errors_by_people((100, 1000))
+    figure = tool.trust_figure(home, central, people=1000, epsilons=(1, 4))
+    _, right = figure.axes
+    assert [line.get_ydata().tolist() for line in right.lines] == [list(home.values()), list(central.values())]
+    assert f"{home[1000] / central[1000]:,.0f} times" in figure.get_suptitle()
+    assert flaws(figure) == []
+
+
+def test_simulated_salaries_keep_to_the_bounds():
     paid = tool.salaries(10_000)
     assert paid.min() >= 0
     assert paid.max() <= tool.HIGHEST

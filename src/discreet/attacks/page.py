@@ -16,6 +16,7 @@ from discreet.attacks.comparing import Comparison
 from discreet.attacks.defences import CURATOR, EASY, NOTHING
 from discreet.attacks.listing import Attack
 from discreet.attacks.result import AttackResult, percent
+from discreet.figures import style
 
 _STYLE = """
 body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 66rem; background: #fff; color: #222;
@@ -23,8 +24,8 @@ body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 66rem; background: 
 h1 { font-size: 1.5rem; } h2 { margin: 2.4rem 0 .3rem; font-size: 1.25rem; } h3 { margin: 0; font-size: 1rem; }
 p { max-width: 44rem; margin: .4rem 0; }
 .side { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1rem; margin: 1rem 0; }
-.card { padding: .8rem 1rem; border-top: .3rem solid #c0392b; background: #faf6f3; }
-.card.easy { border-color: #d9822b; } .card.curator { border-color: #3b6ea8; background: #f2f6fb; }
+.card { padding: .8rem 1rem; border-top: .3rem solid #d55e00; background: #faf6f3; }
+.card.easy { border-color: #e69f00; } .card.curator { border-color: #0072b2; background: #f2f6fb; }
 .card p { font-size: .9rem; color: #555; }
 .number { font-size: 1.7rem; font-weight: 600; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
@@ -105,7 +106,7 @@ def _card(word: str, title: str, released: str, results: Sequence[AttackResult])
 
 def _reached(result: AttackResult) -> str:
     beside = f"{result.evidence.beside} {percent(result.evidence.baseline)}"
-    below = f"{result.ends} at 95 %; {beside}; epsilon implied {result.implied}"
+    below = f"{result.ends} at 95 %; {beside}; epsilon implied {result.implied}".replace(" %", "\u00a0%")
     return (
         f'<p><span class="number">{escape(percent(result.success))}</span> {escape(result.metric)}'
         f"{_promised(result)}<br>{escape(below)}</p>"
@@ -136,5 +137,6 @@ def _picture(thing: AttackResult | Comparison, caption: str) -> str:
 
 def _svg(figure: Any) -> bytes:
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    with style():
+        figure.savefig(drawn, format="svg", metadata={"Date": None})
     return drawn.getvalue()

@@ -4,84 +4,81 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.attacks.drawing import COLOURS, GREY, INK, SAFE, panels
-from discreet.attacks.result import AttackResult
+from discreet.attacks.drawing import COLOURS, share_label, shield_words
+from discreet.attacks.result import AttackResult, percent
+from discreet.figures import BLUE, GREY, INK, entitle, epsilon_ticks, explain, panels, plain_numbers, style
 
 if TYPE_CHECKING:
     from discreet.attacks.comparing import Comparison
 
-_WORDS = {"nothing": "no defence", "easy": "the easy fix"}
 _WIDTHS = {"nothing": 4.0}  # so that it is seen below the easy fix, where that changes nothing
+_ALLOWED = "most that epsilon allows"
+_CURATOR = "the curator (95 % interval)"
 
 
 def figure_of(comparison: "Comparison") -> Any:
     """Draw success against epsilon on the left, and implied against promised epsilon on the right."""
-    figure, (left, right) = panels(2)
-    _draw_success(left, comparison)
-    _draw_implied(right, comparison)
-    figure.suptitle(comparison.results[0].attack.replace("_", " "), fontsize=10, color=INK)
+    figure, axes = panels(2)
+    private = sorted((each for each in comparison.results if each.epsilon is not None), key=_epsilon)
+    exposed = [each for each in comparison.results if each.epsilon is None]
+    with style():
+        _draw_success(axes[0], exposed, private)
+        _draw_implied(axes[1], exposed, private)
+        explain(figure, axes, columns=3)
+        entitle(figure, _finding(exposed, private))
     return figure
 
 
-def _draw_success(axes: Any, comparison: "Comparison") -> None:
-    private = _private(comparison)
-    prices = [float(result.epsilon) for result in private]
-    for result in comparison.results:
-        if result.epsilon is None:
-            label = _WORDS.get(result.defence, result.defence)
-            axes.axhline(result.success, color=COLOURS[result.defence], lw=_width(result), label=label)
+def _finding(exposed: list[AttackResult], private: list[AttackResult]) -> str:
+    """Say what the attack reaches without a defence and with each, at the epsilon that is nearest to 1."""
+    near = min(private, key=lambda result: abs(np.log(_epsilon(result))))
+    reached = [f"{percent(each.success)} with {shield_words(each)}" for each in exposed]
+    reached.append(f"{percent(near.success)} with {shield_words(near)}")
+    beside = f"{near.evidence.beside} {percent(near.evidence.baseline)}"
+    return f"{near.attack.capitalize().replace('_', ' ')} succeeds in {', '.join(reached)} ({beside})"
+
+
+def _draw_success(axes: Any, exposed: list[AttackResult], private: list[AttackResult]) -> None:
+    prices = [_epsilon(result) for result in private]
+    for result in exposed:
+        label = shield_words(result)
+        axes.axhline(result.success, color=COLOURS[result.defence], lw=_width(result), label=label)
     reached = np.array([result.success for result in private])
     ends = np.array([result.evidence.interval() for result in private])
-    axes.errorbar(prices, reached, np.abs(ends.T - reached), fmt="o-", color=SAFE, lw=1.5, label="the curator")
-    beside = private[0].evidence.beside
-    for values, style, colour, label in (
-        ([result.ceiling for result in private], "--", INK, "epsilon allows"),
-        ([result.evidence.baseline for result in private], ":", GREY, beside),
+    axes.errorbar(prices, reached, np.abs(ends.T - reached), fmt="o-", color=BLUE, label=_CURATOR)
+    for values, look, colour, label in (
+        ([result.ceiling for result in private], "--", INK, _ALLOWED),
+        ([result.evidence.baseline for result in private], ":", GREY, private[0].evidence.beside),
     ):
         if len(private) == 1:  # a line of one point is not seen
-            axes.axhline(values[0], color=colour, ls=style, lw=1.2, label=label)
+            axes.axhline(values[0], color=colour, ls=look, lw=1.2, label=label)
         else:
-            axes.plot(prices, values, style, color=colour, lw=1.2, label=label)
-    axes.set(xscale="log", xlabel="epsilon", ylim=(-0.03, 1.05))
-    axes.set_ylabel(comparison.results[0].metric, fontsize=8)
-    _ticks(axes, prices)
-    _explain(axes)
+            axes.plot(prices, values, look, color=colour, lw=1.2, label=label)
+    epsilon_ticks(axes, prices, "epsilon promised")
+    axes.set(ylim=(-0.03, 1.05), ylabel=share_label(private[0].metric))
 
 
-def _draw_implied(axes: Any, comparison: "Comparison") -> None:
-    private = _private(comparison)
-    prices = np.array([float(result.epsilon) for result in private])
-    lows = [result.implied.low for result in comparison.results]
+def _draw_implied(axes: Any, exposed: list[AttackResult], private: list[AttackResult]) -> None:
+    prices = np.array([_epsilon(result) for result in private])
+    lows = [result.implied.low for result in (*exposed, *private)]
     floor, top = prices.min() / 10, 3 * max(prices.max(), *lows)
     implied = np.array([(each.low, each.seen, each.high) for each in (result.implied for result in private)])
     low, seen, high = np.clip(implied, floor, top).T
-    axes.vlines(prices, low, high, color=SAFE, lw=3, alpha=0.5, label="implied by the attack, 95 %")
-    axes.plot(prices, seen, "o", color=SAFE, ms=4)
+    axes.errorbar(prices, seen, (seen - low, high - seen), fmt="o", color=BLUE, label=_CURATOR)
     line = np.array([prices.min() / 1.5, prices.max() * 1.5])
-    axes.plot(line, line, "--", color=INK, lw=1, label="promised")
-    for result in comparison.results:
-        if result.epsilon is None:
-            word = _WORDS.get(result.defence, result.defence)
-            least = max(result.implied.low, floor)
-            axes.axhline(least, color=COLOURS[result.defence], lw=_width(result), label=f"{word}, at least")
-    axes.set(xscale="log", yscale="log", xlabel="epsilon promised", ylabel="epsilon implied", ylim=(floor * 0.8, top))
-    _ticks(axes, list(prices))
-    _explain(axes)
-
-
-def _explain(axes: Any) -> None:
-    """Put the legend below the axes, where it hides nothing."""
-    axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3)
+    axes.plot(line, line, "--", color=INK, lw=1.2, label=_ALLOWED)
+    for result in exposed:
+        least = max(result.implied.low, floor)
+        label = shield_words(result)
+        axes.axhline(least, color=COLOURS[result.defence], lw=_width(result), label=label)
+    epsilon_ticks(axes, list(prices), "epsilon promised")
+    axes.set(yscale="log", ylabel="epsilon implied by the attack", ylim=(floor * 0.8, top))
+    plain_numbers(axes.yaxis)
 
 
 def _width(result: AttackResult) -> float:
     return _WIDTHS.get(result.defence, 1.5)
 
 
-def _private(comparison: "Comparison") -> list[Any]:
-    return sorted((result for result in comparison.results if result.epsilon is not None), key=lambda r: r.epsilon)
-
-
-def _ticks(axes: Any, prices: list[float]) -> None:
-    axes.set_xticks(prices, [f"{price:g}" for price in prices])
-    axes.set_xticks([], minor=True)
+def _epsilon(result: AttackResult) -> float:
+    return float(result.epsilon or 0)

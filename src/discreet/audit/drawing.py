@@ -1,35 +1,41 @@
 """Pictures of audits. matplotlib is loaded only when one is drawn."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.figures import BLUE, INK, ORANGE, RED, entitle, explain, panels, style
+
 if TYPE_CHECKING:
     from discreet.audit.result import AuditResult, Guessed, Seen
 
-_HERE, _THERE, _EVENT, _INK, _REFUTED = "#3b6ea8", "#d9822b", "#efe3c8", "#333333", "#c0392b"
-_ALLOWED = "#b9c4cf"
+_HERE, _THERE, _EVENT, _ALLOWED = BLUE, ORANGE, "#e8e8e8", "#b9c4cf"
 _BARS = 60
 _CHANCES = "chance on D", "chance on D2"  # as exact laws have them in their details
 
 
 def figure_of(result: "AuditResult") -> Any:
     """Draw what was seen, on both data sets or of guesses, and the claim beside what was proved."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - half a second, and an extra
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'discreet[attacks]'") from None
     draw = _drawn(result)
-    figure = Figure(figsize=(9 if draw else 4.2, 3.4), layout="constrained")
-    panels = figure.subplots(1, 2, width_ratios=(3, 2)) if draw else [figure.subplots()]
-    for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
-    if draw:
-        draw(panels[0])
-    _draw_claim(panels[-1], result)
+    layout: dict[str, Any] = {"width_ratios": (3, 2)} if draw else {}
+    figure, axes = panels(2 if draw else 1, **layout)
+    with style():
+        if draw:
+            draw(axes[0])
+        _draw_claim(axes[-1], result)
+        explain(figure, axes[:-1])
+        entitle(figure, _finding(result))
     return figure
+
+
+def _finding(result: "AuditResult") -> str:
+    low = "∞" if math.isinf(result.epsilon_low) else f"{result.epsilon_low:.3g}"
+    if result.claim is None:
+        return f"{result.verdict}: epsilon is at least {low}"
+    return f"The claim of epsilon {float(result.claim):g} is {result.verdict}: at least {low} was measured"
 
 
 def _drawn(result: "AuditResult") -> Any:
@@ -67,9 +73,8 @@ def _draw_laws(axes: Any, seen: "Seen") -> None:
         "<=": (low, seen.bound + half),
         "==": (seen.bound - width / 2, seen.bound + width / 2),
     }
-    axes.axvspan(*ends[seen.relation], color=_EVENT, lw=0, zorder=0, label="the telling event")
+    axes.axvspan(*ends[seen.relation], color=_EVENT, lw=0, zorder=0, label="the distinguishing event")
     axes.set(xlabel=seen.name, ylabel="share of the runs", xlim=(low, high))
-    axes.legend(frameon=False, fontsize=8)
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
@@ -93,7 +98,6 @@ def _draw_answers(axes: Any, seen: "Seen") -> None:
     axes.set_xticks([0, 1], ["yes", "no"])
     axes.set(ylabel="share of the runs", ylim=(0, 1.05))
     _entitle(axes, seen.name)
-    axes.legend(frameon=False, fontsize=8)
 
 
 def _draw_shares(axes: Any, event: str, shares: Sequence[float], spans: Sequence[tuple[float, float]]) -> None:
@@ -101,7 +105,7 @@ def _draw_shares(axes: Any, event: str, shares: Sequence[float], spans: Sequence
     axes.bar([0, 1], shares, color=[_HERE, _THERE], width=0.6)
     for place, (low, high) in enumerate(spans):
         lengths = [[shares[place] - low], [high - shares[place]]]
-        axes.errorbar(place, shares[place], lengths, ecolor=_INK, capsize=3)
+        axes.errorbar(place, shares[place], lengths, ecolor=INK, capsize=3)
     axes.set_xticks([0, 1], ["on D", "on D2"])
     axes.set(ylabel="share of the runs" if spans else "probability")
     _entitle(axes, event)
@@ -116,22 +120,22 @@ def _draw_guesses(axes: Any, seen: "Guessed") -> None:
     for place, (_, count, colour) in enumerate(bars):
         axes.barh(place, count, color=colour, height=0.5)
         axes.text(count, place, f" {count:,}", va="center", fontsize=9)
-    axes.axvline(seen.guesses / 2, color=_INK, lw=1, ls=":")
-    axes.text(seen.guesses / 2, -0.45, " half", fontsize=8, color=_INK)
+    axes.axvline(seen.guesses / 2, color=INK, lw=1, ls=":")
+    axes.text(seen.guesses / 2, -0.45, " half", fontsize=8, color=INK)
     axes.set_yticks(range(len(bars)), [name for name, *_ in bars])
     axes.set(xlim=(0, 1.12 * seen.guesses), ylim=(len(bars) - 0.4, -0.6), xlabel=f"of {seen.guesses:,} guesses")
 
 
 def _entitle(axes: Any, text: str) -> None:
-    axes.set_title(text if len(text) <= 70 else f"{text[:69]}…", fontsize=8)
+    axes.set_title(textwrap.fill(textwrap.shorten(text, 110, placeholder="…"), 55), fontsize=8, parse_math=False)
 
 
 def _draw_claim(axes: Any, result: "AuditResult") -> None:
     """Draw the claim and what was proved as bars on one scale, infinity as an arrow."""
-    colour = _HERE if result.holds else _REFUTED
-    bars = [("proved\nat least", result.epsilon_low, colour)]
+    colour = _HERE if result.holds else RED
+    bars = [("measured\nat least", result.epsilon_low, colour)]
     if result.claim is not None:
-        bars.insert(0, ("claimed", float(result.claim), _INK))
+        bars.insert(0, ("claimed", float(result.claim), INK))
     top = 1.25 * max([value for _, value, _ in bars if math.isfinite(value)] + [0.1])
     for place, (_, value, fill) in enumerate(bars):
         height = min(value, top)
@@ -139,4 +143,3 @@ def _draw_claim(axes: Any, result: "AuditResult") -> None:
         axes.text(height, place, f" {value:.3g}" if math.isfinite(value) else " ∞", va="center", fontsize=9)
     axes.set_yticks(range(len(bars)), [name for name, *_ in bars])
     axes.set(xlim=(0, 1.15 * top), ylim=(len(bars) - 0.4, -0.6), xlabel="epsilon")
-    axes.set_title(f"the claim is {result.verdict}" if result.claim is not None else result.verdict, fontsize=10)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.figures import ORANGE, RED, panels, save, style
 from discreet.learn.mixture.density import as_full
 
-_COLOUR = "#d9822b"
 _RINGS = (1, 2)  # standard deviations; the inner ellipse holds 39 % of a component, the outer 86 %
 
 
@@ -25,8 +25,8 @@ def draw(model: Any, path: str | Path | None = None, *, axes: Any = None) -> Any
     centres = getattr(model, "means_", getattr(model, "cluster_centers_", None))
     if centres is None or np.ndim(centres) != 2 or np.shape(centres)[1] != 2:
         raise TypeError("only a fitted mixture or clusters of two columns can be drawn")
-    if axes is None:
-        axes = _axes(model)
+    with style():
+        axes = _axes(model) if axes is None else axes
     sizes = getattr(model, "weights_", None)
     if sizes is None:
         counts = np.maximum(getattr(model, "counts_", np.ones(len(centres))), 0)
@@ -35,18 +35,18 @@ def draw(model: Any, path: str | Path | None = None, *, axes: Any = None) -> Any
         matrices = as_full(model.covariances_, model.covariance_type, *centres.shape)
         for centre, matrix, weight in zip(centres, matrices, sizes, strict=True):
             _ellipses(axes, centre, matrix, float(weight))
-    axes.scatter(*centres.T, s=4 + 120 * np.asarray(sizes), color=_COLOUR, edgecolors="white", linewidths=0.6, zorder=3)
+    axes.scatter(*centres.T, s=4 + 120 * np.asarray(sizes), color=RED, edgecolors="white", linewidths=0.6, zorder=3)
     if path is not None:
-        axes.figure.savefig(path, bbox_inches="tight")
+        save(axes.figure, path)
     return axes
 
 
 def _axes(model: Any) -> Any:
-    from matplotlib.figure import Figure  # noqa: PLC0415 - only when something is drawn
-
-    axes = Figure(figsize=(5, 5)).add_subplot()
+    _, (axes,) = panels(height=4.5)
     names = getattr(model, "feature_names_in_", ("first column", "second column"))
-    axes.set(xlabel=names[0], ylabel=names[1])
+    axes.set_xlabel(str(names[0]), parse_math=False)
+    axes.set_ylabel(str(names[1]), parse_math=False)
+    axes.set_title(f"{type(model).__name__}: ellipses of 1 and 2 standard deviations, size of dots by weight")
     return axes
 
 
@@ -57,5 +57,5 @@ def _ellipses(axes: Any, centre: np.ndarray, matrix: np.ndarray, weight: float) 
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
     for ring in _RINGS:
         width, height = 2 * ring * np.sqrt(values[::-1])
-        style = {"facecolor": _COLOUR, "edgecolor": _COLOUR, "alpha": 0.04 + 0.4 * weight**0.5, "lw": 1}
+        style = {"facecolor": ORANGE, "edgecolor": RED, "alpha": 0.04 + 0.4 * weight**0.5, "lw": 1}
         axes.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **style))

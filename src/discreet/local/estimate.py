@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from discreet.figures import BLUE, INK, panels, save, style
+
 _SHOWN = 20  # lines of a long list
-_INK, _FILL = "#333333", "#3b6ea8"
 
 
 class _Pair(NamedTuple):
@@ -43,21 +44,18 @@ class Estimate(_Pair):
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the estimates with their margins; return matplotlib's axes, and save them if a path is given."""
-        try:
-            from matplotlib.figure import Figure  # noqa: PLC0415 - half a second, and an extra
-        except ImportError:
-            raise ImportError("plot needs matplotlib: pip install matplotlib") from None
-        figure = Figure(figsize=(6, 3.5), layout="constrained")
-        axes = figure.add_subplot()
+        figure, (axes,) = panels()
         heights, margins = np.atleast_1d(self.estimates), np.atleast_1d(self.margins)
         places = np.arange(len(heights))
-        axes.bar(places, heights, yerr=margins, color=_FILL, ecolor=_INK, capsize=2)
-        axes.axhline(0, color=_INK, lw=0.5)
-        if self.names is not None:
-            turned = 90 if len(heights) > 5 else 0
-            axes.set_xticks(places, [f"{name!s:.30}" for name in self.names], rotation=turned, parse_math=False)
+        with style():
+            axes.bar(places, heights, yerr=margins, color=BLUE, ecolor=INK, capsize=2)
+            axes.axhline(0, color=INK, lw=0.5)
+            axes.set_ylabel("estimate (error bars: 95 % margin)")
+            if self.names is not None:
+                turned = 90 if len(heights) > 5 else 0
+                axes.set_xticks(places, [f"{name!s:.30}" for name in self.names], rotation=turned, parse_math=False)
         if path is not None:
-            figure.savefig(path)
+            save(figure, path)
         return axes
 
     def __repr__(self) -> str:

@@ -7,6 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from discreet.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    MARKS,
+    PURPLE,
+    RED,
+    SKY,
+    epsilon_ticks,
+    explain,
+    panels,
+    plain_numbers,
+    save,
+    style,
+)
 from discreet.kernel.exact import Number, fraction, whole
 from discreet.kernel.mechanism import Sensitivity, laplace_for
 from discreet.local.domain import Domain
@@ -18,8 +34,7 @@ from discreet.local.schemes.subset import SubsetSelection
 from discreet.local.schemes.unary import OUE
 
 PROTOCOLS = (GRR, OUE, SubsetSelection, Hadamard)
-_COLOURS = ("#8c6bb1", "#3b6ea8", "#2a9d8f", "#c0392b", "#7f7f7f", "#333333")
-_CURATOR = "#d9822b"
+_COLOURS = (PURPLE, BLUE, GREEN, RED, SKY, GREY)
 
 
 def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
@@ -49,18 +64,21 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
         protocol.__name__: [survey_error(protocol(domain, epsilon), values) for epsilon in epsilons]
         for protocol in protocols
     }
-    drawn = axes if axes is not None else _axes()
-    for colour, (name, errors) in zip(_COLOURS * len(found), found.items(), strict=False):
-        drawn.plot(prices, errors, ".-", color=colour, lw=1.2, label=name)
+    drawn = axes if axes is not None else panels()[1][0]
+    looks = zip(_COLOURS * len(found), MARKS * len(found), found.items(), strict=False)
     central = [curator_error(people, epsilon) for epsilon in epsilons]
-    drawn.plot(prices, central, ".-", color=_CURATOR, lw=2, label="a curator")
-    drawn.set(xscale="log", yscale="log", xlabel="price (epsilon)", ylabel="typical error of a share")
-    drawn.set_title(f"{people:,} people, {size:,} values", fontsize=10)
-    drawn.set_xticks(prices, [f"{price:g}" for price in prices])
-    drawn.set_xticks([], minor=True)
-    drawn.legend(frameon=False, fontsize=8, loc="center left", ncols=2)
+    with style():
+        for colour, mark, (name, errors) in looks:
+            drawn.plot(prices, errors, f"{mark}-", color=colour, lw=1.2, ms=3.5, label=name)
+        drawn.plot(prices, central, ".-", color=INK, lw=2, label="a curator")
+        epsilon_ticks(drawn, prices)
+        drawn.set(yscale="log", ylabel="typical error of a share")
+        drawn.set_title(f"{people:,} people, {size:,} values")
+        plain_numbers(drawn.yaxis)
+        if axes is None:
+            explain(drawn.figure, [drawn], columns=5)
     if path is not None:
-        drawn.figure.savefig(path, bbox_inches="tight")
+        save(drawn.figure, path)
     return drawn
 
 
@@ -93,11 +111,3 @@ def curator_error(people: int, epsilon: Number) -> float:
     """
     noise = laplace_for(Sensitivity(groups=2, size=1), epsilon)
     return deviation_of(noise) / whole(people, "people", 1)
-
-
-def _axes() -> Any:
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - half a second, and an extra
-    except ImportError:
-        raise ImportError("compare needs matplotlib: pip install matplotlib") from None
-    return Figure(figsize=(6, 4)).add_subplot()

@@ -1,6 +1,7 @@
 """The power of the membership test on d means of n people, and where noise ends it."""
 
 import pytest
+from readable import flaws
 
 from discreet.attacks.aggregates.means import answers, power, power_figure
 
@@ -26,5 +27,7 @@ def test_the_picture_has_a_line_for_each_size():
     pytest.importorskip("matplotlib")
     figure = power_figure(d=(10, 100), n=(20, 40), noise=(0.1, 10), random_state=0)
     left, right = figure.axes
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["n = 20", "n = 40"]
-    assert len(right.lines) == 4
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["n = 20", "n = 40", "guessing"]
+    assert [len(axes.lines) for axes in (left, right)] == [5, 4]
+    assert flaws(figure) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from readable import flaws
 
 pytest.importorskip("sklearn")
 
@@ -16,6 +17,7 @@ from discreet.attacks.models.correlation import guess_genotypes
 from discreet.attacks.models.doses import Averages, Rounded, trainer
 from discreet.attacks.models.gains import gain
 from discreet.attacks.models.patients import Treated, generated, load
+from discreet.attacks.models.sides import sides_figure
 from discreet.audit.counting import Share
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
@@ -202,8 +204,22 @@ def test_it_tells_who_is_most_exposed(patients):
 def test_the_picture_shows_members_beside_strangers(patients):
     pytest.importorskip("matplotlib")
     result = attacks.correlation(patients, random_state=3, splits=1)
-    axes = result.figure().axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["guessing", "members", "strangers"]
+    figure = result.figure()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["guessing", "members", "non-members"]
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert heights == [result.evidence.members.value, result.evidence.strangers.value]
+    assert flaws(figure) == []
+
+
+def test_models_are_drawn_side_by_side_with_the_largest_gap_of_each(patients):
+    pytest.importorskip("matplotlib")
+    result = attacks.correlation(patients, random_state=3, splits=1)
+    figure = sides_figure({"one": [result], "two": [result]})
+    gap = 100 * (result.evidence.members.value - result.evidence.strangers.value)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        f"{name}: gaps up to {gap:.0f} points" for name in ("one", "two")
+    ]
+    assert flaws(figure) == []
 
 
 def test_a_comparison_of_trees_can_be_made(patients):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from readable import flaws
 
 pytest.importorskip("sklearn")
 
@@ -9,7 +10,7 @@ from discreet import attacks
 from discreet.attacks.models.identities import pick
 from discreet.attacks.models.images import Gallery, digits, imagination
 from discreet.attacks.models.looks import classify
-from discreet.attacks.models.mosaic import Mosaic, stacked
+from discreet.attacks.models.mosaic import Mosaic, mosaics, stacked
 from discreet.attacks.models.recover import LabelOnly, confidences, recover
 
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
@@ -209,6 +210,9 @@ def test_the_picture_shows_what_was_recovered_beside_what_is(exact):
 def test_pictures_of_several_defences_are_stacked(exact, people):
     assert list(stacked([exact, exact]).rows) == ["members' mean", "nothing"]
     assert Mosaic({"one": np.zeros((2, 9))}).tiles().shape == (5, 10)
+    figure = mosaics({"classes of many people": [exact], "classes of one person": [people]})
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["classes of many people", "classes of one person"]
+    assert flaws(figure) == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from readable import flaws
 
 pytest.importorskip("sklearn")
 
@@ -286,9 +287,11 @@ def test_curves_of_several_defences_are_drawn_together():
         attacks.likelihood_ratio(small, shadows=2, targets=1, random_state=0),
         attacks.likelihood_ratio(small, shadows=2, targets=1, defence="curator", epsilon=1, random_state=0),
     ]
-    left, right = curves(results).axes
-    told = [text.get_text() for text in left.get_legend().get_texts()]
-    assert [text.split(" (")[0] for text in told] == ["nothing", "curator, epsilon 1", "guessing", "epsilon 1 allows"]
+    figure = curves(results)
+    _, right = figure.axes
+    labels = [text.get_text().split(" (")[0] for text in figure.legends[0].get_texts()]
+    assert labels == ["no defence", "the curator at epsilon 1", "guessing", "epsilon 1 allows"]
+    assert flaws(figure) == []
     assert len(right.get_lines()) == 2
     with pytest.raises(ValueError, match="at least one result"):
         curves([])

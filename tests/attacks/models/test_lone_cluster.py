@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from readable import flaws
 
 from discreet import attacks
 from discreet.attacks.models import mixtures
@@ -175,10 +176,11 @@ def test_maps_are_drawn_side_by_side_with_one_legend():
     pytest.importorskip("matplotlib")
     results = [lone_cluster(random_state=0, plays=2, defence=each) for each in ("nothing", "easy")]
     figure = maps(results)
-    assert [each.get_title().split(";")[0] for each in figure.axes] == ["nothing", "easy"]
+    assert [each.get_title(loc="left").split(",")[0] for each in figure.axes] == ["no defence", "the easy fix"]
     assert [each.get_legend() for each in figure.axes] == [None, None]
     assert len(figure.legends) == 1
-    with pytest.raises(ValueError, match="has no map"):
+    assert flaws(figure) == []
+    with pytest.raises(ValueError, match="have a map"):
         maps([dataclasses.replace(results[0], draw=None)])
 
 

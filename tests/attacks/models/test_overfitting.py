@@ -1,6 +1,7 @@
 """Overfitting is the enemy of both: tame models leak less than wild ones."""
 
 import pytest
+from readable import flaws
 
 pytest.importorskip("sklearn")
 
@@ -29,7 +30,10 @@ def test_what_leaks_grows_with_the_gap():
 def test_points_are_drawn_and_told():
     pytest.importorskip("matplotlib")
     seen = Overfitting((Point("forest", 2, 0.7, 0.6, 0.6), Point("private", 1, 0.5, 0.5, 0.5)))
-    assert len(seen.figure().axes) == 2
+    figure = seen.figure()
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [[0.6], [0.5]]
+    assert f"{seen.correlation:.2f} over 2 models" in figure.get_suptitle().replace("\n", " ")
+    assert flaws(figure) == []
     assert "forest             2     0.70       0.60   0.10   0.60" in str(seen)
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from readable import flaws
 
 from discreet import attacks
 from discreet.attacks.queries.asking import Question
@@ -66,3 +67,4 @@ def test_the_picture_shows_success_by_answers():
     figure = attacks.averaging(defence="easy", random_state=0, repeats=64).figure()
     assert figure.axes[0].get_xlabel() == "answers averaged"
     assert list(figure.axes[0].get_lines()[0].get_xdata()) == [1, 2, 4, 8, 16, 32, 64]
+    assert flaws(figure) == []

@@ -3,6 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from readable import flaws
 
 import discreet as dc
 from discreet import attacks
@@ -105,6 +106,9 @@ def test_an_epsilon_for_which_a_tail_is_no_number_is_told_by_logarithms():
 def test_the_picture_has_both_laws_and_the_threshold():
     pytest.importorskip("matplotlib")
     for result in (attacks.threshold_game(random_state=0), attacks.threshold_game(defence="easy", random_state=0)):
-        axes = result.figure().axes[0]
-        assert [text.get_text().strip() for text in axes.texts] == ["T = 0.005"]
+        figure = result.figure()
+        axes = figure.axes[0]
+        assert axes.get_lines()[-1].get_xdata() == [0.005, 0.005]
+        assert "threshold 0.005" in [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(axes.get_lines()) == 3
+    assert flaws(figure) == []

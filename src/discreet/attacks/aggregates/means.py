@@ -8,10 +8,10 @@ from discreet.attacks.aggregates import frequencies
 from discreet.attacks.aggregates.membership import scored
 from discreet.attacks.aggregates.panel import Panel, plays_of
 from discreet.attacks.checking import generator
-from discreet.attacks.drawing import GREY, INK, panels
+from discreet.figures import BLUE, GREY, INK, MARKS, ORANGE, RED, entitle, explain, panels, plain_numbers, style
 from discreet.kernel.exact import not_negative, whole
 
-_SHADES = ("#c0392b", "#d9822b", "#3b6ea8")
+_SHADES = (RED, ORANGE, BLUE)
 
 
 def answers(people: int, questions: int, *, random_state: int | None = None) -> Panel:
@@ -50,20 +50,23 @@ def power_figure(
 ) -> Any:
     """Draw the power against d for each n without noise, and against the noise in units of sqrt(d)/n."""
     figure, (left, right) = panels(2)
-    for size, shade in zip(n, _SHADES, strict=False):
-        seen = [power(each, size, random_state=random_state) for each in d]
-        left.plot(d, seen, "o-", color=shade, lw=1.5, ms=4, label=f"n = {size}")
-        left.axvline(size, color=shade, ls=":", lw=1)
-    left.set(xscale="log", xlabel="means published (d); dotted: d = n")
     most = max(d)
-    for size, shade in zip(n, _SHADES, strict=False):
-        seen = [power(most, size, noise=each, random_state=random_state) for each in noise]
-        right.plot(noise, seen, "o-", color=shade, lw=1.5, ms=4, label=f"n = {size}, d = {most:,}")
-    right.axvline(1, color=INK, ls="--", lw=1)
-    right.set(xscale="log", xlabel="noise, in units of sqrt(d)/n")
-    for axes in (left, right):
-        axes.axhline(0.5, color=GREY, ls=":", lw=1.2)
-        axes.set_ylim(0.42, 1.03)
-        axes.legend(frameon=False, fontsize=7)
-    left.set_ylabel("pairs of a member and a stranger\nranked right", fontsize=8)
+    with style():
+        for size, shade, mark in zip(n, _SHADES, MARKS, strict=False):
+            seen = [power(each, size, random_state=random_state) for each in d]
+            left.plot(d, seen, f"{mark}-", color=shade, label=f"n = {size}")
+            left.axvline(size, color=shade, ls=":", lw=1)
+            noisy = [power(most, size, noise=each, random_state=random_state) for each in noise]
+            right.plot(noise, noisy, f"{mark}-", color=shade, label=f"n = {size}")
+        right.axvline(1, color=INK, ls="--", lw=1)
+        left.set(xscale="log", xlabel="means published (d); dotted: d = n", ylabel="pairs ranked right (AUC)")
+        left.set_title("no noise")
+        right.set(xscale="log", xlabel="noise, in units of sqrt(d)/n")
+        right.set_title(f"d = {most:,}")
+        for axes in (left, right):
+            axes.axhline(0.5, color=GREY, ls=":", lw=1.2, label="guessing")
+            axes.set_ylim(0.42, 1.03)
+            plain_numbers(axes.xaxis)
+        explain(figure, [left])
+        entitle(figure, "Membership is exposed by more means than people, and hidden by noise above sqrt(d)/n")
     return figure

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.aggregates.solving import expected_share
-from discreet.attacks.drawing import FIX, GREY, HARM, INK, SAFE, panels
-from discreet.attacks.result import AttackResult
+from discreet.attacks.result import AttackResult, percent
+from discreet.figures import BLUE, GREY, INK, ORANGE, RED, entitle, explain, panels, plain_numbers, style
 
 _LEAST, _MOST = 0.05, 8.0
 _ERROR = "error of a share, in units of 1/sqrt(n)"
@@ -19,7 +19,7 @@ def draw_noise(axes: Any, *, shape: tuple[int, int], spread: float, share: float
     here = max(spread / np.sqrt(people), _LEAST)
     if questions > people:
         _draw_theory(axes, shape, max(_MOST, 1.5 * here), chance)
-    axes.plot([here], [share], "o", color=HARM, ms=6, label="this run")
+    axes.plot([here], [share], "o", color=RED, ms=6, label="this run")
     _finish(axes, max(chance, 1 - chance), "guessing")
 
 
@@ -29,25 +29,30 @@ def noise_figure(blurred: Sequence[AttackResult], programmed: Sequence[AttackRes
     `private` are results by their labels. In these units the number of people does not matter, only that all runs have
     as many questions for each.
     """
-    figure, (axes,) = panels(1)
+    figure, (axes,) = panels(height=3.4)
     details = blurred[0].details
-    _draw_theory(axes, (details["questions"], details["people"]), 1.5 * max(map(_error, private.values())))
-    for results, mark, colour, label in (
-        (blurred, "o", HARM, "least squares"),
-        (programmed, "x", FIX, "linear programme"),
-    ):
-        axes.plot(
-            [_error(each) for each in results], [each.success for each in results], mark, color=colour, label=label
+    with style():
+        _draw_theory(axes, (details["questions"], details["people"]), 1.5 * max(map(_error, private.values())))
+        for results, mark, colour, label in (
+            (blurred, "o", RED, "least squares"),
+            (programmed, "x", ORANGE, "linear programme"),
+            (list(private.values()), "D", BLUE, "the curator"),
+        ):
+            errors, shares = [_error(each) for each in results], [each.success for each in results]
+            axes.plot(errors, shares, mark, color=colour, ms=5, label=label)
+        for name, result in private.items():
+            above = result.success >= 1 / 2  # labels stay off the line of a coin
+            look = {"ha": "left", "va": "bottom"} if above else {"ha": "center", "va": "top"}
+            apart = (6, 5) if above else (0, -6)
+            axes.annotate(name, (_error(result), result.success), apart, textcoords="offset points", fontsize=8, **look)
+        _finish(axes, 1 / 2, "a coin")
+        explain(figure, [axes])
+        worst, best = max(blurred, key=lambda each: each.success), max(private.values(), key=_error)
+        entitle(
+            figure,
+            f"{details['questions'] // details['people']} random subset sums per person: nearly exact answers rebuild "
+            f"{percent(worst.success)} of the bits, the curator's noisiest {percent(best.success)}",
         )
-    for place, (name, result) in enumerate(sorted(private.items(), key=lambda item: _error(item[1]))):
-        here = (_error(result), result.success)
-        axes.plot(*here, "D", color=SAFE, ms=5)
-        apart, side = ((-2, -20), "right") if place % 2 else ((3, 6), "left")  # neighbours' labels lie apart
-        axes.annotate(name, here, apart, textcoords="offset points", ha=side, fontsize=7)
-    axes.plot([], [], "D", color=SAFE, ms=5, label="the curator")
-    _finish(axes, 1 / 2, "a coin")
-    per_person = details["questions"] // details["people"]
-    figure.suptitle(f"reconstruct: {per_person} random subsets for each person", fontsize=10, color=INK)
     return figure
 
 
@@ -65,4 +70,4 @@ def _draw_theory(axes: Any, shape: tuple[int, int], most: float, chance: float =
 def _finish(axes: Any, guessing: float, label: str) -> None:
     axes.axhline(guessing, color=INK, ls=":", lw=1, label=label)
     axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=_ERROR, ylabel="share of the bits rebuilt")
-    axes.legend(frameon=False, fontsize=7)
+    plain_numbers(axes.xaxis)

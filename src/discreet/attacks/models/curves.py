@@ -15,18 +15,22 @@ def curves(results: Sequence[AttackResult]) -> Any:
     >>> len(curves([result]).axes)
     2
     """
-    from discreet.attacks.drawing import COLOURS, INK, draw_curve, draw_limits, panels  # noqa: PLC0415 - an extra
+    from discreet.attacks.drawing import COLOURS, draw_curve, draw_limits, shield_words  # noqa: PLC0415 - an extra
+    from discreet.figures import entitle, explain, panels, style  # noqa: PLC0415
 
     if not results or any(result.curve is None or result.exposure is None for result in results):
         raise ValueError("results: give at least one result, of attacks that give scores and tell who is exposed")
     figure, (left, right) = panels(2)
-    for result in results:
-        draw_curve(left, result)
-        shares = [share.value for share in result.exposure.deciles] if result.exposure is not None else []
-        right.plot(range(1, len(shares) + 1), shares, "o-", color=COLOURS[result.defence], lw=1.2, ms=3)
-    draw_limits(left, results[-1])
-    by = results[0].exposure.by if results[0].exposure is not None else ""
-    right.set(xlabel=f"tenths of people by {by}", ylabel="members found at 1% of strangers", ylim=(-0.03, 1.05))
-    right.set_xticks(range(1, 11))
-    figure.suptitle(results[0].attack.replace("_", " "), fontsize=10, color=INK)
+    with style():
+        for result in results:
+            draw_curve(left, result)
+            shares = [share.value for share in result.exposure.deciles] if result.exposure is not None else []
+            right.plot(range(1, len(shares) + 1), shares, "o-", color=COLOURS[result.defence], ms=3)
+        draw_limits(left, results[-1])
+        by = results[0].exposure.by if results[0].exposure is not None else ""
+        right.set(xlabel=f"tenths of people by {by}", ylabel="found at 1 % of non-members", ylim=(-0.03, 1.05))
+        right.set_xticks(range(1, 11))
+        explain(figure, [left], columns=3)
+        areas = [f"{result.success:.2f} against {shield_words(result)}" for result in results]
+        entitle(figure, f"{results[0].attack.capitalize().replace('_', ' ')}: AUC {', '.join(areas)}")
     return figure

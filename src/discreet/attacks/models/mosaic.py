@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.drawing import INK
+from discreet.figures import entitle, panels, style
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Mosaic:
         axes.imshow(tiles, cmap="gray_r", vmin=0, vmax=1)
         high = len(tiles) / len(self.rows)
         middles = high * np.arange(len(self.rows)) + (high - 1) / 2
-        axes.set_yticks(middles, list(self.rows), fontsize=8, color=INK)
+        axes.set_yticks(middles, list(self.rows))
         axes.set_xticks([])
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
@@ -41,6 +41,17 @@ def stacked(results: Sequence[Any]) -> Mosaic:
     real = list(first)[-1]
     recovered = {str(result.shield): next(iter(result.draw.rows.values())) for result in results}
     return Mosaic({real: first[real], **recovered})
+
+
+def mosaics(found: Mapping[str, Sequence[Any]]) -> Any:
+    """Draw what one attack recovered of several kinds of classes, one panel for each kind by its title."""
+    figure, axes = panels(1, len(found), height=2.7)
+    with style():
+        for each, (title, results) in zip(axes, found.items(), strict=True):
+            stacked(results)(each)
+            each.set_title(title)
+        entitle(figure, "Images recovered from a classifier: privacy hides the look of a person, not that of a class")
+    return figure
 
 
 def _strip(images: np.ndarray) -> np.ndarray:

@@ -65,23 +65,32 @@ class Overfitting:
 
     def figure(self) -> Any:
         """Draw the attack's success against the gap on the left, and against accuracy for strangers on the right."""
-        from discreet.attacks.drawing import FIX, GREY, HARM, INK, SAFE, panels  # noqa: PLC0415 - matplotlib is an extra
+        from discreet.figures import BLUE, GREY, INK, MARKS, ORANGE, RED, entitle, explain, panels, style  # noqa: PLC0415
 
-        figure, (left, right) = panels(2)
-        colours = {"forest": HARM, "network": FIX, "logistic": INK, PRIVATE: SAFE}
-        for kind in dict.fromkeys(point.kind for point in self.points):
-            chosen = [point for point in self.points if point.kind == kind]
-            aucs = [point.auc for point in chosen]
-            label = "logistic, private" if kind == PRIVATE else kind
-            for axes, across in ((left, [point.gap for point in chosen]), (right, [each.strangers for each in chosen])):
-                axes.plot(across, aucs, "o-", color=colours[kind], lw=0.8, ms=4, label=label)
-        for axes in (left, right):
-            axes.axhline(0.5, color=GREY, ls=":", lw=1)
-            axes.set(ylabel="members told from strangers (AUC)", ylim=(0.45, 1.02))
-        left.set(xlabel="gap: how much oftener right about members")
-        right.set(xlabel="right about strangers: what the model is for")
-        left.legend(frameon=False, fontsize=7, loc="upper left")
-        figure.suptitle("overfitting", fontsize=10, color=INK)
+        figure, (left, right) = panels(2, sharey=True)
+        colours = {"forest": RED, "network": ORANGE, "logistic": INK, PRIVATE: BLUE}
+        kinds = dict.fromkeys(point.kind for point in self.points)
+        with style():
+            for kind, mark in zip(kinds, MARKS, strict=False):
+                chosen = [point for point in self.points if point.kind == kind]
+                look = {"color": colours[kind], "lw": 0.8, "marker": mark}
+                look["label"] = "logistic, private" if kind == PRIVATE else kind
+                for axes, across in (
+                    (left, [each.gap for each in chosen]),
+                    (right, [each.strangers for each in chosen]),
+                ):
+                    axes.plot(across, [point.auc for point in chosen], **look)
+            for axes in (left, right):
+                axes.axhline(0.5, color=GREY, ls=":", lw=1, label="guessing")
+            left.set(ylabel="membership attack (AUC)", ylim=(0.45, 1.02))
+            left.set(xlabel="gap: accuracy on members\nminus accuracy on non-members")
+            right.set(xlabel="accuracy on non-members:\nwhat the model is for")
+            explain(figure, [left], columns=5)
+            entitle(
+                figure,
+                f"The more a model overfits, the better an attack recognises its members: correlation "
+                f"{self.correlation:.2f} over {len(self.points)} models",
+            )
         return figure
 
 

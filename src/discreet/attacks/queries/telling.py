@@ -78,13 +78,14 @@ def hits_by_number(steps: Mapping[int, np.ndarray], targets: Targets) -> dict[in
 
 def draw_steps(axes: Any, *, steps: Mapping[int, float], protected: Shield, asked: str) -> None:
     """Draw success against the number of answers, and what epsilon allows."""
-    from discreet.attacks.drawing import COLOURS, GREY, INK  # noqa: PLC0415 - only where a picture is drawn
+    from discreet.attacks.drawing import COLOURS, share_label  # noqa: PLC0415 - only where a picture is drawn
+    from discreet.figures import GREY, INK, plain_numbers  # noqa: PLC0415
 
-    axes.plot(list(steps), list(steps.values()), "o-", ms=4, lw=1.5, color=COLOURS[protected.word], label="the attack")
+    axes.plot(list(steps), list(steps.values()), "o-", color=COLOURS[protected.word], label="the attack")
     axes.axhline(0.5, color=GREY, ls=":", lw=1.2, label="guessing")
     if protected.epsilon is not None:
         ceiling = Guesses(1, 2).ceiling(float(protected.epsilon))
         axes.axhline(ceiling, color=INK, ls="--", lw=1, label=f"epsilon {protected.epsilon} allows")
     axes.set(xscale="log", xlabel=asked, ylim=(0.4, 1.05))
-    axes.set_ylabel(METRIC, fontsize=8)
-    axes.legend(frameon=False, fontsize=7, loc="lower right")
+    axes.set_ylabel(share_label(METRIC))
+    plain_numbers(axes.xaxis)

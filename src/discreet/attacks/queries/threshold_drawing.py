@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.attacks.drawing import FIX, INK, SAFE
+from discreet.figures import BLUE, INK, ORANGE
 
 if TYPE_CHECKING:
     from discreet.attacks.queries.threshold_game import TwoSets
@@ -16,19 +16,17 @@ _PARTS = 60
 def draw_game(axes: Any, *, sets: "TwoSets", coins: np.ndarray, seen: np.ndarray, scale: Fraction | None) -> None:
     """Draw what was seen of both sets, the laws of the noise if they are known, and the threshold."""
     edges = _edges(sets, seen)
-    both = ((~coins, sets.means[0], SAFE, "without the person"), (coins, sets.means[1], FIX, "with the person"))
+    both = ((~coins, sets.means[0], BLUE, "without the person"), (coins, sets.means[1], ORANGE, "with the person"))
     for played, mean, colour, label in both:
         axes.hist(seen[played], edges, density=True, color=colour, alpha=0.25, label=f"{label}, seen")
         if scale is not None:
             width = 1 / (sets.without.size * float(scale))
             fine = np.linspace(edges[0], edges[-1], 801)
-            axes.plot(fine, np.exp(-np.abs(fine - mean) / width) / (2 * width), color=colour, lw=1.5, label="its law")
-    axes.axvline(sets.threshold, ymax=0.78, color=INK, ls="--", lw=1)
-    place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-    axes.text(sets.threshold, 0.79, f"T = {sets.threshold:.3g}", fontsize=7, **place)
-    axes.set(xlabel="released mean", yticks=[], xlim=(edges[0], edges[-1]))
-    axes.set_ylim(top=1.3 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper center")
+            axes.plot(
+                fine, np.exp(-np.abs(fine - mean) / width) / (2 * width), color=colour, label=f"{label}, in theory"
+            )
+    axes.axvline(sets.threshold, color=INK, ls="--", lw=1, label=f"threshold {sets.threshold:.3g}")
+    axes.set(xlabel="released mean", ylabel="density", yticks=[], xlim=(edges[0], edges[-1]))
 
 
 def _edges(sets: "TwoSets", seen: np.ndarray) -> np.ndarray:

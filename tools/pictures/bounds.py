@@ -1,21 +1,19 @@
-"""Draw the picture of what a limit on rows takes away and what noise it saves: `make pictures`.
+"""The picture of clipping bias against noise, for bounds on the rows of a patient.
 
-Everything is measured by asking a curator about made-up patients, of whom a few come nearly every day. The truth is
-known because they are made up; of real data it never is.
+Everything is measured by asking a curator about simulated patients, of whom a few come nearly every day. The truth is
+known because they are simulated; for real data it never is.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.cli.tour.pictures import INK, WITH, WITHOUT, panels, saved
+from discreet.figures import BLUE, INK, ORANGE, entitle, explain, panels, plain_numbers, style
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SQL = "SELECT clinic, COUNT(*) AS n FROM visits GROUP BY clinic ORDER BY clinic"
 CLINICS = 20
 PATIENTS = 100_000
@@ -42,7 +40,7 @@ def visits_of(patients: int) -> np.ndarray:
     return np.minimum(MOST_VISITS, chance**-0.5).astype(np.int64)
 
 
-def made_up(patients: int = PATIENTS) -> pa.Table:
+def simulated(patients: int = PATIENTS) -> pa.Table:
     """Return a table of visits; each patient goes to one clinic."""
     patient = np.repeat(np.arange(patients), visits_of(patients))
     return pa.table({"patient": patient, "clinic": patient % CLINICS})
@@ -102,40 +100,28 @@ def best(points: Sequence[Point]) -> Point:
     return min(points, key=lambda point: point.error)
 
 
-def draw_bounds(folder: Path, found: Mapping[str, Sequence[Point]]) -> Path:
-    """Draw a panel for each price: what is taken away falls with the limit, noise rises, the error has a least."""
-    figure, every = panels(len(found))
+def bounds_figure(found: Mapping[str, Sequence[Point]]) -> Any:
+    """Draw a panel for each epsilon: bias falls with the bound, noise rises, the error has a minimum."""
+    figure, every = panels(len(found), sharey=True)
     top = max(max(point.error, point.margin, point.taken) for points in found.values() for point in points)
-    for axes, (epsilon, points) in zip(np.atleast_1d(every), found.items(), strict=True):
-        rows = [point.rows for point in points]
-        least = best(points)
-        axes.plot(
-            rows, [point.taken for point in points], color=WITHOUT, ls="--", label="bias: what the limit takes away"
-        )
-        axes.plot(rows, [point.margin for point in points], color=WITH, ls="--", label="noise: the margin")
-        axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="error: both together")
-        axes.plot([least.rows], [least.error], "o", color=INK, ms=6)
-        axes.annotate(
-            f"rows = {least.rows}", (least.rows, least.error), (0, 14), textcoords="offset points", ha="center"
-        )
-        axes.set(xscale="log", yscale="log", xlabel="rows that a patient may count for", ylim=(10, 2 * top))
-        axes.set_title(f"epsilon {epsilon}", fontsize=10)
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_major_formatter("{x:g}")
-    np.atleast_1d(every)[0].set_ylabel("visits to a clinic, at 95 %")
-    np.atleast_1d(every)[-1].legend(frameon=False, fontsize=8, loc="upper right")
-    return saved(figure, folder / "bounds.svg")
+    leasts = {epsilon: best(points) for epsilon, points in found.items()}
+    with style():
+        for axes, (epsilon, points) in zip(every, found.items(), strict=True):
+            rows, least = [point.rows for point in points], leasts[epsilon]
+            axes.plot(rows, [point.taken for point in points], color=BLUE, ls="--", label="clipping bias")
+            axes.plot(rows, [point.margin for point in points], color=ORANGE, ls="-.", label="margin of the noise")
+            axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="error: both together")
+            axes.plot([least.rows], [least.error], "o", color=INK, ms=6)
+            above = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
+            axes.annotate(f"rows = {least.rows}", (least.rows, least.error), (0, 10), **above)
+            axes.set(xscale="log", yscale="log", xlabel="rows per patient, at most", ylim=(10, 2 * top))
+            axes.set_title(f"epsilon {epsilon}")
+            plain_numbers(axes.xaxis, axes.yaxis)
+        every[0].set_ylabel("visits to a clinic, at 95 %")
+        explain(figure, every[:1])
+        said = ", ".join(f"{least.rows} at epsilon {epsilon}" for epsilon, least in leasts.items())
+        entitle(figure, f"The bound on rows that minimises the error grows with epsilon: {said}")
+    return figure
 
 
-def main() -> int:
-    """Measure, draw, and say what was seen."""
-    found = measured(made_up())
-    for epsilon, points in found.items():
-        least = best(points)
-        print(f"epsilon {epsilon}: the error is least, {least.error:.0f} visits, at rows = {least.rows}")
-    print(f"drew docs/pictures/{draw_bounds(FOLDER, found).name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+PICTURES = {"bounds": (lambda: measured(simulated()), bounds_figure)}

@@ -1,0 +1,46 @@
+"""Draw the pictures of the documentation: `make pictures`, or some: `python -m tools.pictures checkins attack-linkage`.
+
+All noise comes from a seed here, so that the same code draws the same files. Some pictures need data, in DISCREET_DATA.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet.figures import save
+from tools.pictures import attacks, bounds, learning, local, tour
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "pictures"
+PICTURES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    **bounds.PICTURES,
+    **tour.PICTURES,
+    **local.PICTURES,
+    **learning.PICTURES,
+    **attacks.PICTURES,
+}
+
+
+def main(names: Sequence[str], folder: Path = FOLDER) -> int:
+    """Measure and draw the pictures of these names, or all."""
+    sys.path.append(str(ROOT / "tests"))
+    from same_noise import seeded  # noqa: PLC0415 - it stands beside the tests, which have it in common
+
+    for unknown in set(names) - set(PICTURES):
+        print(f"no picture {unknown!r}; there are: {', '.join(PICTURES)}", file=sys.stderr)
+        return 2
+    for name in names or PICTURES:
+        measure, draw = PICTURES[name]
+        try:
+            with seeded():
+                figure = draw(measure())
+        except FileNotFoundError as error:
+            print(f"{name}.svg was left as it is: it needs {error.filename or error}; set DISCREET_DATA")
+            continue
+        print(f"drew {save(figure, folder / f'{name}.svg').name}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,184 @@
+"""The pictures of local privacy. All people in them are simulated.
+
+coins: the survey of two coins: who says yes, and the share that is estimated from so many people.
+salaries: the margin of a mean salary against the number of people and epsilon, for each way to perturb a number.
+local: the error of a share in the local model beside that of a curator, against epsilon and the number of people.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet import local
+from discreet.figures import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    RED,
+    entitle,
+    epsilon_ticks,
+    explain,
+    panels,
+    plain_numbers,
+    style,
+)
+from discreet.local.pictures import compare, curator_error, survey_error
+from discreet.local.schemes.binary import Duchi
+from discreet.local.schemes.hadamard import Hadamard
+from discreet.local.schemes.hybrid import Hybrid
+from discreet.local.schemes.noisy import NoisyMean
+from discreet.local.schemes.piecewise import Piecewise
+
+SHARE = 0.2  # of people who have what is asked about
+ASKED = 2_000  # people for each share
+CROWDS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+HIGHEST = 200_000  # the upper bound of a salary
+MEANS = {
+    "NoisyMean": (NoisyMean, GREY, "-"),
+    "Duchi": (Duchi, BLUE, "-"),
+    "Piecewise": (Piecewise, ORANGE, "-"),
+    "Hybrid": (Hybrid, INK, "--"),
+}
+SIZE = 128
+EPSILONS = (0.1, 0.25, 0.5, 1, 2, 4, 6)
+Found = tuple[float, float]  # a mean or a share, or its error, and its margin
+
+
+def coins(crowds: Sequence[int] = CROWDS) -> tuple[list[float], dict[int, Found]]:
+    """Toss two coins: return who says yes, for eleven true shares, and what crowds estimate."""
+    coin = local.RandomizedResponse("1/2")
+    said = [float(coin.perturb(np.arange(ASKED) < share * ASKED).mean()) for share in np.linspace(0, 1, 11)]
+    return said, {n: tuple(coin.estimate(coin.perturb(np.arange(n) < SHARE * n))) for n in crowds}
+
+
+def coins_figure(said: Sequence[float], found: Mapping[int, Found]) -> Any:
+    """Draw on the left who says yes, on the right what is estimated from it."""
+    figure, (left, right) = panels(2)
+    shares, crowds = np.linspace(0, 1, len(said)), list(found)
+    estimates, margins = np.array(list(found.values())).T
+    with style():
+        left.plot(shares, 1 / 4 + shares / 2, color=BLUE, label="expected: 1/4 + p/2")
+        left.plot(shares, said, "o", color=ORANGE, label=f"{ASKED:,} people")
+        left.plot(shares, shares, color=INK, lw=0.8, ls=":", label="without coins")
+        left.set(xlabel="share who have the property (p)", ylabel="share who say yes", ylim=(0, 1))
+        left.set_title("A yes proves nothing")
+        right.fill_between(crowds, SHARE - margins, SHARE + margins, color=BLUE, alpha=0.15, lw=0)
+        right.errorbar(crowds, estimates, margins, fmt="o", color=BLUE, label="estimate (95 % margin)")
+        right.axhline(SHARE, color=INK, lw=0.8, ls="--", label="true share")
+        right.set(xscale="log", xlabel="people", ylabel="estimated share", ylim=(SHARE - 0.32, SHARE + 0.32))
+        right.set_title("The share of a crowd can be estimated")
+        plain_numbers(right.xaxis)
+        explain(figure, [left, right], columns=3)
+        entitle(
+            figure,
+            f"Two coins hide each answer; from {crowds[-1]:,} answers the share is estimated to ± "
+            f"{100 * margins[-1]:.1g} points",
+        )
+    return figure
+
+
+def salaries(people: int) -> np.ndarray:
+    """Return simulated salaries: most between 20,000 and 100,000."""
+    return np.random.default_rng(people).gamma(4, 15_000, people).clip(0, HIGHEST)
+
+
+def margins_of_salaries(
+    crowds: Sequence[int] = CROWDS, epsilons: Sequence[float] = EPSILONS
+) -> dict[str, tuple[dict[int, Found], dict[float, float]]]:
+    """Return for each scheme margin and error by the number of people, and the margin by epsilon."""
+    some = crowds[len(crowds) // 2]
+    return {
+        name: (
+            {people: _surveyed(make(0, HIGHEST, 1), people) for people in crowds},
+            {epsilon: _surveyed(make(0, HIGHEST, epsilon), some)[0] for epsilon in epsilons},
+        )
+        for name, (make, _, _) in MEANS.items()
+    }
+
+
+def salaries_figure(found: Mapping[str, tuple[Mapping[int, Found], Mapping[float, float]]]) -> Any:
+    """Draw margins of a mean salary, against the number of people with errors as dots, and against epsilon."""
+    figure, (left, right) = panels(2)
+    with style():
+        for name, (by_people, by_epsilon) in found.items():
+            _, colour, line = MEANS[name]
+            margins, errors = np.array(list(by_people.values())).T
+            left.plot(list(by_people), margins, line, color=colour, label=name)
+            left.plot(list(by_people), errors, ".", color=colour)
+            right.plot(list(by_epsilon), list(by_epsilon.values()), line, color=colour, label=name)
+        crowds, epsilons = list(by_people), list(by_epsilon)
+        left.set(xscale="log", xlabel="people", ylabel="95 % margin of the mean salary", ylim=(5, HIGHEST))
+        left.set_title("epsilon 1: margins (lines), errors (dots)")
+        epsilon_ticks(right, epsilons)
+        right.set_title(f"{crowds[len(crowds) // 2]:,} people: margins")
+        for axes in (left, right):
+            axes.set(yscale="log")
+            plain_numbers(axes.yaxis)
+        plain_numbers(left.xaxis)
+        explain(figure, [left])
+        last = {name: by_epsilon[epsilons[-1]] for name, (_, by_epsilon) in found.items()}
+        best = min(last, key=last.__getitem__)
+        entitle(
+            figure,
+            f"Mean salary in the local model: the best scheme ({best}) has {last['NoisyMean'] / last[best]:.1f} times "
+            f"less error than NoisyMean at epsilon {epsilons[-1]:g}",
+        )
+    return figure
+
+
+def _surveyed(survey: local.Oracle, people: int) -> tuple[float, float]:
+    """Ask so many people; return the margin and the error."""
+    paid = salaries(people)
+    mean, margin = survey.estimate(survey.perturb(paid))
+    return float(margin), abs(float(mean - paid.mean()))
+
+
+def answers(people: int) -> np.ndarray:
+    """Return simulated places: a few values are frequent, most are rare."""
+    shares = 1 / np.arange(1, SIZE + 1)
+    return np.random.default_rng(SIZE).choice(SIZE, people, p=shares / shares.sum())
+
+
+def errors_by_people(crowds: Sequence[int] = CROWDS) -> tuple[dict[int, float], dict[int, float]]:
+    """Return the error of a share at epsilon 1, in the local model and with a curator, by the number of people."""
+    times = {n: max(5, min(100, 1_000_000 // n)) for n in crowds}
+    home = {n: survey_error(Hadamard(SIZE, 1), answers(n), times=often) for n, often in times.items()}
+    return home, {n: curator_error(n, 1) for n in crowds}
+
+
+def trust_figure(
+    home: Mapping[int, float],
+    central: Mapping[int, float],
+    people: int = 1_000_000,
+    epsilons: Sequence[float] = EPSILONS,
+) -> Any:
+    """Draw the error of a share in the local model and with a curator, against epsilon and the number of people."""
+    figure, (left, right) = panels(2)
+    compare(answers(people), SIZE, epsilons, axes=left)
+    crowds, most = list(home), max(home)
+    with style():
+        right.plot(crowds, list(home.values()), "D-", ms=3.5, color=RED, lw=1.2, label="Hadamard")
+        right.plot(crowds, list(central.values()), ".-", color=INK, lw=2, label="a curator")
+        right.fill_between(crowds, list(central.values()), list(home.values()), color=INK, alpha=0.06, lw=0)
+        right.set(xscale="log", yscale="log", xlabel="people (n)")
+        right.set_title(f"epsilon 1, {SIZE} values")
+        middle = np.sqrt(home[crowds[0]] * home[most])
+        right.annotate("1/sqrt(n)", (crowds[len(crowds) // 2], 2.2 * middle), ha="left", fontsize=8)
+        right.annotate("1/n", (crowds[len(crowds) // 2], central[crowds[len(crowds) // 2]] / 4), ha="right", fontsize=8)
+        plain_numbers(right.xaxis, right.yaxis)
+        explain(figure, [left], columns=5)
+        entitle(
+            figure,
+            f"With {most:,} people at epsilon 1, a share has {home[most] / central[most]:,.0f} times the error in the "
+            "local model that it has with a curator",
+        )
+    return figure
+
+
+PICTURES = {
+    "coins": (coins, lambda found: coins_figure(*found)),
+    "salaries": (margins_of_salaries, salaries_figure),
+    "local": (errors_by_people, lambda found: trust_figure(*found)),
+}
