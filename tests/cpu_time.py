@@ -66,7 +66,9 @@ class CpuTime:
                 own = used() - start - (self.shared - before)  # a fixture that it needs has its own limit
                 self.shared += own
                 if own > SHARED_LIMIT and own > SHARED_LIMIT * slowness():
-                    pytest.fail(f"fixture {fixturedef.argname} took {own:.1f} CPU s, at most {SHARED_LIMIT} are allowed")
+                    pytest.fail(
+                        f"fixture {fixturedef.argname} took {own:.1f} CPU s, at most {SHARED_LIMIT} are allowed"
+                    )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item):

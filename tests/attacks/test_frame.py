@@ -1,6 +1,7 @@
 """What all attacks share: curves, rarity, defences, comparisons, pictures."""
 
 import functools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from readable import flaws
 
 from discreet import attacks
 from discreet.attacks.comparing import Comparison
-from discreet.attacks.defences import shield
+from discreet.attacks.defences import delta_of, shield
 from discreet.attacks.evidence import Found, Guesses
+from discreet.attacks.progress import report
 from discreet.attacks.ranking import curve
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult, percent
@@ -71,6 +73,38 @@ def test_exposure_needs_one_entry_each():
 def test_a_defence_that_means_nothing_is_refused(arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
         shield(*arguments)
+
+
+def test_a_delta_is_what_the_defence_promises_and_goes_with_its_epsilon():
+    assert delta_of(shield("curator", 1), None, "1e-5") == Fraction(1, 100_000)
+    assert delta_of(shield("curator", 1), 0, "1e-5") == 0
+    assert delta_of(shield(list, 1), None, "1e-5") == 0
+    assert delta_of(shield(list, 1), "1/100", "1e-5") == Fraction(1, 100)
+    assert delta_of(shield(list), None, "1e-5") == 0
+    assert delta_of(shield("nothing"), "1/100", "1e-5") == delta_of(shield("easy"), "1/100", "1e-5") == 0
+
+
+@pytest.mark.parametrize(
+    ("defence", "delta", "error"),
+    [
+        (("curator", 1), 1, ValueError),
+        (("curator", 1), -1, ValueError),
+        (("nothing",), 2, ValueError),
+        ((list,), "1/100", TypeError),  # a delta alone promises nothing
+    ],
+)
+def test_a_delta_that_promises_nothing_is_refused(defence, delta, error):
+    with pytest.raises(error, match="delta"):
+        delta_of(shield(*defence), delta, "1e-5")
+
+
+@pytest.mark.parametrize(
+    "attack",
+    ["membership", "reconstruct", "shadow", "likelihood_ratio", "attributes", "lone_cluster"],
+)
+def test_every_attack_that_takes_a_delta_refuses_one_without_an_epsilon(attack):
+    with pytest.raises(TypeError, match="delta needs an epsilon"):
+        getattr(attacks, attack)(defence=lambda *_: None, delta="1e-6", random_state=0)
 
 
 def test_success_and_guessing_come_from_the_evidence():
@@ -135,6 +169,32 @@ def test_a_comparison_is_drawn_with_its_finding_and_its_whole_labels():
     assert flaws(figure) == []
 
 
+def _compared(easy, curator, *, plays=1000, epsilon=1):
+    right = {"nothing": plays, "easy": easy, "curator": curator}
+    shields = shield("nothing"), shield("easy"), shield("curator", epsilon)
+    return Comparison(
+        tuple(AttackResult("made_up", each, "were found", Guesses(right[each.word], plays)) for each in shields)
+    )
+
+
+def test_a_comparison_says_why_the_curator_stands_above_the_easy_fix():
+    made = _compared(easy=520, curator=700)
+    assert made.note in str(made)
+    assert "(70 % at epsilon 1)" in made.note
+    assert "the easy fix (52 %)" in made.note
+    assert "this one at 73.1 %" in made.note
+    assert "within chance" not in made.note
+
+
+def test_a_difference_within_chance_is_called_that():
+    assert "within chance" in _compared(easy=52, curator=60, plays=100).note
+
+
+@pytest.mark.parametrize(("easy", "curator"), [(700, 520), (700, 700), (520, 900)])  # 900: the claim itself is refuted
+def test_a_comparison_explains_nothing_where_there_is_nothing_to_explain(easy, curator):
+    assert _compared(easy, curator).note is None
+
+
 def test_a_comparison_takes_partial_attacks():
     assert isinstance(attacks.compare(functools.partial(_made_up), epsilons=[1]), Comparison)
 
@@ -191,3 +251,13 @@ def test_something_that_is_no_attack_is_refused():
 
 def test_tab_completion_finds_the_attacks():
     assert {"differencing", "People", "compare"} <= set(dir(attacks))
+
+
+def test_progress_off_a_terminal_is_at_most_ten_plain_lines(capsys):
+    assert list(report(range(25), "questions")) == list(range(25))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "questions: 25 of 25"
+    list(report([1, 2], "few"))
+    assert capsys.readouterr().err.splitlines() == ["few: 1 of 2", "few: 2 of 2"]
+    assert list(report([], "none")) == []

@@ -25,6 +25,12 @@ def test_the_text_has_all_that_matters():
         assert part in text
 
 
+def test_nothing_proved_is_not_called_a_bound_of_0():
+    nothing = AuditResult(0.0, Fraction(1), 100, 0.0, 0.95, "x", "")
+    assert "proved: no lower bound above 0 at this sample size" in str(nothing)
+    assert "proved: at least 0" in str(audit.exact({0: 1.0}, {0: 1.0}, claim=1))  # no sample: that is exact
+
+
 def test_html_is_escaped():
     html = PLAIN._repr_html_()
     assert "<b>" not in html

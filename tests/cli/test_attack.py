@@ -98,6 +98,25 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     assert "--data: adult.parquet in . cannot be read" in result.output
 
 
+def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys):
+    from discreet.attacks.comparing import Comparison
+    from discreet.attacks.defences import shield
+    from discreet.attacks.evidence import Guesses
+    from discreet.attacks.page import Chapter, page
+    from discreet.attacks.result import AttackResult
+
+    against = ("nothing",), ("easy",), ("curator", 1)
+    for easy, is_said in ((520, True), (900, False)):
+        results = [
+            AttackResult("threshold_game", shield(*each), "were right", Guesses(right, 1000))
+            for each, right in zip(against, (1000, easy, 700), strict=True)
+        ]
+        made = Chapter(laboratory.attack_named("threshold_game"), "made up", Comparison(tuple(results)))
+        assert ("stands above the easy fix" in page([made])) == is_said
+        command._show(made, every=False)
+        assert ("stands above the easy fix" in " ".join(capsys.readouterr().out.split())) == is_said
+
+
 def test_many_attacks_have_a_table_of_contents():
     from discreet.attacks import compare
     from discreet.attacks.page import Chapter, page
@@ -107,7 +126,8 @@ def test_many_attacks_have_a_table_of_contents():
     assert "href" not in page([made])
 
 
-def test_a_folder_of_the_environment_without_the_data_means_made_up_data(tmp_path):
+def test_a_folder_of_the_environment_without_the_data_means_made_up_data(tmp_path, monkeypatch):
+    monkeypatch.delenv("DISCREET_DATA", raising=False)
     found = laboratory.attack_named("linkage")
     assert command._data(found, None) == (None, found.built_in)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,9 +1,6 @@
 """The pictures that the tour draws too, and that of privacy beside sampling."""
 
 import math
-import tempfile
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +8,9 @@ import numpy as np
 import discreet as dc
 from discreet.cli.tour import kernel
 from discreet.cli.tour.pictures import counts_figure, names_figure, tradeoff_figure
-from discreet.cli.tour.town import Town, build
-from discreet.cli.tour.tradeoff import ONE, curve, play
+from discreet.cli.tour.tradeoff import ONE, Played, curve
 from discreet.figures import BLUE, INK, ORANGE, RED, entitle, explain, panels, plain_numbers, style
-from mission.tradeoff import ATTRIBUTES, crossing, sampling_margin
-
-EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
-PLAYS = 400
+from mission.tradeoff import ATTRIBUTES, PLAYS, crossing, played, sampling_margin
 
 
 def names() -> tuple[np.ndarray, np.ndarray, int]:
@@ -27,11 +20,8 @@ def names() -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def tradeoff() -> tuple[Any, Any]:
-    """Compute what every epsilon buys, and play the game of differencing at some."""
-    with tempfile.TemporaryDirectory() as folder:
-        build(Path(folder))
-        town = Town(Path(folder))
-        return curve(), [play(town, epsilon, PLAYS) for epsilon in EPSILONS]
+    """Compute what every epsilon buys, and how often differencing was right at some."""
+    return curve(), [Played(epsilon, each.hits, PLAYS) for epsilon, each in played().items()]
 
 
 def sampling_figure(epsilon: str = "1/10", d: int = ATTRIBUTES) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.attacks.checking import generator
+from discreet.attacks.defences import EASY
 from discreet.attacks.laboratory import attack_named
 from discreet.attacks.progress import track
 from discreet.attacks.result import AttackResult, percent
@@ -30,7 +31,26 @@ class Comparison:
         first, rows = self.results[0], [self.headers(), *self.rows()]
         widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([f"{first.attack}: what share {first.metric}", *lines])
+        note = [self.note] if self.note else []
+        return "\n".join([f"{first.attack}: what share {first.metric}", *lines, *note])
+
+    @property
+    def note(self) -> str | None:
+        """Why the attack does better against the curator than against the easy fix, where it does."""
+        easy = next((result for result in self.results if result.defence == EASY), None)
+        if easy is None:
+            return None
+        above = [each for each in self.results if each.ceiling is not None and each.success > easy.success]
+        if not above or not all(each.holds for each in above):
+            return None
+        reached = ", ".join(f"{percent(each.success)} at epsilon {each.epsilon}" for each in above)
+        bounds = ", ".join(percent(each.ceiling or 0) for each in above)
+        is_chance = all(each.evidence.interval()[0] <= easy.evidence.interval()[1] for each in above)
+        difference = "The difference is within chance. " if is_chance else ""
+        return (
+            f"The curator ({reached}) stands above the easy fix ({percent(easy.success)}). {difference}The easy fix "
+            f"promises nothing about other attacks; epsilon bounds every attack, this one at {bounds}."
+        )
 
     def figure(self) -> Any:
         """Draw success against epsilon, with nothing, the easy fix, guessing, and what epsilon allows."""

@@ -59,6 +59,27 @@ def shield(defence: Defence, epsilon: Number | None = None) -> Shield:
     return Shield(defence)
 
 
+def delta_of(protected: Shield, given: Number | None, default: Number = 0) -> Fraction:
+    """Return the delta that a defence promises beside its epsilon; `default` is the curator's.
+
+    Without an epsilon the delta is 0: one delta can be given for all the defences that are compared.
+
+    >>> delta_of(shield("curator", 1), None, "1e-5"), delta_of(shield("curator", 1), "1e-6", "1e-5")
+    (Fraction(1, 100000), Fraction(1, 1000000))
+    >>> delta_of(shield(list, 1), None, "1e-5"), delta_of(shield("nothing"), "1e-6")
+    (Fraction(0, 1), Fraction(0, 1))
+    """
+    usual = default if protected.word == CURATOR else 0
+    delta = fraction(usual if given is None else given, "delta")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be at least 0 and below 1, not {given}")
+    if protected.epsilon is not None:
+        return delta
+    if delta and protected.word == OWN:
+        raise TypeError("delta needs an epsilon: leave it out, or give the epsilon that the defence promises")
+    return Fraction(0)
+
+
 def _positive(epsilon: Number) -> Fraction:
     exact = fraction(epsilon, "epsilon")
     if exact <= 0:

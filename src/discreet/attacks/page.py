@@ -94,9 +94,14 @@ def _chapter(chapter: Chapter) -> str:
     return (
         f'<h2 id="{escape(attack.name)}">{escape(attack.name.replace("_", " "))}</h2>\n<p>{escape(attack.says)}</p>\n'
         f'<p class="note">Data: {escape(chapter.data)}</p>\n<div class="side">{"".join(cards)}</div>\n'
+        f"{_note(chapter.comparison)}"
         f"{_picture(chapter.comparison, 'Success, and the epsilon it implies, against the epsilon promised')}"
         f"<details><summary>Each defence in detail</summary>\n{''.join(map(_detail, results))}</details>\n"
     )
+
+
+def _note(comparison: Comparison) -> str:
+    return f"<p>{escape(comparison.note)}</p>\n" if comparison.note else ""
 
 
 def _card(word: str, title: str, released: str, results: Sequence[AttackResult]) -> str:

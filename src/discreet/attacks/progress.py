@@ -1,4 +1,4 @@
-"""How far a long attack has come, on a terminal's error stream."""
+"""Progress of long attacks and audits, on the error stream."""
 
 import sys
 import time
@@ -7,6 +7,21 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _PATIENCE = 1.0  # seconds without a sign of life that nobody minds
+
+
+def report(items: Sequence[T], name: str) -> Iterator[T]:
+    """Go through items; show a bar on a terminal, and plain lines elsewhere, at most ten of them.
+
+    >>> list(report([1, 2], "questions"))
+    [1, 2]
+    """
+    if sys.stderr.isatty():
+        yield from track(items, name)
+        return
+    for done, item in enumerate(items):
+        yield item
+        if 10 * (done + 1) // len(items) > 10 * done // len(items):
+            sys.stderr.write(f"{name}: {done + 1} of {len(items)}\n")
 
 
 def track(items: Sequence[T], name: str) -> Iterator[T]:

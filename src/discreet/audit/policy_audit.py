@@ -86,16 +86,20 @@ def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, 
             for finding in _measured(suspect, runs, share, random_state)
         ]
         alone = [pair for pair in pairs if pair.place.alone]
-        checks = [*_moves(suspects, len(pairs))]
-        checks += question_checks([(each.question, [each.pair, *alone]) for each in suspects], price)
-        checks.append(error_check(risky(policy, {question.asked.table for question in asked}), pairs, price))
+        steps: Sequence[Callable[[], Iterable[Check]]] = (
+            lambda: _moves(suspects, len(pairs)),
+            lambda: question_checks([(each.question, [each.pair, *alone]) for each in suspects], price),
+            lambda: [error_check(risky(policy, {question.asked.table for question in asked}), pairs, price)],
+            lambda: account_checks(policy, asked, price, random_state=random_state),
+        )
+        checks = [check for step in track(steps, "checking") for check in step()]
     return PolicyAudit(
         policy=policy.data.name,
         protects=policy.data.protects,
         runs=runs,
         confidence=sure,
         findings=tuple(findings),
-        checks=(*checks, *account_checks(policy, asked, price, random_state=random_state)),
+        checks=tuple(checks),
         unasked=tuple(unasked),
     )
 

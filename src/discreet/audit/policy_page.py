@@ -77,14 +77,15 @@ def _measured(audit: PolicyAudit) -> str:
         f"together at {confidence_text(audit.confidence)} confidence. Price used: the share of the question's price "
         "that the planted unit's place takes, by the exact totals."
     )
-    head = ("question", "the planted unit", "claim", "proven", "price used", "")
+    head = ("question", "the planted unit", "claim", "lower bound", "price used", "")
     rows = [
         [_cell(line[0]), _cell(each.place), *(_cell(text, "number") for text in line[1:4]), _verdict(each.holds)]
         for each, line in zip(audit.findings, audit.lines(), strict=True)
     ]
-    title = "What was proven, as a share of the claim"
+    title = "Lower bounds, as shares of their claims"
     figure = f"<figure>\n<figcaption>{title}</figcaption>\n{_bars(audit.findings, title)}</figure>\n"
-    return f"<h2>What was measured</h2>\n<p>{_shown(said)}</p>\n{figure}{_table(head, rows)}"
+    note = f"<p>{_shown(audit.note)}</p>\n" if audit.note else ""
+    return f"<h2>What was measured</h2>\n<p>{_shown(said)}</p>\n{figure}{_table(head, rows)}{note}"
 
 
 def _checked(audit: PolicyAudit) -> str:
@@ -126,7 +127,7 @@ def _verdict(holds: bool) -> str:
 
 
 def _bars(findings: Sequence[Finding], title: str) -> str:
-    """Draw a bar for each finding, as long as what was proven, with a line where the claim is."""
+    """Draw a bar for each finding, as long as its lower bound, with a line where the claim is."""
     shares = [_share(each) for each in findings]
     unit = (_WIDTH - _LABELS - _NUMBERS) / max(1.1, *shares)
     height = _LINE * len(findings) + 8

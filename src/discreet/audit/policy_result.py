@@ -18,6 +18,7 @@ COVERS = (
     "It does not cover other questions, the time that answers take, or who may read the files and the ledger.",
     "Nor does it know whether the policy names the right unit and the right bounds.",
 )
+NO_BOUND = "none above 0"
 PATH = (
     "Every question is read, priced, paid for and released by the code that serves analysts: the curator's reader and "
     "prices, DuckDB on Parquet files, the kernel's noise, and ledgers in memory. The exact totals are read once for "
@@ -68,8 +69,8 @@ class Finding:
 
     @property
     def low_text(self) -> str:
-        """What was proved in short."""
-        return f"{_symbol(self.measures)} ≥ {short(self.low)}"
+        """The lower bound in short."""
+        return f"{_symbol(self.measures)} ≥ {short(self.low)}" if self.low > 0 else NO_BOUND
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class PolicyAudit:
         return f"{len(self.broken)} of {count} claims broken: {'; '.join(self.broken)}."
 
     def lines(self) -> list[tuple[str, ...]]:
-        """Return the table of what was measured: audit, claim, proven, share of the price used, verdict."""
+        """Return the table of what was measured: audit, claim, lower bound, share of the price used, verdict."""
         return [
             (
                 each.name,
@@ -138,10 +139,17 @@ class PolicyAudit:
             for each in self.findings
         ]
 
+    @property
+    def note(self) -> str | None:
+        """What "none above 0" means, where a line says it."""
+        if all(each.low > 0 for each in self.findings):
+            return None
+        return f"{NO_BOUND}: no lower bound above 0 at this sample size ({self.runs:,} runs on either data set)."
+
     def __str__(self) -> str:
         rows = [" | ".join(line) for line in self.lines()]
         rows += [f"{check.name}: {'yes' if check.holds else 'BROKEN'} ({check.seen})" for check in self.checks]
-        return "\n".join([*rows, self.verdict])
+        return "\n".join([*rows, *([self.note] if self.note else []), self.verdict])
 
     def _repr_html_(self) -> str:
         from discreet.audit.policy_page import fragment  # noqa: PLC0415 - the page shows what is defined here

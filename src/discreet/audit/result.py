@@ -82,13 +82,19 @@ class AuditResult:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what there is to say, as pairs of a name and a text."""
-        said = [("claimed epsilon", _number(self.claim)), ("proved", f"at least {_number(self.epsilon_low)}")]
+        said = [("claimed epsilon", _number(self.claim)), ("proved", self._proved)]
         if self.delta:
             said.append(("delta", f"{self.delta:g}"))
         said += [("verdict", self.verdict), ("telling event", self.event), ("which is", self.direction)]
         if self.counts is not None:
             said.append(("seen in", " and ".join(f"{each.hits:,} of {each.trials:,}" for each in self.counts)))
         return [*said, *self.notes, ("confidence", confidence_text(self.confidence)), *self._caution()]
+
+    @property
+    def _proved(self) -> str:
+        if self.epsilon_low > 0 or not self.runs:  # without runs it is exact
+            return f"at least {_number(self.epsilon_low)}"
+        return "no lower bound above 0 at this sample size"
 
     def _caution(self) -> list[tuple[str, str]]:
         """Say how often sound mechanisms are refuted, where that is often."""

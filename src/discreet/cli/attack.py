@@ -179,6 +179,8 @@ def _show(chapter: Chapter, *, every: bool) -> None:
         console.print(Text(f"  {title}: {released}"))
     console.print(Text(f"Success: what share {results[0].metric}."))
     console.print(_table(chapter.comparison))
+    if chapter.comparison.note:
+        console.print(Text(chapter.comparison.note))
     for result in results if every else results[:1]:
         console.print(Text(f"Against {result.shield}:"))
         for name, value in result.further():

@@ -75,11 +75,11 @@ def _audited(  # noqa: PLR0913, PLR0917 - as the command
     policy: Policy, runs: int, epsilon: str, confidence: float, only: tuple[str, ...], seed: int
 ) -> PolicyAudit:
     try:
-        from discreet.attacks.progress import track  # noqa: PLC0415 - with it come extras
+        from discreet.attacks.progress import report  # noqa: PLC0415 - with it come extras
         from discreet.audit.policy_audit import audit_policy  # noqa: PLC0415
 
         return audit_policy(
-            policy, runs=runs, epsilon=epsilon, confidence=confidence, only=only, random_state=seed, track=track
+            policy, runs=runs, epsilon=epsilon, confidence=confidence, only=only, random_state=seed, track=report
         )
     except ImportError as error:
         wrong(f"audits need scipy, which is not installed ({error.name}): pip install 'discreet[attacks]'.")
@@ -89,6 +89,8 @@ def _show(found: PolicyAudit, console: Console) -> None:
     console.print(Text(clean(f"Audit of the policy {found.policy}"), "bold"))
     if found.findings:
         _print(_measured(found), console)
+        if found.note:
+            console.print(Text(found.note, "dim"))
     _print(_checked(found), console)
     if found.unasked:
         names = "; ".join(each.name for each in found.unasked)
@@ -98,7 +100,7 @@ def _show(found: PolicyAudit, console: Console) -> None:
 
 
 def _measured(found: PolicyAudit) -> Table:
-    shown = _table("audit", "claim", "proven", "price used", "")
+    shown = _table("audit", "claim", "lower bound", "price used", "")
     for line, each in zip(found.lines(), found.findings, strict=True):
         *cells, verdict = map(clean, line)
         shown.add_row(*map(Text, cells), Text(verdict, "green" if each.holds else "bold red"))

@@ -146,7 +146,7 @@ def test_one_delta_can_be_given_for_all_defences(attack):
 @pytest.mark.parametrize(
     ("run", "error", "words"),
     [
-        (lambda: membership(delta="1e-6", defence=lambda rows: rows), TypeError, "delta goes with an epsilon"),
+        (lambda: membership(delta="1e-6", defence=lambda rows: rows), TypeError, "delta needs an epsilon"),
         (lambda: membership(delta=1, defence="curator", epsilon=1), ValueError, "at least 0 and below 1"),
         (lambda: membership(delta="a"), ValueError, "delta must be a number"),
         (lambda: membership(pool="ten"), TypeError, "pool must be an integer"),

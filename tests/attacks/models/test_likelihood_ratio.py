@@ -219,7 +219,7 @@ def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
     assert (strict.delta, loose.delta) == (0, 0.5)
     assert loose.implied.low < strict.implied.low
     assert loose.ceiling > strict.ceiling
-    with pytest.raises(ValueError, match="delta must be below 1"):
+    with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):
         attack(small, **settings, delta=1)
 
 

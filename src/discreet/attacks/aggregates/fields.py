@@ -1,13 +1,10 @@
 """What the records and defences of these attacks are checked for, and how a column of whole numbers is declared."""
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from discreet.attacks.checking import numbers
-from discreet.attacks.defences import OWN, Shield
-from discreet.kernel.exact import Number, fraction
 
 
 def array(value: Any) -> np.ndarray:
@@ -76,20 +73,3 @@ def below(size: int) -> tuple[int, int] | list[int]:
     ((0, 2), [0])
     """
     return (0, size - 1) if size > 1 else [0]
-
-
-def delta_of(delta: Number | None, protected: Shield, usual: Number = 0) -> Fraction:
-    """Return the delta that a defence promises beside its epsilon; without an epsilon it promises none.
-
-    >>> from discreet.attacks.defences import shield
-    >>> delta_of("1e-6", shield("curator", 1)), delta_of("1e-6", shield("nothing"))
-    (Fraction(1, 1000000), Fraction(0, 1))
-    """
-    exact = fraction(usual if delta is None else delta, "delta")
-    if not 0 <= exact < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, not {delta}")
-    if protected.epsilon is not None:
-        return exact
-    if exact and protected.word == OWN:
-        raise TypeError("delta goes with an epsilon: leave it out, or promise an epsilon, too")
-    return Fraction(0)  # so that one delta can be given for all defences that are compared

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.aggregates import frequencies
-from discreet.attacks.aggregates.fields import delta_of
 from discreet.attacks.aggregates.genomes import GENOTYPES, SAMPLES, genomes, load
 from discreet.attacks.aggregates.membership_scores import Known, Statistic, scores_of
 from discreet.attacks.aggregates.panel import Panel, Play, plays_of, rareness, thinned
 from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, Shield, shield
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, Shield, delta_of, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.rarity import Exposure, exposure
 from discreet.attacks.result import AttackResult
@@ -50,7 +49,7 @@ def membership(  # noqa: PLR0913 - each has a name and a default
     True
     """
     protected = shield(defence, epsilon)
-    loose = delta_of(delta, protected, _DELTA if protected.word == CURATOR else 0)
+    loose = delta_of(protected, delta, _DELTA)
     rng = generator(random_state)
     panel = thinned(_panel(data, rng), attributes, rng)
     drawn = plays_of(panel, pool, plays, rng)

@@ -13,11 +13,11 @@ from discreet.attacks.aggregates import oracles
 from discreet.attacks.aggregates.blocks import Blocks
 from discreet.attacks.aggregates.census import census
 from discreet.attacks.aggregates.deciding import guessed
-from discreet.attacks.aggregates.fields import delta_of, zeros_and_ones
+from discreet.attacks.aggregates.fields import zeros_and_ones
 from discreet.attacks.aggregates.noise_drawing import draw_noise
 from discreet.attacks.aggregates.solving import Method, expected_share
 from discreet.attacks.checking import file_in, generator, numbers
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, shield
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, delta_of, shield
 from discreet.attacks.evidence import Bits, Guesses
 from discreet.attacks.implied import Evidence
 from discreet.attacks.listing import Attack
@@ -103,7 +103,7 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
             raise TypeError("noise, delta, per_person, questions and method are for Secrets: leave them out for Blocks")
         return census(data, defence=defence, epsilon=epsilon, random_state=random_state)
     protected = shield(defence, epsilon)
-    allowed = delta_of(delta, protected)
+    allowed = delta_of(protected, delta)
     rng = generator(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
     secrets = Secrets(rng.random(_PEOPLE) < 1 / 2, chance=1 / 2) if data is None else checked(data)
     subsets = asked(len(secrets.bits), questions, per_person, rng)

@@ -3,13 +3,12 @@
 import numpy as np
 
 from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, shield
+from discreet.attacks.defences import Defence, delta_of, shield
 from discreet.attacks.evidence import Found
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.difficulty import Levels, fit_levels, none_of, odds, scaled, seen_by
 from discreet.attacks.models.imputing import Imputer, check_known, learn_imputer
 from discreet.attacks.models.judging import Game, accuracies
-from discreet.attacks.models.promises import delta_of
 from discreet.attacks.models.secrets import Secretive, adults, patients
 from discreet.attacks.models.shadows import Models, check_game, flip, make, own_confidence, split
 from discreet.attacks.models.targets import Fix, Making, Private, Target

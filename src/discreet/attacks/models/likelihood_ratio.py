@@ -5,12 +5,11 @@ from typing import Literal
 import numpy as np
 
 from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, shield
+from discreet.attacks.defences import Defence, delta_of, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.difficulty import fit_levels, odds, scaled, seen_by
 from discreet.attacks.models.judging import Game, judge
 from discreet.attacks.models.people import Labelled, locations, purchases
-from discreet.attacks.models.promises import delta_of
 from discreet.attacks.models.shadows import check_game, flip, make, own_confidence, split
 from discreet.attacks.models.targets import Fix, Making, Private, Target
 from discreet.attacks.result import AttackResult

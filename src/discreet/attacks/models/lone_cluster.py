@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, Shield, shield
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, Shield, delta_of, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.models import mixtures
 from discreet.attacks.models.city import CHECKINS, City, city, load
 from discreet.attacks.models.city_drawing import LOCATED, draw_map
 from discreet.attacks.models.locating import REACH, Planted, guesses, presence
 from discreet.attacks.models.mixtures import FEWEST, Seen
-from discreet.attacks.models.promises import delta_of
 from discreet.attacks.progress import track
 from discreet.attacks.rarity import exposure
 from discreet.attacks.result import AttackResult

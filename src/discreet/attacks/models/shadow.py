@@ -6,11 +6,10 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, shield
+from discreet.attacks.defences import Defence, delta_of, shield
 from discreet.attacks.listing import Attack
 from discreet.attacks.models.judging import Game, judge
 from discreet.attacks.models.people import Labelled, locations, purchases
-from discreet.attacks.models.promises import delta_of
 from discreet.attacks.models.shadows import Models, check_game, flip, make, own_confidence, split
 from discreet.attacks.models.targets import Fix, Making, Private, Target
 from discreet.attacks.result import AttackResult
