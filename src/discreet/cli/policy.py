@@ -12,6 +12,7 @@ from discreet.cli.sources import look_at_sources
 from discreet.cli.stops import stopping
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
+from discreet.policy.dummies.dummy import ROWS
 from discreet.policy.dummies.files import is_dummy
 from discreet.policy.marks import MARK, commented_marks, find_marks
 from discreet.policy.toml import read_text, read_values
@@ -82,12 +83,12 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
 
 def dummy(
     policy: File,
-    out: Annotated[Path, typer.Option(help="The folder for the fake data and their policy.")],
-    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Another seed makes up other data.", min=0)] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the dummy data and their policy.")],
+    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = ROWS,
+    seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
     force: Force = False,
 ) -> None:
-    """Make up data that fit a policy, with a copy of it to try questions on; the real data are never read."""
+    """Write dummy data that fits a policy, and a copy of the policy to try queries on; no real data is read."""
     with stopping():
         found = Policy.load(policy)
         if is_dummy(out):
@@ -97,7 +98,7 @@ def dummy(
         except OSError as error:
             raise PolicyError(f"--out: {out} cannot be written ({error.strerror}). Name another folder.") from None
     for name, source in made.sources.items():
-        typer.echo(f"{out / source}: made up for {name}")
+        typer.echo(f"{out / source}: dummy data for {name}")
     typer.echo(f'Then: discreet ask {made.policy} "SELECT …" --epsilon …')
 
 
