@@ -26,6 +26,11 @@ class Played:
         """The share of right guesses."""
         return self.right / self.plays
 
+    @property
+    def error(self) -> float:
+        """The standard error of the share."""
+        return float(np.sqrt(max(self.share * (1 - self.share), 1 / self.plays) / self.plays))
+
 
 @dataclass(frozen=True)
 class Point:
@@ -70,7 +75,7 @@ def play_exact(town: Town, plays: int) -> Played:
 
 
 def point(epsilon: float) -> Point:
-    """Compute what an epsilon buys from the laws of the noise.
+    """Compute what an epsilon buys from the distribution of the noise.
 
     Differencing is right if the difference of two noises is not on the wrong side: (1 + Pr[they are equal]) / 2.
     """
