@@ -1,21 +1,29 @@
-# Two commands need nothing but Python and make: `make demo` and `make test`. Both call `setup`.
+# Two commands need nothing but Python and make: `make demo`, which installs what the tour needs, and `make test`, which
+# installs everything.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO_READY := .venv/.demo-ready
 
 .PHONY: setup demo test check slow bench mission pictures clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Discreet needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures,postgres,spark]' --group dev
-	@touch $(READY)
 
-demo: setup
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures,postgres,spark]' --group dev
+	@touch $(DEMO_READY) $(READY)
+
+$(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[attacks]'
+	@touch $(DEMO_READY)
+
+demo: $(DEMO_READY)
 	@$(BIN)/discreet demo
 
 test: check
