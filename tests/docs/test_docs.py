@@ -113,3 +113,13 @@ def _commands(group, path):
 def test_every_command_is_in_the_documents():
     text = "\n".join(page.read_text() for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES])
     assert [command for command in _commands(typer.main.get_command(app), "discreet") if command not in text] == []
+
+
+@pytest.mark.parametrize(
+    "command", ["discreet", "discreet ledger", *_commands(typer.main.get_command(app), "discreet")]
+)
+def test_flags_have_no_type_in_the_help(command):
+    shown = CliRunner().invoke(app, [*command.split()[1:], "--help"])
+    assert shown.exit_code == 0
+    assert "--help" in shown.output
+    assert "bool" not in shown.output

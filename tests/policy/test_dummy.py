@@ -312,3 +312,12 @@ def test_the_ends_of_a_range_are_never_passed_by_rounding(low, high):
     exact = Fraction(low), Fraction(high)
     ends = _inside(Between(*exact, None, "clip"))
     assert exact[0] <= Fraction(ends[0]) < Fraction(ends[1]) <= exact[1]
+
+
+def test_most_people_stay_within_the_limits():
+    policy = Policy.parse(SMALL)  # 3 groups of 10 rows
+    rows = Counter(dummy(policy, 20_000)["visits"].column("patient").to_pylist())
+    assert 0 < sum(count > 30 for count in rows.values()) < len(rows) / 50
+    single = Policy.parse(SMALL.replace("groups = 3\nrows = 10", "groups = 1\nrows = 1"))
+    rows = Counter(dummy(single, 20_000)["visits"].column("patient").to_pylist())
+    assert 0 < sum(count > 1 for count in rows.values()) < len(rows) / 50

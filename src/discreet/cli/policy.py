@@ -23,9 +23,11 @@ Force = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what
 
 def check(
     policy: File,
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="Count hazards as errors: end with 2.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", metavar="", help="Treat hazards as errors (exit code 2).")
+    ] = False,
 ) -> None:
-    """Read a policy, say in plain sentences what it promises, and point out hazards; of data, only schemas are read."""
+    """Check a policy, explain what it guarantees, and list hazards; of the data, only schemas are read."""
     try:
         found = Policy.load(policy)
         sources = look_at_sources(found)
@@ -61,16 +63,16 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The policy to write.")] = Path("policy.toml"),
-    unit: Annotated[str | None, typer.Option(help="The column of those who are protected.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column of the privacy unit.")] = None,
     types: Annotated[
-        list[str] | None, typer.Option(help="Types that a CSV file does not tell: column=type,column=type.")
+        list[str] | None, typer.Option(help="Column types for CSV files: column=type,column=type.")
     ] = None,
     metadata: Annotated[
         Path | None, typer.Option("--from", help="Metadata of SmartNoise (YAML) or CSV on the Web (JSON).")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Draft a policy from schemas alone, without reading a row; what a human must decide says FILL IN."""
+    """Draft a policy from schemas, without reading a row; decisions for a human are marked FILL IN."""
     with stopping():
         _keep(out, force)
         text = draft(data or [], unit=unit, types=_types(types or []), metadata=metadata, base=out.parent)
