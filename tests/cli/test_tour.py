@@ -39,7 +39,7 @@ def run(code, *words, cwd):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[pytest.param("tour", marks=pytest.mark.long)])
 def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tour")
     done = run(SMALL, folder, cwd=folder)
@@ -107,6 +107,7 @@ def test_answers_stand_beside_the_truth_with_margin_and_price(told):
             assert (inside == "yes") == (abs(value - truth) <= margin)
 
 
+@pytest.mark.long
 def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
     truths = {each: asking._by_key(town.truth(each.sql)) for each in asking.QUESTIONS}
     inside = [one for each in asking.ask_copies(town, truths, 30).values() for one in each]
@@ -129,6 +130,7 @@ def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
         assert town.truth("SELECT COUNT(*) FROM people", people=people) == town.truth("SELECT COUNT(*) FROM people")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
 def test_private_counts_let_an_attacker_guess_as_theory_says_and_within_the_upper_bound(town, epsilon):
     played, theory = play(town, epsilon, 400), point(float(epsilon))
@@ -276,6 +278,7 @@ def test_the_page_fetches_nothing(told):
     assert "@media print" in page
 
 
+@pytest.mark.long
 def test_a_chapter_by_itself_is_told_by_the_command(tmp_path):
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "a" / "b", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "discreet: killing a process\n")
@@ -286,6 +289,7 @@ def test_a_chapter_by_itself_is_told_by_the_command(tmp_path):
     assert "discreet init" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "file" / "b", cwd=tmp_path)
@@ -293,6 +297,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     assert done.stderr.startswith("--out: no folder can be made at")
 
 
+@pytest.mark.long
 def test_another_run_differs_wherever_noise_decides(told, tmp_path):
     done = run(COMMAND, "demo", "kernel", "--out", tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
