@@ -1,7 +1,9 @@
-# Two commands need nothing but Python and make: `make demo` and `make test`. Both call `setup`.
+# Two commands need nothing but Python and make: `make demo`, which installs what the tour needs, and `make test`, which
+# installs everything.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO_READY := .venv/.demo-ready
 
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes that would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,16 +12,22 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Discreet needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures,postgres,spark]' --group dev
 	$(BIN)/python -m compileall -q src
-	@touch $(READY)
+	@touch $(DEMO_READY) $(READY)
 
-demo: setup
+$(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[attacks]'
+	@touch $(DEMO_READY)
+
+demo: $(DEMO_READY)
 	@$(BIN)/discreet demo
 
 test: check

@@ -187,7 +187,7 @@ def test_fake_data_are_made_and_asked(clinic):
     (clinic / "policy.toml").write_text(POLICY)
     made = run("dummy", "policy.toml", "--out", "fake", "--rows", "200", "--seed", "5", cwd=clinic)
     assert (made.returncode, made.stderr) == (0, "")
-    assert "fake/visits.parquet: made up for visits" in made.stdout
+    assert "fake/visits.parquet: dummy data for visits" in made.stdout
     assert pq.read_metadata(clinic / "fake" / "visits.parquet").num_rows == 200
     assert pq.read_metadata(clinic / "visits.parquet").num_rows == 0
     sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"

@@ -320,3 +320,12 @@ def test_values_of_a_unique_column_are_all_different():
     )
     mails = dummy(Policy.parse(text), rows=200)["visits"]["mail"].to_pylist()
     assert len(set(mails)) == len(mails) >= 200
+
+
+def test_most_people_stay_within_the_limits():
+    policy = Policy.parse(SMALL)  # 3 groups of 10 rows
+    rows = Counter(dummy(policy, 20_000)["visits"].column("patient").to_pylist())
+    assert 0 < sum(count > 30 for count in rows.values()) < len(rows) / 50
+    single = Policy.parse(SMALL.replace("groups = 3\nrows = 10", "groups = 1\nrows = 1"))
+    rows = Counter(dummy(single, 20_000)["visits"].column("patient").to_pylist())
+    assert 0 < sum(count > 1 for count in rows.values()) < len(rows) / 50

@@ -33,29 +33,28 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     context: typer.Context,
     table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.", callback=_let_more_pass)],
     quasi: Annotated[
-        Columns, typer.Option(help="Columns by which people can be recognised: age,sex,zip; repeatable.")
+        Columns, typer.Option(help="Quasi-identifiers, by which people can be recognised: age,sex,zip; repeatable.")
     ] = None,
-    sensitive: Annotated[
-        Columns, typer.Option(help="Columns that nobody should learn of a person; repeatable.")
-    ] = None,
+    sensitive: Annotated[Columns, typer.Option(help="Sensitive columns; repeatable.")] = None,
     k: Annotated[
-        int | None, typer.Option(help="Each row shall look like k-1 others. Without it: measure only.")
+        int | None, typer.Option(help="Least size of a class; without it, the table is only measured.")
     ] = None,
     l: Annotated[  # noqa: E741 - what everybody calls it
-        float | None, typer.Option(help="Each class shall have so many different sensitive values.")
+        float | None, typer.Option(help="Least number of different sensitive values in a class (l-diversity).")
     ] = None,
     t: Annotated[
-        float | None, typer.Option(help="No class's sensitive values shall be farther from the table's.")
+        float | None,
+        typer.Option(help="Largest distance of a class's sensitive values from the table's (t-closeness)."),
     ] = None,
     diversity: Annotated[
         str, typer.Option(help="How values are counted for --l.", metavar="distinct|entropy|recursive")
     ] = "distinct",
     c: Annotated[float | None, typer.Option(help="The c of recursive diversity.")] = None,
     method: Annotated[
-        str, typer.Option(help="How values are made coarser.", metavar="mondrian|full-domain")
+        str, typer.Option(help="How values are generalised.", metavar="mondrian|full-domain")
     ] = "mondrian",
     suppress: Annotated[
-        float, typer.Option(help="The largest share of the rows that may be left out.", parser=_share, metavar="FLOAT")
+        float, typer.Option(help="Largest share of rows that may be suppressed.", parser=_share, metavar="FLOAT")
     ] = 0,
     categories: Annotated[
         Columns, typer.Option(help="Columns whose numbers are codes, such as zip, and have no order; repeatable.")
@@ -64,20 +63,20 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
         Columns, typer.Option(help="A folder of COLUMN.csv, or COLUMN=FILE: lines of value;coarser;…;*; repeatable.")
     ] = None,
     population: Annotated[
-        Path | None, typer.Option(help="A table of people, to measure how many of them each row could be.")
+        Path | None, typer.Option(help="A table of the population, to measure how many of them match each row.")
     ] = None,
     drop: Annotated[Columns, typer.Option(help="Columns to leave out, such as names; repeatable.")] = None,
     pseudonym: Annotated[
         Columns, typer.Option(help="Columns of ids to replace by keyed pseudonyms; repeatable.")
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="The key of the pseudonyms, in another folder; made if it is not there.")
+        Path | None, typer.Option(help="The key of the pseudonyms, in another folder; created if missing.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the table (.csv, .tsv or .parquet).")] = None,
     html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
 ) -> None:
-    """Measure how anonymous a table is, or make it k-anonymous; and say what that does not protect against."""
+    """Measure how anonymous a table is, or make it k-anonymous, and report the attacks that remain."""
     if context.args:
         given = ", ".join([str(table), *context.args])
         wrong(clean(f"TABLE: give one file, not {len(context.args) + 1}: {given}. {_COMMAS}"))

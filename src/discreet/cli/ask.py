@@ -42,20 +42,20 @@ class Format(StrEnum):
 
 
 Policy = Annotated[Path, typer.Argument(help="The policy file.")]
-Sql = Annotated[str, typer.Argument(help="The question, in SQL; - reads it from standard input.")]
+Sql = Annotated[str, typer.Argument(help="The SQL query; - reads it from standard input.")]
 By = Annotated[str, typer.Option(help="Who asks: a label, not a login.")]
-Epsilon = Annotated[str | None, typer.Option(help="What the answer may cost, such as 1/10.")]
-Rho = Annotated[str | None, typer.Option(help="The same in rho, for a budget with a delta.")]
+Epsilon = Annotated[str | None, typer.Option(help="The privacy cost of the answer, such as 1/10.")]
+Rho = Annotated[str | None, typer.Option(help="The cost in rho, for a budget with a delta.")]
 Margin = Annotated[
     list[str] | None,
-    typer.Option(help="How exact the answer must be, which decides its price: 50, or n=50 for a column; repeatable."),
+    typer.Option(help="Largest margin of error, instead of a cost: 50, or n=50 for a column; repeatable."),
 ]
 Form = Annotated[
     str,
-    typer.Option(help="How to write the answer.", metavar="|".join(Format), autocompletion=lambda: list(Format)),
+    typer.Option(help="Output format.", metavar="|".join(Format), autocompletion=lambda: list(Format)),
 ]
-Groups = Annotated[int | None, typer.Option(help="How many groups a unit may weigh.", min=1)]
-Rows = Annotated[int | None, typer.Option(help="How many rows a unit may weigh in each.", min=1)]
+Groups = Annotated[int | None, typer.Option(help="Most groups that one unit contributes to.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="Most rows that one unit contributes to a group.", min=1)]
 
 
 def ask(  # noqa: PLR0913, PLR0917 - options of a command
@@ -70,7 +70,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     rows: Rows = None,
     format: Form = Format.TABLE,  # noqa: A002
 ) -> None:
-    """Ask a question, pay for it, and print the private answer with its margins."""
+    """Run a query at a privacy cost, and print the private answer with its margins of error."""
     form, text, offer = _form(format), _text(sql), _offer(epsilon, rho, margin)
     with _opened(policy, offer) as curator:
         if _is_to_be_explained(text):
@@ -89,7 +89,7 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     groups: Groups = None,
     rows: Rows = None,
 ) -> None:
-    """Say what a question would cost and how exact its answer would be: free, and without a look at private data."""
+    """Show what a query would cost and how accurate its answer would be; free, and no private data is read."""
     offer = _offer(epsilon, rho, margin)
     with _opened(policy, offer) as curator:
         typer.echo(repr(curator.explain(_text(sql), by=by, groups=groups, rows=rows, **offer)))
@@ -133,7 +133,7 @@ def _margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
 
 
 def budget(policy: Policy) -> None:
-    """Show what may be learned in all, what was, and what is left: for the data set and each analyst."""
+    """Show the total, spent and remaining budget of the data set and of each analyst."""
     with _opened(policy, {}) as curator:
         table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):

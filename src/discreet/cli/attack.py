@@ -36,22 +36,22 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     name: Annotated[str, typer.Argument(help="An attack, or `list` to see them, or `all`.")],
     data: Annotated[
         Path | None,
-        typer.Option(help=f"The folder of the attack's real data; ${_FOLDER} unless you say. Else made-up data."),
+        typer.Option(help=f"Folder of the attack's real data (default: ${_FOLDER}); without it, simulated data."),
     ] = None,
     epsilon: Annotated[
-        list[str] | None, typer.Option(help="What the curator may spend; repeatable. 0.1 and 1 unless you say.")
+        list[str] | None, typer.Option(help="Epsilon of the curator (default: 0.1 and 1); repeatable.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the attack, such as model=tree; repeatable.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Repeat the attack's own chances; noise is never repeated.", min=0)
+        int | None, typer.Option(help="Seed of the attack's own randomness; noise has no seed.", min=0)
     ] = None,
     details: Annotated[bool, typer.Option("--details", metavar="", help="Show the details of every defence.")] = False,
     html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
 ) -> None:
-    """Attack people's data as an outsider would: without a defence, with the easy fix, and with the curator."""
+    """Run an attack on personal data with no defence, with a simple fix, and with the curator."""
     if name == _LIST:
         _show_list()
         return

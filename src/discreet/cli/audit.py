@@ -24,21 +24,17 @@ _BROKEN = 1  # the exit code
 
 def audit(  # noqa: PLR0913, PLR0917 - options of a command
     policy: Annotated[Path, typer.Argument(help="The policy file. Its data and its ledger are not opened.")],
-    runs: Annotated[
-        int, typer.Option(help="How often each question is asked, with the planted unit and without.")
-    ] = 2000,
-    epsilon: Annotated[str, typer.Option(help="The price of each question, such as 1/2.")] = "1",
-    confidence: Annotated[
-        float, typer.Option(help="How sure: a sound curator is accused, of anything, with chance 1 - this.")
-    ] = 0.95,
+    runs: Annotated[int, typer.Option(help="Runs of each query with the planted unit, and without it.")] = 2000,
+    epsilon: Annotated[str, typer.Option(help="The epsilon of each query, such as 1/2.")] = "1",
+    confidence: Annotated[float, typer.Option(help="Confidence level; the false-alarm rate is 1 - this.")] = 0.95,
     only: Annotated[
         list[str] | None, typer.Option(help="Keep the audits whose names contain this, such as SUM; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed makes up other data.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
     html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
 ) -> None:
-    """Try to refute what a policy promises, on made-up data, before anybody asks.
+    """Try to refute the guarantee of a policy, on simulated data, before it is used.
 
     A unit is planted where it shows most: at the bounds and beyond them, with
     too many rows, in too many groups, with NULL and NaN, alone. Every kind of

@@ -29,23 +29,21 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
     policy: Annotated[Path, typer.Argument(help="The policy file.")],
     model: Annotated[
         str,
-        typer.Argument(
-            help=f"What to learn: {', '.join(MODELS)}.", metavar="MODEL", autocompletion=lambda: list(MODELS)
-        ),
+        typer.Argument(help=f"The model: {', '.join(MODELS)}.", metavar="MODEL", autocompletion=lambda: list(MODELS)),
     ],
-    sql: Annotated[str, typer.Argument(help="A SELECT without aggregates; what is to be predicted stands last.")],
-    epsilon: Annotated[str, typer.Option(help="What the model may cost, such as 1/2.")],
-    delta: Annotated[str | None, typer.Option(help="Its delta; the budget's own if it has one.")] = None,
+    sql: Annotated[str, typer.Argument(help="A SELECT without aggregates; the target is the last column.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy cost of the model, such as 1/2.")],
+    delta: Annotated[str | None, typer.Option(help="The delta (default: the budget's).")] = None,
     set: Annotated[  # noqa: A002 - the word that users expect
         list[str] | None, typer.Option(help="A setting of the model, such as n_components=5; repeatable.")
     ] = None,
     by: Annotated[str, typer.Option(help="Who asks: a label, not a login.")] = OWNER,
-    out: Annotated[Path | None, typer.Option(help="Where to save what was learned, as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to save the model, as JSON.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Where to draw a model of two columns (.svg, .png or .pdf).")
     ] = None,
 ) -> None:
-    """Learn a private model from the rows of a query, pay for it, and print what was learned."""
+    """Fit a private model to the rows of a query, and print its parameters."""
     settings = _settings(set or [])
     _check_places(out, plot)
     with stopping(), open_curator(policy) as curator:

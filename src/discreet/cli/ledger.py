@@ -17,43 +17,44 @@ from rich.text import Text
 
 import discreet as dc
 from discreet.cli.numbers import number
+from discreet.cli.plain_flags import Command, Group
 from discreet.cli.stops import stopping
 from discreet.kernel.ledger.account import Account
 from discreet.places import Place, address, head_beside, ledger_at, line_for, move_to, read_place
 from discreet.policy import Policy
 
-app = typer.Typer(help="Look at a ledger, check it, and move it.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Show, verify and move a ledger.", no_args_is_help=True)
 
 _INDENT = 4
 Where = Annotated[
     str, typer.Argument(metavar="POLICY", help="The policy; or, with --name, a ledger's own file or postgresql:// URL.")
 ]
-Name = Annotated[str | None, typer.Option(help="The data set that the ledger belongs to.")]
+Name = Annotated[str | None, typer.Option(help="The name of the data set in the ledger.")]
 
 
-@app.command()
+@app.command(cls=Command)
 def verify(where: Where, name: Name = None) -> None:
-    """Recompute every hash, total, state and answer."""
+    """Verify every hash, total, state and stored answer."""
     with _opened(where, name) as (ledger, _):
         ledger.verify()
         typer.echo(f"{where}: {len(ledger.events())} charges, every hash, total and answer as recorded")
 
 
-@app.command()
+@app.command(cls=Command)
 def acknowledge(where: Where, name: Name = None) -> None:
-    """Let a data set serve again after failures or a rollback: an owner's act, on record."""
+    """Allow queries again after failures or a rollback; the owner's decision is recorded."""
     with _opened(where, name) as (ledger, _):
         ledger.acknowledge()
         typer.echo(f"{where}: acknowledged")
 
 
-@app.command()
+@app.command(cls=Command)
 def move(
     where: Where,
     to: Annotated[str, typer.Option(help="A file that does not exist, or postgresql://host/database.")],
     name: Name = None,
 ) -> None:
-    """Move a ledger to another place, with everything in it; run it again if it was interrupted."""
+    """Move a ledger with all of its entries; run it again if it was interrupted."""
     with stopping():
         place = read_place(to, "--to")
     with _opened(where, name) as (ledger, site), _bar() as tell:
@@ -63,13 +64,13 @@ def move(
     typer.echo(f"{where}: {count} charges {went}. The policy must say:\n{line_for(place, site.base)}")
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     where: Where,
     name: Name = None,
-    long: Annotated[bool, typer.Option("--long", metavar="", help="Show the mechanism of each charge, too.")] = False,
+    long: Annotated[bool, typer.Option("--long", metavar="", help="Also show the mechanism of each charge.")] = False,
 ) -> None:
-    """List what was charged: when, by whom, at which price, for which question; and what is spent."""
+    """List the charges with time, analyst, cost and query, and the total spent."""
     with _opened(where, name) as (ledger, _):
         console = Console(highlight=False)
         events = ledger.events()

@@ -14,17 +14,19 @@ from discreet.cli.attack import attack
 from discreet.cli.audit import audit
 from discreet.cli.fit import fit
 from discreet.cli.ledger import app as ledger_app
+from discreet.cli.plain_flags import Command, Group
 from discreet.cli.policy import check, dummy, init
 from discreet.cli.tour.tour import Chapter, take
 
 app = typer.Typer(
-    help="Differential privacy with exact noise and a ledger that nothing can overspend.",
+    cls=Group,
+    help="Differentially private SQL, with exact noise and a durable budget ledger.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(ledger_app, name="ledger")
 for command in (init, check, dummy, ask, explain, budget, fit, anonymise, attack, audit):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def _version(asked: bool) -> None:
@@ -36,18 +38,18 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Differential privacy with exact noise and a ledger that nothing can overspend."""
+    """Differentially private SQL, with exact noise and a durable budget ledger."""
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
-    chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.ALL,
+    chapter: Annotated[Chapter, typer.Argument(help="The chapter to show.")] = Chapter.ALL,
     out: Annotated[Path, typer.Option(help="Where to save the page and its pictures.")] = Path("tour"),
 ) -> None:
-    """Take a tour of a minute on data that is made up on the spot; it is saved as a page, too."""
+    """Show a tour of about a minute on simulated data, and save it as an HTML page."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

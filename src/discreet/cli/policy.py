@@ -12,6 +12,7 @@ from discreet.cli.sources import look_at_sources, spark_catalog
 from discreet.cli.stops import showing_warnings, stopping
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
+from discreet.policy.dummies.dummy import ROWS
 from discreet.policy.dummies.files import is_dummy
 from discreet.policy.marks import MARK, commented_marks, find_marks
 from discreet.policy.toml import read_text, read_values
@@ -22,9 +23,11 @@ Force = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what
 
 def check(
     policy: File,
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="Count hazards as errors: end with 2.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", metavar="", help="Treat hazards as errors (exit code 2).")
+    ] = False,
 ) -> None:
-    """Read a policy, say in plain sentences what it promises, and point out hazards; of data, only schemas are read."""
+    """Check a policy, explain what it guarantees, and list hazards; of the data, only schemas are read."""
     try:
         found = Policy.load(policy)
         with showing_warnings():
@@ -61,16 +64,16 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The policy to write.")] = Path("policy.toml"),
-    unit: Annotated[str | None, typer.Option(help="The column of those who are protected.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column of the privacy unit.")] = None,
     types: Annotated[
-        list[str] | None, typer.Option(help="Types that a CSV file does not tell: column=type,column=type.")
+        list[str] | None, typer.Option(help="Column types for CSV files: column=type,column=type.")
     ] = None,
     metadata: Annotated[
         Path | None, typer.Option("--from", help="Metadata of SmartNoise (YAML) or CSV on the Web (JSON).")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Draft a policy from schemas alone, without reading a row; what a human must decide says FILL IN."""
+    """Draft a policy from schemas, without reading a row; decisions for a human are marked FILL IN."""
     with stopping():
         _keep(out, force)
         given = data or []
@@ -92,12 +95,12 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
 
 def dummy(
     policy: File,
-    out: Annotated[Path, typer.Option(help="The folder for the fake data and their policy.")],
-    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Another seed makes up other data.", min=0)] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the dummy data and their policy.")],
+    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = ROWS,
+    seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
     force: Force = False,
 ) -> None:
-    """Make up data that fit a policy, with a copy of it to try questions on; the real data are never read."""
+    """Write dummy data that fits a policy, and a copy of the policy to try queries on; no real data is read."""
     with stopping():
         found = Policy.load(policy)
         if is_dummy(out):
@@ -107,7 +110,7 @@ def dummy(
         except OSError as error:
             raise PolicyError(f"--out: {out} cannot be written ({error.strerror}). Name another folder.") from None
     for name, source in made.sources.items():
-        typer.echo(f"{out / source}: made up for {name}")
+        typer.echo(f"{out / source}: dummy data for {name}")
     typer.echo(f'Then: discreet ask {made.policy} "SELECT …" --epsilon …')
 
 

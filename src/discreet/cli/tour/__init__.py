@@ -1,8 +1,8 @@
-"""The tour: what Discreet does, each thing shown by doing it. Every number is computed as you watch.
+"""The tour: what Discreet does, shown on simulated data. Every number is computed in the run.
 
 tour       the chapters in their order
-recorder   what is said: to the terminal, and kept;  page: the same as one HTML file;  pictures: SVG
-town       the made-up town;  copies: the same town under fresh ledgers;  tradeoff: the game that attackers play
+recorder   prints to the terminal and keeps a copy;  page: the copy as one HTML file;  pictures: SVG
+town       the simulated town;  copies: the same town with fresh ledgers;  tradeoff: the differencing game
 asking, attack (with averaging), budget (with crash and its worker), kernel, learning, anonymity, local
            the chapters, each a function tell
 """

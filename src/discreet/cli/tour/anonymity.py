@@ -1,4 +1,4 @@
-"""The chapter on anonymity: the easy ways to publish a table, and what they leave open."""
+"""The chapter on anonymity: the common ways to publish a table, and what they disclose."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,44 +14,53 @@ _TARGETS = ((5, None), (25, None), (5, 2))
 
 
 def tell(stage: Stage) -> None:
-    """Publish the town without names, then k-anonymous, and look for people in it."""
+    """Publish the town with pseudonyms, then k-anonymous, and look for people in it."""
     people = pq.read_table(stage.town.folder / "people.parquet")
     _pseudonyms(stage.recorder, people, stage.town)
     _classes(stage.recorder, people)
 
 
 def _pseudonyms(recorder: Recorder, people: pa.Table, town: Town) -> None:
-    recorder.title("Without names is not without people")
+    recorder.title("Removing names is not anonymisation")
     released = dc.anonymity.pseudonymise(people, "person", dc.anonymity.new_key())
     governor = town.governor()
     his = pc.and_(pc.equal(released["ward"], governor.ward), pc.equal(released["age"], governor.age))
     ((name, ill),) = [(row["person"], row["ill"]) for row in released.filter(his).to_pylist()]
     recorder.say(
-        f"Every id becomes a pseudonym under a secret key, and nobody without it can turn them back. But the row of "
-        f"somebody aged {governor.age} in the ward {governor.ward} is {name[:8]}…, and it says: ",
+        "Each id is replaced by a pseudonym under a secret key, which cannot be reversed without the key. But only one "
+        f"row has age {governor.age} and {governor.ward} ward: {name[:8]}…, and its illness is ",
         warn(ill),
-        ". Who is alone in the town, by what others may know of them:",
+        ". How many residents are unique, by what others may know of them:",
     )
-    found = dc.anonymity.measure(released, QUASI, "ill").uniqueness()
-    rows = [(", ".join(each.columns), f"{each.rows:,}", f"{each.share:.1%}") for each in found]
-    recorder.table(("known", "rows alone", "of the town"), rows)
+    unique = dc.anonymity.measure(released, QUASI, "ill").uniqueness()
+    rows = [(", ".join(each.columns), f"{each.rows:,}", f"{each.share:.2%}") for each in unique]
+    recorder.table(("known", "unique residents", "of all"), rows)
 
 
 def _classes(recorder: Recorder, people: pa.Table) -> None:
-    recorder.title("In groups of k, and still seen through")
-    rows = []
+    recorder.title("k-anonymity, l-diversity and the homogeneity attack")
+    rows, disclosed = [], {}
     for k, values in _TARGETS:
         tried = dc.anonymity.attempt(people, QUASI, k, "ill", l=values)
         seen, lost = len(tried.after.sensitive[0].exposed), tried.after.loss
         name = f"{k}-anonymous" if values is None else f"{k}-anonymous, {values}-diverse"
+        disclosed[name] = seen
         verdict = (warn if seen else good)(f"{seen:,}")
         rows.append((name, f"{tried.after.classes:,}", f"{lost.ncp:.1%}" if lost else "", verdict))
     recorder.say(
-        "Ages, wards and incomes are made coarser until everybody has company. Nobody is alone any more; but where all "
-        "of a group have the same illness, or none, to be in it is enough (the homogeneity attack):"
+        "Wards, ages and incomes are generalised until every row shares them with at least k - 1 others. If all rows "
+        "of such a class have the same value of ill, the class discloses it:"
     )
-    recorder.table(("released", "groups", "information lost", "people seen through"), rows)
+    recorder.table(("released table", "classes", "information loss", "residents disclosed"), rows)
+    safe = [name for name, seen in disclosed.items() if not seen]
     recorder.say(
-        "Two different values in a group hide little, too, from somebody who knows which one it is not, or who has a "
-        "second release of the same people. No such table says what an attacker may know; a curator need not ask."
+        f"{len(disclosed) - len(safe)} of {len(disclosed)} tables disclose residents. ",
+        *(
+            [f"Nobody is disclosed by the one that is {' or '.join(safe)}, as far as this attack goes. "]
+            if safe
+            else []
+        ),
+        "An attacker who can rule out one value, or who has a second release about the same people, infers more "
+        "(discreet attack homogeneity, discreet attack intersection): none of these properties bounds what somebody "
+        "with other knowledge can infer.",
     )

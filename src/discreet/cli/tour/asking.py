@@ -1,4 +1,4 @@
-"""The chapter on asking: real questions to a made-up town, each beside the truth that only the owner knows."""
+"""The chapter on queries: private answers beside the true values, which only the owner knows."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import discreet as dc
 from discreet.answer import Answer
 from discreet.cli.tour.copies import Copies
-from discreet.cli.tour.recorder import Cell, Recorder, yes_or_no
+from discreet.cli.tour.recorder import Cell, Recorder, good, warn, yes_or_no
 from discreet.cli.tour.stage import Stage
 from discreet.cli.tour.town import PEOPLE, Town
 
@@ -19,7 +19,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Question:
-    """A question in words and in SQL. None of them meets a bound, so that noise is the only error."""
+    """A query in words and in SQL. None of them is clipped, so that noise is the only error."""
 
     words: str
     sql: str
@@ -42,16 +42,16 @@ Truths = dict[Question, dict[Key, float]]
 
 
 def tell(stage: Stage) -> None:
-    """Ask questions of the town, once and many times, and show what an answer is."""
+    """Query the town once and many times, and show an answer as it prints."""
     truths = {question: _by_key(stage.town.truth(question.sql)) for question in QUESTIONS}
     each = math.ceil(stage.sizes.copies / _JOBS)
     jobs = [stage.hands.submit(ask_copies, stage.town, truths, each) for _ in range(_JOBS)]
     with dc.open(stage.town.policy) as curator:
         _compare(stage.recorder, curator, truths)
-        stage.recorder.title(f"The same on {each * _JOBS} copies of the town: is 95 % true?")
-        _shares(stage.recorder, stage.recorder.wait(jobs, "asking copies of the town"))
+        stage.recorder.title(f"Are the margins right? The same queries on {each * _JOBS} copies of the town")
+        _shares(stage.recorder, stage.recorder.wait(jobs, "querying copies of the town"))
         _as_it_prints(stage.recorder, curator)
-        _streets(stage.recorder, curator)
+        _streets(stage.recorder, curator, stage.town)
 
 
 def ask_copies(town: Town, truths: Truths, number: int) -> dict[Question, list[bool]]:
@@ -68,39 +68,54 @@ def ask_copies(town: Town, truths: Truths, number: int) -> dict[Question, list[b
 
 
 def _compare(recorder: Recorder, curator: dc.Curator, truths: Truths) -> None:
-    recorder.title(f"Questions to a town of {PEOPLE:,} people")
+    recorder.title(f"Queries on a simulated town of {PEOPLE:,} residents")
     rows: list[tuple[Cell, ...]] = []
+    within = []
     for question, truth in truths.items():
-        price = PRICE
+        cost = PRICE
         for key, (value, margin) in _numbers(curator.ask(question.sql, epsilon=PRICE)).items():
             label = ": ".join((question.words, *key))
-            inside = yes_or_no(abs(value - truth[key]) <= margin)
-            rows.append((label, short(truth[key]), f"{short(value)} ± {short(margin)}", inside, price))
-            price = ""
-    recorder.table(("question", "truth", "answer ± 95 %", "inside?", "epsilon"), rows)
+            within.append(abs(value - truth[key]) <= margin)
+            answer = f"{short(value)} ± {short(margin)}"
+            rows.append((label, short(truth[key]), answer, yes_or_no(within[-1]), cost))
+            cost = ""
+    recorder.table(("query", "true value", "answer ± 95 %", "within?", "epsilon"), rows)
     total, spent, _ = curator.budget()
     assert total.rho
     recorder.say(
-        f"{len(truths)} questions took {float(spent.rho / total.rho):.2%} of a budget of epsilon "
-        f"{float(total.epsilon):g}. An answer for all wards costs as much as one for a single ward: everybody lives in "
-        "one."
+        f"± is the {CONFIDENCE:.0%} margin of error from privacy noise; {sum(within)} of {len(within)} answers are "
+        f"within it. The {len(truths)} queries spent {float(spent.rho / total.rho):.2%} of a budget of epsilon "
+        f"{float(total.epsilon):g}. Each resident lives in one ward, so a query about all wards costs as much as a "
+        "query about one (parallel composition)."
     )
 
 
 def _shares(recorder: Recorder, done: list[dict[Question, list[bool]]]) -> None:
     seen = {question: [each for inside in done for each in inside[question]] for question in done[0]}
+    together = [each for inside in seen.values() for each in inside]
     rows = [_share(question.words, inside) for question, inside in seen.items()]
-    rows.append(_share("in all", [each for inside in seen.values() for each in inside]))
-    recorder.table(("question", "answers", "inside", "promised", "by chance"), rows)
+    rows.append(_share("all queries", together))
+    recorder.table(("query", "answers", "within margin", "stated", "by chance"), rows)
+    share, error = sum(together) / len(together), _error(len(together))
+    if share >= CONFIDENCE - 2 * error:  # four standard errors: once in thirty thousand tours
+        verdict = good(f"The stated {CONFIDENCE:.0%} holds")
+    else:
+        verdict = warn(f"That is below the stated {CONFIDENCE:.0%} by more than chance explains")
     recorder.say(
-        "Every copy has a ledger of its own, pays, and draws its own noise. The last column is how far the share of so "
-        "many answers strays by chance."
+        "Each copy has a ledger of its own and draws fresh noise. Within their margin are "
+        f"{share:.1%} of all answers. ",
+        verdict,
+        ". The last column is the sampling error of a share of this many answers.",
     )
 
 
 def _share(words: str, inside: list[bool]) -> tuple[str, ...]:
-    chance = 1.96 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / len(inside))
-    return words, f"{len(inside):,}", f"{sum(inside) / len(inside):.1%}", f"{CONFIDENCE:.0%}", f"± {chance:.1%}"
+    share = sum(inside) / len(inside)
+    return words, f"{len(inside):,}", f"{share:.1%}", f"{CONFIDENCE:.0%}", f"± {_error(len(inside)):.1%}"
+
+
+def _error(answers: int) -> float:
+    return 1.96 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / answers)
 
 
 def _as_it_prints(recorder: Recorder, curator: dc.Curator) -> None:
@@ -110,14 +125,17 @@ def _as_it_prints(recorder: Recorder, curator: dc.Curator) -> None:
     recorder.show(repr(curator.ask(sql, epsilon=PRICE)))
 
 
-def _streets(recorder: Recorder, curator: dc.Curator) -> None:
+def _streets(recorder: Recorder, curator: dc.Curator, town: Town) -> None:
     sql = "SELECT street, COUNT(DISTINCT person) AS people FROM visits GROUP BY street"
-    recorder.title("Groups that nobody declared are discovered")
+    recorder.title("Groups that the policy does not list: partition selection")
     recorder.show(sql)
-    answer = curator.ask(sql, epsilon=PRICE)
+    shown = {street for street, _ in curator.ask(sql, epsilon=PRICE)}
+    visitors = dict(town.truth(sql))
+    single = {street for street, people in visitors.items() if people == 1}
     recorder.say(
-        f"{len(answer)} streets have enough visitors to be shown; one with a single visitor is not. "
-        f"{answer.bounded[-1]}"
+        f"The data has {len(visitors):,} streets, {len(single):,} of them with a single visitor. The answer lists "
+        f"{len(shown):,}, and {len(shown & single):,} of those with a single visitor: a street is listed only if its "
+        "noisy number of visitors exceeds a threshold, which depends on epsilon and delta."
     )
 
 

@@ -1,4 +1,4 @@
-"""Asking again and again: the same question has one answer, and other words are paid for until the budget ends."""
+"""Averaging attacks: a repeated query returns the cached answer, and every rephrased one is charged."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,11 +13,12 @@ from discreet.cli.tour.tradeoff import counts
 
 BUDGET = "1"
 PRICE = "1/100"
+_HALF = 0.5  # the margin that separates 1 from 0
 
 
 @dataclass(frozen=True)
 class Again:
-    """What came of one question that was asked so many times."""
+    """What came of repeating one query."""
 
     sql: str
     times: int
@@ -28,7 +29,7 @@ class Again:
 
 @dataclass(frozen=True)
 class Rephrased:
-    """What came of one question in many words: the pairs of answers, and how it ended."""
+    """What came of rephrasing one query: the differences of pairs of answers, and the first refusal."""
 
     sql: str
     times: int
@@ -67,32 +68,43 @@ def rephrase(town: Town, times: int) -> Rephrased:
 
 
 def tell_again(recorder: Recorder, done: Again) -> None:
-    """Tell what asking again gave."""
-    recorder.title(f"The same question {done.times:,} times: one answer")
+    """Report what repeating a query gave."""
+    recorder.title(f"Averaging: the same query {done.times:,} times")
     recorder.show(done.sql)
+    if done.answers == 1:
+        verdict = good("Repeats return the cached answer at no charge, so there is nothing to average")
+    else:
+        verdict = warn("Repeats drew fresh noise")
     recorder.say(
-        f"Asked {done.times:,} times at epsilon {PRICE}. Different answers: ",
-        good(str(done.answers)),
-        f"; charges: {done.charges}; spent: epsilon {done.spent}. The stored answer comes back, so there is nothing to "
-        "average.",
+        f"Asked {done.times:,} times at epsilon {PRICE}: {_count(done.answers, 'different answer')}, "
+        f"{_count(done.charges, 'charge')}, epsilon {done.spent} spent. ",
+        verdict,
+        ".",
     )
 
 
 def tell_rephrased(recorder: Recorder, done: Rephrased) -> None:
-    """Tell what other words gave."""
-    recorder.title(f"In {done.times:,} other words: paid for each time, until the budget ends")
+    """Report what rephrasing a query gave."""
+    recorder.title(f"Rephrasing: {done.times:,} equivalent queries")
     recorder.show(done.sql)
     recorder.say(
-        f"Budget: epsilon {BUDGET}. Answered: ",
+        f"Every wording is a new query at epsilon {PRICE}, from a budget of epsilon {BUDGET}. Answered: ",
         good(str(done.answered)),
-        f"; refused: {done.times - done.answered}; spent: epsilon {done.spent}, exactly. The first refusal: ",
+        f"; refused: {done.times - done.answered}; spent: epsilon {done.spent}. The first refusal: ",
         warn(done.refusal),
     )
     numbers = np.array(done.differences)
     error = 1.96 * numbers.std(ddof=1) / np.sqrt(numbers.size)
     one, whole = done.margins
+    verdict = good("too wide") if error > _HALF else warn("narrow enough")
     recorder.say(
-        f"The mean of the {numbers.size} differences is {numbers.mean():+.1f} ± {error:.1f}, to tell a 1 from a 0. One "
-        f"answer is ± {one:.0f}; the whole budget spent on two at once would give ± {whole:.0f} each. Whatever is "
-        f"asked, a guess is right in at most {dc.privacy.posterior_bound(0.5, float(BUDGET)):.1%}."
+        f"The attacker averages {numbers.size} differences: {numbers.mean():+.1f} ± {error:.1f}, which is ",
+        verdict,
+        f" to distinguish 1 from 0. One answer has a margin of ± {one:.0f}; two answers that share the whole budget "
+        f"would have ± {whole:.0f} each. Whatever is asked within epsilon {BUDGET}, a guess is right with probability "
+        f"at most {dc.privacy.posterior_bound(0.5, float(BUDGET)):.1%}.",
     )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

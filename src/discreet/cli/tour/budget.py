@@ -1,4 +1,4 @@
-"""The chapter on budgets: what is refused and why, what an account looks like, and what survives a crash."""
+"""The chapter on budgets: a refusal, the account, refined answers, and what survives a crash."""
 
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,7 @@ COUNT = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"
 OFFERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("epsilon 1/10", {"epsilon": "1/10"}),
     ("the same again", {"epsilon": "1/10"}),
-    ("epsilon 1/4", {"epsilon": "1/4"}),
+    ("refined: epsilon 1/4", {"epsilon": "1/4"}),
     ("a margin of 5", {"margin": 5}),
 )
 BAD = "SELECT ward, AVG(income / age) FROM people GROUP BY ward"
@@ -22,7 +22,7 @@ MENDED = "SELECT ward, AVG(CLIP(income / age, 0, 5000)) FROM people GROUP BY war
 
 
 def tell(stage: Stage) -> None:
-    """Ask something that is refused, mend it, look at the account, and kill a process."""
+    """Ask something that is refused, correct it, show the budget, refine an answer, and kill a process."""
     with dc.open(stage.town.policy) as curator:
         _refusal(stage.recorder, curator)
         _account(stage.recorder, curator)
@@ -32,30 +32,33 @@ def tell(stage: Stage) -> None:
 
 
 def _more_exactly(recorder: Recorder, curator: dc.Curator) -> None:
-    recorder.title("More exactly, for the difference; or at the price of a margin")
+    recorder.title("Refining an answer, and asking for a margin")
     recorder.show(COUNT)
     rows: list[tuple[Cell, ...]] = []
+    costs = []
     for words, offer in OFFERS:
         before = curator.budget().spent.epsilon or Fraction(0)
         answer = curator.ask(COUNT, **offer)
-        paid = (curator.budget().spent.epsilon or Fraction(0)) - before
-        rows.append((words, f"{answer.value:,} ± {answer.margin:.0f}", f"{float(paid):g}", f"{float(before + paid):g}"))
-    recorder.table(("asked for", "answer ± 95 %", "paid (epsilon)", "spent in all"), rows)
+        spent = curator.budget().spent.epsilon or Fraction(0)
+        costs.append(float(spent - before))
+        rows.append((words, f"{answer.value:,} ± {answer.margin:.0f}", f"{costs[-1]:g}", f"{float(spent):g}"))
+    recorder.table(("asked for", "answer ± 95 %", "charged", "spent in total"), rows)
     recorder.say(
-        f"Budget: epsilon {BUDGET}. The same again is free, and what was paid counts towards a finer answer. A margin "
-        "finds its own price, before anything is read."
+        f"Budget: epsilon {BUDGET}. Repeating a query was charged {costs[1]:g}. Refining it was charged "
+        f"{costs[2]:g}, because what was paid before counts towards it. For a margin, the least sufficient epsilon is "
+        "computed before any data is read."
     )
 
 
 def _refusal(recorder: Recorder, curator: dc.Curator) -> None:
-    recorder.title("A question that is refused, and costs nothing")
+    recorder.title("A query that is refused")
     before = curator.budget().spent
     recorder.show(BAD)
     try:
         curator.ask(BAD, epsilon=PRICE)
     except dc.Refused as refusal:
         recorder.say(warn(f"Refused: {refusal}"))
-    recorder.say(f"Spent by it: rho {curator.budget().spent.rho - before.rho}. The refusal names a way out:")
+    recorder.say(f"Charged: rho {curator.budget().spent.rho - before.rho}. The message has a hint; with it:")
     recorder.show(MENDED)
     recorder.say(good("Answered"), f": {len(curator.ask(MENDED, epsilon=PRICE))} wards.")
 
@@ -63,10 +66,10 @@ def _refusal(recorder: Recorder, curator: dc.Curator) -> None:
 def _account(recorder: Recorder, curator: dc.Curator) -> None:
     total, spent, left = curator.budget()
     assert total.rho
-    recorder.title("The account")
+    recorder.title("The remaining budget")
     fits = float(left.epsilon)
     recorder.table(
-        ("budget", "spent", "left", "largest question that fits"),
+        ("budget", "spent", "remaining", "largest query that fits"),
         [
             (
                 f"epsilon {float(total.epsilon):g}",
@@ -76,8 +79,8 @@ def _account(recorder: Recorder, curator: dc.Curator) -> None:
             )
         ],
     )
-    curator.ledger.verify()
+    curator.ledger.verify()  # raises if anything was changed
     recorder.say(
-        f"Charges: {len(curator.ledger.events())}, each made before anything was read. Every hash, total and answer "
-        "in the ledger is as recorded."
+        f"Charges in the ledger: {len(curator.ledger.events())}, each recorded before data was read. The hash chain "
+        "and all totals were verified."
     )

@@ -16,16 +16,20 @@ _KILLS = 4
 
 
 def tell(recorder: Recorder) -> None:
-    """Kill a worker a few times, and look at the ledger after each."""
-    recorder.title("kill -9 in the middle of a charge")
+    """Kill a worker a few times, and compare what it had shown with the ledger after each."""
+    recorder.title("kill -9 while answers are charged and stored")
     with tempfile.TemporaryDirectory() as folder:
-        rows = list(recorder.watch(survive(Path(folder) / "ledger.sqlite", _KILLS), "killing", _KILLS))
-    recorder.table(("killed after", "seen in all", "stored", "charged", "chain"), rows)
-    recorder.say("Every answer that was seen is stored, every charge is remembered, and every hash is as recorded.")
+        rows = list(recorder.watch(survive(Path(folder) / "ledger.sqlite", _KILLS), "killing a process", _KILLS))
+    recorder.table(("killed after", "answers seen", "answers stored", "charges", "hash chain"), rows)
+    _, seen, stored, charged, _ = rows[-1]
+    recorder.say(
+        f"All answers that anyone saw ({seen}) are among those stored ({stored}). Charges whose answer was lost remain "
+        f"charged: {int(charged) - int(stored)}."
+    )
 
 
 def survive(path: Path, kills: int) -> Iterator[tuple[str, str, str, str, str]]:
-    """Kill a worker so many times at random moments; after each, tell what it had shown and what the ledger holds."""
+    """Kill a worker at random moments; after each kill, yield what it had shown and what the ledger holds."""
     dc.create_ledger(path, name=worker.NAME, budget=dc.Budget(1)).close()
     seen: dict[str, str] = {}
     for _ in range(kills):

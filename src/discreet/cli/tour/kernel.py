@@ -1,7 +1,9 @@
-"""The chapter on the kernel: noise, definition, choice and budget, to use by themselves."""
+"""The chapter on the kernel: noise, the definition, private selection and budgets, to use by themselves."""
 
 import math
 import time
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -14,7 +16,7 @@ _ONE = dc.Sensitivity(groups=1, size=1)
 
 
 def tell(stage: Stage) -> None:
-    """Show what the kernel promises."""
+    """Show the kernel's mechanisms beside what they guarantee."""
     recorder = stage.recorder
     _count(recorder)
     _definition(recorder)
@@ -25,8 +27,8 @@ def tell(stage: Stage) -> None:
 
 
 def _count(recorder: Recorder) -> None:
-    recorder.title("A private count, with its margin")
-    people = np.random.default_rng(1).random(10_000) < 0.0731  # made-up people: ill or not
+    recorder.title("A private count with its margin of error")
+    people = np.random.default_rng(1).random(10_000) < 0.0731  # simulated people: ill or not
     truth = int(people.sum())
     rows = []
     for epsilon in ("1", "1/10", "1/100"):
@@ -36,59 +38,74 @@ def _count(recorder: Recorder) -> None:
         share = np.mean(np.abs(mechanism.perturb(np.full(2000, truth)) - truth) <= margin)
         inside = yes_or_no(abs(answer - truth) <= margin)
         rows.append((epsilon, f"{truth:,}", f"{answer:,} ± {margin:,}", inside, f"{share:.1%}"))
-    recorder.table(("epsilon", "truth", "answer ± 95 %", "inside?", "inside in 2,000"), rows)
+    recorder.table(("epsilon", "true value", "answer ± 95 %", "within?", "within, of 2,000 answers"), rows)
 
 
 def _definition(recorder: Recorder) -> None:
-    recorder.title("What that means: no output is much likelier with you than without you")
-    laplace = dc.laplace_for(_ONE, "1/10")
+    recorder.title("The definition: no output is much likelier with you than without you")
+    epsilon = Fraction(1, 10)
+    laplace = dc.laplace_for(_ONE, epsilon)
     worst = dc.privacy.max_divergence(dc.privacy.output(laplace, 0), dc.privacy.output(laplace, 1))
-    without, with_you = dc.privacy.uniform_pmf(0, 5), dc.privacy.uniform_pmf(1, 6)
-    uniform = dc.privacy.max_divergence(with_you, without)
-    belief = dc.privacy.posterior_bound(0.5, 0.1)
-    recorder.say("Laplace noise of scale 10: worst log-ratio ", good(str(worst)), ", exactly epsilon.")
-    recorder.say("Uniform noise on 0 … 5: worst log-ratio ", warn(str(uniform)), ": one look can give you away.")
-    recorder.say(f"Whoever thought 50 : 50 can believe at most {belief:.3%} after the answer.")
-    add(recorder, lambda: draw_counts(recorder.folder), "A count with you and without you, as outsiders see it.")
+    uniform = dc.privacy.max_divergence(dc.privacy.uniform_pmf(1, 6), dc.privacy.uniform_pmf(0, 5))
+    belief = dc.privacy.posterior_bound(0.5, float(epsilon))
+    verdict = good(f"{worst}, exactly epsilon") if worst == epsilon else warn(f"{worst}, not epsilon {epsilon}")
+    recorder.say(f"Laplace noise of scale {laplace.scale}: the largest log-ratio of probabilities is ", verdict, ".")
+    verdict = warn("infinite") if math.isinf(uniform) else good(str(uniform))
+    ends = ": some outputs are possible only with you." if math.isinf(uniform) else "."
+    recorder.say("Uniform noise on 0 … 5: the largest log-ratio is ", verdict, ends)
+    recorder.say(f"Someone who believed something of you with probability 50 % believes it with at most {belief:.3%}.")
+    add(recorder, lambda: draw_counts(recorder.folder), "The distribution of a noisy count with and without you.")
 
 
 def names() -> np.ndarray:
-    """Return how many people have each of 10,000 made-up names."""
+    """Return how many people have each of 10,000 simulated names."""
     return np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
 
 
 def _names(recorder: Recorder) -> None:
-    recorder.title("10,000 first names at epsilon 1, all within one margin")
     truth, mechanism = names(), dc.laplace_for(_ONE, 1)
+    recorder.title(f"{truth.size:,} first names at epsilon 1, with one margin for all of them")
     margin, noisy = mechanism.margin(0.95, count=truth.size), mechanism.perturb(truth)
     within = np.mean([np.abs(mechanism.perturb(truth) - truth).max() <= margin for _ in range(200)])
+    largest = int(np.abs(noisy - truth).max())
+    verdict = good("all are within it") if largest <= margin else warn("not all are within it")
     ordered = (np.argsort(-noisy)[:10] == np.arange(10)).all()
     recorder.say(
-        "Simultaneous 95 % margin: ", good(f"± {margin}"), f" (ln(10000/0.05) = {math.log(10_000 / 0.05):.1f})."
+        f"Simultaneous 95 % margin: ± {margin}. Largest error in this release: {largest}; ",
+        verdict,
+        f". In {within:.1%} of 200 releases, all errors are.",
     )
-    recorder.say(
-        f"Largest of 10,000 errors: {np.abs(noisy - truth).max()}; all inside in {within:.1%} of 200 releases."
-    )
-    recorder.say("Top ten in the right order: ", yes_or_no(ordered), ".")
-    caption = "Ten thousand names released at once, and their errors."
+    recorder.say("Top ten in the correct order: ", yes_or_no(ordered), ".")
+    caption = f"{truth.size:,} counts released together, and their errors."
     add(recorder, lambda: draw_names(recorder.folder, truth, noisy, margin), caption)
 
 
 def _auction(recorder: Recorder) -> None:
-    recorder.title("An auction that nobody can rig: bids of 1.00, 1.00, 1.00 and 3.01")
-    prices, bids = ("1.00", "3.00", "3.01", "3.02"), (1.00, 1.00, 1.00, 3.01)
-    revenues = [f"{float(p) * sum(bid >= float(p) for bid in bids):.2f}" for p in prices]
+    recorder.title("The exponential mechanism: an auction with private bids")
+    prices, bids = ("1.00", "3.00", "3.01", "3.02"), ("1.00", "1.00", "1.00", "3.01")
+    revenues = _revenues(prices, bids)
     mechanism = dc.Exponential(scale="6.04")  # epsilon 1 at a sensitivity of 3.02
     probabilities = mechanism.probabilities(revenues)
     chosen = np.bincount([mechanism.choose(revenues) for _ in range(4000)], minlength=4) / 4000
     shown = zip(prices, revenues, probabilities, chosen, strict=True)
     rows = [(price, revenue, f"{chance:.3f}", f"{seen:.3f}") for price, revenue, chance, seen in shown]
-    recorder.table(("price", "revenue", "probability", "seen in 4,000"), rows)
-    recorder.say(f"Price of one auction: epsilon {mechanism.loss('3.02').epsilon}.")
+    recorder.say(f"Bids: {', '.join(bids)}. Which price brings the most revenue?")
+    recorder.table(("price", "revenue", "probability", "frequency in 4,000"), rows)
+    epsilon = float(mechanism.loss("3.02").epsilon or 0)
+    other = mechanism.probabilities(_revenues(prices, (*bids[:3], "1.00")))
+    factor = max(max(p / q, q / p) for p, q in zip(probabilities, other, strict=True))
+    recorder.say(
+        f"Cost: epsilon {epsilon:g}. If the highest bidder had bid 1.00, no probability would differ by more than a "
+        f"factor of {factor:.2f}; epsilon allows {math.exp(epsilon):.2f}."
+    )
+
+
+def _revenues(prices: Sequence[str], bids: Sequence[str]) -> list[str]:
+    return [f"{float(price) * sum(float(bid) >= float(price) for bid in bids):.2f}" for price in prices]
 
 
 def _budget(recorder: Recorder) -> None:
-    recorder.title("A budget of 1 and 101 questions at 0.01")
+    recorder.title("A budget of epsilon 1 and 101 queries at 0.01")
     mechanism = dc.laplace_for(_ONE, 0.01)
     answered, refusal = 0, ""
     with dc.memory_ledger(name="demo", budget=dc.Budget(1)) as ledger:
@@ -102,12 +119,12 @@ def _budget(recorder: Recorder) -> None:
                 ledger.settle(receipt, str(mechanism.perturb(731)).encode())
                 answered += 1
         spent = ledger.spent().epsilon
-    recorder.say("Answered: ", good(str(answered)), f"; spent: {spent}, exactly.")
-    recorder.say("Question 101: ", warn(f"{refusal.split('. ')[0]}."))
+    recorder.say("Answered: ", good(str(answered)), f"; spent: epsilon {spent}, without rounding error.")
+    recorder.say(f"Query {answered + 1}: ", warn(f"{refusal.split('. ')[0]}."))
 
 
 def _speed(recorder: Recorder) -> None:
-    recorder.title("Exact noise, a million at a time")
+    recorder.title("Exact noise: time for a million samples")
     rows = []
     zeros = np.zeros(1_000_000, np.int64)
     for mechanism in (dc.Laplace(10), dc.Gaussian(10), dc.Laplace(1000), dc.Gaussian(1000)):
@@ -115,4 +132,4 @@ def _speed(recorder: Recorder) -> None:
         began = time.perf_counter()
         mechanism.perturb(zeros)
         rows.append((type(mechanism).__name__, str(mechanism.scale), f"{(time.perf_counter() - began) * 1000:.1f} ms"))
-    recorder.table(("noise", "scale", "a million"), rows)
+    recorder.table(("noise", "scale", "time"), rows)

@@ -1,4 +1,4 @@
-"""The chapter on learning: where a town lives, as a mixture, with one person who lives apart from everybody."""
+"""The chapter on learning: what a mixture model discloses of people who live apart, and what privacy costs it."""
 
 from pathlib import Path
 from typing import Any
@@ -6,84 +6,120 @@ from typing import Any
 import numpy as np
 
 from discreet.cli.tour.pictures import add, panels, saved
-from discreet.cli.tour.recorder import Recorder, good, warn
+from discreet.cli.tour.recorder import Cell, Recorder, good, warn
 from discreet.cli.tour.stage import Stage
 from discreet.cli.tour.town import WARDS
 
 BOX = (0, 10)  # kilometres: what everybody knows of the town
-CABIN = np.array([8.7, 9.1])
 EPSILON, DELTA = 1, 1e-9
 _HOMES = 24_000
-_NEAR = 0.05  # kilometres: nearer than that, a mean gives a house away
-_MISSING = "This chapter needs scikit-learn, which comes with the extra `learn`."
+_HALF = 0.5
+_CLOSE = 0.05  # in the mean log-likelihood: as good a model
+_MISSING = "This chapter needs scikit-learn and scipy, which come with the extra `attacks`."
 
 
 def tell(stage: Stage) -> None:
-    """Fit the town's homes exactly and privately, and look for the house that stands alone."""
+    """Locate people from the parameters of a model, non-private and private; then compare how well both fit."""
     recorder = stage.recorder
-    recorder.title("A model is an answer too: the house that stands alone")
+    recorder.title("A model discloses data too: people who live apart")
     try:
-        _tell(recorder)
+        _attack(recorder)
+        _fit(recorder)
     except ModuleNotFoundError:
         recorder.say(_MISSING)
 
 
+def _attack(recorder: Recorder) -> None:
+    from discreet.attacks import lone_cluster  # noqa: PLC0415 - an extra
+    from discreet.attacks.models.city_drawing import maps  # noqa: PLC0415
+
+    seed = int(np.random.default_rng().integers(1 << 32))  # the same people under every defence
+    against: list[dict[str, Any]] = [{}, {"defence": "easy"}, {"defence": "curator", "epsilon": EPSILON}]
+    labels = ("non-private", "no small components", f"private, epsilon {EPSILON}")
+    tried = recorder.watch(against, "fitting mixtures", len(against))
+    results = [lone_cluster(**defence, random_state=seed) for defence in tried]
+    about = results[0].details
+    recorder.say(
+        f"A Gaussian mixture with {about['components shown']:.0f} components is fitted to the homes of "
+        f"{about['people of the crowd']} people in a city and of up to {about['lone people']} people who live "
+        "kilometres from anybody else; a coin decides which of these are in the data. An attacker sees the parameters "
+        "of the mixture and names places."
+    )
+    rows: list[tuple[Cell, ...]] = []
+    shares = [float(result.details["located"]) for result in results]
+    for label, result, share in zip(labels, results, shares, strict=True):
+        bound = "" if result.ceiling is None else f"{result.ceiling:.2f}"
+        mark = warn if share > _HALF else good
+        rows.append((label, mark(f"{share:.1%}"), f"{result.success:.2f}", bound))
+    within = f"located within {about['located means within, in m']:.0f} m"
+    recorder.table(("released mixture", within, "membership AUC", "AUC bound"), rows)
+    others = float(results[2].details["located while not in the data"])
+    recorder.say(*_verdict(shares, others, results[1].details["rows planted for each"]))
+    add(
+        recorder,
+        lambda: _save(maps([results[0], results[2]]), recorder.folder / "lone.svg"),
+        "The released components, and the people who were located.",
+    )
+
+
+def _verdict(shares: list[float], others: float, planted: int) -> list[Cell]:
+    """Say what each defence did, from the shares of people who were located."""
+    plain, fixed, private = shares
+    said: list[Cell] = []
+    if plain > _HALF:
+        said.append("A component with a single member is that person's address. ")
+    if fixed > _HALF:
+        said.append(
+            f"Removing components of fewer than five people does not help: the attacker adds {planted} records of "
+            "their own around the place where they expect somebody. "
+        )
+    said.append(
+        good("The private mixture discloses none of them.")
+        if private == 0
+        else f"Around the private means are {private:.1%} of them, and {others:.1%} of those not in the data."
+    )
+    return said
+
+
 def homes() -> np.ndarray:
-    """Return where people live: around the middle of eight wards, and one of them in a cabin in the woods."""
+    """Return where simulated people live: around the centres of eight wards."""
     rng = np.random.default_rng(1848)
-    middles = np.array([[2, 2], [5, 1.5], [8, 2.5], [1.5, 5], [4.5, 4.8], [7.5, 5.5], [2.5, 8], [5.5, 7.6]])
+    centres = np.array([[2, 2], [5, 1.5], [8, 2.5], [1.5, 5], [4.5, 4.8], [7.5, 5.5], [2.5, 8], [5.5, 7.6]])
     ward = rng.integers(0, len(WARDS), _HOMES)
-    near = middles[ward] + rng.normal(0, 0.35, (_HOMES, 2))
-    return np.concatenate([np.clip(near, *BOX), CABIN[np.newaxis]])
+    return np.clip(centres[ward] + rng.normal(0, 0.35, (_HOMES, 2)), *BOX)
 
 
-def _tell(recorder: Recorder) -> None:
-    from sklearn.mixture import GaussianMixture as Exact  # noqa: PLC0415 - an extra
+def _fit(recorder: Recorder) -> None:
+    from sklearn.mixture import GaussianMixture as NonPrivate  # noqa: PLC0415 - an extra
 
     from discreet.learn import GaussianMixture  # noqa: PLC0415
 
+    recorder.title("What privacy costs a model")
     places = homes()
-    parts = len(WARDS) + 1
-    exact = Exact(parts, means_init=_guesses(places, parts), max_iter=50).fit(places)
-    private = GaussianMixture(parts, epsilon=EPSILON, delta=DELTA, bounds=BOX).fit(places)
+    plain = NonPrivate(len(WARDS), random_state=0, n_init=3).fit(places)
+    private = GaussianMixture(len(WARDS), epsilon=EPSILON, delta=DELTA, bounds=BOX).fit(places)
+    scores = [float(model.score(places)) for model in (plain, private)]
+    gap = scores[0] - scores[1]
     recorder.say(
-        f"{len(places):,} homes in {len(WARDS)} wards, and one cabin in the woods. A mixture of {parts} ellipses says "
-        "where people live; whoever reads it knows the town, and that somebody lives out there."
+        f"The homes of {len(places):,} people in {len(WARDS)} wards, fitted without privacy and at epsilon {EPSILON}. "
+        f"Mean log-likelihood: {scores[0]:.3f} and {scores[1]:.3f}. ",
+        good("The private mixture fits as well.") if gap <= _CLOSE else warn(f"The private one is worse by {gap:.2f}."),
     )
-    rows = [("exact", *_found(exact)), (f"private, epsilon {EPSILON}", *_found(private))]
-    recorder.table(("mixture", "smallest part", "nearest mean to the cabin", "gives it away"), rows)
-    gap = exact.score(places) - private.score(places)
-    recorder.say(
-        f"The private mixture explains the town's homes as well, to {abs(gap):.3f} in the mean log-likelihood. Its "
-        "noise is enough for anybody's home, also for the one that stands alone."
-    )
-    add(recorder, lambda: _draw(recorder.folder, exact, private), "The same town, exactly and privately.")
+    add(recorder, lambda: _draw(recorder.folder, plain, private), "Both mixtures of the town's homes.")
 
 
-def _guesses(places: np.ndarray, parts: int) -> np.ndarray:
-    """Return places far from each other: an adversary's good guess at where parts are."""
-    found = [places[-1]]
-    while len(found) < parts:
-        apart = np.min([((places - each) ** 2).sum(axis=1) for each in found], axis=0)
-        found.append(places[apart.argmax()])
-    return np.array(found)
-
-
-def _found(mixture: Any) -> tuple[Any, ...]:
-    away = float(np.linalg.norm(mixture.means_ - CABIN, axis=1).min())
-    people = float(mixture.weights_.min()) * (_HOMES + 1)
-    told = warn("yes, to the metre") if away < _NEAR / 10 else warn("yes") if away < _NEAR else good("no")
-    return f"{people:,.0f} homes", f"{away * 1000:,.0f} m", told
-
-
-def _draw(folder: Path, exact: Any, private: Any) -> Path:
+def _draw(folder: Path, plain: Any, private: Any) -> Path:
     from discreet.learn import draw  # noqa: PLC0415
 
     figure, every = panels(2)
-    for axes, (title, mixture) in zip(every, (("exact", exact), ("private", private)), strict=True):
+    for axes, (title, mixture) in zip(every, (("non-private", plain), ("private", private)), strict=True):
         draw(mixture, axes=axes)
-        axes.plot(*CABIN, "x", color="#c0392b", ms=8, label="the cabin")
         axes.set(xlim=BOX, ylim=BOX, aspect=1, xlabel="km", ylabel="km")
         axes.set_title(title, fontsize=10)
-    every[0].legend(frameon=False, fontsize=8, loc="upper left")
     return saved(figure, folder / "homes.svg")
+
+
+def _save(figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    return path

@@ -43,7 +43,7 @@ figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
 
 
 def write_page(path: Path, sections: Sequence[Section], seconds: float) -> Path:
-    """Write what was told as a page, and return its path."""
+    """Write the sections as a page, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_page(sections, seconds), encoding="utf-8")
     return path
@@ -70,7 +70,7 @@ def _page(sections: Sequence[Section], seconds: float) -> str:
 <body>
 <header>
 <h1>Discreet: the tour</h1>
-<p>Everything below was done in one run, on people who are made up. No number was written beforehand.</p>
+<p>Everything below was computed in one run, on simulated people.</p>
 </header>
 <nav>
 <ol>

@@ -1,4 +1,4 @@
-"""What the tour says: printed to the terminal as it is said, and kept for the page."""
+"""The tour's output: printed to the terminal at once, and kept for the page."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -133,7 +133,8 @@ class Recorder:
         if self.sections[-1].blocks and isinstance(self.sections[-1].blocks[-1], Listing):
             self._print(Text())
         self._keep(Listing(text))
-        self._print(Text(text), _INDENT)
+        room = self._out.width - max(map(len, text.splitlines()))
+        self._print(Text(text), _INDENT if room < 0 else min(_INDENT, room))
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Show a table."""
@@ -152,11 +153,14 @@ class Recorder:
         self._print(Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
     def watch(self, each: Iterable[Each], label: str, total: int) -> Iterator[Each]:
-        """Go through something long, with a bar on stderr if somebody is there to see it."""
-        return iter(track(each, label, total, console=self._err, transient=True, disable=not sys.stderr.isatty()))
+        """Iterate with progress on stderr: a bar on a terminal, otherwise a plain line."""
+        if not sys.stderr.isatty():
+            sys.stderr.write(f"discreet: {label}\n")
+            return iter(each)
+        return iter(track(each, label, total, console=self._err, transient=True))
 
     def wait(self, jobs: Sequence[Future[Each]], label: str) -> list[Each]:
-        """Wait until other processes are done, and return what they bring, in the order of the jobs."""
+        """Wait for other processes, and return their results in the order of the jobs."""
         for done in self.watch(as_completed(jobs), label, len(jobs)):
             done.result()
         return [job.result() for job in jobs]

@@ -1,4 +1,4 @@
-"""What a chapter is told with: somebody who listens, the town, and two more processes for what takes long."""
+"""What a chapter needs: the recorder, the town, and two more processes for long computations."""
 
 import signal
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ _HANDS = 2
 
 @dataclass(frozen=True)
 class Sizes:
-    """How often things are done: copies of the town, plays of a game, and questions asked again."""
+    """How often things are repeated: copies of the town, plays of the differencing game, and repeated queries."""
 
-    copies: int = 200
-    plays: int = 400
-    times: int = 1000
+    copies: int = 100
+    plays: int = 600
+    times: int = 200
 
 
 FULL = Sizes()

@@ -38,7 +38,7 @@ CHAPTERS: dict[Chapter, Callable[[Stage], None]] = {
 
 
 def take(chapter: Chapter, folder: Path, sizes: Sizes = FULL) -> Path:
-    """Tell a chapter, or all of them, and save page and pictures in the folder; the page's path is the last line."""
+    """Run a chapter, or all of them, and save page and pictures in the folder; the page's path is the last line."""
     began = time.perf_counter()
     recorder = Recorder(folder)
     with tempfile.TemporaryDirectory() as place, hands() as lent:
@@ -51,7 +51,7 @@ def take(chapter: Chapter, folder: Path, sizes: Sizes = FULL) -> Path:
     whole = chapter is Chapter.ALL
     path = write_page(folder / ("tour.html" if whole else f"tour-{chapter}.html"), recorder.sections, seconds)
     if whole:
-        recorder.last("\nOn your own data, Parquet, CSV or DuckDB files, begin with: discreet init DATA")
-    recorder.last(f"\n{seconds:.1f} seconds. The same as a page:")
+        recorder.last("\nFor your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
+    recorder.last(f"\n{seconds:.1f} seconds. Saved as a page, which needs no network:")
     recorder.last(str(path))
     return path

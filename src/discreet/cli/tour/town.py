@@ -1,4 +1,4 @@
-"""A town of 60,000 people, made up: who lives there, whom they visited, and what an owner would promise them."""
+"""A simulated town of 60,000 people: its residents, their visits to clinics, and the owner's policy."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -26,6 +26,11 @@ class Played:
         """The share of right guesses."""
         return self.right / self.plays
 
+    @property
+    def error(self) -> float:
+        """The standard error of the share."""
+        return float(np.sqrt(max(self.share * (1 - self.share), 1 / self.plays) / self.plays))
+
 
 @dataclass(frozen=True)
 class Point:

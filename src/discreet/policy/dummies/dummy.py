@@ -1,4 +1,4 @@
-"""Fake tables that fit a policy: the same people everywhere, valid keys, and nothing of the real data."""
+"""Dummy tables that fit a policy: the same units everywhere, valid keys, and nothing of the real data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,14 +21,15 @@ from discreet.policy.units import Column, ColumnInWindow, Row, Through
 
 _NULLS = 0.05
 _LEAST, _MOST = 10, 1_000_000
+ROWS = 50_000  # enough that an answer at epsilon 1/10 is of use
 _PUBLIC = 100  # rows of a public table that nothing leads to
 
 
-def dummy(policy: Policy, rows: int = 1000, *, random_state: int = 0) -> dict[str, pa.Table]:
-    """Make up tables that fit a policy, with so many rows in each private one; the real data are never read.
+def dummy(policy: Policy, rows: int = ROWS, *, random_state: int = 0) -> dict[str, pa.Table]:
+    """Return dummy tables that fit a policy, with this many rows in each private one; the real data is never read.
 
-    Ranges and listed values are kept, people and keys are the same across tables, references lead somewhere, missing
-    values come where the policy makes them a group, and some people have more rows than the limits allow.
+    Values lie in their ranges and lists, units and keys are the same across tables, references are valid, NULLs occur
+    where the policy makes them a group, and a few units exceed the contribution bounds.
 
     >>> policy = Policy.of({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from discreet.kernel.errors import PolicyError
-from discreet.policy.dummies.dummy import dummy
+from discreet.policy.dummies.dummy import ROWS, dummy
 from discreet.policy.policy import Policy
 from discreet.policy.write import write_policy
 
@@ -32,7 +32,7 @@ class DummyFiles:
     sources: Mapping[str, str]
 
 
-def write_dummy(policy: Policy, folder: str | Path, *, rows: int = 1000, random_state: int = 0) -> DummyFiles:
+def write_dummy(policy: Policy, folder: str | Path, *, rows: int = ROWS, random_state: int = 0) -> DummyFiles:
     """Make up data for a policy and write them into a folder, with a policy that has a ledger of its own.
 
     A table is kept as its source is: Parquet, CSV, several files for a pattern, a DuckDB file; others become Parquet.

@@ -1,4 +1,4 @@
-"""Who owns the rows of a fake table: most have a few, and some more than the limits allow."""
+"""Who owns the rows of a dummy table: most units stay within the contribution bounds, and a few exceed them."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -13,26 +13,38 @@ from discreet.policy.policy import Policy
 from discreet.policy.tables import Table
 from discreet.policy.units import Column, ColumnInWindow
 
-_USUAL_ROWS = 5  # of one unit, where a table sets no limit
+_USUAL_ROWS = 5  # mean rows per unit, where the bounds leave room for it
+_ROOM = 4  # the bounds allow this many times the mean
+_EXCEEDING = 200  # one unit in this many exceeds the bounds
 
 
 def unit_pool(policy: Policy, rows: int, chance: Chance) -> list[Any]:
-    """Make up the people that all tables share."""
+    """Draw the units that all tables share: as many as the table with the fewest rows per unit needs."""
     column = next((column for table in policy.tables.values() if (column := _unit_column(table))), None)
     if column is None:
         return []
     narrow = [each for table in policy.tables.values() if (each := _unit_column(table)) and _is_narrow(each)]
-    return distinct(narrow[0] if narrow else column, max(2, rows // _USUAL_ROWS), chance)
+    fewest = min(_mean_rows(table) for table in policy.tables.values() if _unit_column(table))
+    return distinct(narrow[0] if narrow else column, max(2, rows // fewest), chance)
 
 
 def spread(table: Table, rows: int, owners: int, chance: Chance) -> Any:
-    """Return the owner of each row, by number: everybody has one if there are enough, and a few have far too many."""
-    many = min(2 * (table.groups or 1) * (table.rows or _USUAL_ROWS) + 1, max(rows // 4, 1))
-    busy = np.repeat(np.arange(min(2, owners)), many)[: rows // 2]
-    everybody = np.arange(owners)[: max(rows - len(busy), 0)]
-    weights = chance.pareto(1.5, size=owners) + 0.1
-    others = chance.choice(owners, size=max(rows - len(busy) - len(everybody), 0), p=weights / weights.sum())
-    return np.concatenate([busy, everybody, others])[:rows]
+    """Return the owner of each row, by number: most stay within the bounds, and a few have twice as many rows."""
+    owners = min(owners, max(2, rows // _mean_rows(table)))
+    many = min(2 * _most_rows(table) + 1, max(rows // 4, 1))
+    exceeding = np.repeat(np.arange(min(max(2, owners // _EXCEEDING), owners)), many)[: rows // 2]
+    one_each = np.arange(owners)[: max(rows - len(exceeding), 0)]
+    weights = chance.gamma(2, size=owners) + 0.1
+    others = chance.choice(owners, size=max(rows - len(exceeding) - len(one_each), 0), p=weights / weights.sum())
+    return np.concatenate([exceeding, one_each, others])[:rows]
+
+
+def _most_rows(table: Table) -> int:
+    return (table.groups or 1) * (table.rows or _USUAL_ROWS)
+
+
+def _mean_rows(table: Table) -> int:
+    return min(_USUAL_ROWS, max(1, _most_rows(table) // _ROOM))
 
 
 def usable(pool: list[Any], column: Declared) -> list[Any]:
