@@ -120,20 +120,20 @@ def _run(every: dict[str, Module], chosen: list[Mutant], asked: argparse.Namespa
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     done = {} if asked.again or asked.sample is not None else {key: by for key, by in stored.items() if by}
     todo = [mutant for mutant in chosen if mutant.key not in done]
-    todo.sort(key=lambda mutant: mutant.place is None)  # those that take long last
+    todo.sort(key=lambda mutant: (mutant.place is None, mutant.key in stored))  # those that take long last
     survived: list[Mutant] = []
     broken: list[str] = []
 
     def work(runner: Runner) -> None:
         broken.extend(runner.broken)
         for number, mutant in enumerate(todo, 1):
-            outcome = runner.tried(mutant)
+            listed = any(entry.is_of(mutant) for entry in known)
+            outcome = runner.tried(mutant, listed=listed)
             stored[mutant.key] = outcome.found_by
             RESULTS.write_text(json.dumps(stored, indent=0))
             if outcome.found_by is None:
                 survived.append(mutant)
-            listed = " (listed)" if any(entry.is_of(mutant) for entry in known) else ""
-            word = f"killed by {outcome.found_by}" if outcome.found_by else f"SURVIVED{listed}"
+            word = f"killed by {outcome.found_by}" if outcome.found_by else "SURVIVED" + " (listed)" * listed
             print(f"{number}/{len(todo)} {mutant.name}\n    {word}, {outcome.seconds:.1f} s", flush=True)
 
     began = time.process_time()

@@ -214,8 +214,8 @@ class Runner:
         others = [test for test in callers if test not in near]
         return [*chosen, *_within(sorted(others, key=lambda test: test.seconds), CAP)]
 
-    def tried(self, mutant: Mutant) -> Outcome:
-        """Return what the tests say to a mutant."""
+    def tried(self, mutant: Mutant, *, listed: bool) -> Outcome:
+        """Return what the tests say to a mutant; one that is listed need not survive in a new process too."""
         began = _cpu()
         tests = self.tests_for(mutant)
         limit = 20 + PATIENCE * int(sum(test.seconds for test in tests))
@@ -223,7 +223,7 @@ class Runner:
         if mutant.place:
             lines, ended = self._forked(lambda tell: self._changed(mutant, tests, tell), limit)
             found = ended or next((line["failed"] for line in lines if line["failed"]), None)
-        if found is None:
+        if found is None and not (listed and mutant.place):
             found = self._anew(mutant, tests, limit + 30)
         return Outcome(mutant, found, _cpu() - began)
 
