@@ -17,6 +17,7 @@ import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is loaded
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,7 @@ SCOPE = (
 
 @dataclass(frozen=True)
 class Known:
-    """A survivor that is listed, and why it may survive; without `before`, any of the function."""
+    """A listed survivor and the reason; without `after` any of the statement, without `before` any of the function."""
 
     module: str
     function: str
@@ -54,7 +55,9 @@ class Known:
         """Tell whether this is the entry of a mutant."""
         if (self.module, self.function) != (mutant.module, mutant.function):
             return False
-        return not self.before or (self.before, self.after, self.nth) == (mutant.before, mutant.after, mutant.nth)
+        if not self.before or not self.after:
+            return self.before in ("", mutant.before)
+        return (self.before, self.after, self.nth) == (mutant.before, mutant.after, mutant.nth)
 
 
 def modules() -> dict[str, Module]:
@@ -110,53 +113,79 @@ def main(arguments: list[str]) -> int:
     return _run(every, chosen, asked)
 
 
+class Run:
+    """Mutants that are tried one after the other, and what became of them."""
+
+    def __init__(self, chosen: list[Mutant], done: dict[str, str | None]) -> None:
+        self._known = survivors()
+        self._stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        self.chosen = chosen
+        self.todo = [mutant for mutant in chosen if not done.get(mutant.key)]
+        self.todo.sort(key=lambda mutant: mutant.key in self._stored)  # survivors of earlier runs last
+        self.survived: list[Mutant] = []
+        self.broken: list[str] = []
+
+    def work(self, runner: Any) -> None:
+        """Try the mutants with the tests that a runner has collected."""
+        self.broken = runner.broken
+        left = []
+        for number, mutant in enumerate(self.todo, 1):
+            known = f"{number}/{len(self.todo)}"
+            if mutant.place is None or not self._tell(known, mutant, runner.in_place(mutant)):
+                left.append(mutant)
+        # A change in place comes too late for what was computed before it: those that are left, in a new process.
+        for number, mutant in enumerate(left, 1):
+            settled = mutant.place and self.lists(mutant)
+            if settled or not self._tell(f"{number}/{len(left)} anew", mutant, runner.anew(mutant)):
+                self.survived.append(mutant)
+
+    def lists(self, mutant: Mutant) -> bool:
+        """Tell whether a mutant may survive."""
+        return any(entry.is_of(mutant) for entry in self._known)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many mutants had which end."""
+        listed = sum(map(self.lists, self.survived))
+        return {
+            "mutants": len(self.chosen),
+            "killed": len(self.chosen) - len(self.survived),
+            "killed earlier": len(self.chosen) - len(self.todo),
+            "survived, listed": listed,
+            "survived, not listed": len(self.survived) - listed,
+            "tests that fail without a mutant": len(self.broken),
+        }
+
+    def _tell(self, number: str, mutant: Mutant, outcome: Any) -> bool:
+        """Keep and print an outcome; return whether the mutant was noticed."""
+        self._stored[mutant.key] = outcome.found_by
+        RESULTS.write_text(json.dumps(self._stored, indent=0))
+        word = f"killed by {outcome.found_by}" if outcome.found_by else "SURVIVED" + " (listed)" * self.lists(mutant)
+        print(f"{number} {mutant.name}\n    {word}, {outcome.seconds:.1f} s", flush=True)
+        return outcome.found_by is not None
+
+
 def _run(every: dict[str, Module], chosen: list[Mutant], asked: argparse.Namespace) -> int:
     sys.path.insert(0, str(ROOT / "src"))
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     from mutate_run import Runner  # noqa: PLC0415 - it loads pytest
 
-    known = survivors()
     # A sample is always run; all of them together continue.
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    done = {} if asked.again or asked.sample is not None else {key: by for key, by in stored.items() if by}
-    todo = [mutant for mutant in chosen if mutant.key not in done]
-    todo.sort(key=lambda mutant: (mutant.place is None, mutant.key in stored))  # those that take long last
-    survived: list[Mutant] = []
-    broken: list[str] = []
-
-    def work(runner: Runner) -> None:
-        broken.extend(runner.broken)
-        for number, mutant in enumerate(todo, 1):
-            listed = any(entry.is_of(mutant) for entry in known)
-            outcome = runner.tried(mutant, listed=listed)
-            stored[mutant.key] = outcome.found_by
-            RESULTS.write_text(json.dumps(stored, indent=0))
-            if outcome.found_by is None:
-                survived.append(mutant)
-            word = f"killed by {outcome.found_by}" if outcome.found_by else "SURVIVED" + " (listed)" * listed
-            print(f"{number}/{len(todo)} {mutant.name}\n    {word}, {outcome.seconds:.1f} s", flush=True)
-
+    again = asked.again or asked.sample is not None or not RESULTS.exists()
+    run = Run(chosen, {} if again else json.loads(RESULTS.read_text()))
     began = time.process_time()
-    if todo:
-        files = list(dict.fromkeys(file for mutant in todo for file in tests_of(mutant.module)))
-        Runner(every, work).serve(files)
-    unlisted = [mutant for mutant in survived if not any(entry.is_of(mutant) for entry in known)]
-    counts = {
-        "mutants": len(chosen),
-        "killed": len(chosen) - len(survived),
-        "killed earlier": len(chosen) - len(todo),
-        "survived, listed": len(survived) - len(unlisted),
-        "survived, not listed": len(unlisted),
-        "tests that fail without a mutant": len(broken),
-    }
-    for mutant in unlisted:
-        print(f"NOT NOTICED src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
-    for test in broken:
+    if run.todo:
+        files = list(dict.fromkeys(file for mutant in run.todo for file in tests_of(mutant.module)))
+        Runner(every, run.work).serve(files)
+    for mutant in run.survived:
+        if not run.lists(mutant):
+            print(f"NOT NOTICED src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
+    for test in run.broken:
         print(f"FAILS WITHOUT A MUTANT {test}")
+    counts = run.counts()
     print(", ".join(f"{name}: {count}" for name, count in counts.items()), f"({time.process_time() - began:.0f} s)")
     if asked.json:
         asked.json.write_text(json.dumps(counts))
-    return 1 if unlisted or broken else 0
+    return 1 if counts["survived, not listed"] or counts["tests that fail without a mutant"] else 0
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
 CAP = 10.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
 NEAR = 30.0  # and of those named after it
-PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and three seconds, is noticed
+PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
 _LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
@@ -214,17 +214,30 @@ class Runner:
         others = [test for test in callers if test not in near]
         return [*chosen, *_within(sorted(others, key=lambda test: test.seconds), CAP)]
 
-    def tried(self, mutant: Mutant, *, listed: bool) -> Outcome:
-        """Return what the tests say to a mutant; one that is listed need not survive in a new process too."""
+    def in_place(self, mutant: Mutant) -> Outcome:
+        """Return what the tests say to a mutant of a function, in a copy of this process."""
         began = _cpu()
         tests = self.tests_for(mutant)
-        limit = 20 + PATIENCE * int(sum(test.seconds for test in tests))
-        found = None
-        if mutant.place:
-            lines, ended = self._forked(lambda tell: self._changed(mutant, tests, tell), limit)
-            found = ended or next((line["failed"] for line in lines if line["failed"]), None)
-        if found is None and not (listed and mutant.place):
-            found = self._anew(mutant, tests, limit + 30)
+        lines, ended = self._forked(lambda tell: self._changed(mutant, tests, tell), _limit_of(tests))
+        found = ended or next((line["failed"] for line in lines if line["failed"]), None)
+        return Outcome(mutant, found, _cpu() - began)
+
+    def anew(self, mutant: Mutant) -> Outcome:
+        """Return what the tests say to a mutant in a new process, on a copy of the project in which it is made."""
+        began = _cpu()
+        tests = self.tests_for(mutant)
+        copy = self._copied()
+        module = self.modules[mutant.module]
+        path = copy / module.path.relative_to(ROOT)
+        listed = copy / "tests.txt"
+        listed.write_text("\n".join(test.id for test in tests))
+        path.unlink()
+        path.write_text(module.source(mutant), encoding="utf-8")
+        try:
+            words = ["-x", "-W", _LOADED, *_OPTIONS, f"@{listed}"]
+            found = self._fresh.run(copy, words, _limit_of(tests) + 20) if tests else None
+        finally:
+            shutil.copy2(module.path, path)
         return Outcome(mutant, found, _cpu() - began)
 
     def _changed(self, mutant: Mutant, tests: list[Timed], tell: Callable[[Any], None]) -> None:
@@ -239,25 +252,11 @@ class Runner:
             cache.cache_clear()
         items = [self._items[test.id] for test in tests]
         for test, item, following in zip(tests, items, [*items[1:], None], strict=True):
-            _limited(int(time.process_time() + 3 + PATIENCE * test.seconds) + 1)
+            _limited(int(time.process_time() + PATIENCE * test.seconds) + 2)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
                 tell({"failed": self._failed})
                 return
-
-    def _anew(self, mutant: Mutant, tests: list[Timed], limit: int) -> str | None:
-        """Run tests in a new process on a copy of the project in which the module is changed."""
-        copy = self._copied()
-        module = self.modules[mutant.module]
-        path = copy / module.path.relative_to(ROOT)
-        listed = copy / "tests.txt"
-        listed.write_text("\n".join(test.id for test in tests) or "tests/kernel/test_loss.py")
-        path.unlink()
-        path.write_text(module.source(mutant), encoding="utf-8")
-        try:
-            return self._fresh.run(copy, ["-x", "-W", _LOADED, *_OPTIONS, f"@{listed}"], limit)
-        finally:
-            shutil.copy2(module.path, path)
 
     def _copied(self) -> Path:
         if self._copy is None:
@@ -333,6 +332,10 @@ def _within(tests: list[Timed], seconds: float) -> Iterator[Timed]:
         if seconds < 0:
             return
         yield test
+
+
+def _limit_of(tests: list[Timed]) -> int:
+    return 20 + PATIENCE * int(sum(test.seconds for test in tests))
 
 
 def _limited(seconds: int) -> None:

@@ -93,6 +93,7 @@ def test_an_entry_whose_code_is_gone_is_stale(tmp_path):
     found = {"kernel/code": made(tmp_path, "def g(a):\n    return a + 1\n")}
     entry = mutate.Known("kernel/code", "g", "why", "return a + 1", "return a - 1")
     other = mutate.Known("kernel/code", "g", "why", "return a + 2", "return a - 2")
+    whole = [mutate.Known("kernel/code", "g", "why"), mutate.Known("kernel/code", "g", "why", "return a + 1")]
     gone = mutate.Known("kernel/code", "h", "why")
     moved = mutate.Known("kernel/other", "g", "why")
-    assert mutate.stale([entry, other, gone, moved], found) == [other, gone, moved]
+    assert mutate.stale([entry, *whole, other, gone, moved], found) == [other, gone, moved]
