@@ -479,3 +479,29 @@ def test_no_rho_is_no_epsilon_at_the_smallest_delta():
 def test_a_very_small_delta_of_a_group_is_rounded_up():
     delta = Fraction(1, 3 * 10**30)
     assert 2 * delta <= Loss(0, delta=delta).for_group(2).delta < 2 * delta + Fraction(2, 10**60)
+
+
+DELTAS = [Fraction(1, 10**n) for n in (2, 5, 6, 9, 12, 40)]
+
+
+def cost_at(order, delta):
+    """Return what zCDP's conversion adds to order·rho."""
+    a = real(order)
+    return (-mpmath.log(real(delta)) - mpmath.log(a)) / (a - 1) + mpmath.log(1 - 1 / a)
+
+
+@pytest.mark.parametrize("order", [Fraction(1001, 1000), Fraction(2), Fraction(1000)])
+def test_what_an_order_adds_to_epsilon_is_rounded_up(order):
+    with mpmath.workdps(60):
+        for delta in DELTAS:
+            above = real(loss_module._order_cost_up(order, delta)) - cost_at(order, delta)
+            assert 0 < above < mpmath.mpf(2) ** -88
+
+
+def test_rho_at_an_order_is_rounded_down(monkeypatch):
+    monkeypatch.setattr(loss_module, "_best_order", lambda cost: Fraction(7))
+    with mpmath.workdps(80):
+        for delta in DELTAS:
+            exact = (20 - cost_at(Fraction(7), delta)) / 7
+            below = exact - real(zcdp_rho.__wrapped__(Fraction(20), delta))
+            assert 0 < below < mpmath.mpf(10) ** -28
