@@ -429,3 +429,79 @@ def test_losses_can_be_summed_and_nothing_else_added():
 def test_budgets_are_written_shortly():
     assert repr(Budget(1)) == "Budget(epsilon=1)"
     assert repr(Budget(1, "1e-9", discover="1/2")) == "Budget(epsilon=1, delta=1/1000000000, discover=1/2)"
+
+
+def test_nothing_but_the_zero_of_sum_is_added_to_a_loss():
+    assert 0 + CENT == CENT
+    with pytest.raises(TypeError):
+        1 + CENT
+
+
+def test_a_group_with_an_epsilon_beyond_all_sense_has_a_delta_of_one():
+    group = Loss(300, delta="1e-9").for_group(4)
+    assert (group.epsilon, group.rho, group.delta) == (1200, 1200**2 / 2, 1)
+
+
+ROOMY = Loss.exactly(Fraction(1), Fraction(1), Fraction(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("loss", "within"),
+    [
+        (ROOMY, True),
+        (NOTHING, True),
+        (Loss.exactly(Fraction(2), Fraction(1), Fraction(1, 10)), False),
+        (Loss.exactly(None, Fraction(1), Fraction(1, 10)), False),
+        (Loss.exactly(Fraction(1), Fraction(2), Fraction(1, 10)), False),
+        (Loss.exactly(Fraction(1), Fraction(1), Fraction(2, 10)), False),
+    ],
+    ids=["itself", "nothing", "more epsilon", "no epsilon", "more rho", "more delta"],
+)
+def test_a_loss_includes_those_without_any_larger_bound(loss, within):
+    assert ROOMY.includes(loss) is within
+
+
+def test_a_loss_without_an_epsilon_includes_one_with_any():
+    assert Loss(None, 100).includes(Loss(10))
+    assert not Loss(None, 1).includes(Loss(10))
+
+
+def test_a_budget_has_a_largest_epsilon():
+    assert Budget(10**6).epsilon == 10**6
+    with pytest.raises(ValueError, match="epsilon"):
+        Budget(10**6 + 1)
+
+
+def test_no_rho_is_no_epsilon_at_the_smallest_delta():
+    assert zcdp_epsilon(Fraction(0), Fraction(1, 10**30)) == 0
+
+
+def test_a_very_small_delta_of_a_group_is_rounded_up():
+    delta = Fraction(1, 3 * 10**30)
+    assert 2 * delta <= Loss(0, delta=delta).for_group(2).delta < 2 * delta + Fraction(2, 10**60)
+
+
+DELTAS = [Fraction(1, 10**n) for n in (2, 5, 6, 9, 12, 40)]
+
+
+def cost_at(order, delta):
+    """Return what zCDP's conversion adds to order·rho."""
+    a = real(order)
+    return (-mpmath.log(real(delta)) - mpmath.log(a)) / (a - 1) + mpmath.log(1 - 1 / a)
+
+
+@pytest.mark.parametrize("order", [Fraction(1001, 1000), Fraction(2), Fraction(1000)])
+def test_what_an_order_adds_to_epsilon_is_rounded_up(order):
+    with mpmath.workdps(60):
+        for delta in DELTAS:
+            above = real(loss_module._order_cost_up(order, delta)) - cost_at(order, delta)
+            assert 0 < above < mpmath.mpf(2) ** -88
+
+
+def test_rho_at_an_order_is_rounded_down(monkeypatch):
+    monkeypatch.setattr(loss_module, "_best_order", lambda cost: Fraction(7))
+    with mpmath.workdps(80):
+        for delta in DELTAS:
+            exact = (20 - cost_at(Fraction(7), delta)) / 7
+            below = exact - real(zcdp_rho.__wrapped__(Fraction(20), delta))
+            assert 0 < below < mpmath.mpf(10) ** -28

@@ -215,7 +215,7 @@ def run(what, folder, source, target, number):
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, HERE / "ledger_moves.py", what, folder, source, target, number]
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=240, env=environment, check=False
+        list(map(str, command)), capture_output=True, text=True, timeout=1800, env=environment, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)

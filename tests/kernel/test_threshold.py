@@ -218,6 +218,18 @@ def test_bad_numbers_are_refused_by_name(name, bad):
         Threshold(**{"noise": Laplace(1), "cut": 5, "groups": 1, "size": 1, name: bad})
 
 
+@pytest.mark.parametrize("noise", NOISES, ids=str)
+def test_a_delta_that_a_threshold_has_exactly_is_enough_for_it(noise):
+    exact = Threshold(noise, cut=12, groups=2, most=3)
+    assert threshold_for(noise, groups=2, delta=exact.loss().delta, most=3) == exact
+
+
+@pytest.mark.parametrize("noise", [None, 1, Sensitivity(1, 1)])
+def test_noise_that_is_not_additive_is_refused(noise):
+    with pytest.raises(TypeError, match="noise"):
+        Threshold(noise, cut=5, groups=1)
+
+
 def test_further_nonsense_is_refused():
     with pytest.raises(ValueError, match="most"):
         Threshold(Laplace(1), cut=5, groups=3, most=2)

@@ -1,0 +1,99 @@
+"""The mutants of the trusted base: what is changed, and what is known to survive."""
+
+import ast
+import textwrap
+
+import mutate
+import pytest
+from mutate_edits import Module
+
+
+def made(tmp_path, source):
+    path = tmp_path / "code.py"
+    path.write_text(textwrap.dedent(source))
+    return Module(path, "kernel/code")
+
+
+def changes(tmp_path, source):
+    return [(mutant.before, mutant.after) for mutant in made(tmp_path, source).mutants]
+
+
+EXAMPLES = {
+    "comparison": ("return a < b", "return a <= b"),
+    "arithmetic": ("return a * b", "return a // b"),
+    "rounding": ("return round_up(a)", "return round_down(a)"),
+    "constant": ("return a[0]", "return a[1]"),
+    "truth": ("return f(exact=True)", "return f(exact=False)"),
+    "returned value": ("return a", "return None"),
+    "removed call": ("f(a)", "pass"),
+    "removed guard": ("if a:", "if False:"),
+    "removed assignment": ("a.b = 1", "pass"),
+    "exchanged arguments": ("return f(a, b)", "return f(b, a)"),
+    "condition": ("return [x for x in a if x]", "return [x for x in a]"),
+    "part of a condition": ("return a and b", "return a"),
+    "SQL": ("return f'SELECT 1 WHERE {a} < 2'", "return f'SELECT 1 WHERE {a} <= 2'"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), EXAMPLES.values(), ids=EXAMPLES)
+def test_each_kind_of_change_is_made(tmp_path, before, after):
+    below = "\n        return 1" if before.startswith("if") else ""
+    assert (before, after) in changes(tmp_path, f"def g(a, b):\n    {before}{below}\n")
+
+
+def test_a_raise_is_removed_and_its_message_is_left_alone(tmp_path):
+    source = "def g(a):\n    if a > 3:\n        raise ValueError(f'not {a + 1}')\n"
+    removed = ("raise ValueError(f'not {a + 1}')", "pass")
+    assert [change for change in changes(tmp_path, source) if "raise" in change[0]] == [removed]
+
+
+def test_docstrings_annotations_and_assertions_are_left_alone(tmp_path):
+    assert changes(tmp_path, "def g(a: 'x > 0' = None) -> 'x > 1':\n    'WHERE (a > 1)'\n    assert a > 2\n") == []
+
+
+def test_a_mutant_keeps_its_key_when_lines_move_and_comments_change_and_loses_it_with_its_function(tmp_path):
+    first = made(tmp_path, "def g(a):\n    'old'\n    return a + 1\n").mutants
+    moved = made(tmp_path, "X = None\n\n\ndef g(a):\n    'new'\n    # why\n    return a + 1\n").mutants
+    other = made(tmp_path, "def g(a):\n    a = f(a)\n    return a + 1\n").mutants
+    assert [mutant.key for mutant in first] == [mutant.key for mutant in moved]
+    assert not {mutant.key for mutant in first} & {mutant.key for mutant in other}
+
+
+def test_a_mutant_differs_in_one_place_and_leaves_the_module_as_it_was(tmp_path):
+    module = made(tmp_path, "def g(a):\n    return a + 1\n")
+    intact = ast.unparse(module.tree)
+    sources = {module.source(mutant) for mutant in module.mutants}
+    assert "def g(a):\n    return a - 1\n" in sources
+    assert len(sources) == len(module.mutants)
+    assert ast.unparse(module.tree) == intact
+
+
+def test_a_mutant_of_a_function_is_found_by_its_place_and_others_wait_for_an_import(tmp_path):
+    module = made(tmp_path, "A = 1\n\n\nclass C:\n    b = 2\n\n    @cache\n    def d(self):\n        return 3\n")
+    places = {mutant.before: mutant.place for mutant in module.mutants}
+    assert places == {"A = 1": None, "b = 2": None, "return 3": ("C.d", 7)}
+
+
+def test_the_whole_trusted_base_is_in_scope_and_has_tests():
+    names = set(mutate.modules())
+    expected = {"kernel/loss", "kernel/mechanism", "kernel/threshold", "kernel/noise/sampler", "kernel/ledger/account"}
+    expected |= {"engines/dialects/duckdb", "engines/casts", "engines/remembered", "postgres/ledger_table"}
+    assert expected <= names
+    assert {path for name in names for path in mutate.tests_of(name) if not (mutate.ROOT / path).exists()} == set()
+
+
+@pytest.mark.parametrize("module", sorted({entry.module for entry in mutate.survivors()}))
+def test_every_listed_survivor_can_still_be_made_and_has_a_reason(module):
+    known = [entry for entry in mutate.survivors() if entry.module == module]
+    assert mutate.stale(known, mutate.modules()) == []
+    assert [entry for entry in known if len(entry.reason) < 20] == []
+
+
+def test_an_entry_whose_code_is_gone_is_stale(tmp_path):
+    found = {"kernel/code": made(tmp_path, "def g(a):\n    return a + 1\n")}
+    entry = mutate.Known("kernel/code", "g", "why", "return a + 1", "return a - 1")
+    other = mutate.Known("kernel/code", "g", "why", "return a + 2", "return a - 2")
+    whole = [mutate.Known("kernel/code", "g", "why"), mutate.Known("kernel/code", "g", "why", "return a + 1")]
+    gone = mutate.Known("kernel/code", "h", "why")
+    moved = mutate.Known("kernel/other", "g", "why")
+    assert mutate.stale([entry, *whole, other, gone, moved], found) == [other, gone, moved]
