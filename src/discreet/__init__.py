@@ -39,6 +39,7 @@ __all__ = [
     "Refused",
     "Sensitivity",
     "Threshold",
+    "Tuning",
     "anonymity",
     "attacks",
     "audit",
@@ -63,6 +64,7 @@ _ELSEWHERE = {
     "Answer": ("answer", "Answer"),
     "Curator": ("curator", "Curator"),
     "Explanation": ("answer", "Explanation"),
+    "Tuning": ("engines.tuning", "Tuning"),
     "connect": ("dbapi", "connect"),
     "open": ("opening", "open_curator"),
 }
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
     from discreet.dbapi import connect
+    from discreet.engines.tuning import Tuning
     from discreet.opening import open_curator as open  # noqa: A004 - the name that users expect
 else:
 

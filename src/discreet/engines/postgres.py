@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
 from discreet.engines.postgres_catalog import Stored, find_table
 from discreet.engines.postgres_errors import WRONG_SETTING, Stopped
 from discreet.engines.postgres_role import powers, reader_sql
 from discreet.engines.postgres_session import Session, Snapshot
 from discreet.engines.sources import Source
+from discreet.engines.tuning import Tuning
 from discreet.kernel.dialect import Dialect, quoted
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type

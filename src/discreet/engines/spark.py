@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.dialects.spark import SPARK
-from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
 from discreet.engines.sources import Source
@@ -32,6 +31,7 @@ from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_
 from discreet.engines.spark_session import Session, briefly
 from discreet.engines.spark_sums import Bounds, SparkRows
 from discreet.engines.spark_tables import Views, check_sources
+from discreet.engines.tuning import Tuning
 from discreet.kernel.dialect import Dialect
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
