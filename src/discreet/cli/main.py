@@ -1,30 +1,129 @@
-"""The commands; each group of them has a file of its own."""
+"""The commands. What a command needs is imported when it runs: the list of commands needs none of it."""
 
-import io
+import gc
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import discreet
-from discreet.cli.anonymise import anonymise
-from discreet.cli.ask import ask, budget, explain
-from discreet.cli.attack import attack
-from discreet.cli.audit import audit
-from discreet.cli.fit import fit
-from discreet.cli.ledger import app as ledger_app
-from discreet.cli.policy import check, dummy, init
-from discreet.cli.tour.tour import Chapter, take
 
-app = typer.Typer(
+_COMMANDS = {  # where it is, and the first sentence of its help
+    "init": (
+        "policy:init",
+        "Draft a policy from schemas alone, without reading a row; what a human must decide says FILL IN.",
+    ),
+    "check": (
+        "policy:check",
+        "Read a policy, say in plain sentences what it promises, and point out hazards; "
+        "of data, only schemas are read.",
+    ),
+    "dummy": (
+        "policy:dummy",
+        "Make up data that fit a policy, with a copy of it to try questions on; the real data are never read.",
+    ),
+    "ask": ("ask:ask", "Ask a question, pay for it, and print the private answer with its margins."),
+    "explain": (
+        "ask:explain",
+        "Say what a question would cost and how exact its answer would be: free, and without a look at private data.",
+    ),
+    "budget": (
+        "ask:budget",
+        "Show what may be learned in all, what was, and what is left: for the data set and each analyst.",
+    ),
+    "fit": ("fit:fit", "Learn a private model from the rows of a query, pay for it, and print what was learned."),
+    "anonymise": (
+        "anonymise:anonymise",
+        "Measure how anonymous a table is, or make it k-anonymous; and say what that does not protect against.",
+    ),
+    "attack": (
+        "attack:attack",
+        "Attack people's data as an outsider would: without a defence, with the easy fix, and with the curator.",
+    ),
+    "audit": ("audit:audit", "Try to refute what a policy promises, on made-up data, before anybody asks."),
+    "demo": ("demo:demo", "Take a tour of a minute on data that is made up on the spot; it is saved as a page, too."),
+    "ledger": ("ledger:app", "Look at a ledger, check it, and move it."),
+}
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _imported(_COMMANDS[name][0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+@cache
+def _imported(where: str) -> Any:
+    module, _, name = where.partition(":")
+    gc.disable()  # nothing of what is imported is garbage, and to look through it takes a tenth of the time
+    try:
+        found = getattr(import_module(f"discreet.cli.{module}"), name)
+    finally:
+        gc.enable()
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command()(found)
+        found = alone
+    return typer.main.get_command(found)
+
+
+class _Group(TyperGroup):
+    """Lists commands without importing them, and imports the one that runs."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
+        """Return the names of the commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - typer's signature
+        """Return what the list of commands shows of one."""
+        return TyperCommand(cmd_name, help=_COMMANDS[cmd_name][1]) if cmd_name in _COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that shall run."""
+        name, known, rest = super().resolve_command(ctx, args)
+        return name, self.commands[name] if known else None, rest
+
+
+class _WithoutPandas:
+    """Lets no `import pandas` succeed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002 - a finder's
+        """Stop the search for pandas, and leave all others to the next finder."""
+        if name == "pandas":
+            raise ModuleNotFoundError("discreet does without pandas here", name=name)
+
+
+class _Program(typer.Typer):
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        """Run as a program, whose process ends with the command."""
+        if sys.argv[1:2] in (["ask"], ["explain"], ["budget"]):
+            # pyarrow imports pandas at every list that it is given, to see whether it is one of its frames: half a
+            # second. These commands have no frames.
+            sys.meta_path.insert(0, _WithoutPandas())
+        return super().__call__(*args, **settings)
+
+
+app = _Program(
+    cls=_Group,
     help="Differential privacy with exact noise and a ledger that nothing can overspend.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-app.add_typer(ledger_app, name="ledger")
-for command in (init, check, dummy, ask, explain, budget, fit, anonymise, attack, audit):
-    app.command()(command)
 
 
 def _version(asked: bool) -> None:
@@ -40,19 +139,3 @@ def main(
     ] = False,
 ) -> None:
     """Differential privacy with exact noise and a ledger that nothing can overspend."""
-
-
-@app.command()
-def demo(
-    chapter: Annotated[Chapter, typer.Argument(help="What to show.")] = Chapter.ALL,
-    out: Annotated[Path, typer.Option(help="Where to save the page and its pictures.")] = Path("tour"),
-) -> None:
-    """Take a tour of a minute on data that is made up on the spot; it is saved as a page, too."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        typer.echo(f"--out: no folder can be made at {out} ({error.strerror}). Name another.", err=True)
-        raise typer.Exit(2) from None
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
-    take(chapter, out)
