@@ -1,20 +1,10 @@
 """Discreet: a curator that answers with differential privacy, and a ledger that nothing can overspend.
 
-Importing it loads the trusted kernel only; everything else comes when it is first used.
+Importing it loads nothing else; every name comes with its module when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from discreet.kernel.calibration import gaussian_for
-from discreet.kernel.choice import Exponential, PermuteAndFlip
-from discreet.kernel.errors import DiscreetError, Failed, LedgerError, PolicyError, Refused
-from discreet.kernel.event import Event, Receipt
-from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
-from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
-from discreet.kernel.response import RandomizedResponse
-from discreet.kernel.threshold import Threshold, threshold_for
 
 __version__ = "0.1.0"
 
@@ -39,6 +29,7 @@ __all__ = [
     "Refused",
     "Sensitivity",
     "Threshold",
+    "Tuning",
     "anonymity",
     "attacks",
     "audit",
@@ -57,31 +48,53 @@ __all__ = [
     "threshold_for",
 ]
 
-# Loaded when they are first used: modules by their own name, and what `open` needs from the module that has it.
 _MODULES = frozenset({"anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy"})
-_ELSEWHERE = {
-    "Answer": ("answer", "Answer"),
-    "Curator": ("curator", "Curator"),
-    "Explanation": ("answer", "Explanation"),
-    "connect": ("dbapi", "connect"),
-    "open": ("opening", "open_curator"),
+_HOMES = {
+    "answer": ("Answer", "Explanation"),
+    "curator": ("Curator",),
+    "dbapi": ("connect",),
+    "engines.tuning": ("Tuning",),
+    "kernel.calibration": ("gaussian_for",),
+    "kernel.choice": ("Exponential", "PermuteAndFlip"),
+    "kernel.errors": ("DiscreetError", "Failed", "LedgerError", "PolicyError", "Refused"),
+    "kernel.event": ("Event", "Receipt"),
+    "kernel.ledger": ("Ledger", "create_ledger", "memory_ledger", "open_ledger"),
+    "kernel.loss": ("Budget", "Loss"),
+    "kernel.mechanism": ("Gaussian", "Laplace", "Sensitivity", "laplace_for"),
+    "kernel.response": ("RandomizedResponse",),
+    "kernel.threshold": ("Threshold", "threshold_for"),
+    "opening": ("open_curator",),
 }
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_ELSEWHERE = {"open": "open_curator"}  # the name that users expect
 
 if TYPE_CHECKING:
     from discreet import anonymity, attacks, audit, dbapi, learn, local, policy, privacy
     from discreet.answer import Answer, Explanation
     from discreet.curator import Curator
     from discreet.dbapi import connect
+    from discreet.engines.tuning import Tuning
+    from discreet.kernel.calibration import gaussian_for
+    from discreet.kernel.choice import Exponential, PermuteAndFlip
+    from discreet.kernel.errors import DiscreetError, Failed, LedgerError, PolicyError, Refused
+    from discreet.kernel.event import Event, Receipt
+    from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
+    from discreet.kernel.loss import Budget, Loss
+    from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
+    from discreet.kernel.response import RandomizedResponse
+    from discreet.kernel.threshold import Threshold, threshold_for
     from discreet.opening import open_curator as open  # noqa: A004 - the name that users expect
 else:
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
             return import_module(f"discreet.{name}")
-        if name in _ELSEWHERE:
-            module, found = _ELSEWHERE[name]
-            return getattr(import_module(f"discreet.{module}"), found)
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+        if name not in __all__:
+            raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+        known = _ELSEWHERE.get(name, name)
+        found = getattr(import_module(f"discreet.{_HOME[known]}"), known)
+        globals()[name] = found  # the next use needs no search
+        return found
 
 
 def __dir__() -> list[str]:

@@ -9,9 +9,10 @@ from typing import Any, overload
 
 from discreet.curator import Curator
 from discreet.declaring import Said, declare
-from discreet.engines.duckdb import DuckDB, Tuning
+from discreet.engines.duckdb import DuckDB
 from discreet.engines.interface import Engine
 from discreet.engines.sources import Source
+from discreet.engines.tuning import Tuning
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, memory_ledger

@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from discreet.answer import Answer
 from discreet.answer_text import paid
@@ -134,6 +130,9 @@ def _margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
 
 def budget(policy: Policy) -> None:
     """Show the total, spent and remaining budget of the data set and of each analyst."""
+    from rich.console import Console  # noqa: PLC0415 - no other command here needs it
+    from rich.table import Table  # noqa: PLC0415
+
     with _opened(policy, {}) as curator:
         table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):
@@ -173,11 +172,11 @@ def _write(answer: Answer, form: Format) -> None:
         case Format.TABLE:
             typer.echo(repr(answer))
         case Format.CSV:
-            pa.csv.write_csv(table, sys.stdout.buffer)
+            import_module("pyarrow.csv").write_csv(table, sys.stdout.buffer)
         case Format.JSON:
             typer.echo(json.dumps(table.to_pylist(), default=str, ensure_ascii=False))
         case Format.PARQUET:
-            pa.parquet.write_table(table, sys.stdout.buffer)
+            import_module("pyarrow.parquet").write_table(table, sys.stdout.buffer)
 
 
 def _total(budget: Budget) -> str:

@@ -23,7 +23,7 @@ from discreet.kernel.ledger.account import Account
 from discreet.places import Place, address, head_beside, ledger_at, line_for, move_to, read_place
 from discreet.policy import Policy
 
-app = typer.Typer(cls=Group, help="Show, verify and move a ledger.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Show, verify and move a ledger.", no_args_is_help=True, add_completion=False)
 
 _INDENT = 4
 Where = Annotated[

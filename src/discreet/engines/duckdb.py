@@ -2,13 +2,10 @@
 
 import glob
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +18,9 @@ from discreet.engines.files import in_quotes, listed
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
 from discreet.engines.sources import EngineError, Source, SourceChanged, Unavailable, problem
+from discreet.engines.spill import SpillFolder, make_spill_folder
 from discreet.engines.tables import make_table
+from discreet.engines.tuning import Tuning
 from discreet.engines.usage import Usage
 from discreet.kernel.dialect import quoted
 from discreet.kernel.errors import PolicyError
@@ -38,30 +37,6 @@ _BARRED = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """How much of the machine the engine may use; nothing here affects privacy.
-
-    `memory` is a share or a size ("4GB"); what does not fit, and not more than `disk`, is put into a folder of its own
-    inside `folder` (None: the system's place for temporary files), which is removed at the end.
-    """
-
-    memory: str = "50%"
-    threads: int | None = None
-    seconds: float = 600
-    folder: str | None = None
-    disk: str = "20GB"  # a question that fills the disk would stop the ledger too
-    remember: int = 1 << 28  # bytes of exact totals that are kept for other questions about the same rows and groups
-
-    def __post_init__(self) -> None:
-        if not 0.001 <= self.seconds <= 10**7:
-            raise ValueError(f"seconds must lie between 0.001 and 10^7, not {self.seconds!r}")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads must be at least 1, not {self.threads!r}")
-        if self.remember < 0:
-            raise ValueError(f"remember must not be below 0, not {self.remember!r}")
 
 
 _USUAL = Tuning()
@@ -84,8 +59,8 @@ class DuckDB:
         self._asking = threading.Lock()  # held while a question is answered
         self._remembered = Remembered(tuning.remember)
         self._process = os.getpid()
-        folder = tempfile.mkdtemp(prefix="discreet-", dir=tuning.folder)  # readable by the owner only
-        self._connection = duckdb.connect(":memory:", config={**_BARRED, "temp_directory": folder})
+        folder = make_spill_folder(tuning.folder)
+        self._connection = duckdb.connect(":memory:", config={**_BARRED, "temp_directory": folder.path})
         self._end = weakref.finalize(self, _clean_up, self._connection, folder, self._process)
         try:
             _tune(self._connection, timezone, tuning)
@@ -254,8 +229,8 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: 
     connection.execute("SET lock_configuration = true")
 
 
-def _clean_up(connection: duckdb.DuckDBPyConnection, folder: str, process: int) -> None:
+def _clean_up(connection: duckdb.DuckDBPyConnection, folder: SpillFolder, process: int) -> None:
     if os.getpid() != process:
         return  # a child of the process that opened it: the parent still needs both
     connection.close()
-    shutil.rmtree(folder, ignore_errors=True)
+    folder.remove()

@@ -17,7 +17,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from discreet.engines.sources import Found, Part, problem
 from discreet.kernel.dialect import quoted
@@ -63,6 +62,8 @@ def open_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: object,
 
 def open_parquet(connection: duckdb.DuckDBPyConnection, path: str, names: Sequence[str]) -> Part:
     """Register columns of a Parquet file that DuckDB would not read to the end, so that they can be copied."""
+    from pyarrow import parquet as pq  # noqa: PLC0415 - slow to import, and rarely needed
+
     file = pq.ParquetFile(path)
     empty = _total_table(file.schema_arrow.empty_table().select(names))
 

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
 from discreet.engines.postgres_catalog import Stored, find_columns, missing_table, parse_place
 from discreet.engines.postgres_errors import GONE, LOCKED, WRONG_SETTING, Stopped
 from discreet.engines.postgres_role import powers, reader_sql
 from discreet.engines.postgres_session import Session, Snapshot
 from discreet.engines.sources import AWAY, EngineError, Source, Unavailable
+from discreet.engines.tuning import Tuning
 from discreet.engines.usage import Usage, usage_of, usage_of_rows
 from discreet.kernel.dialect import Dialect, quoted
 from discreet.kernel.errors import PolicyError

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.dialects.spark import SPARK
-from discreet.engines.duckdb import Tuning
 from discreet.engines.gathering import totals_of
 from discreet.engines.remembered import Remembered
 from discreet.engines.sources import EngineError, Source, Unavailable
@@ -33,6 +32,7 @@ from discreet.engines.spark_rows import Order, Places, in_batches, rows_lacking_
 from discreet.engines.spark_session import Session, briefly
 from discreet.engines.spark_sums import Bounds, SparkRows
 from discreet.engines.spark_tables import Schema, Table, Views, check_sources, check_zone, schemas_of, view_of
+from discreet.engines.tuning import Tuning
 from discreet.engines.usage import Usage, usage_of, usage_of_rows
 from discreet.kernel.dialect import Dialect
 from discreet.kernel.errors import PolicyError

@@ -25,10 +25,10 @@ marks       values that are still to be filled in
 drafting    a first policy, from schemas or metadata;  dummies: fake data that fit a policy
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from discreet.policy.columns import Between, Declared, Domain, Keys, Open, References
-from discreet.policy.drafting.draft import draft
-from discreet.policy.dummies.dummy import dummy
-from discreet.policy.dummies.files import DummyFiles, write_dummy
 from discreet.policy.entries import Analyst, Data, Spending
 from discreet.policy.explain import explain
 from discreet.policy.hazards import hazards
@@ -85,3 +85,21 @@ __all__ = [
     "write_dummy",
     "write_policy",
 ]
+
+# What only an owner who writes a policy needs is imported when it is first used: a question does without.
+if TYPE_CHECKING:
+    from discreet.policy.drafting.draft import draft
+    from discreet.policy.dummies.dummy import dummy
+    from discreet.policy.dummies.files import DummyFiles, write_dummy
+else:
+    _HOMES = {
+        "DummyFiles": "dummies.files",
+        "draft": "drafting.draft",
+        "dummy": "dummies.dummy",
+        "write_dummy": "dummies.files",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'discreet.policy' has no attribute {name!r}")
+        return getattr(import_module(f"discreet.policy.{_HOMES[name]}"), name)
