@@ -14,6 +14,7 @@ from discreet.kernel.loss import NOTHING
 from discreet.policy import Policy
 
 sys.path.insert(0, str(Path(__file__).parent))
+from kernel.ledger_places import FilePlace
 from test_curator import DELTA, POLICY, opened, tables
 
 COUNT = "SELECT COUNT(*) AS n FROM sales"
@@ -394,3 +395,31 @@ def test_a_finer_answer_in_another_order_of_keys_pays_the_difference(curator):
 def test_conditions_that_differ_are_another_question(curator, other):
     curator.ask("SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 AND city = 'Bonn'", epsilon="1/2")
     assert curator.ask(other, epsilon="1/2").paid != NOTHING
+
+
+TAMPERED = {
+    "no answers": ["DELETE FROM answers"],
+    "another answer": ["UPDATE answers SET answer = CAST(CAST(answer AS TEXT) || ' ' AS BLOB)"],
+    "a cheaper charge": ["UPDATE rows SET loss = '1/1000 1/2000000 0' WHERE kind = 'charge'"],
+    "no charge": ["DELETE FROM rows WHERE kind = 'charge'"],
+}
+
+
+@pytest.mark.parametrize("when", ["before it is opened", "while it is open"])
+@pytest.mark.parametrize("statement", TAMPERED.values(), ids=TAMPERED)
+def test_nothing_is_served_or_charged_from_a_ledger_that_was_tampered_with(tmp_path, statement, when):
+    place = FilePlace(tmp_path / "ledger.sqlite")
+    policy = Policy.parse(POLICY.replace(":memory:", str(place.path)).format(delta=""))
+    with dc.open(policy, data=tables()) as curator:
+        curator.ask(COUNT, epsilon="1/10")
+        assert bytes_of(curator.ask(COUNT, epsilon="1/10")) == bytes_of(curator.ask(COUNT, epsilon="1/10"))
+        if when == "while it is open":
+            place.tamper(statement)
+            with pytest.raises(dc.LedgerError, match="backup"):
+                curator.ask(COUNT, epsilon="1/10")
+            return
+    place.tamper(statement)
+    rows = place.rows()
+    with pytest.raises(dc.LedgerError, match="backup"), dc.open(policy, data=tables()) as curator:
+        curator.ask(COUNT, epsilon="1/10")
+    assert place.rows() == rows

@@ -38,6 +38,7 @@ RELYING = {
     "the list of charges": lambda ledger: ledger.events(),
     "what has no answer": lambda ledger: ledger.unsettled(),
 }
+WITH_ANSWERS = ("a recall", "the same key", "what a key was used for")
 READING_ROWS = ("a recall", "the same key", "what a key was used for", "the list of charges")
 
 
@@ -56,38 +57,41 @@ def changed(place, seq, rehash, column="loss", value=CHEAP):
     return statements
 
 
-def assert_refused(place, ledger, act):
+def assert_refused(place, ledger, acts=tuple(RELYING)):
     before = place.rows()
-    with pytest.raises(LedgerError, match=r"row \d+ .*(backup|newest copy)"):
-        act(ledger)
+    for act in acts:
+        with pytest.raises(LedgerError, match=r"row \d+:? .*(backup|newest copy)"):
+            print(act, RELYING[act](ledger))
     assert place.rows() == before, "something was charged"
 
 
-@pytest.mark.parametrize("act", RELYING.values(), ids=RELYING)
+def assert_refused_when_opened(place):
+    for act in RELYING:
+        with place.open() as ledger:
+            assert_refused(place, ledger, [act])
+
+
 @pytest.mark.parametrize("rehash", ["nothing", "row", "all"])
 @pytest.mark.parametrize("seq", [CHARGED, 8])  # further back; and the charge of the last answer, one row back
-def test_a_changed_row_is_never_relied_upon(place, seq, rehash, act):
+def test_a_changed_row_is_never_relied_upon(place, seq, rehash):
     place.tamper(*changed(place, seq, rehash))
-    with place.open() as ledger:
-        assert_refused(place, ledger, act)
+    assert_refused_when_opened(place)
 
 
-@pytest.mark.parametrize("act", READING_ROWS)
 @pytest.mark.parametrize("rehash", ["nothing", "row", "all"])
-def test_a_row_changed_while_open_is_never_relied_upon(place, rehash, act):
+def test_a_row_changed_while_open_is_never_relied_upon(place, rehash):
     with place.open() as ledger:
         assert ledger.answers(["b"])[0][1] == b"b"
         place.tamper(*changed(place, CHARGED, rehash))
-        assert_refused(place, ledger, RELYING[act])
+        assert_refused(place, ledger, READING_ROWS)
 
 
-@pytest.mark.parametrize("act", RELYING.values(), ids=RELYING)
 @pytest.mark.parametrize("rehash", ["nothing", "row", "all"])
-def test_a_last_row_changed_while_open_is_never_relied_upon(place, rehash, act):
+def test_a_last_row_changed_while_open_is_never_relied_upon(place, rehash):
     with place.open() as ledger:
         assert ledger.answers(["b"])[0][1] == b"b"
         place.tamper(*changed(place, 9, rehash, "spent", "0 0 0"))
-        assert_refused(place, ledger, act)
+        assert_refused(place, ledger)
 
 
 def test_what_is_spent_does_not_come_from_rows_that_can_be_changed_while_open(place):
@@ -100,19 +104,16 @@ def test_what_is_spent_does_not_come_from_rows_that_can_be_changed_while_open(pl
 
 
 @pytest.mark.parametrize("seq", [CHARGED, SETTLED, 8])
-@pytest.mark.parametrize("act", RELYING.values(), ids=RELYING)
-def test_a_ledger_with_a_removed_row_is_never_relied_upon(place, seq, act):
+def test_a_ledger_with_a_removed_row_is_never_relied_upon(place, seq):
     place.tamper(["DELETE FROM rows WHERE seq = ?", seq])
-    with place.open() as ledger:
-        assert_refused(place, ledger, act)
+    assert_refused_when_opened(place)
 
 
 def test_a_row_removed_while_open_is_never_relied_upon(place):
     with place.open() as ledger:
         assert ledger.answers(["b"])[0][1] == b"b"
         place.tamper(["DELETE FROM rows WHERE seq = ?", CHARGED])
-        for act in READING_ROWS[:3]:
-            assert_refused(place, ledger, RELYING[act])
+        assert_refused(place, ledger, READING_ROWS[:3])
 
 
 ANSWER = "(SELECT receipt FROM rows WHERE seq = 4)"
@@ -124,17 +125,13 @@ OF_ANSWERS = {
 
 
 @pytest.mark.parametrize("statement", OF_ANSWERS.values(), ids=OF_ANSWERS)
-@pytest.mark.parametrize("act", ["a recall", "the same key", "what a key was used for"])
-def test_a_changed_or_missing_answer_is_never_recalled(place, statement, act):
+def test_a_changed_or_missing_answer_is_never_recalled(place, statement):
     with place.open() as ledger:
         assert ledger.answers(["b"])[0][1] == b"b"
         place.tamper(statement)
-        before = place.rows()
-        with pytest.raises(LedgerError, match=r"row 5: its answer is missing or was changed.*backup"):
-            RELYING[act](ledger)
-    with place.open() as ledger, pytest.raises(LedgerError, match=r"row 5: its answer"):
-        RELYING[act](ledger)
-    assert place.rows() == before
+        assert_refused(place, ledger, WITH_ANSWERS)
+    with place.open() as ledger:
+        assert_refused(place, ledger, WITH_ANSWERS)
 
 
 def test_a_ledger_that_nobody_touched_never_refuses(place):
