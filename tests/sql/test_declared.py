@@ -78,7 +78,9 @@ def test_what_the_policy_does_not_rule_out_is_priced(curator, sql):
 
 def test_a_number_that_is_not_listed_is_refused_also_as_a_real():
     rows = pa.table({"who": [1, 2], "code": [200, 404]})
-    with dc.open(rows, unit="who", budget=4, groups=1, rows=1, columns={"code": {"in": [200, 404]}}) as curator:
+    with dc.open(
+        rows, unit="who", budget=4, groups=1, rows=1, columns={"code": {"in": [200, 404]}}, ledger=":memory:"
+    ) as curator:
         for wrong in ("code = 201", "code = 200.5", "code IN (200, 999)"):
             with pytest.raises(dc.Refused, match="declared value"):
                 curator.ask(f"SELECT COUNT(*) FROM data WHERE {wrong}", epsilon=1)

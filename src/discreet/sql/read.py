@@ -59,7 +59,7 @@ def _check_unit(name: str | None, world: World) -> None:
 def divide(draft: Draft) -> Draft:
     """Find the releases, and the query above them."""
     assert draft.parsed is not None
-    above = separate(draft.parsed.query.copy(), draft.world)
+    above = separate(draft.parsed.query, draft.world)  # it changes the tree, which nobody reads afterwards
     read = {table.name for table in above.find_all(exp.Table)}
     return replace(draft, above=above, parts=tuple(part for part in draft.world.releases.parts if part.name in read))
 

@@ -21,22 +21,21 @@ class Releases:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = {name.lower() for name in taken}
-        self._parts: list[Part] = []
+        self._parts: dict[Part, Part] = {}  # by what they are without their names
 
     def add(self, part: Part) -> Part:
         """Give a release its name: that of an equal one, or the next that the query does not use itself."""
-        for known in self._parts:
-            if replace(part, name=known.name) == known:
-                return known
-        names = (f"r{number}" for number in range(len(self._taken) + len(self._parts) + 1))
-        used = self._taken | {known.name for known in self._parts}
-        self._parts.append(replace(part, name=next(name for name in names if name not in used)))
-        return self._parts[-1]
+        bare = replace(part, name="")
+        if bare not in self._parts:
+            names = (f"r{number}" for number in range(len(self._taken) + len(self._parts) + 1))
+            used = self._taken | {known.name for known in self._parts.values()}
+            self._parts[bare] = replace(part, name=next(name for name in names if name not in used))
+        return self._parts[bare]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """All releases, in the order of their names."""
-        return tuple(self._parts)
+        return tuple(self._parts.values())
 
 
 @dataclass(frozen=True)
