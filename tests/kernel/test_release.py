@@ -341,7 +341,7 @@ def test_an_answer_is_stored_before_it_is_returned():
             raise LedgerError("the disk is full")
 
     ledger = ledger_of()
-    with pytest.raises(LedgerError):
+    with pytest.raises(Failed):
         told((COUNT,), Recorder(PEOPLE), Full(ledger))
     assert ledger.spent().epsilon == COUNT.loss().epsilon
 
