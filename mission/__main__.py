@@ -2,29 +2,19 @@
 
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
-import mission.anonymity
-import mission.attack_exposed
-import mission.attack_facts
-import mission.attack_membership
-import mission.attack_models
-import mission.attack_queries
-import mission.attack_reconstruction
-import mission.attack_tables
-import mission.curator
-import mission.habit
-import mission.kernel
-import mission.learning
-import mission.local  # noqa: F401 - their rows join the list
-from mission import tradeoff
+from mission import MODULES
 from mission.rows import ORDER, ROWS, NeedsDataError
 
 PAGE = Path(__file__).parents[1] / "docs" / "mission.md"
 HEAD = """# The mission
 
-What Discreet can do, row by row, with the number that shows it. This page is written by `make mission`, which runs
-every row through the public interface; `python -m mission ID` runs one of them.
+What Discreet can do, row by row, with the numbers that show it. `make mission` writes this page: it runs every row with
+public names (Python, SQL or command line; a row that needs more says so), and `python -m mission ID` runs one of them.
+Numbers that chance decides are followed by their 95 % interval or by the range of the runs. A ceiling is the most that
+epsilon allows any attack; it counts as exceeded if chance explains the excess in less than one of 10⁹ runs.
 
 | row | what works | the number seen | run it |
 |---|---|---|---|
@@ -32,26 +22,29 @@ every row through the public interface; `python -m mission ID` runs one of them.
 
 
 def seen(row):
+    """Run a row; return its text."""
     try:
-        return row.run()
+        text = row.run().text
     except NeedsDataError as error:
         return f"needs data: {error}"
+    return f"{text}. Beside public names: {row.uses}" if row.uses else text
 
 
 def main(wanted):
+    """Run these rows and print them; without any, run all and write the page."""
+    for name in MODULES:
+        import_module(f"mission.{name}")
     rows = sorted((row for row in ROWS if not wanted or row.id in wanted), key=lambda row: ORDER.index(row.id))
     lines = []
     for row in rows:
-        began = time.perf_counter()
-        number = seen(row)
-        print(f"{row.id:4} {row.what}\n     {number}   [{time.perf_counter() - began:.1f} s]")
-        lines.append(
-            f"| {row.id} | {row.what} | {number.replace('|', chr(92) + '|')} | `python -m mission {row.id}` |\n"
-        )
+        began = time.process_time()
+        text = seen(row)
+        print(f"{row.id:4} {row.what}\n     {text}   [{time.process_time() - began:.1f} CPU s]", flush=True)
+        lines.append(f"| {row.id} | {row.what} | {text.replace('|', chr(92) + '|')} | `python -m mission {row.id}` |\n")
     missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
     if not wanted:
         PAGE.write_text(HEAD + "".join(lines) + f"\nNot built yet: {', '.join(missing)}.\n")
-        for path in tradeoff.draw(PAGE.parent / "pictures"):
+        for path in import_module("mission.tradeoff").draw(PAGE.parent / "pictures"):
             print(f"drew docs/pictures/{path.name}")
         print(f"\nwrote docs/{PAGE.name}: {len(rows)} rows, {len(missing)} to come")
 

@@ -1,67 +1,42 @@
 """The rows on the weaker baseline: pseudonyms, linkage, k-anonymity, and how each of them fails."""
 
-import hashlib
-import itertools
-import os
-import string
-import time
-from pathlib import Path
+import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from discreet import anonymity
+from discreet import anonymity, attacks
 from mission import lecture
-from mission.rows import NeedsDataError, row
+from mission.data import real, table
+from mission.rows import record, row
 
-DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 ADULT = ["age", "workclass", "education", "marital_status", "occupation", "race", "sex", "native_country"]
+OPENED = "codes opened"
 
 
-def table(name, columns=None):
-    """Return a real data set."""
-    path = DATA / f"{name}.parquet"
-    if not path.exists():
-        raise NeedsDataError(f"{name} in DISCREET_DATA")
-    return pq.read_table(path, columns=columns)
-
-
-@row("A1", "Plain hashes of taxi numbers are opened, with a taxi's day and income; keyed pseudonyms are not")
+@row("A1", "Plain hashes of taxi numbers are opened, with a taxi's day and income; keyed pseudonyms are attacked too")
 def a1():
-    released = set(table("nyctaxi2013_medallions")["medallion"].to_pylist())
-    days = table("nyctaxi2013_taxi_days", ["medallion", "pickuptime", "total"])
-    began = time.perf_counter()
-    digits, letters = string.digits, string.ascii_uppercase
-    numbers = ["".join(each) for each in itertools.product(digits, letters, digits, digits)]
-    opened = {md5: number for number in numbers if (md5 := _md5(number)) in released}
-    seconds = time.perf_counter() - began
-    taxis, best = _seen(days.filter(pc.is_in(days["medallion"], pa.array(list(opened)))))
-    keyed = _coded(opened.values(), anonymity.new_key())
-    tried = {_md5(number) for number in numbers} | _coded(numbers, anonymity.new_key())
-    return (
-        f"MD5: {len(opened):,} of {len(released):,} opened by trying {len(numbers):,} numbers in {seconds:.2f} s, "
-        f"trips of {taxis} taxis with them, one day of {best['fare_count']} and {best['fare_sum']:,.0f} dollars; keyed "
-        f"pseudonyms of the same {len(keyed):,}: {len(keyed & tried)} opened"
+    taxis = real("pseudonyms")
+    plain = attacks.pseudonyms(taxis, random_state=0).details
+    key = anonymity.new_key()
+    keyed = attacks.pseudonyms(taxis, defence=lambda numbers: _keyed(numbers, key), random_state=0).details
+    return record(
+        "MD5: {upper:,} of {released:,} codes opened with the {tried:,} numbers of the form 9A99, {both:,} with the "
+        "same numbers in lower case as well, which the city hashed too; one opened day: {best}. Keyed pseudonyms of "
+        "the {keyed_released:,} known numbers, the same attack: {keyed_opened} opened",
+        upper=sum(re.fullmatch(r"\d[A-Z]\d\d", number) is not None for number in taxis.numbers),
+        both=plain[OPENED],
+        released=plain["codes released"],
+        tried=plain["numbers tried"],
+        best=plain["best day of one taxi"],
+        keyed_released=keyed["codes released"],
+        keyed_tried=keyed["numbers tried"],
+        keyed_opened=keyed[OPENED],
     )
 
 
-def _seen(trips):
-    """Return how many taxis there are, and the best day of one."""
-    trips = trips.group_by(["medallion", "pickuptime"]).aggregate([("total", "max")])  # some are in the data twice
-    day = pc.cast(trips["pickuptime"], pa.date32(), safe=False)
-    days = pa.table({"taxi": trips["medallion"], "day": day, "fare": trips["total_max"]})
-    found = days.group_by(["taxi", "day"]).aggregate([("fare", "sum"), ("fare", "count")]).to_pylist()
-    return len({each["taxi"] for each in found}), max(found, key=lambda each: each["fare_sum"])
-
-
-def _md5(number):
-    return hashlib.md5(number.encode(), usedforsecurity=False).hexdigest().upper()
-
-
-def _coded(numbers, key):
-    coded = anonymity.pseudonymise(pa.table({"medallion": list(numbers)}), "medallion", key)
-    return set(coded["medallion"].to_pylist())
+def _keyed(numbers, key):
+    return anonymity.pseudonymise(pa.table({"number": numbers}), "number", key)["number"].to_pylist()
 
 
 @row("A2", "Linkage: patients without names matched with a list of people by gender, age and zip")
@@ -70,40 +45,62 @@ def a2():
     people = table("linkage_synthetic_demographic")
     released = table("linkage_synthetic_medical")
     kept = released.drop_columns(quasi).join(people.drop_columns("Name"), "ID")  # what the hospital has itself
-    told = []
+    measured = []
     for patients in (kept, released):
         risk = anonymity.measure(patients, quasi, "Diagnosis", population=people)
-        row, person = risk.journalist.found.T
-        right = pc.sum(pc.equal(patients["ID"].take(pa.array(row)), people["ID"].take(pa.array(person)))).as_py() or 0
-        told.append((risk, right))
-    (exact, named), (coarse, guessed) = told
-    return (
-        f"{exact.journalist.single:,} of {exact.rows:,} fit one name only, {named:,} of them the right one; in ages "
-        f"of ten years and three digits ({coarse.k}-anonymous) {guessed:,}, and whoever tries them all is right in "
-        f"{coarse.marketer:.1%}; but {len(coarse.sensitive[0].exposed):,} share the diagnosis of all like them"
+        place, person = risk.journalist.found.T
+        right = pc.sum(pc.equal(patients["ID"].take(pa.array(place)), people["ID"].take(pa.array(person)))).as_py() or 0
+        measured.append((risk, right))
+    (exact, named), (coarse, guessed) = measured
+    return record(
+        "{single:,} of {rows:,} match one name only, {named:,} of them the right one; in ages of ten years and three "
+        "digits ({k}-anonymous) {guessed:,}, where trying all candidates is right in {marketer:.1%}; but {exposed:,} "
+        "share the diagnosis of everybody in their class",
+        single=exact.journalist.single,
+        rows=exact.rows,
+        named=named,
+        k=coarse.k,
+        guessed=guessed,
+        marketer=coarse.marketer,
+        exposed=len(coarse.sensitive[0].exposed),
     )
 
 
-@row("A3", "k-anonymity, l-diversity and t-closeness: measured, and reached by coarser values")
+@row("A3", "k-anonymity, l-diversity and t-closeness: measured, and reached by generalisation")
 def a3():
-    said = [f"{anonymity.measure(each, lecture.QUASI).k}" for each in (lecture.first(), lecture.second())]
+    first, second = (anonymity.measure(each, lecture.QUASI).k for each in (lecture.first(), lecture.second()))
     adult = table("adult", [*ADULT, "income", "split"])
     adult = adult.filter(pc.equal(adult["split"], "train")).drop_columns("split").drop_null()
-    began = time.perf_counter()
     made = anonymity.attempt(adult, ADULT, 5, "income", l=2, t=0.5)
-    seconds = time.perf_counter() - began
     before, after = made.before, made.after
-    return (
-        f"the lecture's tables: {said[0]}- and {said[1]}-anonymous; {adult.num_rows:,} rows of Adult by {len(ADULT)} "
-        f"columns in {seconds:.1f} s: k {before.k} → {after.k}, l {before.l} → {after.l}, t {before.t:.2f} → "
-        f"{after.t:.2f}, rows alone {before.unique:,} → {after.unique}, {after.loss.ncp:.1%} of the information lost"
+    return record(
+        "the lecture's tables: {first}- and {second}-anonymous; {rows:,} rows of Adult by {columns} columns: "
+        "k {before.k} → {after.k}, l {before.l} → {after.l}, t {before.t:.2f} → {after.t:.2f}, unique rows "
+        "{before.unique:,} → {after.unique}, {lost:.1%} of the information lost",
+        first=first,
+        second=second,
+        rows=adult.num_rows,
+        columns=len(ADULT),
+        before=before,
+        after=after,
+        lost=after.loss.ncp,
     )
 
 
 @row("A4", "Homogeneity: a k-anonymous class whose members share the sensitive value is exposed")
 def a4():
-    found = [anonymity.measure(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second())]
-    rows = [(risk.sensitive[0].exposed + 1).tolist() for risk in found]
-    return (
-        f"first table: rows {rows[0][0]}-{rows[0][-1]}, l = {found[0].l}; second: {rows[1] or 'none'}, l = {found[1].l}"
+    first, second = (anonymity.measure(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second()))
+    rows, others = ((risk.sensitive[0].exposed + 1).tolist() for risk in (first, second))
+    return record(
+        "first table: {shown}, l = {l}; second: {others_shown}, l = {others_l}",
+        rows=rows,
+        others=others,
+        l=first.l,
+        others_l=second.l,
+        shown=_rows(rows),
+        others_shown=_rows(others),
     )
+
+
+def _rows(places):
+    return f"rows {', '.join(map(str, places))} exposed" if places else "no row exposed"

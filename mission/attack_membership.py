@@ -1,71 +1,98 @@
-"""The rows on membership: who is in a study, told from the means that it publishes."""
+"""The rows on membership: who is in a study, inferred from the means that it publishes."""
 
 import functools
-import os
-from pathlib import Path
+import math
 
 import numpy as np
 
 from discreet import attacks
-from discreet.attacks.aggregates.genomes import GENOTYPES, load
-from discreet.attacks.aggregates.means import answers, power
-from mission.rows import NeedsDataError, row
+from mission.data import real
+from mission.rows import Runs, listed, rate_of, record, row
 
-DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 PLACES = (500, 2000, 10_000)
 SEEDS = range(2)
+FOUND = "members found at 0.1 % of strangers"
 
 
-@row("A6", "Membership inference from aggregates: who is in a study, told from the means that it publishes")
+@row("A6", "Membership inference from aggregates: who is in a study, inferred from the means that it publishes")
 def a6():
     made = attacks.compare("membership", epsilons=["1/10", 1, 10], random_state=0)
     nothing, easy, *private = made.results
-    found = nothing.details["members found at 0.1 % of strangers"]
-    held = ", ".join(f"{each.epsilon}: {each.success:.2f} (allowed {each.ceiling:.2f})" for each in private)
-    return (
-        f"made-up genomes of 1,000 places, about 100 people in a study: exact frequencies AUC {nothing.success:.3f} "
-        f"({found:.0%} found at 0.1 % of strangers, epsilon at least {nothing.implied.low:.1f}), in whole percents "
-        f"{easy.success:.3f}; the curator by epsilon {held}: [picture](pictures/attack-membership.svg)"
+    rates = {result.epsilon: rate_of(result) for result in private}
+    return record(
+        "simulated genomes of 1,000 places, about 100 people in a study, pairs of a member and a non-member ranked "
+        "right: exact frequencies {exact} ({found:.0%} of members found at 0.1 % of non-members, epsilon at least "
+        "{implied:.1f}), in whole percents {easy}; the curator {shown}: [picture](pictures/attack-membership.svg)",
+        exact=rate_of(nothing),
+        found=nothing.details[FOUND],
+        implied=nothing.implied.low,
+        easy=rate_of(easy),
+        private=rates,
+        shown=", ".join(f"at epsilon {epsilon} {each}" for epsilon, each in rates.items()),
     )
 
 
 @row("B2", "Membership of a genome in a study's allele frequencies: 1000 Genomes, pools of about 100 Europeans")
 def b2():
-    exact, homer = listed(), listed(statistic="homer")
-    return (
-        f"AUC with {' / '.join(f'{places:,}' for places in PLACES)} SNPs: likelihood ratio {exact}, Homer's score "
-        f"{homer}; in whole percents {listed(defence='easy')}; private frequencies at epsilon 1 "
-        f"{listed(defence='curator', epsilon=1)}"
+    ways = {
+        "exact": {},
+        "homer": {"statistic": "homer"},
+        "easy": {"defence": "easy"},
+        "private": {"defence": "curator", "epsilon": 1},
+    }
+    aucs = {way: [_auc(places, **settings) for places in PLACES] for way, settings in ways.items()}
+    return record(
+        "AUC with {places} SNPs, mean of {seeds} studies (lowest to highest): likelihood ratio {exact}; Homer's score "
+        "{homer}; in whole percents {easy}; private frequencies at epsilon 1 {private}",
+        places=listed(PLACES, ","),
+        seeds=len(SEEDS),
+        aucs=aucs,
+        **{way: listed(each) for way, each in aucs.items()},
     )
 
 
 @functools.cache
-def europeans():
-    if not (DATA / GENOTYPES).exists():
-        raise NeedsDataError(f"{GENOTYPES} in DISCREET_DATA")
-    return load(DATA)
+def _europeans():
+    return real("membership")
 
 
-def listed(**settings):
-    """Return the mean AUC for each number of places."""
-    said = []
-    for places in PLACES:
-        reached = [
-            attacks.membership(europeans(), attributes=places, random_state=seed, **settings).success for seed in SEEDS
-        ]
-        said.append(f"{np.mean(reached):.2f}")
-    return " / ".join(said)
+def _auc(places, **settings):
+    played = (attacks.membership(_europeans(), attributes=places, random_state=seed, **settings) for seed in SEEDS)
+    return Runs(tuple(result.success for result in played))
 
 
 @row("D1", "Membership attack on d noisy means of n people: its power falls where noise passes sqrt(d)/n")
 def d1():
-    said = []
-    for d, n in ((400, 100), (2000, 100), (2000, 400)):
-        reached = [power(d, n, noise=noise, plays=20, random_state=1) for noise in (0, 0.1, 1, 10)]
-        said.append(f"d = {d:,}, n = {n}: {' / '.join(f'{each:.2f}' for each in reached)}")
-    private = attacks.membership(answers(500, 2000, random_state=0), defence="curator", epsilon=1, random_state=0)
-    noise = private.details["error of a published mean"] / (2000**0.5 / 100)
-    return (
-        f"AUC with noise of 0 / 0.1 / 1 / 10 times sqrt(d)/n: {'; '.join(said)}; the curator's noise at epsilon 1 is "
-        f"{noise:.1f} times sqrt(d)/n, AUC {private.success:.2f}: [picture](pictures/attack-membership-means.svg)"
+    parts, sizes = (0, 0.1, 1, 10), ((400, 100), (2000, 100), (2000, 400))
+    rates = {size: [rate_of(power(*size, part)) for part in parts] for size in sizes}
+    panel = answers(500, 2000, np.random.default_rng(0))
+    private = attacks.membership(panel, defence="curator", epsilon=1, random_state=0)
+    return record(
+        "AUC with noise of {parts} times sqrt(d)/n on means that are clipped to 0 … 1: {shown}; the curator's noise at "
+        "epsilon 1 is {noise:.1f} times sqrt(d)/n: {private}: [picture](pictures/attack-membership-means.svg)",
+        parts=listed(parts),
+        rates=rates,
+        noise=private.details["error of a published mean"] / (math.sqrt(2000) / 100),
+        private=rate_of(private),
+        shown="; ".join(
+            f"d = {d:,}, n = {n}: {', '.join(each.ends for each in found)}" for (d, n), found in rates.items()
+        ),
+    )
+
+
+def answers(people, questions, rng):
+    """Return people who answer yes or no to so many questions, each with a share of yes between 1/5 and 4/5."""
+    return attacks.Panel(rng.random((people, questions)) < rng.uniform(0.2, 0.8, questions))
+
+
+def power(d, n, part, plays=20):
+    """Attack d means of n people that have noise of part·sqrt(d)/n, by the inner product."""
+    rng = np.random.default_rng(1)
+    width = part * math.sqrt(d) / n
+
+    def noisy(rows):
+        return np.clip(rows.mean(axis=0) + rng.normal(0, width, d), 0, 1)
+
+    return attacks.membership(
+        answers(5 * n, d, rng), defence=noisy, pool=n, plays=plays, statistic="inner product", random_state=1
     )

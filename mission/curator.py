@@ -1,63 +1,143 @@
-"""The rows that the curator answers, on the town of the tour."""
-
-import tempfile
-from pathlib import Path
+"""The rows that the curator answers, on simulated towns: differencing in queries and in versions, and asking."""
 
 import duckdb
-import pyarrow.parquet as pq
+import numpy as np
+import pyarrow as pa
 
 import discreet as dc
-from discreet.cli.tour.town import build
-from mission.rows import row
+from mission.rows import rate, record, row
 
-ILL = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"
+WARDS, RESIDENTS = 1000, 20  # each ward has a governor, whom nobody else there equals in age
+OLDEST = 99
+TOP_INCOME = 100_000
+EPSILON = "1/100"
+OF_AVERAGES = "1/2"
+ILL = "SELECT ward, COUNT(*) AS n FROM people WHERE ill = 1 GROUP BY ward ORDER BY ward"
+OTHERS = ILL.replace("ill = 1", f"ill = 1 AND age < {OLDEST}")
+INCOMES = "SELECT ward, COUNT(*) AS n, AVG(income) AS mean FROM people GROUP BY ward ORDER BY ward"
+
+POLICY = """
+[data]
+name = "town"
+ledger = ":memory:"
+[budget]
+epsilon = "{budget}"
+bounds_report = 0
+[tables.people]
+source = "people"
+unit = "person"
+groups = 1
+rows = 1
+[tables.people.columns]
+person = {{ type = "integer" }}
+ward = {{ type = "integer", between = [0, {last}] }}
+age = {{ type = "integer", between = [18, {oldest}] }}
+ill = {{ type = "integer", in = [0, 1] }}
+income = {{ type = "real", between = [0, {top}] }}
+"""
 
 
-@row("A5", "Differencing: two counts, with and without one person, exact and private")
-def a5():
-    with tempfile.TemporaryDirectory() as folder:
-        policy = build(Path(folder))
-        people = pq.read_table(Path(folder) / "people.parquet")
-        known = list(zip(people["person"].to_pylist(), people["ill"].to_pylist(), strict=True))
-        ill = [person for person, name in known if name == "diabetes"][:30]
-        well = [person for person, name in known if name != "diabetes"][:30]
-        connection = duckdb.connect()
+def town(wards=WARDS):
+    """Return people, by wards; the first of each is the governor, whose illness a coin decided."""
+    rng = np.random.default_rng(60)
+    size = wards * RESIDENTS
+    age = rng.integers(18, OLDEST, size)
+    age[::RESIDENTS] = OLDEST
+    ill = np.where(age == OLDEST, rng.integers(0, 2, size), rng.random(size) < 0.1)
+    columns = {"person": np.arange(size), "ward": np.repeat(np.arange(wards), RESIDENTS), "age": age, "ill": ill}
+    return pa.table({**columns, "income": rng.gamma(4, 9_000, size).clip(0, TOP_INCOME).round()})
+
+
+def opened(people, budget):
+    """Open a town under a pure budget; a person is the unit."""
+    policy = POLICY.format(budget=budget, last=people["ward"][-1].as_py(), oldest=OLDEST, top=TOP_INCOME)
+    return dc.open(dc.policy.Policy.parse(policy), data={"people": people})
+
+
+def governors(people):
+    """Return which governors are ill."""
+    return people["ill"].to_numpy()[::RESIDENTS] == 1
+
+
+def exactly(people, sql):
+    """Answer without noise."""
+    with duckdb.connect() as connection:
         connection.register("people", people)
+        return connection.sql(sql).to_arrow_table()
 
-        def exact(sql):
-            return connection.execute(sql).fetchone()[0]
 
-        with dc.open(policy) as curator:
+def difference(ask):
+    """Return the guess for every ward: ill, if the count with the governor is above the count without."""
+    return column(ask(ILL), "n") - column(ask(OTHERS), "n") >= 1
 
-            def private(sql):
-                return curator.ask(sql, epsilon="1/100").value
 
-            found = {how: sum(_is_ill(how, who) for who in ill) for how in (exact, private)}
-            right = {how: found[how] + sum(not _is_ill(how, who) for who in well) for how in (exact, private)}
-            margin = curator.explain(ILL, epsilon="1/100").columns[0].margin
-    return (
-        f"exact: {right[exact]} of 60 people found out; private at epsilon 1/100 (± {margin:,.0f}): "
-        f"{right[private]} of 60, as by tossing a coin"
+def column(answer, name, wards=WARDS):
+    """Return one column of an answer by wards; without noise, SQL leaves out those where nobody is counted."""
+    found = np.zeros(wards)
+    found[np.asarray(answer["ward"])] = np.asarray(answer[name])
+    return found
+
+
+@row("A5", "Differencing with and without one person: in two counts, and in two versions of the data")
+def a5():
+    people = town()
+    ill, incomes = governors(people), people["income"].to_numpy()[::RESIDENTS]
+    before = people.filter(people["age"].to_numpy() < OLDEST)  # before the governors moved in
+    guesses = difference(lambda sql: exactly(people, sql))
+    errors = np.abs(joined(exactly(before, INCOMES), exactly(people, INCOMES)) - incomes)
+    with opened(people, 1) as curator, opened(before, 1) as earlier:
+        private = difference(lambda sql: curator.ask(sql, epsilon=EPSILON).frame)
+        margin = curator.explain(ILL, epsilon=EPSILON).columns[0].margin
+        answers = [each.ask(INCOMES, epsilon=OF_AVERAGES).frame for each in (earlier, curator)]
+    noisy = np.abs(np.nan_to_num(joined(*answers), nan=np.median(incomes)) - incomes)  # NULL: too few values
+    guess = np.abs(incomes - np.median(incomes))
+    return record(
+        "{wards:,} governors. Exact counts: illness right in {exact}; at epsilon {epsilon} for each count (± "
+        "{margin:,.0f}): {private}. The income of the one who joined, from two exact averages: off by {off:.0e} at "
+        "most; from private ones (epsilon {of_averages} each) off by {noisy:,.0f} (median), guessing the median income {guess:,.0f}: {verdict}",
+        wards=WARDS,
+        epsilon=EPSILON,
+        of_averages=OF_AVERAGES,
+        margin=margin,
+        exact=rate((guesses == ill).sum(), WARDS),
+        private=rate((private == ill).sum(), WARDS, dc.privacy.posterior_bound(0.5, 2 / 100)),
+        off=float(errors.max()),
+        noisy=float(np.median(noisy)),
+        guess=float(np.median(guess)),
+        verdict="worse than guessing" if np.median(noisy) > np.median(guess) else "BETTER than guessing",
     )
 
 
-def _is_ill(how, person):
-    """Guess whether somebody is ill from two counts, with and without them."""
-    return how(ILL) - how(f"{ILL} AND person <> {person}") >= 0.5
+def joined(before, after):
+    """Return what those who joined between two versions bring in, by wards, from numbers and averages."""
+    first, second = (column(each, "n") * column(each, "mean") for each in (before, after))
+    return second - first
 
 
 @row("B6", "Curator, analyst, mechanism: the interactive framework")
 def b6():
-    with tempfile.TemporaryDirectory() as folder, dc.open(build(Path(folder))) as curator:
-        sql = "SELECT ward, COUNT(*) AS n, AVG(income) AS mean FROM people GROUP BY ward"
-        said = curator.explain(sql, epsilon="1/10")
+    sql = "SELECT ward, COUNT(*) AS n, AVG(income) AS mean FROM people GROUP BY ward"
+    with opened(town(8), 2) as curator:
+        explained = curator.explain(sql, epsilon="1/10")
         answer = curator.ask(sql, epsilon="1/10")
+        spent = curator.ledger.spent()
         try:
             curator.ask("SELECT person, income FROM people LIMIT 10", epsilon="1/10")
         except dc.Refused as refusal:
             refused = str(refusal).split(":")[0]
+        else:
+            refused = None
         curator.ledger.verify()
-        return (
-            f"ask: {len(answer)} wards, n ± {said.columns[0].margin:,.0f} as explained beforehand, "
-            f"{float(answer.share):.3%} of the budget charged first; rows refused ({refused}); ledger verified"
+        forecast, margin = explained.columns[0].margin, answer.margins["n"][0]
+        return record(
+            "ask: {wards} wards, margin of n forecast ± {forecast:,.0f} and answered ± {margin:,.0f}; epsilon {spent} "
+            "charged ({share:.1%} of the budget); rows {shown}; after it epsilon {after} is spent, the ledger verified",
+            wards=len(answer),
+            forecast=forecast,
+            margin=margin,
+            spent=spent.epsilon,
+            after=curator.ledger.spent().epsilon,
+            share=float(answer.share),
+            refused=refused,
+            shown=f"refused ({refused})" if refused else "NOT refused",
         )

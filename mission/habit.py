@@ -1,7 +1,5 @@
-"""The row on a habit: Mr. T buys bread, and what is protected decides whether it shows."""
+"""The row on a habit: Mr. T buys bread, and the unit decides whether it shows."""
 
-import secrets
-from contextlib import ExitStack
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -9,14 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.cli.tour.copies import Copies
-from discreet.cli.tour.tradeoff import ONE
-from mission.rows import row
+from mission.rows import rate, record, row
 
-MR_T, LOAVES, DAYS, PLAYS = 7, 12, 60, 400
+LOAVES, DAYS, CUSTOMERS = 12, 60, 1500
 FIRST = date(2026, 1, 1)
 EPSILON = Fraction(1, 2)
 SEEN = 0.95
+ONE = dc.Sensitivity(groups=1, size=1)
 UNITS = {
     "row": 'unit = "row"',
     "person-day": 'unit = "person"\nwindow = "1 day"\ntime = "day"',
@@ -36,28 +33,36 @@ groups = 1
 rows = 1
 [tables.bread.columns]
 person = {{ type = "integer" }}
+card = {{ type = "integer", between = [0, {last}] }}
 day = {{ type = "date", between = [2026-01-01, 2026-12-31] }}
 """
 
 
 @row("C10", "A habit (Mr. T and his bread) under unit row, person-day, person")
 def c10():
-    after = next(days for days in range(1, DAYS) if _by_law(days) >= SEEN)
-    shown = {(unit, days): guessed(unit, days) for unit, days in _cases(after)}
-    day, ceiling = "person-day", dc.privacy.posterior_bound(0.5, float(EPSILON))
-    return (
-        f"{LOAVES} loaves a day, one count at epsilon {EPSILON}, {PLAYS} plays: row: seen on day 1 "
-        f"({shown['row', 1]:.1%} right); person-day: {shown[day, 1]:.1%} on day 1, seen after {after} days "
-        f"({shown[day, after]:.1%}); person: hidden, {shown['person', DAYS]:.1%} after {DAYS} days (ceiling "
-        f"{ceiling:.1%})"
+    after = next(days for days in range(1, DAYS) if in_theory(days) >= SEEN)
+    habits = np.random.default_rng(40).integers(0, 2, CUSTOMERS) == 1
+    bread = bought(habits)
+    cases = [("row", 1), ("person-day", 1), ("person-day", after), ("person", DAYS)]
+    rates = {(unit, days): guessed(bread, habits, unit, days) for unit, days in cases}
+    shown = (
+        f"unit {unit}, {days} {'day' if days == 1 else 'days'}: {'hidden' if each.holds else 'seen'}, {each.ends}"
+        for (unit, days), each in rates.items()
+    )
+    return record(
+        "{customers:,} customers, half of whom buy {loaves} loaves a day, one count of each at epsilon {epsilon}. "
+        "Guessed right, where epsilon allows {ceiling:.1%} about one unit: {shown}",
+        customers=CUSTOMERS,
+        loaves=LOAVES,
+        epsilon=EPSILON,
+        after=after,
+        ceiling=rates["person", DAYS].ceiling,
+        rates=rates,
+        shown="; ".join(shown),
     )
 
 
-def _cases(after):
-    return [("row", 1), ("person-day", 1), ("person-day", after), ("person", DAYS)]
-
-
-def _by_law(signal):
+def in_theory(signal):
     """Return how often a guess is right if the habit adds so much to the count."""
     noise = dc.laplace_for(ONE, EPSILON)
     reach = noise.margin(1 - 1e-9)
@@ -70,22 +75,28 @@ def has_habit(answer, signal):
     return answer >= (signal + 1) / 2
 
 
-def guessed(unit, days):
-    """Return how often it is guessed from one count whether Mr. T has the habit; a coin decides whether he has."""
+def signal_of(unit, days):
+    """Return what a habit adds to the count of a customer, as the policy bounds contributions."""
+    return {"row": LOAVES * days, "person-day": days, "person": 1}[unit]
+
+
+def guessed(bread, habits, unit, days):
+    """Return how often it is guessed right from one noisy count whether a customer has the habit.
+
+    Each customer has a card of their own, so that one question asks for the counts of all of them: every count costs
+    what it would cost alone.
+    """
     until = FIRST + timedelta(days=days)
-    sql = f"SELECT COUNT(*) FROM bread WHERE person = {MR_T} AND day < DATE '{until}'"  # noqa: S608 - our own words
-    policy = dc.policy.Policy.parse(POLICY.format(unit=UNITS[unit]))
-    signal = {"row": LOAVES * days, "person-day": days, "person": 1}[unit]  # as the policy, which is public, weighs him
-    with ExitStack() as opened:
-        bakeries = [opened.enter_context(dc.open(policy, data={"bread": _bread(loaves)})) for loaves in (0, LOAVES)]
-        asked = [Copies(curator).counts([sql], EPSILON) for curator in bakeries]
-        tossed = [secrets.randbelow(2) for _ in range(PLAYS)]
-        return sum(has_habit(asked[habit].ask()[0], signal) == bool(habit) for habit in tossed) / PLAYS
+    sql = f"SELECT card, COUNT(*) AS n FROM bread WHERE day < DATE '{until}' GROUP BY card ORDER BY card"  # noqa: S608 - our own words
+    policy = dc.policy.Policy.parse(POLICY.format(unit=UNITS[unit], last=len(habits) - 1))
+    with dc.open(policy, data={"bread": bread}) as curator:
+        counts = np.asarray(curator.ask(sql, epsilon=EPSILON).frame["n"])
+    right = (has_habit(counts, signal_of(unit, days)) == habits).sum()
+    return rate(right, len(habits), dc.privacy.posterior_bound(0.5, float(EPSILON)))
 
 
-def _bread(loaves):
-    """Return who bought bread when: many customers now and then, and Mr. T every day."""
-    rng = np.random.default_rng(40)
-    person = np.concatenate([rng.integers(100, 3000, 5000), np.full(DAYS * loaves, MR_T)])
-    day = np.concatenate([rng.integers(0, DAYS, 5000), np.repeat(np.arange(DAYS), loaves)])
-    return pa.table({"person": person, "day": np.datetime64(FIRST) + day.astype("timedelta64[D]")})
+def bought(habits):
+    """Return who bought bread when: those with the habit, every day."""
+    who = np.repeat(np.flatnonzero(habits), DAYS * LOAVES)
+    day = np.tile(np.repeat(np.arange(DAYS), LOAVES), habits.sum())
+    return pa.table({"person": who, "card": who, "day": np.datetime64(FIRST) + day.astype("timedelta64[D]")})

@@ -1,77 +1,110 @@
 """The rows that the kernel and the definitions answer."""
 
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 
 import discreet as dc
-from discreet import privacy
-from mission.rows import row
+from discreet import attacks, learn, privacy
+from mission.rows import listed, rate, rate_of, record, row
 
 ONE = dc.Sensitivity(groups=1, size=1)
+RELEASES = 500
+CHOICES = 400
+EPSILONS, DELTAS = (0.01, 0.1, 0.5, 1), (1e-5, 1e-6, 1e-9)
 
 
 @row("A9", "The definition as code; uniform noise on 0 … 5 is not private")
 def a9():
     without, with_you = privacy.uniform_pmf(0, 5), privacy.uniform_pmf(1, 6)
-    point = privacy.likelihood_ratio(with_you, without, {3})
-    sets = privacy.likelihood_ratio(with_you, without, {4, 5, 6})
-    worst = privacy.max_divergence(with_you, without)
-    return f"ratio at 3: {point}; on {{4, 5, 6}}: {sets}; max divergence {worst}"
+    return record(
+        "ratio at 3: {point}; on {{4, 5, 6}}: {sets}; max divergence {worst}",
+        point=privacy.likelihood_ratio(with_you, without, {3}),
+        sets=privacy.likelihood_ratio(with_you, without, {4, 5, 6}),
+        worst=privacy.max_divergence(with_you, without),
+    )
 
 
 @row("A10", "A count with Laplace noise of scale 1/epsilon")
 def a10():
     noise = dc.laplace_for(ONE, "1/10")
     worst = privacy.max_divergence(privacy.output(noise, 731), privacy.output(noise, 730))
-    return f"epsilon 1/10, scale {noise.scale}: worst log-ratio {worst}"
+    return record("epsilon 1/10, scale {scale}: worst log-ratio {worst}", scale=noise.scale, worst=worst)
 
 
 @row("A11", "Removal and replacement neighbours told apart")
 def a11():
     loss = dc.laplace_for(ONE, "1/10").loss(ONE)
-    return f"removal {loss.epsilon}, replacement {loss.replacing().epsilon}"
+    return record(
+        "removal {removal}, replacement {replacement}", removal=loss.epsilon, replacement=loss.replacing().epsilon
+    )
 
 
 @row("A12", "Groups of k")
 def a12():
     loss = dc.laplace_for(ONE, "1/10").loss(ONE)
     rho = dc.Gaussian(10).loss(ONE)
-    return f"k = 7: epsilon {loss.epsilon} → {loss.for_group(7).epsilon}; rho {rho.rho} → {rho.for_group(7).rho}"
+    return record(
+        "k = 7: epsilon {one} → {group}; rho {one_rho} → {group_rho}",
+        one=loss.epsilon,
+        group=loss.for_group(7).epsilon,
+        one_rho=rho.rho,
+        group_rho=rho.for_group(7).rho,
+    )
 
 
 @row("A13", "What an adversary's belief can become")
 def a13():
-    return f"prior 0.5, epsilon 0.1: at most {privacy.posterior_bound(0.5, 0.1):.5f}"
+    return record("prior 0.5, epsilon 0.1: at most {posterior:.5f}", posterior=privacy.posterior_bound(0.5, 0.1))
 
 
-@row("B7", "Sensitivity → scale")
+@row("B7", "Sensitivity → scale: Laplace(sensitivity / epsilon)")
 def b7():
-    return f"count: sensitivity {privacy.sensitivity.count()}; Laplace of scale {dc.laplace_for(ONE, 1).scale}/epsilon"
+    sensitivity = privacy.sensitivity.count()
+    scales = {epsilon: dc.laplace_for(ONE, epsilon).scale for epsilon in ("1/10", "1", "2")}
+    return record(
+        "count: sensitivity {sensitivity}; scale {shown}",
+        sensitivity=sensitivity,
+        scales=scales,
+        shown=", ".join(f"{scale} at epsilon {epsilon}" for epsilon, scale in scales.items()),
+    )
 
 
 @row("C2", "Coin-flip randomized response")
 def c2():
     coins = dc.RandomizedResponse("1/2")
     p = Fraction(1, 5)
-    expected = p * coins.pmf(1, 1) + (1 - p) * coins.pmf(1, 0)
     asked = np.arange(1_000_000) % 5 == 0
     estimate, margin = coins.estimate(coins.perturb(asked))
-    return (
-        f"epsilon {float(coins.loss().epsilon):.6f} (ln 3 = {math.log(3):.6f}); p = 1/5: expected yes {expected} "
-        f"= 1/4 + p/2; estimated from a million {estimate:.4f} ± {margin:.4f}"
+    return record(
+        "epsilon {epsilon:.6f} (ln 3 = {ln3:.6f}); p = 1/5: expected yes {expected} (1/4 + p/2 = {formula}); estimated "
+        "from a million answers: {estimate:.4f} ± {margin:.4f} at 95 %",
+        epsilon=float(coins.loss().epsilon),
+        ln3=math.log(3),
+        p=p,
+        expected=p * coins.pmf(1, 1) + (1 - p) * coins.pmf(1, 0),
+        formula=Fraction(1, 4) + p / 2,
+        estimate=estimate,
+        margin=margin,
     )
 
 
 @row("C3", "Max divergence, privacy loss, (epsilon, delta) by the hockey-stick divergence")
 def c3():
     here, there = (privacy.output(dc.Gaussian(5), value) for value in (0, 1))
-    delta = privacy.hockey_stick(here, there, "1/2")
-    laplace = (privacy.output(dc.Laplace(5), value) for value in (0, 1))
-    return (
-        f"discrete Gaussian, sigma 5: max divergence {privacy.max_divergence(here, there)}, delta at epsilon 1/2 "
-        f"{delta:.6g}; Laplace, scale 5: max divergence {privacy.max_divergence(*laplace)}"
+    laplace = [privacy.output(dc.Laplace(5), value) for value in (0, 1)]
+    coins = dc.RandomizedResponse("1/2")
+    losses = privacy.privacy_loss(*({said: coins.pmf(said, true) for said in (0, 1)} for true in (1, 0)))
+    return record(
+        "discrete Gaussian, sigma 5: max divergence {worst}, delta at epsilon 1/2 {delta:.6g}; Laplace, scale 5: max "
+        "divergence {laplace}; two coins: privacy loss {shown}",
+        worst=privacy.max_divergence(here, there),
+        delta=privacy.hockey_stick(here, there, "1/2"),
+        laplace=privacy.max_divergence(*laplace),
+        losses=losses,
+        shown=", ".join(f"{loss:.4f} with probability {chance}" for loss, chance in sorted(losses.items())),
     )
 
 
@@ -85,11 +118,15 @@ def c5():
             merged[k // 2] = merged.get(k // 2, 0) + p
         return merged
 
-    before, after = privacy.max_divergence(here, there), privacy.max_divergence(halved(here), halved(there))
     both = dc.Loss("1/3", delta="1e-9") + dc.Loss("1/7", delta="2e-9")
-    return (
-        f"rounding to even numbers: {before:.6f} → {after:.6f}; 1/3 + 1/7 = {both.epsilon}, delta {both.delta}; "
-        f"group of 3: {both.for_group(3).epsilon}"
+    return record(
+        "rounding to even numbers: {before:.6f} → {after:.6f}; 1/3 + 1/7 = {both.epsilon}, delta {delta:g}; group of "
+        "3: {group}",
+        before=privacy.max_divergence(here, there),
+        after=privacy.max_divergence(halved(here), halved(there)),
+        both=both,
+        delta=float(both.delta),
+        group=both.for_group(3).epsilon,
     )
 
 
@@ -98,48 +135,99 @@ def c6():
     truth = np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
     noise = dc.laplace_for(ONE, 1)
     margin = noise.margin(0.95, count=truth.size)
-    releases = [noise.perturb(truth) for _ in range(1000)]
-    inside = np.mean([np.abs(noisy - truth).max() <= margin for noisy in releases])
-    top = np.mean([(np.argsort(-noisy)[:10] == np.arange(10)).all() for noisy in releases])
-    return (
-        f"± {margin} (ln(10000/0.05) = {math.log(10_000 / 0.05):.2f}); all inside in {inside:.1%} of 1,000 releases; "
-        f"top ten right in {top:.1%} (generated names)"
+    inside = top = 0
+    for _ in range(RELEASES):
+        noisy = noise.perturb(truth)
+        inside += np.abs(noisy - truth).max() <= margin
+        top += (np.argsort(-noisy)[:10] == np.arange(10)).all()
+    return record(
+        "± {margin} (ln(10000/0.05) = {bound:.2f}); all names inside in {inside} of {releases:,} releases; the top ten "
+        "right in {top} (simulated names)",
+        margin=margin,
+        bound=math.log(10_000 / 0.05),
+        releases=RELEASES,
+        inside=rate(inside, RELEASES),
+        top=rate(top, RELEASES),
     )
 
 
-@row("C7", "Gaussian mechanism: less noise than the classic formula, which is not private at epsilon 10")
+@row("C7", "Gaussian mechanism: noise beside the analytic and the classic formula, and the classic one at epsilon 10")
 def c7():
-    ours = float(dc.gaussian_for(dc.Sensitivity(groups=1, size=1000), epsilon=1, delta=1e-6).scale)
-    classic = privacy.classic_gaussian_sigma(1000, 1, 1e-6)
-    analytic = privacy.analytic_gaussian_sigma(1000, 1, 1e-6)
+    off, saved = [], []
+    for epsilon, delta in itertools.product(EPSILONS, DELTAS):
+        ours = float(dc.gaussian_for(dc.Sensitivity(groups=1, size=1000), epsilon=epsilon, delta=delta).scale)
+        off.append(ours / privacy.analytic_gaussian_sigma(1000, epsilon, delta) - 1)
+        saved.append(1 - ours / privacy.classic_gaussian_sigma(1000, epsilon, delta))
     broken = privacy.gaussian_delta(privacy.classic_gaussian_sigma(1, 10, 1e-6), 10)
-    return (
-        f"epsilon 1, delta 1e-6: {ours / analytic - 1:.1e} above the analytic sigma, {1 - ours / classic:.1%} below "
-        f"the classic; the classic at epsilon 10 has delta {broken:.2g} instead of 1e-6"
+    return record(
+        "over epsilon {epsilons} and delta {deltas} (sensitivity 1000, integers): at most {off:.1e} above the analytic "
+        "sigma, {least:.1%} to {most:.1%} below the classic; the classic sigma for epsilon 10 and delta 1e-6 has delta "
+        "{broken:.2g}: {verdict}",
+        epsilons=", ".join(f"{each:g}" for each in EPSILONS),
+        deltas=", ".join(f"{each:g}" for each in DELTAS),
+        off=max(off),
+        lowest=min(off),
+        least=min(saved),
+        most=max(saved),
+        broken=broken,
+        verdict="not private as stated" if broken > 1e-6 else "private as stated",
     )
 
 
 @row("C8", "Exponential mechanism: the auction")
 def c8():
     auction = dc.Exponential(scale="6.04")
-    shown = " / ".join(f"{p:.3f}"[1:] for p in auction.probabilities(["4.00", "3.00", "3.01", "0"]))
     shares = []
     for copies in (1, 10, 100):
         revenues = [str(copies * Fraction(r)) for r in ("4.00", "3.00", "3.01", "0")]
         expected = sum(p * float(Fraction(r)) for p, r in zip(auction.probabilities(revenues), revenues, strict=True))
-        shares.append(f"{expected / (4 * copies):.1%}")
-    cost = auction.loss("3.02").epsilon
-    return f"epsilon {cost}: {shown}; revenue with 4, 40, 400 bidders: {', '.join(shares)} of the best"
+        shares.append(expected / (4 * copies))
+    prices = auction.probabilities(["4.00", "3.00", "3.01", "0"])
+    return record(
+        "epsilon {epsilon}: prices 1.00 / 3.00 / 3.01 / 3.02 with {shown}; revenue with 4, 40, 400 bidders: {revenue} "
+        "of the best",
+        epsilon=auction.loss("3.02").epsilon,
+        prices=prices,
+        shares=shares,
+        shown=listed(prices, ".3f"),
+        revenue=", ".join(f"{share:.1%}" for share in shares),
+    )
 
 
 @row("C9", "Choosing among k classifiers privately")
 def c9():
     n, right = 1000, [870, 880, 850, 890]
-    choice = dc.Exponential(scale=2 / Fraction(1, 10))
-    ratios = np.log(choice.probabilities(right)) - 0.1 * n * np.array(right) / n / 2
-    spread = float(ratios.max() - ratios.min())
-    shown = " / ".join(f"{p:.3f}" for p in choice.probabilities(right))
-    return f"epsilon 1/10, n = 1,000: {shown}; log Pr(i) - epsilon·n·accuracy/2 is constant to {spread:.0e}"
+    chances = learn.probabilities(right, epsilon="1/10")
+    ratios = np.log(chances) - 0.1 * n * np.array(right) / n / 2
+    drawn = np.bincount([learn.select("abcd", right, epsilon="1/10").index for _ in range(CHOICES)], minlength=4)
+    return record(
+        "epsilon 1/10, n = 1,000: {shown}; log Pr(i) - epsilon·n·accuracy/2 varies by {spread:.0e}; chosen in {chosen} "
+        "of {choices} choices",
+        chances=chances,
+        spread=float(ratios.max() - ratios.min()),
+        rates=[rate(count, CHOICES) for count in drawn],
+        choices=CHOICES,
+        shown=listed(chances, ".3f"),
+        chosen=", ".join(f"{rate(count, CHOICES)}" for count in drawn),
+    )
+
+
+@row("C11", "Why delta must be far below 1/n: publishing one random record is (0, 1/n)-private")
+def c11():
+    n = 1000
+    records = np.arange(n)
+    here = dict.fromkeys(records.tolist(), Fraction(1, n))
+    there = {**dict.fromkeys(records[:-1].tolist(), Fraction(1, n)), n: Fraction(1, n)}  # the last one is replaced
+    published = np.random.default_rng(0).choice(records, RELEASES)
+    return record(
+        "{n:,} records, one of them replaced: delta at epsilon 0 is {delta:.3g} (1/n = {share:.3g}); the record "
+        "published is somebody's in {exposed:,} of {releases:,} runs",
+        n=n,
+        delta=float(privacy.hockey_stick(here, there, 0)),
+        share=1 / n,
+        exposed=int(np.isin(published, records).sum()),
+        releases=RELEASES,
+    )
 
 
 @row("D6", "Global sensitivities, exact by enumeration")
@@ -149,26 +237,40 @@ def d6():
     for n in (3, 4, 5):
         grid = [Fraction(k, 2) for k in range(3)]
         checked += [
+            s.enumerated(sum, [0, 1], n) == s.sum(0, 1, neighbours="replacement"),
             s.enumerated(lambda x: sum(x) / len(x), grid, n) == s.mean(0, 1, n),
             s.enumerated(_median, grid, n) == s.median(0, 1, n),
             s.enumerated(_variance, grid, n) == s.variance(0, 1, n),
         ]
-    return (
-        f"bits 1; reals {s.sum(-math.inf, math.inf)}; n = 5: mean {s.mean(0, 1, 5)}, median {s.median(0, 1, 5)}, "
-        f"variance {s.variance(0, 1, 5)}, sample variance {s.variance(0, 1, 5, ddof=1)}; n = 4: median "
-        f"{s.median(0, 1, 4)}; {sum(checked)} of {len(checked)} equal the enumeration"
+    return record(
+        "bits {bits}; reals {reals}; n = 5: mean {mean}, median {median}, variance {variance}, sample variance "
+        "{sample}; n = 4: median {even}; {equal} of {checked} equal the enumeration for n = 3, 4, 5",
+        bits=s.sum(0, 1, neighbours="replacement"),
+        reals=s.sum(-math.inf, math.inf, neighbours="replacement"),
+        mean=s.mean(0, 1, 5),
+        median=s.median(0, 1, 5),
+        variance=s.variance(0, 1, 5),
+        sample=s.variance(0, 1, 5, ddof=1),
+        even=s.median(0, 1, 4),
+        equal=sum(checked),
+        checked=len(checked),
     )
 
 
 @row("E5", "The threshold game: mean of 100 zeros against one 1")
 def e5():
-    parts = []
-    for width in ("1/300", "3/100"):
-        game = privacy.threshold_game(width)
-        parts.append(
-            f"width {width}: {game.zeros:.3f} / {game.one:.3f}, log-ratio {game.log_ratio:.2f}, epsilon {game.epsilon}"
-        )
-    return "; ".join(parts)
+    exact = attacks.threshold_game(random_state=0)
+    games = {width: privacy.threshold_game(width) for width in ("1/300", "3/100")}
+    shown = (
+        f"width {width}: {game.zeros:.3f} / {game.one:.3f}, log-ratio {game.log_ratio:.2f}, epsilon {game.epsilon}"
+        for width, game in games.items()
+    )
+    return record(
+        "no noise, T = .005: right in {exact}; {shown}",
+        exact=rate_of(exact),
+        games=games,
+        shown="; ".join(shown),
+    )
 
 
 def _median(x):

@@ -1,32 +1,24 @@
 """The rows on private learning: mixtures, the report's DP-EM and what it is compared with, and a recommender."""
 
 import functools
-import os
-from pathlib import Path
+import math
 
 import numpy as np
-import pyarrow.parquet as pq
-from sklearn.mixture import GaussianMixture as ExactMixture
+from sklearn.mixture import GaussianMixture as NonPrivateMixture
 
-from discreet.kernel.purse import STEPS
+from discreet import attacks
 from discreet.learn import GaussianMixture, Recommender
-from discreet.learn.mixture import dpem
-from mission.rows import NeedsDataError, row
+from mission.data import arrays
+from mission.rows import Runs, rate, rate_of, record, row
 
-DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 DELTA = 1e-6
 BOX = (-12, 12)
 NEW_YORK = ([40.4774, -74.2589], [40.9176, -73.7004])  # the declared map: what everybody knows of the city
 EPSILONS = (0.5, 1, 4)
-
-
-def columns(name, *wanted):
-    """Return columns of a real data set."""
-    path = DATA / f"{name}.parquet"
-    if not path.exists():
-        raise NeedsDataError(f"{name} in DISCREET_DATA")
-    table = pq.read_table(path, columns=list(wanted))
-    return [table[column].to_numpy() for column in wanted]
+STARTS, DRAWS = 10, 3
+CITY_STARTS = 10
+REPORT = {"method": "dp-em", "neighbours": "replacement"}
+LOCATED = "located"
 
 
 @row("E1", "The breach: a cluster of one person gives the person away; a private mixture does not")
@@ -34,122 +26,192 @@ def e1():
     rng = np.random.default_rng(7)
     crowd = np.concatenate([rng.normal(centre, 1, (600, 2)) for centre in ([-5, -4], [4, -3])])
     person = np.array([8.25, 9.5])
-    everybody = np.concatenate([crowd, person[np.newaxis]])
-    exact = ExactMixture(3, means_init=[[-5, -4], [4, -3], [8, 9]]).fit(everybody)
-    found = np.linalg.norm(exact.means_ - person, axis=1).min()
-    private = {
-        kind: np.median(
-            [_nearest(GaussianMixture(3, epsilon=1, delta=DELTA, bounds=BOX).fit(data), person) for _ in range(9)]
-        )
-        for kind, data in (("with", everybody), ("without", crowd))
-    }
-    return (
-        f"exact parameters: the person's place to {found:.3f}; private at epsilon 1: nearest mean at "
-        f"{private['with']:.1f} with the person in the data, {private['without']:.1f} without"
+    fitted = NonPrivateMixture(3, means_init=[[-5, -4], [4, -3], [8, 9]]).fit(np.concatenate([crowd, [person]]))
+    exact = attacks.lone_cluster(random_state=0, plays=4)
+    private = attacks.lone_cluster(defence="curator", epsilon=1, random_state=0)
+    return record(
+        "one person beside 1,200, scikit-learn: a mean is {found:.0e} away from the person. {people} lone people of a "
+        "simulated city, each in the data or not: exact parameters place a mean within 50 m of {located} of those who "
+        "are in, and tell who is in (AUC) with {exact}; private at epsilon 1: {hidden} and {private}",
+        found=float(np.linalg.norm(fitted.means_ - person, axis=1).min()),
+        people=exact.details["lone people"],
+        located=_located(exact),
+        hidden=_located(private),
+        exact=rate_of(exact),
+        private=rate_of(private),
     )
 
 
-def _nearest(mixture, place):
-    return np.linalg.norm(mixture.means_ - place, axis=1).min()
+def _located(result):
+    people = result.details["lone people"] * result.details["mixtures"] // 2  # everybody is in half of the mixtures
+    return rate(round(result.details["located"] * people), people)
 
 
 @functools.cache
-def made_up(rows=40_000):
-    """Return points of a mixture of four, half to learn from and half to judge by, and the truth's own score."""
+def simulated(rows=40_000):
+    """Return points of a mixture of four, half to fit on and half to test on, and what scikit-learn reaches."""
     rng = np.random.default_rng(11)
     centres = np.array([[-7, -6], [6, -5], [-2, 7], [7, 6]])
-    truth = ExactMixture(4)
-    points = np.concatenate([rng.normal(centre, 1.3, (rows // 4, 2)) for centre in centres])
-    points = rng.permutation(points)
-    truth.fit(points)
-    return points[::2], points[1::2], truth.score(points[1::2])
+    points = rng.permutation(np.concatenate([rng.normal(centre, 1.3, (rows // 4, 2)) for centre in centres]))
+    train, test = points[::2], points[1::2]
+    best = NonPrivateMixture(4, random_state=0, n_init=STARTS).fit(train)
+    return train, test, best.score(test)
 
 
-def gaps(draws=3, **settings):
-    """Return the median gap of the test log-likelihood to scikit-learn's mixture, for each epsilon."""
-    learn, judge, best = made_up()
-    found = []
-    for epsilon in EPSILONS:
-        model = GaussianMixture(4, epsilon=epsilon, delta=DELTA, bounds=BOX, **settings)
-        found.append(np.median([model.fit(learn).score(judge) - best for _ in range(draws)]))
-    return found
+REFERENCE = (
+    "simulated mixture of four, 20,000 points to fit on and 20,000 to test on; gap of the mean test log-likelihood to "
+    f"scikit-learn, best of {STARTS} starts on the same points, median of {DRAWS} fits (lowest to highest)"
+)
 
 
-def listed(found):
-    return " / ".join(f"{gap:.3f}" for gap in found)
+@functools.cache
+def gap(epsilon, **settings):
+    """Return how far a private mixture's test log-likelihood is from scikit-learn's, in several fits."""
+    train, test, best = simulated()
+    model = GaussianMixture(4, epsilon=epsilon, delta=DELTA, bounds=BOX, **settings)
+    return Runs(tuple(model.fit(train).score(test) - best for _ in range(DRAWS)))
 
 
-REPORT = {"method": "dp-em", "neighbours": "replacement"}
+def gaps(**settings):
+    """Return the gap for each epsilon."""
+    return {epsilon: gap(epsilon, **settings) for epsilon in EPSILONS}
+
+
+def by_epsilon(found):
+    """Return gaps as a text."""
+    return ", ".join(f"{each} at epsilon {epsilon:g}" for epsilon, each in found.items())
 
 
 @row("E6", "DP-EM as in the report: noisy weights, means and covariances, Gaussian or Laplace noise")
 def e6():
-    return (
-        f"replacement neighbours, N public; gap to scikit-learn at epsilon .5 / 1 / 4: GGG {listed(gaps(**REPORT))}, "
-        f"LLG {listed(gaps(noise='laplace', **REPORT))}"
+    gaussian, laplace = gaps(**REPORT), gaps(noise="laplace", **REPORT)
+    return record(
+        "replacement neighbours, N public; {reference}: GGG {ggg}; LLG {llg}",
+        reference=REFERENCE,
+        gaussian=gaussian,
+        laplace=laplace,
+        ggg=by_epsilon(gaussian),
+        llg=by_epsilon(laplace),
     )
 
 
 @row("E7", "Composition compared: linear, advanced, zCDP")
 def e7():
     kinds = ("linear", "advanced", "zcdp")
-    ends = np.full(2, BOX[0]), np.full(2, BOX[1])
-    plans = {kind: dpem.plan(4, *ends, epsilon=1, delta=DELTA, composition=kind) for kind in kinds}
-    noise = ", ".join(f"{kind} {float(plans[kind].noises[0].scale / STEPS):.0f}" for kind in kinds)
-    found = ", ".join(f"{kind} {np.mean(gaps(composition=kind, **REPORT)):.2f}" for kind in kinds)
-    return f"noise (sd) on a component's size at epsilon 1: {noise}; mean gap at epsilon .5, 1, 4: {found}"
+    train = simulated()[0]
+    rho = {}
+    for kind in kinds:
+        model = GaussianMixture(4, epsilon=1, delta=DELTA, bounds=BOX, composition=kind, **REPORT)
+        rho[kind] = float(model.fit(train).loss_.rho)  # of Gaussian noise it is the inverse of its variance
+    noise = {kind: math.sqrt(rho["zcdp"] / rho[kind]) for kind in kinds}
+    found = {kind: gap(1, **REPORT, **({} if kind == "zcdp" else {"composition": kind})) for kind in kinds}
+    order = sorted(kinds, key=lambda kind: found[kind].median, reverse=True)
+    return record(
+        "noise at epsilon 1, in units of zCDP's: {shown}; {reference}: {gaps}; best to worst: {order}",
+        noise=noise,
+        found=found,
+        reference=REFERENCE,
+        shown=", ".join(f"{kind} {each:.1f}" for kind, each in noise.items()),
+        gaps=", ".join(f"{kind} {each}" for kind, each in found.items()),
+        order=", ".join(order),
+    )
 
 
 @row("E8", "Noise on the input instead")
 def e8():
-    return f"gap at epsilon .5 / 1 / 4: {listed(gaps(method='input-noise', neighbours='replacement'))}"
+    noisy, report = gaps(method="input-noise", neighbours="replacement"), gaps(**REPORT)
+    worse = [epsilon for epsilon in EPSILONS if noisy[epsilon].median < report[epsilon].median]
+    return record(
+        "{reference}: {shown}; below DP-EM at {worse} of {epsilons} epsilons",
+        reference=REFERENCE,
+        noisy=noisy,
+        report=report,
+        shown=by_epsilon(noisy),
+        worse=len(worse),
+        epsilons=len(EPSILONS),
+    )
 
 
-@row("E9", "Gowalla check-ins clustered, one person hidden")
-def e9():
-    user, lat, lon = columns("gowalla_nyc_checkins", "user", "lat", "lon")
+@functools.cache
+def checkins():
+    """Return check-ins of New York to fit on, whose they are, those of other people, and what scikit-learn reaches."""
+    user, lat, lon = arrays("gowalla_nyc_checkins", "user", "lat", "lon")
     people = np.random.default_rng(3).permutation(np.unique(user))
-    held = np.isin(user, people[: len(people) // 5])
+    tested = np.isin(user, people[: len(people) // 5])
     points = np.column_stack([lat, lon])
-    exact = ExactMixture(8, random_state=0, n_init=3).fit(points[~held]).score(points[held])
-    said = []
-    for epsilon in (1, 4):
-        model = GaussianMixture(8, epsilon=epsilon, delta=DELTA, bounds=NEW_YORK)
-        found = [model.fit(points[~held], unit=user[~held]).score(points[held]) for _ in range(3)]
-        said.append(f"{np.median(found):.2f} at epsilon {epsilon}")
-    return (
-        f"8 components, log-likelihood of held-out people's check-ins: {' and '.join(said)}, a person's all hidden; "
-        f"exact, by check-ins, {exact:.2f}: [map](pictures/checkins.svg)"
+    best = NonPrivateMixture(8, random_state=0, n_init=CITY_STARTS).fit(points[~tested]).score(points[tested])
+    return points[~tested], user[~tested], points[tested], best
+
+
+@functools.cache
+def city_scores(epsilon):
+    """Return the log-likelihood of other people's check-ins under private mixtures that hide a person's all."""
+    train, user, test, _ = checkins()
+    model = GaussianMixture(8, epsilon=epsilon, delta=DELTA, bounds=NEW_YORK)
+    return Runs(tuple(model.fit(train, unit=user).score(test) for _ in range(DRAWS)))
+
+
+@row("E9", "Gowalla check-ins clustered, one person hidden", uses="the map is drawn by tools/learning_pictures.py")
+def e9():
+    train, _, test, best = checkins()
+    scores = {epsilon: city_scores(epsilon) for epsilon in (1, 4)}
+    return record(
+        "8 components, fitted on {train:,} check-ins of four fifths of the people; log-likelihood of the other people's "
+        "{test:,}, all of a person hidden: {shown}; scikit-learn on the same check-ins, by rows, best of {starts} "
+        "starts: {best:.3f}: [map](pictures/checkins.svg)",
+        train=len(train),
+        test=len(test),
+        scores=scores,
+        best=best,
+        starts=CITY_STARTS,
+        shown=by_epsilon(scores),
     )
 
 
 @row("E10", "A private Gaussian mixture that a practitioner would use")
 def e10():
-    return f"gap to scikit-learn at epsilon .5 / 1 / 4, for the removal of one row: {listed(gaps())}"
+    found, best = gaps(), checkins()[-1]
+    city = {epsilon: Runs(tuple(each - best for each in city_scores(epsilon).values)) for epsilon in (1, 4)}
+    return record(
+        "{reference}, removal of one row: {shown}. Check-ins of New York, all of a person's hidden, gap to scikit-learn "
+        "by rows, best of {starts} starts on the same check-ins, tested on other people's: {city_shown}",
+        reference=REFERENCE,
+        found=found,
+        city=city,
+        starts=CITY_STARTS,
+        shown=by_epsilon(found),
+        city_shown=by_epsilon(city),
+    )
 
 
 def rmse(errors):
+    """Return the root of the mean square."""
     return float(np.sqrt(np.mean(errors**2)))
 
 
 @row("C4", "A private recommender that hides one rating, or a person's whole taste")
 def c4():
-    user, item, rating = columns("movielens_latest_small_ratings", "userId", "movieId", "rating")
-    (movies,) = columns("movielens_latest_small_movies", "movieId")
+    user, item, rating = arrays("movielens_latest_small_ratings", "userId", "movieId", "rating")
+    (movies,) = arrays("movielens_latest_small_movies", "movieId")
     order = np.random.default_rng(5).permutation(len(user))
-    held, rest = np.split(order, [len(order) // 5])
-    constant = rmse(rating[held] - rating[rest].mean())
-    said = []
+    test, train = np.split(order, [len(order) // 5])
+    fitted, judged = (np.column_stack([user[part], item[part], rating[part]]) for part in (train, test[:3000]))
+    own, alone = {}, {}
     for level in ("event", "user"):
         model = Recommender(epsilon=1, items=movies, bounds=(0.5, 5), level=level)
-        learn, judge = (np.column_stack([user[part], item[part], rating[part]]) for part in (rest, held[:3000]))
         errors = []
-        for _ in range(3):
-            found = model.fit(learn).knowing(learn).predict(judge[:, :2])  # each person's own ratings, at home
-            errors.append([rmse(found - judge[:, 2]), rmse(model.predict(judge[:, 1]) - judge[:, 2])])
-        own, alone = np.median(errors, axis=0)
-        said.append(f"{level} level {own:.3f} ({alone:.3f} for somebody who rated nothing)")
-    return (
-        f"MovieLens RMSE at epsilon 1: {', '.join(said)}; the same for every film {constant:.3f}: "
-        "[picture](pictures/ratings.svg)"
+        for _ in range(DRAWS):
+            predicted = model.fit(fitted).knowing(fitted).predict(judged[:, :2])  # each person's own ratings, at home
+            errors.append([rmse(predicted - judged[:, 2]), rmse(model.predict(judged[:, 1]) - judged[:, 2])])
+        own[level], alone[level] = (Runs(tuple(column)) for column in zip(*errors, strict=True))
+    return record(
+        "MovieLens RMSE at epsilon 1, {draws} fits: {shown}; one constant for every film {constant:.3f}: "
+        "[picture](pictures/ratings.svg)",
+        draws=DRAWS,
+        own=own,
+        alone=alone,
+        constant=rmse(rating[test] - rating[train].mean()),
+        shown=", ".join(
+            f"{level} level {own[level]}, for somebody who rated nothing {alone[level]}" for level in own
+        ),
     )

@@ -1,63 +1,98 @@
-"""The rows on what privacy costs and buys: the trade-off, a habit under three units, and privacy beside sampling."""
+"""The rows on what privacy costs and buys: the trade-off of a count, and privacy beside sampling."""
 
 import functools
 import math
-import tempfile
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 import discreet as dc
 from discreet.cli.tour import kernel
 from discreet.cli.tour.pictures import INK, WITH, WITHOUT, draw_counts, draw_names, draw_tradeoff, panels, saved
-from discreet.cli.tour.town import Town, build
-from discreet.cli.tour.tradeoff import ONE, counts, curve, play, point
-from mission.rows import row
+from discreet.cli.tour.tradeoff import Played, curve
+from mission.attack_membership import power
+from mission.curator import ILL, OTHERS, column, governors, opened, town
+from mission.rows import Rate, rate, rate_of, record, row
 
-PLAYS = 400
+ONE = dc.Sensitivity(groups=1, size=1)
+PLAYS = 4000
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
 ATTRIBUTES = 400
 SURVEYS = 40_000
 
 
-@row("B8", "The utility-privacy trade-off, as a picture")
+@row("B8", "The utility-privacy trade-off, as a picture", uses="the picture is drawn by the tour")
 def b8():
-    margins, played = _played()
-    said = []
-    for each, margin in zip(played, margins, strict=True):
-        ceiling = point(float(each.epsilon)).ceiling
-        said.append(
-            f"epsilon {each.epsilon}: count ± {margin:.0f}, attack right in {each.share:.1%} (ceiling {ceiling:.1%})"
-        )
-    return f"{'; '.join(said)}; {PLAYS} plays each: [picture](pictures/tradeoff.svg)"
+    shown = (
+        f"epsilon {epsilon}: count ± {each.margin:.0f}, attack right in {each.right}, in theory {each.theory:.1%}"
+        for epsilon, each in played().items()
+    )
+    return record(
+        "{shown}; two counts, {plays:,} governors: [picture](pictures/tradeoff.svg)",
+        played=played(),
+        plays=PLAYS,
+        shown="; ".join(shown),
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What an epsilon buys: the margin of a count, and how often a difference of two counts is right."""
+
+    margin: float
+    hits: int
+    right: Rate
+    theory: float
 
 
 @functools.cache
-def _played():
-    """Ask for margins, and play the game of differencing."""
-    with tempfile.TemporaryDirectory() as folder:
-        build(Path(folder))
-        town = Town(Path(folder))
-        with town.under("4") as curator:
-            sql = counts(town.governor())[0]
-            margins = [curator.explain(sql, epsilon=epsilon).columns[0].margin for epsilon in EPSILONS]
-        return margins, [play(town, epsilon, PLAYS) for epsilon in EPSILONS]
+def played():
+    """Ask for margins, and guess the illness of every governor from two counts that cost epsilon together."""
+    people = town(PLAYS)
+    ill, found = governors(people), {}
+    for epsilon in EPSILONS:
+        with opened(people, epsilon) as curator:
+            margin = curator.explain(ILL, epsilon=epsilon).columns[0].margin
+            counts = (column(curator.ask(sql, epsilon=epsilon / 2).frame, "n", PLAYS) for sql in (ILL, OTHERS))
+            hits = int(((next(counts) - next(counts) >= 1) == ill).sum())
+        ceiling = dc.privacy.posterior_bound(0.5, float(epsilon))
+        found[epsilon] = Difference(margin, hits, rate(hits, PLAYS, ceiling), in_theory(epsilon))
+    return found
+
+
+def in_theory(epsilon):
+    """Return how often the difference of two noisy counts is right: (1 + Pr[their noises are equal]) / 2.
+
+    The curator draws noise on a fine grid and rounds counts: about Laplace noise, rounded.
+    """
+    rise = math.exp(float(epsilon) / 4)  # half the epsilon for each count, and half a step to the next integer
+    zero, step = 1 - 1 / rise, math.exp(-float(epsilon) / 2)
+    one = (rise - 1 / rise) * step / 2
+    return (1 + zero**2 + 2 * one**2 / (1 - step**2)) / 2
 
 
 @row("D7", "Privacy error 1/(epsilon·n) beside sampling error 1/sqrt(n) and the attack regime sqrt(d)/n, as a picture")
 def d7():
-    said = [f"{epsilon}: n ≥ {crossing(epsilon):,}" for epsilon in ("1", "1/10", "1/100")]
-    rng = np.random.default_rng()
-    n = crossing("1/10")
-    sampling = rng.binomial(n, 0.5, SURVEYS) / n - 0.5
+    crossings = {epsilon: crossing(epsilon) for epsilon in ("1", "1/10", "1/100")}
+    n = crossings["1/10"]
+    sampling = np.random.default_rng().binomial(n, 0.5, SURVEYS) / n - 0.5
     noise = dc.laplace_for(ONE, "1/10").perturb(np.zeros(SURVEYS, np.int64)) / n
-    within = [f"{np.quantile(np.abs(errors), 0.95):.1%}" for errors in (sampling, noise)]
-    guesses = [f"{members_found(part, rng):.0%}" for part in (0.1, 1, 10)]
-    return (
-        f"privacy costs less than sampling, by epsilon: {', '.join(said)} (in {SURVEYS:,} surveys of {n:,}: "
-        f"sampling ± {within[0]}, noise ± {within[1]}, at 95 %); who is a member is guessed from {ATTRIBUTES} answers "
-        f"with errors of 0.1, 1, 10 times sqrt(d)/n: {', '.join(guesses)} right: [picture](pictures/sampling.svg)"
+    errors = [float(np.quantile(np.abs(each), 0.95)) for each in (sampling, noise)]
+    found = {part: rate_of(power(ATTRIBUTES, 100, part, plays=10)) for part in (0, 0.1, 1, 10)}
+    return record(
+        "privacy costs less than sampling, by epsilon: {shown} (in {surveys:,} surveys of {n:,}: sampling ± "
+        "{sampling:.1%}, noise ± {noise:.1%}, at 95 %); pairs of a member and a non-member ranked right from "
+        "{attributes} means with errors of 0, 0.1, 1, 10 times sqrt(d)/n: {ranked}: [picture](pictures/sampling.svg)",
+        crossings=crossings,
+        n=n,
+        surveys=SURVEYS,
+        sampling=errors[0],
+        noise=errors[1],
+        attributes=ATTRIBUTES,
+        found=found,
+        shown=", ".join(f"{epsilon}: n ≥ {least:,}" for epsilon, least in crossings.items()),
+        ranked=", ".join(each.ends for each in found.values()),
     )
 
 
@@ -70,22 +105,6 @@ def crossing(epsilon):
     """Return the n from which the noise of a private share has a smaller margin than the sample itself."""
     margin = dc.laplace_for(ONE, epsilon).margin(0.95)
     return math.ceil((margin / (1.96 * 0.5)) ** 2)
-
-
-def members_found(part, rng, n=100, games=2000):
-    """Return how often members of a group of n are told from others by its d answers with errors of part·sqrt(d)/n."""
-    d = ATTRIBUTES
-    chances = np.full(d, 0.5)
-    right = 0
-    for _ in range(games // 50):
-        group = rng.random((n, d)) < chances
-        answers = group.mean(axis=0) + rng.normal(0, part * math.sqrt(d) / n, d)
-        others = rng.random((25, d)) < chances
-        scores = (np.concatenate([group[:25], others]) - chances) @ (answers - chances)
-        # What a member adds to the score on average is d·p(1-p)/n; the guess is at half of it.
-        guessed = scores >= d * 0.25 / n / 2
-        right += int((guessed == np.repeat([True, False], 25)).sum())
-    return right / (games // 50 * 50)
 
 
 def draw_sampling(folder):
@@ -123,6 +142,6 @@ def draw(folder):
     return [
         draw_counts(folder),
         draw_names(folder, truth, noise.perturb(truth), noise.margin(0.95, count=truth.size)),
-        draw_tradeoff(folder, curve(), _played()[1]),
+        draw_tradeoff(folder, curve(), [Played(epsilon, each.hits, PLAYS) for epsilon, each in played().items()]),
         draw_sampling(folder),
     ]

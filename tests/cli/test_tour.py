@@ -133,12 +133,15 @@ def test_private_counts_let_an_attacker_guess_as_the_law_says_and_no_better_than
     assert law.differencing <= law.ceiling
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_the_law_of_differencing_is_that_of_all_pairs_of_noises(epsilon):
-    noise = dc.laplace_for(dc.Sensitivity(groups=1, size=1), epsilon / 2)
-    chances = {k: noise.pmf(k) for k in range(-300, 301)}
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_the_chance_of_differencing_is_that_of_all_pairs_of_rounded_noises(epsilon):
+    grid = 256  # noise is drawn in such parts of a count, and finer ones
+    noise = dc.laplace_for(dc.Sensitivity(groups=1, size=grid), epsilon / 2)
+    chances = Counter()
+    for k in range(-30 * grid, 30 * grid + 1):
+        chances[round(k / grid)] += float(noise.pmf(k))
     right = sum(p * q * ((1 + a - b >= 1) + (a - b < 1)) / 2 for a, p in chances.items() for b, q in chances.items())
-    assert point(epsilon).differencing == pytest.approx(right, abs=1e-5)
+    assert point(epsilon).differencing == pytest.approx(right, abs=1e-3)
     assert point(epsilon).ceiling == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
 
 

@@ -70,13 +70,14 @@ def play_exact(town: Town, plays: int) -> Played:
 
 
 def point(epsilon: float) -> Point:
-    """Compute what an epsilon buys from the laws of the noise.
+    """Compute what an epsilon buys from the distribution of the noise.
 
-    Differencing is right if the difference of two noises is not on the wrong side: (1 + Pr[they are equal]) / 2.
+    Differencing is right if the difference of two noises is not on the wrong side: (1 + Pr[they are equal]) / 2. The
+    curator draws noise on a fine grid and rounds counts to integers, so noise of 0 is all that is below one half.
     """
-    half = dc.laplace_for(ONE, epsilon / 2)
-    reach = half.margin(1 - 1e-9)
-    equal = float(np.square([half.pmf(k) for k in range(-reach, reach + 1)]).sum())
+    rise, step = np.exp(epsilon / 4), np.exp(-epsilon / 2)  # half the epsilon for each count: half a step, and a step
+    zero, one = 1 - 1 / rise, (rise - 1 / rise) * step / 2
+    equal = float(zero**2 + 2 * one**2 / (1 - step**2))
     margin = dc.laplace_for(ONE, epsilon).margin(0.95)
     return Point(epsilon, margin, (1 + equal) / 2, dc.privacy.posterior_bound(0.5, epsilon))
 
