@@ -1,27 +1,46 @@
-"""The row on who is most exposed: every attack tells success by tenths of rarity."""
+"""The row on who is most exposed: every attack counts success by deciles of rarity."""
 
 from discreet import attacks
-from discreet.attacks.laboratory import MODULES
-from mission.rows import row
+from mission.rows import record, row
 
 ONE_PERSON = {"threshold_game"}  # there are no others in it
+BEYOND = "members beyond strangers"
+SLOW = {"lone_cluster": {"plays": 2}}
 
 
-@row("A15", "Who is most exposed: every attack tells success by tenths of rarity")
-def a15():
-    said = []
-    for name in MODULES:
-        if name in ONE_PERSON:
+def names():
+    """Return the names of all attacks."""
+    for name in attacks.__all__:
+        try:
+            attacks.attack_named(name)
+        except ValueError:
             continue
-        exposure = getattr(attacks, name)(random_state=0).exposure
-        said.append(f"{name} {exposure.deciles[0].value:.0%} → {exposure.deciles[-1].value:.0%}")
-    return (
-        f"{len(said)} attacks, most common tenth → rarest, without a defence: {', '.join(said)}; a tree that learned "
-        f"doses by heart, members beyond strangers: {_memory()}"
+        yield name
+
+
+@row("A15", "Who is most exposed: every attack counts success by deciles of rarity")
+def a15():
+    exposed = {
+        name: getattr(attacks, name)(random_state=0, **SLOW.get(name, {})).exposure
+        for name in names()
+        if name not in ONE_PERSON
+    }
+    ends = {name: (each.deciles[0], each.deciles[-1]) for name, each in exposed.items()}
+    more = sorted(name for name, (common, rare) in ends.items() if rare.interval(0.95)[0] > common.interval(0.95)[1])
+    less = sorted(name for name, (common, rare) in ends.items() if rare.interval(0.95)[1] < common.interval(0.95)[0])
+    memory = attacks.correlation(model="tree", random_state=0).details
+    shown = ", ".join(f"{name} {common.value:.0%} → {rare.value:.0%}" for name, (common, rare) in ends.items())
+    return record(
+        "{count} attacks, most common tenth → rarest, without a defence: {shown}. The rarest are more exposed in "
+        "{more_shown}; less in {less_shown}; elsewhere the 95 % intervals overlap. A tree that memorised doses, "
+        "members beyond non-members: {everybody}, in the rarest tenth {rarest}",
+        count=len(ends),
+        ends=ends,
+        more=more,
+        less=less,
+        shown=shown,
+        more_shown=", ".join(more) or "none",
+        less_shown=", ".join(less) or "none",
+        everybody=memory[BEYOND],
+        rarest=memory[f"{BEYOND}, rarest tenth"],
     )
-
-
-def _memory():
-    details = attacks.correlation(model="tree", random_state=0).details
-    everybody, rarest = (details[f"members beyond strangers{whose}"] for whose in ("", ", rarest tenth"))
-    return f"{everybody}, in the rarest tenth {rarest}"

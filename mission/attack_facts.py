@@ -1,56 +1,73 @@
 """The rows on what models say about people: a fact about everybody, told apart from memory of those in the data."""
 
-import os
-from pathlib import Path
-
 from discreet import attacks
-from discreet.attacks import attack_named
-from mission.rows import NeedsDataError, row
+from mission.data import real
+from mission.rows import rate_of, record, row
 
-DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 RECOGNISED = "pictures that an independent classifier recognises"
 BEYOND = "members beyond strangers"
 
 
 @row("B3", "Model inversion with a generative prior: images of a class, recovered from a classifier's confidences")
 def b3():
-    said = []
-    for name, defence in (
-        ("exact", {}),
-        ("labels only", {"defence": "easy"}),
-        ("private at epsilon 4", {"defence": "curator", "epsilon": 4}),
-    ):
-        many = attacks.invert(**defence, random_state=0)
-        one = attacks.invert(**defence, classes="people", random_state=0)
-        said.append(
-            f"{name}: {many.details[RECOGNISED]:.0%} of {many.details['pictures']} pictures of digits recognised by an "
-            f"independent classifier, members lose {many.details[BEYOND]} beyond strangers; a class of one person "
-            f"picks the person out of ten in {one.success:.0%} (who did not enrol: {one.evidence.baseline:.0%})"
-        )
-    return f"{'; '.join(said)}. The look of a class is not hidden, that of a person is"
+    ways = {
+        "exact": {},
+        "labels only": {"defence": "easy"},
+        "private at epsilon 4": {"defence": "curator", "epsilon": 4},
+    }
+    digits = {name: attacks.invert(**defence, random_state=0) for name, defence in ways.items()}
+    persons = {
+        name: attacks.invert(**defence, classes="people", random_state=0)
+        for name, defence in ways.items()
+        if name != "labels only"
+    }
+    shown = (
+        f"{name}: {each.details[RECOGNISED]:.0%} of {each.details['pictures']} pictures recognised by an independent "
+        f"classifier, members lose {each.details[BEYOND]} beyond non-members"
+        for name, each in digits.items()
+    )
+    rates = {name: rate_of(each) for name, each in persons.items()}
+    outside = {name: each.evidence.baseline for name, each in persons.items()}
+    picked = (f"{name} {each} (not enrolled: {outside[name]:.1%})" for name, each in rates.items())
+    return record(
+        "classes of many people (digits): {shown}. A class of one person, picked out of ten: {picked}",
+        recognised={name: each.details[RECOGNISED] for name, each in digits.items()},
+        holds={name: rate_of(each).holds for name, each in digits.items()},
+        rates=rates,
+        outside=outside,
+        shown="; ".join(shown),
+        picked="; ".join(picked),
+    )
 
 
 @row("D5", "Attribute inference from correlations, told apart from memory of the training set: warfarin and VKORC1")
 def d5():
-    attack = attack_named("correlation")
-    if not all((DATA / name).exists() for name in attack.files):
-        raise NeedsDataError("warfarin_iwpc in DISCREET_DATA")
-    patients = attack.load(DATA)
-    exact = attacks.correlation(patients, random_state=0)
-    private = attacks.correlation(patients, defence="curator", epsilon=1, random_state=0, splits=20)
-    tree = attacks.correlation(patients, model="tree", random_state=0)
-    table = attacks.correlation(patients, model="tree", defence="curator", epsilon=1, random_state=0)
-    told = [
-        f"{name} {result.success:.3f} of members, {result.evidence.baseline:.3f} of strangers, {BEYOND} "
-        f"{result.details[BEYOND]}"
-        for name, result in (
-            ("least squares", exact),
-            ("private at epsilon 1", private),
-            ("a full tree", tree),
-            ("a private table of averages at epsilon 1", table),
-        )
-    ]
-    return (
-        f"{len(patients):,} patients, most frequent genotype {exact.baseline:.3f}: {'; '.join(told)}. Epsilon "
-        f"implied by the tree: {tree.implied}; DP hides people, not facts about people"
+    patients = real("correlation")
+    private = {"defence": "curator", "epsilon": 1}
+    ways = {
+        "least squares": {},
+        "private at epsilon 1": {**private, "splits": 20},
+        "a full tree": {"model": "tree"},
+        "a private table of averages at epsilon 1": {**private, "model": "tree"},
+    }
+    results = {name: attacks.correlation(patients, random_state=0, **way) for name, way in ways.items()}
+    rates = {name: rate_of(each) for name, each in results.items()}
+    outside = {name: each.evidence.baseline for name, each in results.items()}
+    shown = (
+        f"{name} {rates[name]} of members, {outside[name]:.1%} of non-members, difference {each.details[BEYOND]}"
+        for name, each in results.items()
+    )
+    majority, inferred = results["least squares"].baseline, outside["private at epsilon 1"]
+    return record(
+        "{patients:,} patients, most frequent genotype {majority:.1%}: {shown}. Epsilon implied by the tree: {implied}. "
+        "About people outside the data, the private model is right {above:+.1%} beyond the majority: {verdict}",
+        patients=len(patients),
+        majority=majority,
+        rates=rates,
+        outside=outside,
+        implied=results["a full tree"].implied,
+        least=results["a full tree"].implied.low,
+        above=inferred - majority,
+        verdict="DP does not hide facts about people" if inferred > majority else "nothing is inferred",
+        shown="; ".join(shown),
     )

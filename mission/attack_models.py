@@ -1,89 +1,110 @@
 """The rows on models that give their data away: membership, missing attributes, and overfitting behind both."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 
 from discreet import attacks
-from discreet.attacks.models.overfitting import overfitting
-from discreet.attacks.models.people import purchases
-from mission.rows import NeedsDataError, row
+from mission.data import real
+from mission.rows import rate_of, record, row
 
-DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 FRESH = 100  # nothing was tuned on what this number draws
 FOUND = "members found at 1% of strangers"
-RIGHT = "and about strangers"
-
-
-def real(name):
-    """Return the real data of an attack."""
-    attack = attacks.attack_named(name)
-    try:
-        return attack.load(DATA)
-    except FileNotFoundError:
-        raise NeedsDataError(f"{attack.files[0].removesuffix('.parquet')} in DISCREET_DATA") from None
+PRIVATE = {"defence": "curator", "epsilon": 1}
 
 
 @row("D4", "Membership in a model's data: shadow models and likelihood ratios against a prediction service")
 def d4():
-    said = []
-    for attack in (attacks.shadow, attacks.likelihood_ratio):
-        exact, easy = (attack(random_state=FRESH, defence=word) for word in ("nothing", "easy"))
-        private = attack(random_state=FRESH, defence="curator", epsilon=1)
-        said.append(
-            f"{exact.attack}: AUC {exact.success:.3f}, {exact.details[FOUND]:.1%} of members found at 1 % of strangers "
-            f"({easy.success:.3f} with the easy fix); epsilon 1: {private.success:.3f}, {private.details[FOUND]:.1%}, "
-            f"epsilon implied at least {private.implied.low:.2g}"
-        )
+    ways = {"exact": {}, "easy": {"defence": "easy"}, "private": PRIVATE}
+    results = {
+        name: {way: getattr(attacks, name)(random_state=FRESH, **defence) for way, defence in ways.items()}
+        for name in ("shadow", "likelihood_ratio")
+    }
     people = real("likelihood_ratio").some(np.arange(2000))
-    seen = attacks.likelihood_ratio(people, shadows=3, targets=1, random_state=FRESH)
-    said.append(
-        f"2,000 people of Location, likelihood_ratio with 3 shadows: AUC {seen.success:.3f}, {seen.details[FOUND]:.1%}"
+    location = attacks.likelihood_ratio(people, shadows=3, targets=1, random_state=FRESH)
+    shown = (
+        f"{name}: AUC {rate_of(each['exact'])}, {each['exact'].details[FOUND]:.1%} of members found at 1 % of "
+        f"non-members; with the easy fix {rate_of(each['easy'])}; at epsilon 1 {rate_of(each['private'])}, "
+        f"{each['private'].details[FOUND]:.1%} found, epsilon implied {each['private'].implied}"
+        for name, each in results.items()
     )
-    return "; ".join(said)
+    return record(
+        "{shown}; 2,000 people of Location, likelihood_ratio with 3 shadows: AUC {location}, {location_found:.1%} found",
+        rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
+        found={name: {way: result.details[FOUND] for way, result in each.items()} for name, each in results.items()},
+        location=rate_of(location),
+        location_found=location.details[FOUND],
+        shown="; ".join(shown),
+    )
 
 
 @row(
     "E3", "A learned membership oracle: a neural network that was trained on shadow models, against forest and network"
 )
 def e3():
-    said = []
-    for target in ("forest", "network"):
-        result = attacks.shadow(attacker="network", target=target, random_state=FRESH)
-        said.append(f"{target} {result.success:.3f}")
-    private = attacks.shadow(attacker="network", defence="curator", epsilon=1, random_state=FRESH)
-    return f"AUC against {', '.join(said)}; against a private logistic regression, epsilon 1: {private.success:.3f}"
+    ways = {
+        "a forest": {"target": "forest"},
+        "a network": {"target": "network"},
+        "a private logistic regression, epsilon 1": PRIVATE,
+    }
+    rates = {
+        name: rate_of(attacks.shadow(attacker="network", random_state=FRESH, **way)) for name, way in ways.items()
+    }
+    return record(
+        "AUC against {shown}", rates=rates, shown="; ".join(f"{name} {each}" for name, each in rates.items())
+    )
 
 
 @row("E4", "Missing attributes by brute force over the membership oracle, beside imputation without the model")
 def e4():
-    said = []
-    for name, data in (("2,000 patients, five grades", None), ("4,000 of Adult, 14 occupations", real("attributes"))):
-        exact, pairs = (attacks.attributes(data, random_state=FRESH, target=target) for target in ("forest", "pairs"))
-        private = attacks.attributes(data, random_state=FRESH, defence="curator", epsilon=1)
-        said.append(
-            f"{name}, imputed {exact.baseline:.1%}: "
-            + ", ".join(
-                f"{kind} {each.success:.1%} right of members and {each.evidence.baseline:.1%} of strangers"
-                for kind, each in (
-                    ("forest", exact),
-                    ("exact regression of pairs of values", pairs),
-                    ("the same, private at epsilon 1,", private),
-                )
-            )
+    sets = {"2,000 patients, five grades": None, "4,000 of Adult, 14 occupations": real("attributes")}
+    ways = {
+        "forest": {"target": "forest"},
+        "exact regression of pairs of values": {"target": "pairs"},
+        "the same, private at epsilon 1": PRIVATE,
+    }
+    results = {
+        name: {way: attacks.attributes(data, random_state=FRESH, **settings) for way, settings in ways.items()}
+        for name, data in sets.items()
+    }
+    shown = (
+        f"{name}, imputed {_imputed(each):.1%}: "
+        + ", ".join(
+            f"{way} {rate_of(result)} of members, {result.evidence.baseline:.1%} of non-members"
+            for way, result in each.items()
         )
-    return "; ".join(said)
+        for name, each in results.items()
+    )
+    return record(
+        "{shown}",
+        rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
+        imputed={name: _imputed(each) for name, each in results.items()},
+        shown="; ".join(shown),
+    )
+
+
+def _imputed(results):
+    return results["forest"].baseline
 
 
 @row("E11", "Overfitting is the enemy of both: the attack's AUC against the generalisation gap, as a picture")
 def e11():
-    seen = overfitting(purchases(FRESH), random_state=FRESH)
-    tame, wild = min(seen.points, key=lambda each: each.gap), max(seen.points, key=lambda each: each.gap)
+    seen = attacks.overfitting(random_state=FRESH)
+    tame, wild = (end(seen.points, key=lambda each: each.gap) for end in (min, max))
     private = seen.points[-1]
-    return (
-        f"gap {tame.gap:.2f} → {wild.gap:.2f}, AUC {tame.auc:.2f} → {wild.auc:.2f} over {len(seen.points)} models, "
-        f"correlation {seen.correlation:.2f}; a private model (epsilon {private.strength:g}) is right about "
-        f"{private.strangers:.0%} of strangers with AUC {private.auc:.2f}, the wildest forest about "
-        f"{wild.strangers:.0%} with {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)"
+    return record(
+        "gap {tame.gap:.2f} → {wild.gap:.2f}, AUC {tame.auc:.2f} → {wild.auc:.2f} over {models} models, correlation "
+        "{correlation:.2f} ({low:.2f} to {high:.2f}); a private model (epsilon {private.strength:g}) is right about "
+        "{private.strangers:.0%} of non-members with AUC {private.auc:.2f}, the model with the widest gap about "
+        "{wild.strangers:.0%} with {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
+        tame=tame,
+        wild=wild,
+        private=private,
+        models=len(seen.points),
+        correlation=seen.correlation,
+        low=_fisher(seen.correlation, len(seen.points), -1.96),
+        high=_fisher(seen.correlation, len(seen.points), 1.96),
     )
+
+
+def _fisher(correlation, count, deviations):
+    """Return an end of the interval of a correlation (Fisher 1921)."""
+    return float(np.tanh(np.arctanh(correlation) + deviations / np.sqrt(count - 3)))

@@ -1,45 +1,64 @@
 """The rows on attacks by questions: why easy fixes fail, and two fits whose difference is a row."""
 
+from sklearn.datasets import load_diabetes
+
 from discreet import attacks
-from discreet.attacks.queries.fits import diabetes
-from discreet.attacks.queries.people import load
-from mission.anonymity import DATA
-from mission.rows import row
+from mission.data import DATA, real
+from mission.rows import rate_of, record, row
 
 FIXES = {
     "differencing": "only large sets",
     "averaging": "fresh noise per repeat",
     "rephrasing": "same answer for the same text",
 }
+OFF = "found number is off by, "
+ONE = "told from one fit whether the row is in it"
+# What the clinic declares for the ten measurements, and for how far the illness got in a year.
+LOW, HIGH = [15, 1, 15, 50, 80, 20, 10, 1, 3, 40], [90, 2, 50, 150, 320, 260, 110, 10, 7, 140]
 
 
 @row("A8", "Two fits, with and without one row: the row is exact, or within the noise if private")
 def a8():
-    patients = diabetes()
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    patients = attacks.Rows(X, y, bounds=(LOW, HIGH), target_bounds=(0, 400))
     exact = attacks.differencing(patients, random_state=0)
     private = attacks.differencing(patients, defence="curator", epsilon=1, random_state=0)
-    off = "found number is off by, "
-    one = "told from one fit whether the row is in it"
-    return (
-        f"least squares on {len(patients.y)} and {len(patients.y) - 1} patients: each one's number (25 to 346) is off "
-        f"by {exact.details[off + 'at most']:.0e} at most, and {exact.details[one]:.0%} are told to be in one fit or "
-        f"not; private at epsilon 1 together: off by {private.details[off + 'median']:,.0f} (median), "
-        f"{private.success:.1%} of secrets found (coin 50 %, allowed {private.ceiling:.1%}), "
-        f"{private.details[one]:.1%} told to be in or not"
+    return record(
+        "least squares on {rows} and {fewer} patients: each one's number ({lowest:.0f} to {highest:.0f}) is off by "
+        "{off:.0e} at most, and {told:.0%} are found in one fit or not; private at epsilon 1 together: off by "
+        "{private_off:,.0f} (median), secrets found: {private}, found in one fit or not: {private_told:.1%}",
+        rows=len(y),
+        fewer=len(y) - 1,
+        lowest=y.min(),
+        highest=y.max(),
+        off=exact.details[f"{OFF}at most"],
+        told=exact.details[ONE],
+        private_off=private.details[f"{OFF}median"],
+        private=rate_of(private),
+        private_told=private.details[ONE],
     )
 
 
 @row("E2", "Why easy fixes fail: each attack against the easy fix, and against the curator")
 def e2():
-    people = load(DATA) if (DATA / "pums_ca_1000.parquet").exists() else None
-    said = [f"{fix}: {_tell(name, people)}" for name, fix in FIXES.items()]
-    who = "a made-up town" if people is None else "1,000 people of a census"
-    return f"secrets found of unique people in {who}, easy fix → curator at epsilon 1/10 and 1: {'; '.join(said)}"
+    is_real = (DATA / "pums_ca_1000.parquet").exists()
+    people = real("differencing") if is_real else None
+    found = {name: _against(name, people) for name in FIXES}
+    shown = (
+        f"{FIXES[name]}: {name} {easy} → {', '.join(f'{each} at epsilon {epsilon}' for epsilon, each in private.items())}"
+        for name, (easy, private) in found.items()
+    )
+    return record(
+        "secrets found of unique people in {who}, easy fix → curator: {shown}",
+        who="1,000 people of a census" if is_real else "a simulated town",
+        found=found,
+        shown="; ".join(shown),
+    )
 
 
-def _tell(name, people):
+def _against(name, people):
     attack = getattr(attacks, name)
-    easy = attack(people, defence="easy", random_state=0)
-    private = [attack(people, defence="curator", epsilon=epsilon, random_state=0) for epsilon in ("1/10", 1)]
-    shares = " and ".join(f"{each.success:.1%} ({each.ends}, allowed {each.ceiling:.1%})" for each in private)
-    return f"{name} {easy.success:.1%} → {shares}"
+    private = {
+        epsilon: rate_of(attack(people, defence="curator", epsilon=epsilon, random_state=0)) for epsilon in ("1/10", "1")
+    }
+    return rate_of(attack(people, defence="easy", random_state=0)), private

@@ -1,13 +1,11 @@
 """The rows on reconstruction: what sums over subsets and tables of small areas give away, and what they do not."""
 
-import time
-
 from discreet import attacks
-from discreet.attacks.aggregates import census, reconstruct, reductions
-from mission.anonymity import DATA
-from mission.rows import NeedsDataError, row
+from mission.data import real
+from mission.rows import listed, rate_of, record, row
 
-LEVELS = (1 / 8, 1 / 4, 1 / 2, 1)
+LEVELS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1, "8": 8}
+AGAINST = ({"defence": "nothing"}, {"defence": "easy"}, {"defence": "curator", "epsilon": 1})
 
 
 @row(
@@ -15,67 +13,78 @@ LEVELS = (1 / 8, 1 / 4, 1 / 2, 1)
     "Reconstruction from aggregates: a secret from counts of random groups, and people from tables of small blocks",
 )
 def a7():
-    married, blocks = (_loaded(attack) for attack in (reconstruct.ATTACK, census.ATTACK))
-    counts = [_played(attacks.reconstruct, married, *against) for against in (("nothing",), ("easy",), ("curator", 1))]
-    tables = [_played(census.census, blocks, *against) for against in (("nothing",), ("easy",), ("curator", 1))]
+    married, blocks = real("reconstruct"), real("census")
+    counts = [attacks.reconstruct(married, random_state=0, **defence) for defence in AGAINST]
+    tables = [attacks.census(blocks, random_state=0, **defence) for defence in AGAINST]
+    exact, rounded, private = map(rate_of, counts)
+    rebuilt, suppressed, hidden = map(rate_of, tables)
     rarest = [result.exposure.deciles[-1].value for result in tables]
-    return (
-        f"who is married of {len(married.bits):,} Californians, from {counts[0].details['questions']:,} counts: "
-        f"{counts[0].success:.1%} right, {counts[1].success:.1%} if they are rounded to tens, {counts[2].success:.1%} "
-        f"from the curator at epsilon 1 (guessing: {counts[2].baseline:.1%}); people in {blocks.count} blocks from "
-        "tables of every two traits: "
-        f"{tables[0].success:.0%} rebuilt with all traits ({tables[0].baseline:.0%} of equal strangers), "
-        f"{tables[1].success:.0%} without cells of 1 and 2, {tables[2].success:.0%} ({tables[2].baseline:.0%}) from "
-        f"the curator's; of the rarest tenth {rarest[0]:.0%}, {rarest[1]:.0%}, {rarest[2]:.0%}"
+    return record(
+        "who is married of {people:,} Californians, from {questions:,} counts: {exact}, rounded to tens {rounded}, from "
+        "the curator at epsilon 1 {private} (guessing: {guessing:.1%}); people in {blocks} blocks rebuilt with all "
+        "traits from tables of every two: {rebuilt} ({outside:.0%} of equal non-members), without cells of 1 and 2 "
+        "{suppressed}, from the curator's {hidden} ({hidden_outside:.0%}); of the rarest tenth {shown}",
+        people=len(married.bits),
+        questions=counts[0].details["questions"],
+        exact=exact,
+        rounded=rounded,
+        private=private,
+        guessing=counts[2].baseline,
+        blocks=blocks.count,
+        rebuilt=rebuilt,
+        outside=tables[0].baseline,
+        suppressed=suppressed,
+        hidden=hidden,
+        hidden_outside=tables[2].baseline,
+        rarest=rarest,
+        shown=listed(rarest, ".0%"),
     )
-
-
-def _loaded(attack):
-    if not (DATA / attack.files[0]).exists():
-        raise NeedsDataError(f"{attack.files[0].removesuffix('.parquet')} in DISCREET_DATA")
-    return attack.load(DATA)
-
-
-def _played(attack, data, defence, epsilon=None):
-    return attack(data, defence=defence, epsilon=epsilon, random_state=0)
 
 
 @row("D2", "Reconstruction from 4n noisy subset sums, by least squares and by a linear programme")
 def d2():
-    people, fewer = (reconstruct.Secrets.drawn(n, random_state=0) for n in (2048, 256))
-    began = time.perf_counter()
-    shares = [attacks.reconstruct(people, noise=noise, random_state=0).success for noise in LEVELS]
-    seconds = (time.perf_counter() - began) / len(LEVELS)
-    beyond = attacks.reconstruct(people, noise=8, random_state=0).success
-    began = time.perf_counter()
-    programme = attacks.reconstruct(fewer, noise=1 / 4, method="linear programme", random_state=0).success
-    programme_seconds = time.perf_counter() - began
+    people, fewer = (attacks.Secrets.drawn(n, random_state=0) for n in (1024, 256))
+    found = {name: attacks.reconstruct(people, noise=noise, random_state=0) for name, noise in LEVELS.items()}
+    rates = {name: rate_of(each) for name, each in found.items()}
+    programme = attacks.reconstruct(fewer, noise=1 / 4, method="linear programme", random_state=0)
     private = attacks.reconstruct(people, defence="curator", epsilon=1, random_state=0)
-    error = private.details["error of a share, in units of 1/sqrt(n)"]
-    return (
-        f"{' / '.join(f'{share:.3f}' for share in shares)} of the bits at noise 1/8, 1/4, 1/2, 1 times 1/sqrt(n), "
-        f"{beyond:.3f} at 8 times (n = 2,048, {seconds:.1f} s each); linear programme {programme:.3f} at 1/4 (n = 256, "
-        f"{programme_seconds:.1f} s); private sums at epsilon 1, which are {error:,.0f} times 1/sqrt(n) off: "
-        f"{private.success:.3f}"
+    return record(
+        "n = 1,024, bits right by noise in units of 1/sqrt(n): {shown}; linear programme, n = 256: {programme} at 1/4; "
+        "private sums at epsilon 1, {error:,.0f}/sqrt(n) off: {private}",
+        rates=rates,
+        programme=rate_of(programme),
+        private=rate_of(private),
+        error=private.details["error of a share, in units of 1/sqrt(n)"],
+        shown=", ".join(f"{each} at {name}" for name, each in rates.items()),
     )
+
+
+MEMBERS, OUTSIDE, BITS = "members found", "strangers taken for members", "bits right in the reconstruction"
 
 
 @row("D3", "Membership from reconstruction, and reconstruction from membership")
 def d3():
-    one = [reductions.membership_from_reconstruction(random_state=0, **against) for against in _AGAINST]
-    two = [reductions.reconstruction_from_membership(random_state=0, **against) for against in _AGAINST]
+    against = (AGAINST[0], AGAINST[2])
+    one = [attacks.membership_from_reconstruction(random_state=0, **each) for each in against]
+    two = [attacks.reconstruction_from_membership(random_state=0, **each) for each in against]
     exact, private = (result.details for result in one)
-    means, private_means = (result.details for result in two)
-    return (
-        f"a reconstruction with {exact['bits right in the reconstruction']:.1%} of the bits right tells "
-        f"{exact['members found']:.1%} of the members and takes {exact['strangers taken for members']:.1%} of "
-        f"strangers for members; a test that finds {means['members found']:.1%} of members (strangers: "
-        f"{means['strangers taken for members']:.1%}) rebuilds {means['bit right']:.1%} of the bits, "
-        f"{means['bit wrong']:.1%} wrongly; at epsilon 1 both end together: "
-        f"{private['bits right in the reconstruction']:.1%} right, {private['members found']:.1%} of members to "
-        f"{private['strangers taken for members']:.1%} of strangers; {private_means['members found']:.1%} to "
-        f"{private_means['strangers taken for members']:.1%}, {two[1].success:.1%} of the bits right"
+    means, noisy = (result.details for result in two)
+    return record(
+        "a reconstruction with {bits:.1%} of the bits right finds {found:.1%} of the members and takes {taken:.1%} of "
+        "non-members for members; a test that finds {tested:.1%} of members (non-members: {tested_outside:.1%}) "
+        "rebuilds {rebuilt:.1%} of the bits, {wrong:.1%} wrongly; at epsilon 1: {private_bits:.1%} of the bits right, "
+        "members found {private_one}; {private_tested:.1%} of members to {private_outside:.1%} of non-members, bits "
+        "right {private_two}",
+        bits=exact[BITS],
+        found=exact[MEMBERS],
+        taken=exact[OUTSIDE],
+        tested=means[MEMBERS],
+        tested_outside=means[OUTSIDE],
+        rebuilt=means["bit right"],
+        wrong=means["bit wrong"],
+        private_bits=private[BITS],
+        private_one=rate_of(one[1]),
+        private_tested=noisy[MEMBERS],
+        private_outside=noisy[OUTSIDE],
+        private_two=rate_of(two[1]),
     )
-
-
-_AGAINST = ({"defence": "nothing"}, {"defence": "curator", "epsilon": 1})

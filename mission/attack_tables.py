@@ -1,60 +1,82 @@
 """The rows on released tables: two that are read together, and people found in them by what others know."""
 
-import os
-import time
-from pathlib import Path
+import numpy as np
+import pyarrow as pa
 
 from discreet import attacks
-from discreet.attacks.tables.hospitals import lecture_tables
-from discreet.attacks.tables.ratings import FILE, read_ratings
-from discreet.attacks.tables.registers import governor
-from mission.rows import NeedsDataError, row
+from mission import lecture
+from mission.data import arrays
+from mission.rows import rate, rate_of, record, row
 
-DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 PATIENTS = 135_000
+CERTAIN = "values that are certain"
 
 
 @row("A14", "Intersection: two k-anonymous tables, read together")
 def a14():
-    lecture = attacks.intersection(lecture_tables(), k=4)
-    left = "the lecture's tables leave {:.0f} and {:.0f} values possible, together {:.0f}"
+    first, second = (attacks.Patients(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second()))
+    left = attacks.intersection(attacks.TwoTables(first, second, [(0, 0)]), k=4)
+    possible = [lecture.possible(each, 0) for each in (lecture.first(), lecture.second())]
     large = attacks.intersection(random_state=0)
     easy = attacks.intersection(defence="easy", random_state=0)
     private = attacks.intersection(defence="curator", epsilon="1/10", random_state=0)
-    certain = [each.details["values that are certain"] for each in (large, easy)]
-    return (
-        f"{left.format(*lecture.details['values left by the first, the second, both'])}: {_left()}; of "
-        f"{large.details['people in both']:,} made-up patients of two 5-anonymous tables "
-        f"{large.details['values that are certain by one of the tables']} values are certain by one, {certain[0]} by "
-        f"both (by classes of 10 with three values at least: {certain[1]}); two curators at 1/20 each: guessed "
-        f"{private.success:.1%}, of strangers {private.baseline:.1%}"
+    return record(
+        "the lecture's tables leave {counts[0]:.0f} and {counts[1]:.0f} values possible, together {counts[2]:.0f}: "
+        "{value}; of {people:,} simulated patients of two 5-anonymous tables {one} values are certain by one, {both} by "
+        "both (by classes of 10 with three values at least: {diverse}); two curators at 1/20 each: guessed {private} "
+        "(non-members: {outside:.1%})",
+        counts=left.details["values left by the first, the second, both"],
+        value=", ".join(sorted(possible[0] & possible[1])),
+        possible=possible,
+        people=large.details["people in both"],
+        one=large.details[f"{CERTAIN} by one of the tables"],
+        both=large.details[CERTAIN],
+        diverse=easy.details[CERTAIN],
+        private=rate_of(private),
+        outside=private.baseline,
     )
-
-
-def _left():
-    """Return what both tables leave possible for the person of 28, who is in the first row of each."""
-    classes = []
-    for patients, place in zip(lecture_tables().tables, lecture_tables().both[0], strict=True):
-        rows = patients.table.to_pylist()
-        classes.append({each["condition"] for each in rows if each["age"] == rows[place]["age"]})
-    return ", ".join(sorted(classes[0] & classes[1]))
 
 
 @row("B1", "Linkage: a governor's record by zip code, birth date and sex; viewers by a few ratings")
 def b1():
-    if not (DATA / FILE).exists():
-        raise NeedsDataError(f"{FILE} in DISCREET_DATA")
-    began = time.perf_counter()
-    found = attacks.linkage(governor(PATIENTS, random_state=0)).details
-    seconds = time.perf_counter() - began
-    few = attacks.linkage(read_ratings(DATA, known=3), random_state=0).details
-    hard = read_ratings(DATA, known=8, wrong=2, days=14)
+    found = attacks.linkage(register()).details
+    few = attacks.linkage(ratings(known=3), random_state=0).details
+    hard = ratings(known=8, wrong=2, days=14)
     rough = attacks.linkage(hard, random_state=0)
     private = attacks.linkage(hard, defence="curator", epsilon="1/10", random_state=0)
-    return (
-        f"{found['named rightly']:,} of {found['patients']:,} made-up patients named, {found['named wrongly']} "
-        f"wrongly, in {seconds:.1f} s; three known ratings single out {few['alone with what is known']} of "
-        f"{few['people']} viewers; eight, two of them wrong and days known within two weeks, name "
-        f"{rough.details['named rightly']} and {rough.details['named wrongly']} wrongly; counts of the curator at "
-        f"1/10: {private.success:.1%}, of strangers {private.baseline:.1%}"
+    return record(
+        "{named:,} of {patients:,} simulated patients named, {wrong} wrongly; three known ratings single out {alone} of "
+        "{viewers} viewers: {few}; eight, two of them wrong and days known within two weeks, name {rough} and "
+        "{rough_wrong} wrongly; counts of the curator at 1/10: {private} (non-members: {outside:.1%})",
+        named=found["named rightly"],
+        wrong=found["named wrongly"],
+        patients=found["patients"],
+        alone=few["alone with what is known"],
+        viewers=few["people"],
+        few=rate(few["alone with what is known"], few["people"]),
+        rough=rough.details["named rightly"],
+        rough_wrong=rough.details["named wrongly"],
+        private=rate_of(private),
+        outside=private.baseline,
     )
+
+
+def register():
+    """Simulate patients with zip code, birth date and sex, and a voter roll that has nine of ten of them, and others."""
+    rng = np.random.default_rng(0)
+    count, absent = PATIENTS * 3 // 2, PATIENTS // 10
+    born = np.datetime64("1950-01-01") - rng.integers(0, 73 * 365, count).astype("timedelta64[D]")
+    columns = {"zip": rng.integers(400, size=count), "born": born, "sex": rng.choice(["F", "M"], count)}
+    everybody = pa.table(columns)
+    ill = rng.choice(["asthma", "diabetes", "fracture", "influenza"], PATIENTS)
+    table = everybody.slice(0, PATIENTS).append_column("condition", pa.array(ill))
+    voters = rng.permutation(np.arange(absent, count))
+    who = np.full(count, -1)
+    who[voters] = np.arange(len(voters))
+    return attacks.Register(attacks.Patients(table, list(columns), "condition"), everybody.take(voters), who[:PATIENTS])
+
+
+def ratings(**known):
+    """Return the ratings of MovieLens, and how much the attacker knows of them."""
+    user, movie, stars, when = arrays("movielens_latest_small_ratings", "userId", "movieId", "rating", "timestamp")
+    return attacks.Ratings(user, movie, stars, when.astype("datetime64[D]").astype(np.int64), **known)

@@ -1,5 +1,6 @@
 """The row on a habit: Mr. T buys bread, and the unit decides whether it shows."""
 
+import math
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -13,7 +14,6 @@ LOAVES, DAYS, CUSTOMERS = 12, 60, 1500
 FIRST = date(2026, 1, 1)
 EPSILON = Fraction(1, 2)
 SEEN = 0.95
-ONE = dc.Sensitivity(groups=1, size=1)
 UNITS = {
     "row": 'unit = "row"',
     "person-day": 'unit = "person"\nwindow = "1 day"\ntime = "day"',
@@ -63,11 +63,13 @@ def c10():
 
 
 def in_theory(signal):
-    """Return how often a guess is right if the habit adds so much to the count."""
-    noise = dc.laplace_for(ONE, EPSILON)
-    reach = noise.margin(1 - 1e-9)
-    right = [has_habit(signal + k, signal) + (not has_habit(k, signal)) for k in range(-reach, reach + 1)]
-    return sum(noise.pmf(k) * each / 2 for k, each in zip(range(-reach, reach + 1), right, strict=True))
+    """Return how often a guess is right if the habit adds so much to the count.
+
+    The curator draws noise on a fine grid and rounds counts: about Laplace noise, rounded.
+    """
+    least = math.ceil((signal + 1) / 2)  # the count from which the habit is guessed
+    missed, invented = (math.exp(-float(EPSILON) * far) / 2 for far in (signal + 0.5 - least, least - 0.5))
+    return 1 - (missed + invented) / 2
 
 
 def has_habit(answer, signal):

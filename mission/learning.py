@@ -210,7 +210,7 @@ def c4():
         draws=DRAWS,
         own=own,
         alone=alone,
-        constant=rmse(rating[test] - rating[train].mean()),
+        constant=rmse(judged[:, 2] - fitted[:, 2].mean()),
         shown=", ".join(
             f"{level} level {own[level]}, for somebody who rated nothing {alone[level]}" for level in own
         ),

@@ -28,3 +28,9 @@ def first():
 def second():
     """Return the 6-anonymous one."""
     return table(("<35", ">35"), SECOND)
+
+
+def possible(patients, place):
+    """Return the conditions that a table leaves possible for somebody whose class is known."""
+    rows = patients.to_pylist()
+    return {row["condition"] for row in rows if row["age"] == rows[place]["age"]}
