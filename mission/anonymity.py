@@ -89,7 +89,9 @@ def a3():
 
 @row("A4", "Homogeneity: a k-anonymous class whose members share the sensitive value is exposed")
 def a4():
-    first, second = (anonymity.measure(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second()))
+    first, second = (
+        anonymity.measure(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second())
+    )
     rows, others = ((risk.sensitive[0].exposed + 1).tolist() for risk in (first, second))
     return record(
         "first table: {shown}, l = {l}; second: {others_shown}, l = {others_l}",

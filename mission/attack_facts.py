@@ -59,8 +59,9 @@ def d5():
     )
     majority, inferred = results["least squares"].baseline, outside["private at epsilon 1"]
     return record(
-        "{patients:,} patients, most frequent genotype {majority:.1%}: {shown}. Epsilon implied by the tree: {implied}. "
-        "About people outside the data, the private model is right {above:+.1%} beyond the majority: {verdict}",
+        "{patients:,} patients, most frequent genotype {majority:.1%}: {shown}. Epsilon implied by the tree: "
+        "{implied}. About people outside the data, the private model is right {above:+.1%} beyond the majority: "
+        "{verdict}",
         patients=len(patients),
         majority=majority,
         rates=rates,

@@ -27,7 +27,8 @@ def d4():
         for name, each in results.items()
     )
     return record(
-        "{shown}; 2,000 people of Location, likelihood_ratio with 3 shadows: AUC {location}, {location_found:.1%} found",
+        "{shown}; 2,000 people of Location, likelihood_ratio with 3 shadows: AUC {location}, "
+        "{location_found:.1%} found",
         rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
         found={name: {way: result.details[FOUND] for way, result in each.items()} for name, each in results.items()},
         location=rate_of(location),
@@ -45,25 +46,26 @@ def e3():
         "a network": {"target": "network"},
         "a private logistic regression, epsilon 1": PRIVATE,
     }
-    rates = {
-        name: rate_of(attacks.shadow(attacker="network", random_state=FRESH, **way)) for name, way in ways.items()
-    }
-    return record(
-        "AUC against {shown}", rates=rates, shown="; ".join(f"{name} {each}" for name, each in rates.items())
-    )
+    rates = {name: rate_of(attacks.shadow(attacker="network", random_state=FRESH, **way)) for name, way in ways.items()}
+    return record("AUC against {shown}", rates=rates, shown="; ".join(f"{name} {each}" for name, each in rates.items()))
 
 
 @row("E4", "Missing attributes by brute force over the membership oracle, beside imputation without the model")
 def e4():
-    sets = {"2,000 patients, five grades": None, "4,000 of Adult, 14 occupations": real("attributes")}
-    ways = {
-        "forest": {"target": "forest"},
-        "exact regression of pairs of values": {"target": "pairs"},
-        "the same, private at epsilon 1": PRIVATE,
-    }
+    forest, pairs, private = (
+        "forest",
+        "exact regression of pairs of values",
+        "regression of pairs of values, private at epsilon 1",
+    )
+    ways = {forest: {"target": "forest"}, pairs: {"target": "pairs"}, private: PRIVATE}
+    adult = real("attributes")
     results = {
-        name: {way: attacks.attributes(data, random_state=FRESH, **settings) for way, settings in ways.items()}
-        for name, data in sets.items()
+        "2,000 patients, five grades": {
+            name: attacks.attributes(random_state=FRESH, **way) for name, way in ways.items()
+        },
+        "4,000 of Adult, 14 occupations": {
+            name: attacks.attributes(adult, random_state=FRESH, targets=1, **ways[name]) for name in (forest, private)
+        },
     }
     shown = (
         f"{name}, imputed {_imputed(each):.1%}: "

@@ -19,8 +19,8 @@ LOW, HIGH = [15, 1, 15, 50, 80, 20, 10, 1, 3, 40], [90, 2, 50, 150, 320, 260, 11
 
 @row("A8", "Two fits, with and without one row: the row is exact, or within the noise if private")
 def a8():
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    patients = attacks.Rows(X, y, bounds=(LOW, HIGH), target_bounds=(0, 400))
+    measured, y = load_diabetes(return_X_y=True, scaled=False)
+    patients = attacks.Rows(measured, y, bounds=(LOW, HIGH), target_bounds=(0, 400))
     exact = attacks.differencing(patients, random_state=0)
     private = attacks.differencing(patients, defence="curator", epsilon=1, random_state=0)
     return record(
@@ -45,7 +45,8 @@ def e2():
     people = real("differencing") if is_real else None
     found = {name: _against(name, people) for name in FIXES}
     shown = (
-        f"{FIXES[name]}: {name} {easy} → {', '.join(f'{each} at epsilon {epsilon}' for epsilon, each in private.items())}"
+        f"{FIXES[name]}: {name} {easy} → "
+        + ", ".join(f"{each} at epsilon {epsilon}" for epsilon, each in private.items())
         for name, (easy, private) in found.items()
     )
     return record(
@@ -59,6 +60,7 @@ def e2():
 def _against(name, people):
     attack = getattr(attacks, name)
     private = {
-        epsilon: rate_of(attack(people, defence="curator", epsilon=epsilon, random_state=0)) for epsilon in ("1/10", "1")
+        epsilon: rate_of(attack(people, defence="curator", epsilon=epsilon, random_state=0))
+        for epsilon in ("1/10", "1")
     }
     return rate_of(attack(people, defence="easy", random_state=0)), private

@@ -20,9 +20,9 @@ def a7():
     rebuilt, suppressed, hidden = map(rate_of, tables)
     rarest = [result.exposure.deciles[-1].value for result in tables]
     return record(
-        "who is married of {people:,} Californians, from {questions:,} counts: {exact}, rounded to tens {rounded}, from "
-        "the curator at epsilon 1 {private} (guessing: {guessing:.1%}); people in {blocks} blocks rebuilt with all "
-        "traits from tables of every two: {rebuilt} ({outside:.0%} of equal non-members), without cells of 1 and 2 "
+        "who is married of {people:,} Californians, from {questions:,} counts: {exact}, rounded to tens {rounded}, "
+        "from the curator at epsilon 1 {private} (guessing: {guessing:.1%}); people in {blocks} blocks rebuilt with "
+        "all traits from tables of every two: {rebuilt} ({outside:.0%} of equal non-members), without cells of 1 and 2 "
         "{suppressed}, from the curator's {hidden} ({hidden_outside:.0%}); of the rarest tenth {shown}",
         people=len(married.bits),
         questions=counts[0].details["questions"],

@@ -22,9 +22,9 @@ def a14():
     private = attacks.intersection(defence="curator", epsilon="1/10", random_state=0)
     return record(
         "the lecture's tables leave {counts[0]:.0f} and {counts[1]:.0f} values possible, together {counts[2]:.0f}: "
-        "{value}; of {people:,} simulated patients of two 5-anonymous tables {one} values are certain by one, {both} by "
-        "both (by classes of 10 with three values at least: {diverse}); two curators at 1/20 each: guessed {private} "
-        "(non-members: {outside:.1%})",
+        "{value}; of {people:,} simulated patients of two 5-anonymous tables {one} values are certain by one, {both} "
+        "by both (by classes of 10 with three values at least: {diverse}); two curators at 1/20 each: guessed "
+        "{private} (non-members: {outside:.1%})",
         counts=left.details["values left by the first, the second, both"],
         value=", ".join(sorted(possible[0] & possible[1])),
         possible=possible,
@@ -45,8 +45,8 @@ def b1():
     rough = attacks.linkage(hard, random_state=0)
     private = attacks.linkage(hard, defence="curator", epsilon="1/10", random_state=0)
     return record(
-        "{named:,} of {patients:,} simulated patients named, {wrong} wrongly; three known ratings single out {alone} of "
-        "{viewers} viewers: {few}; eight, two of them wrong and days known within two weeks, name {rough} and "
+        "{named:,} of {patients:,} simulated patients named, {wrong} wrongly; three known ratings single out {alone} "
+        "of {viewers} viewers: {few}; eight, two of them wrong and days known within two weeks, name {rough} and "
         "{rough_wrong} wrongly; counts of the curator at 1/10: {private} (non-members: {outside:.1%})",
         named=found["named rightly"],
         wrong=found["named wrongly"],
@@ -62,7 +62,7 @@ def b1():
 
 
 def register():
-    """Simulate patients with zip code, birth date and sex, and a voter roll that has nine of ten of them, and others."""
+    """Simulate patients with zip code, birth date and sex, and a voter roll with nine of ten of them and others."""
     rng = np.random.default_rng(0)
     count, absent = PATIENTS * 3 // 2, PATIENTS // 10
     born = np.datetime64("1950-01-01") - rng.integers(0, 73 * 365, count).astype("timedelta64[D]")

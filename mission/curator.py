@@ -94,7 +94,8 @@ def a5():
     return record(
         "{wards:,} governors. Exact counts: illness right in {exact}; at epsilon {epsilon} for each count (± "
         "{margin:,.0f}): {private}. The income of the one who joined, from two exact averages: off by {off:.0e} at "
-        "most; from private ones (epsilon {of_averages} each) off by {noisy:,.0f} (median), guessing the median income {guess:,.0f}: {verdict}",
+        "most; from private ones (epsilon {of_averages} each) off by {noisy:,.0f} (median), guessing the median "
+        "income {guess:,.0f}: {verdict}",
         wards=WARDS,
         epsilon=EPSILON,
         of_averages=OF_AVERAGES,

@@ -156,9 +156,9 @@ def e9():
     train, _, test, best = checkins()
     scores = {epsilon: city_scores(epsilon) for epsilon in (1, 4)}
     return record(
-        "8 components, fitted on {train:,} check-ins of four fifths of the people; log-likelihood of the other people's "
-        "{test:,}, all of a person hidden: {shown}; scikit-learn on the same check-ins, by rows, best of {starts} "
-        "starts: {best:.3f}: [map](pictures/checkins.svg)",
+        "8 components, fitted on {train:,} check-ins of four fifths of the people; log-likelihood of the other "
+        "people's {test:,}, all of a person hidden: {shown}; scikit-learn on the same check-ins, by rows, best of "
+        "{starts} starts: {best:.3f}: [map](pictures/checkins.svg)",
         train=len(train),
         test=len(test),
         scores=scores,
@@ -173,8 +173,8 @@ def e10():
     found, best = gaps(), checkins()[-1]
     city = {epsilon: Runs(tuple(each - best for each in city_scores(epsilon).values)) for epsilon in (1, 4)}
     return record(
-        "{reference}, removal of one row: {shown}. Check-ins of New York, all of a person's hidden, gap to scikit-learn "
-        "by rows, best of {starts} starts on the same check-ins, tested on other people's: {city_shown}",
+        "{reference}, removal of one row: {shown}. Check-ins of New York, all of a person's hidden, gap to "
+        "scikit-learn by rows, best of {starts} starts on the same check-ins, tested on other people's: {city_shown}",
         reference=REFERENCE,
         found=found,
         city=city,
@@ -211,7 +211,5 @@ def c4():
         own=own,
         alone=alone,
         constant=rmse(judged[:, 2] - fitted[:, 2].mean()),
-        shown=", ".join(
-            f"{level} level {own[level]}, for somebody who rated nothing {alone[level]}" for level in own
-        ),
+        shown=", ".join(f"{level} level {own[level]}, for somebody who rated nothing {alone[level]}" for level in own),
     )
