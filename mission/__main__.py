@@ -14,7 +14,7 @@ HEAD = """# The mission
 What Discreet can do, row by row, with the numbers that show it. `make mission` writes this page: it runs every row with
 public names (Python, SQL or command line; a row that needs more says so), and `python -m mission ID` runs one of them.
 Numbers that chance decides are followed by their 95 % interval or by the range of the runs. A ceiling is the most that
-epsilon allows any attack; it counts as exceeded if chance explains the excess in less than one of 10⁹ runs.
+epsilon allows any attack; it is refuted where chance explains the excess in less than one of 10⁹ runs.
 
 | row | what works | the number seen | run it |
 |---|---|---|---|

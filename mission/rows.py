@@ -50,7 +50,9 @@ class Rate:
             return f"ABOVE the ceiling of {self.ceiling:.1%}"
         if self.value <= self.ceiling:
             return f"within the ceiling of {self.ceiling:.1%}"
-        return f"above the ceiling of {self.ceiling:.1%} by no more than chance"
+        if self.interval[0] <= self.ceiling:
+            return f"above the ceiling of {self.ceiling:.1%} by no more than chance"
+        return f"above the ceiling of {self.ceiling:.1%} beyond the 95 % interval, not refuted at {SURE:.7%}"
 
     @property
     def ends(self) -> str:

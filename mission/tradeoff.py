@@ -19,7 +19,7 @@ ATTRIBUTES = 400
 SURVEYS = 40_000
 
 
-@row("B8", "The utility-privacy trade-off, as a picture")
+@row("B8", "The utility-privacy trade-off, as a picture", uses="the picture is drawn by the tour")
 def b8():
     shown = (
         f"epsilon {epsilon}: count ± {each.margin:.0f}, attack right in {each.right}, in theory {each.theory:.1%}"

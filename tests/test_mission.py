@@ -421,7 +421,7 @@ def test_d7_privacy_costs_less_than_sampling_from_some_n_on():
 def test_e1_a_cluster_of_one_gives_the_person_away_unless_private():
     seen = run("E1")
     assert seen["found"] < 1e-6
-    assert seen["located"].low > 0.3
+    assert seen["located"].value > 0.7  # no noise, and the attack has a seed
     assert seen["exact"].low > 0.9
     assert seen["hidden"].value < 0.3
     assert seen["private"].holds
@@ -520,6 +520,7 @@ def test_e11_attacks_follow_the_generalisation_gap():
 def test_a_verdict_follows_from_the_numbers():
     assert "within the ceiling of 62.2%" in str(rate(600, 1000, 0.622))
     assert "by no more than chance" in str(rate(64, 100, 0.622))
+    assert "not refuted at 99.9999999%" in str(rate(670, 1000, 0.622))
     assert "ABOVE the ceiling" in str(rate(790, 1000, 0.622))
     assert not rate(790, 1000, 0.622).holds
     assert "ceiling" not in str(rate(790, 1000))
