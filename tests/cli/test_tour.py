@@ -115,8 +115,11 @@ def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
     assert sum(inside) / len(inside) > 0.95 - slack - 0.01
 
 
-def test_exact_counts_give_the_governor_away_in_every_town(town, told):
+def test_exact_counts_give_the_governor_away_in_every_town(town):
     assert play_exact(town, 200).share == 1
+
+
+def test_the_tour_shows_the_governor_s_diagnosis(told):
     assert "The attacker infers: diabetes. That is correct." in told[0].stdout
     assert re.search(r"^ +non-private +± 0 +100\.0%", told[0].stdout, re.MULTILINE)
 
@@ -186,7 +189,12 @@ def test_an_average_that_identifies_somebody_would_be_called_so(tmp_path, capsys
 
 @pytest.mark.parametrize(
     ("right", "better", "bound"),
-    [(505, "no better", ""), (528, "no better", "a share above it"), (700, "is better", "exceeded")],
+    [
+        (505, "no better", ""),
+        (528, "no better", "a share above it"),
+        (560, "more often in this run", "a share above it"),
+        (700, "is better", "exceeded"),
+    ],
 )
 def test_the_attack_is_compared_with_a_coin_and_with_its_bound(tmp_path, capsys, right, better, bound):
     played = [Played(Fraction(1, 10), right, 1000), Played(Fraction(3), 700, 1000)]
@@ -200,7 +208,11 @@ def test_the_attack_is_compared_with_a_coin_and_with_its_bound(tmp_path, capsys,
 @pytest.mark.parametrize(
     ("shares", "present", "absent"),
     [
-        ([0.9, 0.9, 0.0], ["a single member", "does not help", "discloses none"], ["of those not in the data"]),
+        (
+            [0.9, 0.9, 0.0],
+            ["a single member", "does not help", "none of them was located"],
+            ["of those not in the data"],
+        ),
         ([0.1, 0.2, 0.04], ["4.0% of them, and 1.0% of those not in the data"], ["a single member", "does not help"]),
     ],
 )

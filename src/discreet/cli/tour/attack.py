@@ -67,9 +67,12 @@ def _private(recorder: Recorder, played: list[Played], exact: Played) -> None:
 
 
 def _verdict(least: Played) -> Words:
-    """Say whether the attack at the smallest epsilon did better than a coin, by four standard errors."""
-    if abs(least.share - 0.5) <= 4 * least.error:
+    """Say whether the attack at the smallest epsilon did better than a coin: at 95 %, and by four standard errors."""
+    excess = (least.share - 0.5) / least.error
+    if excess <= 1.96:
         return good(f"At epsilon {least.epsilon} the attack is no better, up to sampling error")
+    if excess <= 4:
+        return warn(f"At epsilon {least.epsilon} the attack was right more often in this run; another run will tell")
     return warn(f"At epsilon {least.epsilon} the attack is better")
 
 

@@ -1,12 +1,13 @@
 """The chapter on learning: what a mixture model discloses of people who live apart, and what privacy costs it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discreet.cli.tour.pictures import add, panels, saved
-from discreet.cli.tour.recorder import Cell, Recorder, good, warn
+from discreet.cli.tour.recorder import Cell, good, warn
 from discreet.cli.tour.stage import Stage
 from discreet.cli.tour.town import WARDS
 
@@ -23,21 +24,22 @@ def tell(stage: Stage) -> None:
     recorder = stage.recorder
     recorder.title("A model discloses data too: people who live apart")
     try:
-        _attack(recorder)
-        _fit(recorder)
+        _attack(stage)
+        _fit(stage)
     except ModuleNotFoundError:
         recorder.say(_MISSING)
 
 
-def _attack(recorder: Recorder) -> None:
+def _attack(stage: Stage) -> None:
     from discreet.attacks import lone_cluster  # noqa: PLC0415 - an extra
     from discreet.attacks.models.city_drawing import maps  # noqa: PLC0415
 
+    recorder = stage.recorder
     seed = int(np.random.default_rng().integers(1 << 32))  # the same people under every defence
     against: list[dict[str, Any]] = [{}, {"defence": "easy"}, {"defence": "curator", "epsilon": EPSILON}]
     labels = ("non-private", "no small components", f"private, epsilon {EPSILON}")
-    tried = recorder.watch(against, "fitting mixtures", len(against))
-    results = [lone_cluster(**defence, random_state=seed) for defence in tried]
+    jobs = [stage.hands.submit(partial(lone_cluster, **defence, random_state=seed)) for defence in against]
+    results = recorder.wait(jobs, "attacking mixtures")
     about = results[0].details
     recorder.say(
         f"A Gaussian mixture with {about['components shown']:.0f} components is fitted to the homes of "
@@ -74,7 +76,7 @@ def _verdict(shares: list[float], others: float, planted: int) -> list[Cell]:
             "their own around the place where they expect somebody. "
         )
     said.append(
-        good("The private mixture discloses none of them.")
+        good("From the private mixture, none of them was located.")
         if private == 0
         else f"Around the private means are {private:.1%} of them, and {others:.1%} of those not in the data."
     )
@@ -89,15 +91,21 @@ def homes() -> np.ndarray:
     return np.clip(centres[ward] + rng.normal(0, 0.35, (_HOMES, 2)), *BOX)
 
 
-def _fit(recorder: Recorder) -> None:
+def fit_both(places: np.ndarray) -> tuple[Any, Any]:
+    """Fit a mixture to places, without and with privacy."""
     from sklearn.mixture import GaussianMixture as NonPrivate  # noqa: PLC0415 - an extra
 
     from discreet.learn import GaussianMixture  # noqa: PLC0415
 
+    plain = NonPrivate(len(WARDS), random_state=0, n_init=3).fit(places)
+    return plain, GaussianMixture(len(WARDS), epsilon=EPSILON, delta=DELTA, bounds=BOX).fit(places)
+
+
+def _fit(stage: Stage) -> None:
+    recorder = stage.recorder
     recorder.title("What privacy costs a model")
     places = homes()
-    plain = NonPrivate(len(WARDS), random_state=0, n_init=3).fit(places)
-    private = GaussianMixture(len(WARDS), epsilon=EPSILON, delta=DELTA, bounds=BOX).fit(places)
+    ((plain, private),) = recorder.wait([stage.hands.submit(fit_both, places)], "fitting mixtures")
     scores = [float(model.score(places)) for model in (plain, private)]
     gap = scores[0] - scores[1]
     recorder.say(

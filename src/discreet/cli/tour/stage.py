@@ -1,6 +1,8 @@
 """What a chapter needs: the recorder, the town, and two more processes for long computations."""
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -38,6 +40,7 @@ class Stage:
 @contextmanager
 def hands() -> Iterator[Executor]:
     """Lend the processes; whatever they still have to do is dropped at the end."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes whose arithmetic has several threads wait for each other
     # A forked child of a process in which DuckDB has threads may hang; one that starts afresh does not.
     pool = ProcessPoolExecutor(_HANDS, get_context("spawn"), _end_quietly)
     try:
@@ -47,5 +50,6 @@ def hands() -> Iterator[Executor]:
 
 
 def _end_quietly() -> None:
-    """Let Ctrl-C end a process without a word; the first one says it."""
+    """Let Ctrl-C end a process silently, and show no progress of its own: the first process does both."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for as long as the process runs
