@@ -163,16 +163,16 @@ def _keys(value: Any, info: ValidationInfo) -> tuple[Value, ...] | None:
     if not isinstance(value, list | tuple) or not 0 < len(value) <= _MOST_KEYS:
         size = f"a list of {len(value)}" if isinstance(value, list | tuple) else shown(value)
         raise ValueError(f'in must list from 1 to {_MOST_KEYS:,} values, such as ["a", "b"], not {size}.')
-    keys: dict[Value, None] = {}
-    for raw in value:
-        try:
-            key = read_value(kind, raw)
-        except ValueError as error:
-            raise ValueError(f"in of {article(kind)} column lists values, each {error}.") from None
-        if key in keys:
-            raise ValueError(f"in lists {shown(raw)} twice. Keep one of them.")
-        keys[key] = None
-    return tuple(keys)
+    wanted, read = _READERS[kind]
+    found: list[Any] = [read(raw) for raw in value]
+    if None in found:
+        raw = value[found.index(None)]
+        raise ValueError(f"in of {article(kind)} column lists values, each {wanted}, not {shown(raw)}.")
+    if len(set(found)) < len(found):
+        first: dict[Any, int] = {}
+        raw = next(raw for place, raw in enumerate(value) if first.setdefault(found[place], place) != place)
+        raise ValueError(f"in lists {shown(raw)} twice. Keep one of them.")
+    return tuple(found)
 
 
 def _references(value: Any, info: ValidationInfo) -> References:

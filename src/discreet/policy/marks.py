@@ -32,7 +32,9 @@ def find_marks(values: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
         for key, value in values.items():
             yield from find_marks(value, (*path, key))
     elif isinstance(values, list | tuple):
-        if any(True for value in values for _ in find_marks(value)):
+        nested = [value for value in values if isinstance(value, dict | list | tuple)]
+        texts = [value for value in values if type(value) is str]
+        if any(text.startswith(MARK) for text in texts) or any(True for value in nested for _ in find_marks(value)):
             yield path
     elif isinstance(values, str) and values.startswith(MARK):
         yield path

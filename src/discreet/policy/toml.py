@@ -4,9 +4,10 @@ A float in the file is kept as the digits that were written (`Real`), so that 0.
 that; no binary float is ever made.
 """
 
+import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,19 @@ KeyPath = tuple[str | int, ...]
 
 _LARGEST = 10_000_000  # bytes
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)$")
-_TOKEN = re.compile(
+_TEXT = (
     r'"""(?:\\.|[^\\])*?""""{0,2}'  # a closing run may hold two quotes of the text itself
     r"|'''.*?''''{0,2}"
     r'|"(?:\\.|[^"\\])*"'
     r"|'[^']*'"
-    r"|#[^\n]*|\n|[\[\]{},=.]|[^\s\[\]{},=.#\"']+",
-    re.DOTALL,
+    r"|#[^\n]*"
 )
+_TOKEN = re.compile(_TEXT + r"|\n|[\[\]{},=.]|[^\s\[\]{},=.#\"']+", re.DOTALL)
+_LONG = 65_536  # characters
+_LIST = re.compile(  # texts and comments, which are passed over, or a list of single values
+    _TEXT + r"""|(\[(?:[^\[\]{}"'#]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')*+\])""", re.DOTALL
+)
+_NOT_JSON = re.compile(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\b(?:null|NaN|Infinity)\b")
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,10 @@ def read_text(path: Path) -> str:
 
 def read_values(text: str, name: str) -> dict[str, Any]:
     """Read TOML; every number with a point stays as it was written."""
+    lists: dict[str, list[Any]] = {}
     try:
-        return tomllib.loads(text, parse_float=_real)
+        values = tomllib.loads(_shortened(text, _read_list(text, lists)), parse_float=_real)
+        return _with_lists(values, lists) if lists else values
     except tomllib.TOMLDecodeError as error:
         words = str(error)
         found = _AT_LINE.search(words)
@@ -73,18 +81,58 @@ def read_values(text: str, name: str) -> dict[str, Any]:
         ) from None
 
 
+def _shortened(text: str, instead: Callable[[str], str | None]) -> str:
+    """Put something short where long lists stand, with as many line breaks."""
+
+    def shorter(match: re.Match[str]) -> str:
+        if match[1] is None or len(match[1]) < _LONG or (short := instead(match[1])) is None:
+            return match[0]
+        return f"[{short}{chr(10) * match[1].count(chr(10))}]"
+
+    return _LIST.sub(shorter, text) if len(text) >= _LONG else text
+
+
+def _read_list(whole: str, lists: dict[str, list[Any]]) -> Callable[[str], str | None]:
+    """Read long lists as JSON where that means the same, many times as fast; a number is left in their place."""
+    zeros = "0" * (1 + max(map(len, re.findall("0+", whole)), default=0))  # no number in the text has so many
+
+    def read(text: str) -> str | None:
+        if _NOT_JSON.search(text):
+            return None
+        try:
+            found = json.loads(re.sub(r",\s*\]$", "]", text), parse_float=_real)
+        except ValueError:  # other kinds of values, of numbers or of quotation marks
+            return None
+        place = f"{len(lists)}.{zeros}"
+        lists[place] = found
+        return place
+
+    return read
+
+
+def _with_lists(value: Any, lists: dict[str, list[Any]]) -> Any:
+    """Put the lists where their numbers stand."""
+    if isinstance(value, dict):
+        return {key: _with_lists(each, lists) for key, each in value.items()}
+    if isinstance(value, list):
+        alone = value[0] if len(value) == 1 else None
+        found = lists.get(alone.text) if isinstance(alone, Real) else None
+        return [_with_lists(each, lists) for each in value] if found is None else found
+    return value
+
+
 def _real(text: str) -> Real:
     return Real(text.replace("_", ""))
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """Map every key and array element of a valid TOML text, and every section, to its first line.
+    """Map every key, every element of a list that is not long, and every section of a TOML text to its first line.
 
     >>> key_lines('[a.b] # c = {d = 1}')
     {('a',): 1, ('a', 'b'): 1}
     """
     lines: dict[KeyPath, int] = {}
-    tokens = _Tokens(text)
+    tokens = _Tokens(_shortened(text, lambda _: ""))
     prefix: KeyPath = ()
     try:
         while tokens.now:
