@@ -21,7 +21,8 @@ HERE = Path(__file__).parent
 def run(script, *arguments, before=()):
     command = [*before, sys.executable, str(HERE / script), *map(str, arguments)]
     # Native threads of numpy would make every fork a fork of a threaded process.
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]

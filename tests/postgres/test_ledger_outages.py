@@ -51,7 +51,8 @@ class Worker:
 
     def __init__(self, script, *arguments):
         command = [sys.executable, str(HERE / script), *map(str, arguments)]
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "OPENBLAS_NUM_THREADS": "1"}
+        path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(command, text=True, env=environment, **pipes)
         self.lines, self._seen = [], 0

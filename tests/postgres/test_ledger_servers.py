@@ -279,7 +279,8 @@ def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
 
 def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
     command = [sys.executable, str(HERE / "ledger_heads.py"), place.text, "25"]
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "OPENBLAS_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     workers = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     said = [worker.communicate(timeout=120)[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * 4, said

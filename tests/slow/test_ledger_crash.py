@@ -17,7 +17,8 @@ SCRIPTS = Path(__file__).parent.parent / "kernel"
 
 def run(script, *arguments):
     command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPTS.parent)}
+    path = os.pathsep.join([str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
