@@ -224,7 +224,6 @@ class Runner:
 
     def anew(self, mutant: Mutant) -> Outcome:
         """Return what the tests say to a mutant in a new process, on a copy of the project in which it is made."""
-        began = _cpu()
         tests = self.tests_for(mutant)
         copy = self._copied()
         module = self.modules[mutant.module]
@@ -235,10 +234,10 @@ class Runner:
         path.write_text(module.source(mutant), encoding="utf-8")
         try:
             words = ["-x", "-W", _LOADED, *_OPTIONS, f"@{listed}"]
-            found = self._fresh.run(copy, words, _limit_of(tests) + 20) if tests else None
+            found, seconds = self._fresh.run(copy, words, _limit_of(tests) + 20) if tests else (None, 0.0)
         finally:
             shutil.copy2(module.path, path)
-        return Outcome(mutant, found, _cpu() - began)
+        return Outcome(mutant, found, seconds)
 
     def _changed(self, mutant: Mutant, tests: list[Timed], tell: Callable[[Any], None]) -> None:
         assert mutant.place is not None
@@ -381,8 +380,8 @@ class Fresh:
             words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def run(self, copy: Path, words: list[str], limit: int) -> str | None:
-        """Run pytest in a copy of the project; return the first test that failed, or why it ended."""
+    def run(self, copy: Path, words: list[str], limit: int) -> tuple[str | None, float]:
+        """Run pytest in a copy of the project; return the first test that failed, or why it ended, and CPU seconds."""
         scratch = Path(tempfile.mkdtemp(prefix="anew-", dir=self._folder))
         scratch.chmod(0o755)
         try:
@@ -390,19 +389,19 @@ class Fresh:
             assert self._process.stdout is not None
             self._process.stdin.write(json.dumps([str(copy), str(scratch), words, limit]) + "\n")
             self._process.stdin.flush()
-            ended = json.loads(self._process.stdout.readline())
+            ended, seconds = json.loads(self._process.stdout.readline())
             text = (scratch / "printed").read_text(errors="replace")
         finally:
             _stop_servers(scratch)
             shutil.rmtree(scratch, ignore_errors=True)
         if ended in (None, "exit code 5"):
-            return None
+            return None, seconds
         if ended == "exit code 70":
             raise RuntimeError(f"pytest could not run: {text[-2000:]}")
         failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if ended == "exit code 4" and not failed:
             raise RuntimeError(f"pytest could not find the tests: {text[-2000:]}")
-        return failed[0].split(" - ")[0].split(" ", 1)[1] if failed else str(ended)
+        return failed[0].split(" - ")[0].split(" ", 1)[1] if failed else str(ended), seconds
 
     def close(self) -> None:
         """End the process."""
@@ -448,7 +447,8 @@ def _serve_fresh() -> None:
                 raise
             finally:
                 os._exit(code)
-        print(json.dumps(_waited(child)), flush=True)
+        before = _cpu()
+        print(json.dumps([_waited(child), _cpu() - before]), flush=True)
 
 
 def _stop_servers(folder: Path) -> None:

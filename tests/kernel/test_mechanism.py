@@ -360,6 +360,16 @@ def test_bad_sensitivities_are_refused_by_name(bad):
         if name != "norms" or bad is not None:
             with pytest.raises((ValueError, TypeError), match=name):
                 make()
+    with pytest.raises((ValueError, TypeError), match="norms"):
+        Sensitivity(1, 1, (1, bad))
+
+
+def test_norms_count_instead_of_groups_and_sizes_and_are_integers():
+    found = Sensitivity(5, 20, norms=(np.int64(60), np.int64(1000)))
+    assert (found.l1, found.l2_squared) == (60, 1000)
+    assert {type(norm) for norm in found.norms} == {int}
+    alone = Sensitivity.of_norms(l1=7, l2_squared=20)
+    assert (alone.groups, alone.size) == (1, 7)
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "x", None])
