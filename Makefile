@@ -8,7 +8,7 @@ DEMO_READY := .venv/.demo-ready
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes that would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all check slow bench mission pictures clean
+.PHONY: setup demo test test-all check slow mutants bench mission pictures clean
 
 setup: $(READY)
 
@@ -34,7 +34,7 @@ test: check
 	$(BIN)/python -m pytest
 
 test-all: setup
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python tools/evidence.py test-all
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -44,17 +44,20 @@ check: setup
 	$(BIN)/python tools/claims.py check
 
 slow: setup
-	$(BIN)/python -m pytest -m slow -n 0
+	$(BIN)/python tools/evidence.py slow
+
+mutants: setup
+	$(BIN)/python tools/evidence.py mutants
 
 bench: setup
 	$(BIN)/python -m bench
 
 mission: setup
-	$(BIN)/python -m mission
+	$(BIN)/python tools/evidence.py mission
 
 pictures: setup
 	$(BIN)/python -m tools.pictures
 
 clean:
-	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tour
+	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants tour
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
