@@ -19,6 +19,7 @@ from discreet.kernel.ledger import Ledger, memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.places import ledger_of
 from discreet.policy import Policy, check_same_promise
+from discreet.policy.entries import bytes_of
 from discreet.sql import kernel_type
 
 _TABLE = "data"
@@ -124,13 +125,34 @@ def _open(declared: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> C
     unknown = set(data) - set(declared.tables)
     if unknown:
         raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(declared.tables)}.")
-    engine = engine_of(declared, data, tuning or Tuning())
+    engine = engine_of(declared, data, tuning or tuning_of(declared))
     try:
         ledger = _ledger(declared)
         return Curator(declared, engine, ledger)
     except BaseException:
         engine.close()
         raise
+
+
+def tuning_of(policy: Policy) -> Tuning:
+    """Return the performance settings of a policy's section [tuning]; what it leaves out is as usual.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> tuning = tuning_of(policy)
+    >>> tuning.memory, tuning.remember, tuning.seconds
+    ('2GB', 1000000, 600)
+    """
+    said = {name: value for name, value in policy.tuning if value is not None}
+    if "seconds" in said:
+        said["seconds"] = float(said["seconds"])
+    if "folder" in said:
+        said["folder"] = str(policy.base / said["folder"])
+    if "remember" in said:
+        said["remember"] = bytes_of(said["remember"])
+    return Tuning(**said)
 
 
 def engine_of(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engine:
