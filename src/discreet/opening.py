@@ -1,13 +1,16 @@
 """Opening a data set: the engine with the policy's tables, and its ledger, which remembers what was promised."""
 
+import logging
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from os import PathLike
 from typing import Any, overload
 
 from discreet.curator import Curator
+from discreet.data_stamp import change_in_words, changed_tables, keep_stamps
 from discreet.declaring import Said, declare
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.interface import Engine
@@ -22,6 +25,7 @@ from discreet.policy import Policy, check_same_promise
 from discreet.policy.entries import bytes_of
 from discreet.sql import kernel_type
 
+_OWNER = logging.getLogger("discreet.owner")
 _TABLE = "data"
 _SERVER = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 _FORGETS = (
@@ -128,10 +132,19 @@ def _open(declared: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> C
     engine = engine_of(declared, data, tuning or tuning_of(declared))
     try:
         ledger = _ledger(declared)
+        _warn_of_changes(declared, data)
         return Curator(declared, engine, ledger)
     except BaseException:
         engine.close()
         raise
+
+
+def _warn_of_changes(policy: Policy, frames: Mapping[str, Any]) -> None:
+    """Tell the owner's log, and nobody who asks, that data have changed under the same version."""
+    if changed := changed_tables(policy, frames):
+        _OWNER.warning("%s", change_in_words(policy, changed))
+    with suppress(OSError):  # a folder that cannot be written: questions do not depend on it
+        keep_stamps(policy, frames)
 
 
 def tuning_of(policy: Policy) -> Tuning:
