@@ -1,13 +1,16 @@
 """Opening a data set: the engine with the policy's tables, and its ledger, which remembers what was promised."""
 
+import logging
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from os import PathLike
 from typing import Any, overload
 
 from discreet.curator import Curator
+from discreet.data_stamp import change_in_words, changed_tables, keep_stamps
 from discreet.declaring import Said, declare
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.interface import Engine
@@ -19,8 +22,10 @@ from discreet.kernel.ledger import Ledger, memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.places import ledger_of
 from discreet.policy import Policy, check_same_promise
+from discreet.policy.entries import bytes_of
 from discreet.sql import kernel_type
 
+_OWNER = logging.getLogger("discreet.owner")
 _TABLE = "data"
 _SERVER = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 _FORGETS = (
@@ -124,13 +129,43 @@ def _open(declared: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> C
     unknown = set(data) - set(declared.tables)
     if unknown:
         raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(declared.tables)}.")
-    engine = engine_of(declared, data, tuning or Tuning())
+    engine = engine_of(declared, data, tuning or tuning_of(declared))
     try:
         ledger = _ledger(declared)
+        _warn_of_changes(declared, data)
         return Curator(declared, engine, ledger)
     except BaseException:
         engine.close()
         raise
+
+
+def _warn_of_changes(policy: Policy, frames: Mapping[str, Any]) -> None:
+    """Tell the owner's log, and nobody who asks, that data have changed under the same version."""
+    if changed := changed_tables(policy, frames):
+        _OWNER.warning("%s", change_in_words(policy, changed))
+    with suppress(OSError):  # a folder that cannot be written: questions do not depend on it
+        keep_stamps(policy, frames)
+
+
+def tuning_of(policy: Policy) -> Tuning:
+    """Return the performance settings of a policy's section [tuning]; what it leaves out is as usual.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> tuning = tuning_of(policy)
+    >>> tuning.memory, tuning.remember, tuning.seconds
+    ('2GB', 1000000, 600)
+    """
+    said = {name: value for name, value in policy.tuning if value is not None}
+    if "seconds" in said:
+        said["seconds"] = float(said["seconds"])
+    if "folder" in said:
+        said["folder"] = str(policy.base / said["folder"])
+    if "remember" in said:
+        said["remember"] = bytes_of(said["remember"])
+    return Tuning(**said)
 
 
 def engine_of(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engine:

@@ -16,6 +16,7 @@ import typer
 from discreet.answer import Answer
 from discreet.answer_text import paid
 from discreet.cli.numbers import number, number_below
+from discreet.cli.owner_log import Log, logging_for
 from discreet.cli.stops import stopping, wrong
 from discreet.curator import Curator, Remaining
 from discreet.kernel.errors import Refused
@@ -23,6 +24,7 @@ from discreet.kernel.event import OWNER
 from discreet.kernel.exact import positive
 from discreet.kernel.loss import Budget, Loss
 from discreet.opening import open_curator
+from discreet.policy import Policy as Declared
 from discreet.sql.text import parse
 
 _OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
@@ -65,10 +67,11 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     groups: Groups = None,
     rows: Rows = None,
     format: Form = Format.TABLE,  # noqa: A002
+    log: Log = None,
 ) -> None:
     """Run a query at a privacy cost, and print the private answer with its margins of error."""
     form, text, offer = _form(format), _text(sql), _offer(epsilon, rho, margin)
-    with _opened(policy, offer) as curator:
+    with _opened(policy, offer, log) as curator:
         if _is_to_be_explained(text):
             typer.echo(repr(curator.explain(text, by=by, groups=groups, rows=rows, **offer)))
         else:
@@ -84,10 +87,11 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     by: By = OWNER,
     groups: Groups = None,
     rows: Rows = None,
+    log: Log = None,
 ) -> None:
     """Show what a query would cost and how accurate its answer would be; free, and no private data is read."""
     offer = _offer(epsilon, rho, margin)
-    with _opened(policy, offer) as curator:
+    with _opened(policy, offer, log) as curator:
         typer.echo(repr(curator.explain(_text(sql), by=by, groups=groups, rows=rows, **offer)))
 
 
@@ -128,12 +132,12 @@ def _margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
     return found.get("", found)
 
 
-def budget(policy: Policy) -> None:
+def budget(policy: Policy, log: Log = None) -> None:
     """Show the total, spent and remaining budget of the data set and of each analyst."""
     from rich.console import Console  # noqa: PLC0415 - no other command here needs it
     from rich.table import Table  # noqa: PLC0415
 
-    with _opened(policy, {}) as curator:
+    with _opened(policy, {}, log) as curator:
         table = Table("who", "total", "spent", "left", "one more question")
         for who in (None, *curator.policy.spending.analysts):
             total, spent, left = curator.budget(who)
@@ -144,8 +148,8 @@ def budget(policy: Policy) -> None:
 
 
 @contextmanager
-def _opened(policy: Path, offer: dict[str, Any]) -> Iterator[Curator]:
-    with stopping(), open_curator(policy) as curator:
+def _opened(file: Path, offer: dict[str, Any], log: Path | None) -> Iterator[Curator]:
+    with stopping(), logging_for(policy := Declared.load(file), log), open_curator(policy) as curator:
         try:
             yield curator
         except Refused as refusal:

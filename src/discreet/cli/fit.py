@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet.cli.owner_log import Log, logging_for
 from discreet.cli.stops import stopping, wrong
 from discreet.curator import Curator
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
 from discreet.opening import open_curator
+from discreet.policy import Policy
 
 _PICTURES = (".svg", ".png", ".pdf")
 MODELS = {
@@ -42,11 +44,12 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
     plot: Annotated[
         Path | None, typer.Option(help="Where to draw a model of two columns (.svg, .png or .pdf).")
     ] = None,
+    log: Log = None,
 ) -> None:
     """Fit a private model to the rows of a query, and print its parameters."""
     settings = _settings(set or [])
     _check_places(out, plot)
-    with stopping(), open_curator(policy) as curator:
+    with stopping(), logging_for(declared := Policy.load(policy), log), open_curator(declared) as curator:
         settings["delta"] = _delta(curator) if delta is None else delta
         learned = _fitted(curator, _made(model, {"epsilon": epsilon, **settings}), sql, by)
     told = _told(learned)

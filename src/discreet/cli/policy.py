@@ -10,6 +10,7 @@ from rich.text import Text
 
 from discreet.cli.sources import look_at_sources, spark_catalog
 from discreet.cli.stops import showing_warnings, stopping
+from discreet.data_stamp import change_in_words, changed_tables
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
 from discreet.policy.dummies.dummy import ROWS
@@ -45,6 +46,8 @@ def check(
         _show(console, hazard)
     for problem in sources.problems:
         typer.echo(f"{policy}: {problem}", err=True)
+    if changed := changed_tables(found):
+        typer.echo(change_in_words(found, changed), err=True)
     if sources.problems or (strict and listed):
         raise typer.Exit(2)
 

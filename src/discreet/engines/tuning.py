@@ -9,6 +9,9 @@ class Tuning:
 
     `memory` is a share or a size ("4GB"); what does not fit, and not more than `disk`, is spilled to a private folder
     inside `folder` (None: the system's place for temporary files), which is removed at the end (engines/spill.py).
+
+    >>> Tuning(memory="4GB", threads=2, seconds=60).disk
+    '20GB'
     """
 
     memory: str = "50%"

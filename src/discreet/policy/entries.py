@@ -1,5 +1,6 @@
 """The sections of the file, as they are written: which keys there are, their types and their defaults."""
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -26,6 +27,8 @@ MOST_ROWS = 1 << 36
 
 _LARGEST_EPSILON = 10**6
 _LEAST_DELTA = Fraction(1, 10**100)
+_SIZE = re.compile(r"[0-9]{1,9}[KMGT]B")
+_SHARE = re.compile(r"[1-9][0-9]?%|100%")
 _WINDOWS = {f"1 {window}": window for window in Window}
 
 
@@ -72,6 +75,36 @@ def _each(value: Any, info: ValidationInfo) -> Fraction:
 
 def _connection(value: Any, info: ValidationInfo) -> str:
     return connection(value, "connection", info.data.get("engine"))
+
+
+def _size(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not _SIZE.fullmatch(value):
+        raise ValueError(f'{name} must be a size such as "500MB" or "4GB", not {shown(value)}.')
+    return value
+
+
+def bytes_of(size: str) -> int:
+    """Return the bytes of a size, counted as the engine does.
+
+    >>> bytes_of("4GB")
+    4000000000
+    """
+    return int(size[:-2] + "000" * (1 + "KMGT".index(size[-2])))
+
+
+def _memory(value: Any, name: str) -> str:
+    if isinstance(value, str) and _SHARE.fullmatch(value):
+        return value
+    if not isinstance(value, str) or not _SIZE.fullmatch(value):
+        raise ValueError(f'{name} must be a size such as "4GB", or a share such as "50%", not {shown(value)}.')
+    return value
+
+
+def _seconds(value: Any, name: str) -> Fraction:
+    seconds = number(value, name)
+    if not Fraction(1, 1000) <= seconds <= 10**7:
+        raise ValueError(f"{name} must lie between 0.001 and 10^7, not {shown(value)}.")
+    return seconds
 
 
 Epsilon = Annotated[Fraction, validated(_epsilon)]
@@ -121,6 +154,17 @@ class Spending(Entry):
         return Fraction(1, 2) if self.delta else Fraction(0)
 
 
+class TuningEntry(Entry):
+    """How much of the machine the engine may use; what is not said is the engine's usual. Nothing affects privacy."""
+
+    memory: Annotated[str | None, validated(_memory)] = None
+    threads: Count | None = None
+    seconds: Annotated[Fraction | None, validated(_seconds)] = None
+    folder: Place | None = None
+    disk: Annotated[str | None, validated(_size)] = None
+    remember: Annotated[str | None, validated(_size)] = None
+
+
 class ThroughEntry(Entry):
     """`unit = { through = "parent", on = "column" }`."""
 
@@ -151,3 +195,4 @@ class PolicyEntry(Entry):
     data: Section = Field(description='Add a section [data] with name = "…".')
     budget: Section = Field(description="Add a section [budget] with epsilon = ….")
     tables: Section = Field(description="Add a section [tables.NAME] for each table.")
+    tuning: Section = Field(default={})

@@ -4,7 +4,7 @@ import glob
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER, canonical
 from discreet.kernel.loss import Budget
 from discreet.policy.check import check_parts, make_budget
-from discreet.policy.entries import Data, Spending
+from discreet.policy.entries import Data, Spending, TuningEntry
 from discreet.policy.problems import Problems, brief
 from discreet.policy.read import read_parts
 from discreet.policy.tables import Table, find
@@ -48,6 +48,7 @@ class Policy:
     spending: Spending
     tables: Mapping[str, Table]
     base: Path
+    tuning: TuningEntry = field(default_factory=TuningEntry)  # apart from all that affects privacy
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -81,7 +82,8 @@ class Policy:
         assert parts.data is not None
         assert parts.spending is not None
         tables = {name: draft.table(name, parts.drafts) for name, draft in parts.drafts.items() if draft}
-        return cls(parts.data, parts.spending, MappingProxyType(tables), base.absolute())
+        assert parts.tuning is not None
+        return cls(parts.data, parts.spending, MappingProxyType(tables), base.absolute(), parts.tuning)
 
     @property
     def budget(self) -> Budget:

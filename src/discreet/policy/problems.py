@@ -146,6 +146,6 @@ def _place(path: KeyPath) -> str:
             return f"table {brief(str(table))}"
         case ("budget", "analysts", who, *_):
             return f"analyst {brief(str(who))}"
-        case (("data" | "budget") as section, _, *_):
+        case (("data" | "budget" | "tuning") as section, _, *_):
             return f"[{section}]"
     return ""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet.policy.columns import ColumnEntry, Declared, References
-from discreet.policy.entries import Analyst, Data, PolicyEntry, Spending, TableEntry, ThroughEntry
+from discreet.policy.entries import Analyst, Data, PolicyEntry, Spending, TableEntry, ThroughEntry, TuningEntry
 from discreet.policy.problems import Problems, brief, nearest, shown
 from discreet.policy.tables import Table, spelled
 from discreet.policy.toml import KeyPath
@@ -48,6 +48,7 @@ class Parts:
     data: Data | None
     spending: Spending | None
     drafts: Mapping[str, Draft | None]
+    tuning: TuningEntry | None
 
 
 def _spelled_unit(unit: Unit | Public, drafts: Mapping[str, Draft | None]) -> Unit | Public:
@@ -73,10 +74,12 @@ def read_parts(values: Mapping[str, Any], problems: Problems) -> Parts:
     """Read every part of the file, noting what is wrong."""
     problems.read(PolicyEntry, values, ())
     data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
+    tuning = values.get("tuning", {})
     return Parts(
         problems.read(Data, data, ("data",)) if isinstance(data, dict) else None,
         _read_spending(budget, problems) if isinstance(budget, dict) else None,
         _read_tables(tables, problems) if isinstance(tables, dict) else {},
+        problems.read(TuningEntry, tuning, ("tuning",)) if isinstance(tuning, dict) else None,
     )
 
 

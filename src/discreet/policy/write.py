@@ -31,6 +31,8 @@ def write_policy(policy: Policy) -> str:
     if policy.spending.analysts:
         lines = [f"{key_text(who)} = {_analyst(analyst)}" for who, analyst in policy.spending.analysts.items()]
         sections.append("\n".join(["[budget.analysts]", *lines]))
+    tuning = {key: value for key, value in policy.tuning if value is not None}
+    sections += [_section("tuning", tuning)] if tuning else []
     sections += [_table(table) for table in policy.tables.values()]
     return "\n\n".join(sections) + "\n"
 

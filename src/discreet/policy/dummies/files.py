@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.dummies.dummy import ROWS, dummy
+from discreet.policy.entries import TuningEntry
 from discreet.policy.policy import Policy
 from discreet.policy.write import write_policy
 
@@ -57,7 +58,7 @@ def write_dummy(policy: Policy, folder: str | Path, *, rows: int = ROWS, random_
     copied = {name: replace(table, source=sources[name]) for name, table in policy.tables.items()}
     here = {"ledger": "ledger.sqlite", "engine": "duckdb", "connection": None}
     data = policy.data.model_copy(update={"name": f"{policy.data.name[:190]}-dummy", **here})
-    text = write_policy(replace(policy, data=data, tables=MappingProxyType(copied)))
+    text = write_policy(replace(policy, data=data, tables=MappingProxyType(copied), tuning=TuningEntry()))
     file = place / "policy.toml"
     file.write_text(f"{_HEADER}\n\n{text}")
     return DummyFiles(file, sources)

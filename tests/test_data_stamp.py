@@ -1,0 +1,156 @@
+"""Data that change under the same version are reported to the owner, and to nobody who asks."""
+
+import json
+import logging
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet.data_stamp import changed_tables, log_beside, stamp_beside
+from discreet.policy import Policy
+
+POLICY = """
+[data]
+name = "visits"
+version = "{version}"
+ledger = "{ledger}"
+[budget]
+epsilon = 100.0
+[tables.visits]
+source = "{source}"
+unit = "patient"
+groups = 1
+rows = 1
+columns = {{ patient = {{ type = "integer" }} }}
+"""
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+@pytest.fixture
+def visits(tmp_path):
+    (tmp_path / "visits.csv").write_text("patient\n1\n2\n")
+    return tmp_path / "visits.csv"
+
+
+def policy_in(folder, source="visits.csv", version="1", ledger="ledger.sqlite"):
+    return Policy.parse(POLICY.format(source=source, version=version, ledger=ledger), folder)
+
+
+def opened(policy, **more):
+    dc.open(policy, **more).close()
+
+
+def change(path):
+    path.write_text(path.read_text() + "3\n")
+
+
+def test_a_change_is_reported_at_every_open_until_the_version_changes(tmp_path, visits, caplog):
+    opened(policy_in(tmp_path))
+    opened(policy_in(tmp_path))
+    assert caplog.records == []
+    change(visits)
+    for _ in range(2):
+        caplog.clear()
+        opened(policy_in(tmp_path))
+        (record,) = caplog.records
+        assert (record.name, record.levelno) == ("discreet.owner", logging.WARNING)
+        assert "visits" in record.getMessage()
+        assert "version" in record.getMessage()
+    caplog.clear()
+    opened(policy_in(tmp_path, version="2"))
+    opened(policy_in(tmp_path, version="2"))
+    assert caplog.records == []
+
+
+def test_a_file_that_was_only_touched_is_accepted_by_deleting_the_stamp(tmp_path, visits, caplog):
+    policy = policy_in(tmp_path)
+    opened(policy)
+    os.utime(visits, ns=(1, 1))
+    assert changed_tables(policy) == ["visits"]
+    stamp_beside(policy).unlink()
+    opened(policy)
+    assert caplog.records == []
+
+
+def test_a_parquet_file_of_the_same_size_and_time_is_told_by_its_footer(tmp_path):
+    path = tmp_path / "visits.parquet"
+    policy = policy_in(tmp_path, "visits.parquet")
+    sizes = set()
+    for values in ([1, 2], [1, 3]):
+        pq.write_table(pa.table({"patient": values}), path, compression="none")
+        os.utime(path, ns=(1, 1))
+        sizes.add(path.stat().st_size)
+        found = changed_tables(policy)
+        opened(policy)
+    assert len(sizes) == 1
+    assert found == ["visits"]
+
+
+def test_a_file_that_joins_a_pattern_is_a_change(tmp_path, visits):
+    policy = policy_in(tmp_path, "*.csv")
+    opened(policy)
+    (tmp_path / "more.csv").write_text("patient\n3\n")
+    assert changed_tables(policy) == ["visits"]
+
+
+def test_the_stamp_can_be_read_by_its_owner_only_and_holds_no_fact(tmp_path, visits):
+    os.utime(visits, ns=(1234567890, 1234567890))
+    before = os.umask(0)
+    try:
+        opened(policy_in(tmp_path))
+    finally:
+        os.umask(before)
+    stamp = stamp_beside(policy_in(tmp_path))
+    assert stamp.stat().st_mode & 0o777 == 0o600
+    kept = json.loads(stamp.read_text())
+    assert set(kept) == {"key", "stamps"}
+    assert "1234567890" not in json.dumps(kept["stamps"])
+    other = tmp_path / "other"
+    other.mkdir()
+    opened(policy_in(tmp_path, ledger="other/ledger.sqlite"))
+    assert json.loads((other / "ledger.sqlite.stamp").read_text())["stamps"] != kept["stamps"]  # another key
+
+
+def test_nothing_that_an_analyst_sees_changes(tmp_path, visits, recwarn):
+    with dc.open(policy_in(tmp_path)) as curator:
+        first = curator.ask(COUNT, epsilon=1)
+    change(visits)
+    with dc.open(policy_in(tmp_path)) as curator:
+        again = curator.ask(COUNT, epsilon=1)
+        assert (repr(again.table), again.notes) == (repr(first.table), first.notes)
+        assert len(curator.ledger.events()) == 1
+    assert list(recwarn) == []
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"key": "no", "stamps": {}}', '{"key": "00", "stamps": []}'])
+def test_a_damaged_stamp_is_made_anew(tmp_path, visits, damage):
+    policy = policy_in(tmp_path)
+    stamp_beside(policy).write_text(damage)
+    opened(policy)
+    assert changed_tables(policy) == []
+    change(visits)
+    assert changed_tables(policy) == ["visits"]
+
+
+def test_frames_and_ledgers_in_memory_leave_no_stamp(tmp_path, visits):
+    opened(policy_in(tmp_path, ledger=":memory:"))
+    assert stamp_beside(policy_in(tmp_path, ledger=":memory:")) is None
+    opened(policy_in(tmp_path), data={"visits": pa.table({"patient": [1]})})
+    assert not stamp_beside(policy_in(tmp_path)).exists()
+
+
+def test_a_ledger_in_a_database_has_stamp_and_log_beside_the_policy(tmp_path):
+    policy = policy_in(tmp_path, ledger="postgresql://db.example/ledgers")
+    assert stamp_beside(policy) == tmp_path / "visits.stamp"
+    assert log_beside(policy) == tmp_path / "visits.log"
+
+
+def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path, visits, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("discreet.data_stamp._write", full)
+    opened(policy_in(tmp_path))
