@@ -28,7 +28,7 @@ from mutate_edits import Module, Mutant  # noqa: E402
 SOURCE = ROOT / "src" / "discreet"
 SURVIVORS = ROOT / "tests" / "slow" / "mutation_survivors.toml"
 TESTS = ROOT / "tests" / "slow" / "mutation_tests.toml"
-RESULTS = ROOT / ".mutants" / "results.json"
+RESULTS = ROOT / ".mutants" / "results.jsonl"
 # The trusted base: the kernel, what writes an engine's SQL, the totals cache, the shared ledger and the catalog.
 SCOPE = (
     "kernel/**/*",
@@ -81,6 +81,11 @@ def stale(known: list[Known], found: dict[str, Module]) -> list[Known]:
     ]
 
 
+def results() -> dict[str, str | None]:
+    """Return what killed each mutant that was tried, by its key; None if nothing did."""
+    return dict(map(json.loads, RESULTS.read_text().splitlines())) if RESULTS.exists() else {}
+
+
 def tests_of(module: str) -> list[str]:
     """Return the files with the tests of a module, and the module itself if there are examples in it."""
     tests = tomllib.loads(TESTS.read_text(encoding="utf-8"))
@@ -118,10 +123,10 @@ class Run:
 
     def __init__(self, chosen: list[Mutant], done: dict[str, str | None]) -> None:
         self._known = survivors()
-        self._stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        stored = results()
         self.chosen = chosen
         self.todo = [mutant for mutant in chosen if not done.get(mutant.key)]
-        self.todo.sort(key=lambda mutant: mutant.key in self._stored)  # survivors of earlier runs last
+        self.todo.sort(key=lambda mutant: mutant.key in stored)  # survivors of earlier runs last
         self.survived: list[Mutant] = []
         self.broken: list[str] = []
 
@@ -157,8 +162,9 @@ class Run:
 
     def _tell(self, number: str, mutant: Mutant, outcome: Any) -> bool:
         """Keep and print an outcome; return whether the mutant was noticed."""
-        self._stored[mutant.key] = outcome.found_by
-        RESULTS.write_text(json.dumps(self._stored, indent=0))
+        RESULTS.parent.mkdir(exist_ok=True)
+        with RESULTS.open("a") as file:
+            file.write(json.dumps([mutant.key, outcome.found_by]) + "\n")
         word = f"killed by {outcome.found_by}" if outcome.found_by else "SURVIVED" + " (listed)" * self.lists(mutant)
         print(f"{number} {mutant.name}\n    {word}, {outcome.seconds:.1f} s", flush=True)
         return outcome.found_by is not None
@@ -170,8 +176,7 @@ def _run(every: dict[str, Module], chosen: list[Mutant], asked: argparse.Namespa
     from mutate_run import Runner  # noqa: PLC0415 - it loads pytest
 
     # A sample is always run; all of them together continue.
-    again = asked.again or asked.sample is not None or not RESULTS.exists()
-    run = Run(chosen, {} if again else json.loads(RESULTS.read_text()))
+    run = Run(chosen, {} if asked.again or asked.sample is not None else results())
     began = time.process_time()
     if run.todo:
         files = list(dict.fromkeys(file for mutant in run.todo for file in tests_of(mutant.module)))
