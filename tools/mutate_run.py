@@ -34,8 +34,8 @@ from mutate_edits import Module, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
-CAP = 10.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
-NEAR = 30.0  # and of those named after it
+CAP = 5.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
+NEAR = 12.0  # and of those named after it
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
