@@ -15,7 +15,6 @@ from scipy import stats
 
 from discreet.kernel import mechanism as module
 from discreet.kernel.calibration import gaussian_for
-from discreet.kernel import mechanism as mechanism_module
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
 
 _spec = importlib.util.spec_from_file_location("evidence", Path(__file__).parents[1] / "broken" / "evidence.py")
@@ -414,5 +413,5 @@ ALIKE = (2**64 - 1) // 3  # twice this wraps to a number that differs from it in
 )
 def test_a_sum_beyond_int64_is_exact_for_one_value_and_moved_to_the_end_in_an_array(value, noise):
     pair = np.array([value], np.int64), np.array([noise], np.int64)
-    assert mechanism_module._added_one(*pair) == value + noise
-    assert mechanism_module._added(*pair).tolist() == [min(max(value + noise, LEAST), MOST)]
+    assert module._added_one(*pair) == value + noise
+    assert module._added(*pair).tolist() == [min(max(value + noise, LEAST), MOST)]
