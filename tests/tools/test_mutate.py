@@ -95,6 +95,10 @@ def test_every_listed_survivor_can_still_be_made_and_has_a_reason(module):
     assert [entry for entry in known if len(entry.reason) < 20] == []
 
 
+def test_settled_modules_are_in_scope():
+    assert set(mutate.settled()) <= set(mutate.modules())
+
+
 def test_an_entry_whose_code_is_gone_is_stale(tmp_path):
     found = {"kernel/code": made(tmp_path, "def g(a):\n    return a + 1\n")}
     entry = mutate.Known("kernel/code", "g", "why", "return a + 1", "return a - 1")
