@@ -79,7 +79,8 @@ def of_mutants(folder: Path) -> tuple[list[str], Callable[[str], Counts]]:
     def read(_: str) -> Counts:
         found = json.loads(report.read_text())
         listed = Counter({"listed survivors": found["survived, listed"]}) if found["survived, listed"] else Counter()
-        failed = found["survived, not listed"] + found["tests that fail without a mutant"]
+        kinds = ("survived, not listed", "survived, not looked at", "tests that fail without a mutant")
+        failed = sum(found[kind] for kind in kinds)
         return Counts(found["killed"], failed, listed)
 
     return ["tools/mutate.py", "--json", str(report)], read

@@ -4,7 +4,8 @@
 
 MODULE is a name such as kernel/loss, or the beginning of several (kernel/ledger); without one, all of the scope. A run
 continues where the last one ended: outcomes are kept in .mutants, by the code of the function and the change, and only
-survivors are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it end with 1.
+survivors are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it end with 1; in a
+sample only if the module is one of those that the file calls settled, whose survivors have all been looked at.
 The tests of seals are not among those run: they would notice any change, whatever it means.
 """
 
@@ -28,7 +29,7 @@ from mutate_edits import Module, Mutant  # noqa: E402
 SOURCE = ROOT / "src" / "discreet"
 SURVIVORS = ROOT / "tests" / "slow" / "mutation_survivors.toml"
 TESTS = ROOT / "tests" / "slow" / "mutation_tests.toml"
-RESULTS = ROOT / ".mutants" / "results.json"
+RESULTS = ROOT / ".mutants" / "results.jsonl"
 # The trusted base: the kernel, what writes an engine's SQL, the totals cache, the shared ledger and the catalog.
 SCOPE = (
     "kernel/**/*",
@@ -72,6 +73,11 @@ def survivors(path: Path = SURVIVORS) -> list[Known]:
     return [Known(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("survivor", [])]
 
 
+def settled(path: Path = SURVIVORS) -> list[str]:
+    """Return the modules all of whose survivors have been looked at."""
+    return list(tomllib.loads(path.read_text(encoding="utf-8"))["settled"])
+
+
 def stale(known: list[Known], found: dict[str, Module]) -> list[Known]:
     """Return the entries whose mutant cannot be made any more."""
     return [
@@ -79,6 +85,11 @@ def stale(known: list[Known], found: dict[str, Module]) -> list[Known]:
         for entry in known
         if entry.module not in found or not any(entry.is_of(mutant) for mutant in found[entry.module].mutants)
     ]
+
+
+def results() -> dict[str, str | None]:
+    """Return what killed each mutant that was tried, by its key; None if nothing did."""
+    return dict(map(json.loads, RESULTS.read_text().splitlines())) if RESULTS.exists() else {}
 
 
 def tests_of(module: str) -> list[str]:
@@ -117,11 +128,11 @@ class Run:
     """Mutants that are tried one after the other, and what became of them."""
 
     def __init__(self, chosen: list[Mutant], done: dict[str, str | None]) -> None:
-        self._known = survivors()
-        self._stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        self._known, self._settled = survivors(), settled()
+        stored = results()
         self.chosen = chosen
         self.todo = [mutant for mutant in chosen if not done.get(mutant.key)]
-        self.todo.sort(key=lambda mutant: mutant.key in self._stored)  # survivors of earlier runs last
+        self.todo.sort(key=lambda mutant: mutant.key in stored)  # survivors of earlier runs last
         self.survived: list[Mutant] = []
         self.broken: list[str] = []
 
@@ -143,22 +154,28 @@ class Run:
         """Tell whether a mutant may survive."""
         return any(entry.is_of(mutant) for entry in self._known)
 
+    def unexplained(self) -> list[Mutant]:
+        """Return the survivors without an entry, in modules that are settled."""
+        return [mutant for mutant in self.survived if mutant.module in self._settled and not self.lists(mutant)]
+
     def counts(self) -> dict[str, int]:
         """Return how many mutants had which end."""
-        listed = sum(map(self.lists, self.survived))
+        listed, unexplained = sum(map(self.lists, self.survived)), len(self.unexplained())
         return {
             "mutants": len(self.chosen),
             "killed": len(self.chosen) - len(self.survived),
             "killed earlier": len(self.chosen) - len(self.todo),
             "survived, listed": listed,
-            "survived, not listed": len(self.survived) - listed,
+            "survived, not listed": unexplained,
+            "survived, not looked at": len(self.survived) - listed - unexplained,
             "tests that fail without a mutant": len(self.broken),
         }
 
     def _tell(self, number: str, mutant: Mutant, outcome: Any) -> bool:
         """Keep and print an outcome; return whether the mutant was noticed."""
-        self._stored[mutant.key] = outcome.found_by
-        RESULTS.write_text(json.dumps(self._stored, indent=0))
+        RESULTS.parent.mkdir(exist_ok=True)
+        with RESULTS.open("a") as file:
+            file.write(json.dumps([mutant.key, outcome.found_by]) + "\n")
         word = f"killed by {outcome.found_by}" if outcome.found_by else "SURVIVED" + " (listed)" * self.lists(mutant)
         print(f"{number} {mutant.name}\n    {word}, {outcome.seconds:.1f} s", flush=True)
         return outcome.found_by is not None
@@ -170,22 +187,25 @@ def _run(every: dict[str, Module], chosen: list[Mutant], asked: argparse.Namespa
     from mutate_run import Runner  # noqa: PLC0415 - it loads pytest
 
     # A sample is always run; all of them together continue.
-    again = asked.again or asked.sample is not None or not RESULTS.exists()
-    run = Run(chosen, {} if again else json.loads(RESULTS.read_text()))
+    run = Run(chosen, {} if asked.again or asked.sample is not None else results())
     began = time.process_time()
     if run.todo:
         files = list(dict.fromkeys(file for mutant in run.todo for file in tests_of(mutant.module)))
         Runner(every, run.work).serve(files)
     for mutant in run.survived:
         if not run.lists(mutant):
-            print(f"NOT NOTICED src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
+            word = "NOT NOTICED" if mutant in run.unexplained() else "not noticed, in a module that is not settled:"
+            print(f"{word} src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
     for test in run.broken:
         print(f"FAILS WITHOUT A MUTANT {test}")
     counts = run.counts()
     print(", ".join(f"{name}: {count}" for name, count in counts.items()), f"({time.process_time() - began:.0f} s)")
     if asked.json:
         asked.json.write_text(json.dumps(counts))
-    return 1 if counts["survived, not listed"] or counts["tests that fail without a mutant"] else 0
+    wrong = counts["survived, not listed"] + counts["tests that fail without a mutant"]
+    if asked.sample is None:
+        wrong += counts["survived, not looked at"]
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -134,6 +134,7 @@ class _Site:
     scope: tuple[str, ...]
     function: ast.AST | None  # the outermost one, if the node is in its body
     qualified: str
+    inner: ast.AST | None = None  # the innermost one
 
 
 class Module:
@@ -194,7 +195,7 @@ def _walk(site: _Site) -> Iterator[_Site]:
     """Yield what may be changed: not messages, annotations, docstrings and assertions, which decide nothing."""
     node = site.node
     yield site
-    scope, function, qualified = site.scope, site.function, site.qualified
+    scope, function, qualified, innermost = site.scope, site.function, site.qualified, site.inner
     inside: list[ast.AST] = []
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         scope = (*scope, node.name)
@@ -202,6 +203,7 @@ def _walk(site: _Site) -> Iterator[_Site]:
             qualified = ".".join(scope)
         if isinstance(node, ast.FunctionDef) and function is None:
             inside = list(node.body)
+        innermost = node
     left_out = [getattr(node, name, None) for name in ("annotation", "returns", "exc", "cause", "msg")]
     left_out += getattr(node, "decorator_list", [])
     left_out += [child.annotation for child in [getattr(node, "args", None)] if isinstance(child, ast.arg)]
@@ -218,7 +220,7 @@ def _walk(site: _Site) -> Iterator[_Site]:
         statement = child if isinstance(child, ast.stmt | ast.match_case) else site.statement
         if isinstance(child, ast.ExceptHandler):
             statement = child
-        yield from _walk(_Site(child, node, statement, scope, outer, qualified))
+        yield from _walk(_Site(child, node, statement, scope, outer, qualified, innermost))
 
 
 def _edits(site: _Site) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one case a kind
@@ -249,7 +251,7 @@ def _edits(site: _Site) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one case a k
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]) if site.function:
             yield _replaced(parent, node, ast.Pass())
         case ast.Return(value=ast.expr() as value) if site.function:
-            yield from _returned(node, value, site.function)
+            yield from _returned(node, value, site.inner)
         case ast.If(test=test, body=body, orelse=[]) if site.function and not isinstance(body[-1], ast.Raise):
             if not _is_constant(test):
                 yield Edit(node, "test", ast.Constant(value=False))
@@ -288,7 +290,7 @@ def _calls(node: ast.Call, parent: ast.AST) -> Iterator[Edit]:
         yield Edit(node, "args", [node.args[1], node.args[0], *node.args[2:]])
 
 
-def _returned(node: ast.Return, value: ast.expr, function: ast.AST) -> Iterator[Edit]:
+def _returned(node: ast.Return, value: ast.expr, function: ast.AST | None) -> Iterator[Edit]:
     kind = ast.unparse(function.returns) if getattr(function, "returns", None) else ""
     if kind in _NUMBERS:
         for moved in (ast.Add(), ast.Sub()):

@@ -34,8 +34,8 @@ from mutate_edits import Module, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
-CAP = 10.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
-NEAR = 30.0  # and of those named after it
+CAP = 5.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
+NEAR = 12.0  # and of those named after it
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
@@ -155,23 +155,23 @@ class Runner:
     def _record(self) -> None:
         """Find out which functions each test calls and how long it takes; known for files that have not changed."""
         STORE.mkdir(exist_ok=True)
-        stored = STORE / "tests.json"
-        known = json.loads(stored.read_text()) if stored.exists() else {}
         around = _hash([*ROOT.glob("src/**/*.py"), *(p for p in ROOT.glob("tests/**/*.py") if p.name[:5] != "test_")])
         files: dict[str, list[Any]] = {}
         for item in self._items.values():
             files.setdefault(item.nodeid.split("::")[0], []).append(item)
         for name, items in files.items():
             key = _hash([ROOT / name]) + around
-            if known.get(name, {}).get("key") != key:
-                began = time.monotonic()
+            stored = STORE / f"{name.replace('/', '_')}.json"
+            known = json.loads(stored.read_text()) if stored.exists() else {}
+            if known.get("key") != key:
+                began = _cpu()
                 lines, ended = self._forked(lambda tell, i=items: self._traced(i, tell), 3600)
-                known[name] = {"key": key, "tests": lines}
                 if ended:
                     raise RuntimeError(f"{name} did not end without any mutant: {ended}")
+                known = {"key": key, "tests": lines}
                 stored.write_text(json.dumps(known))
-                print(f"    {name}: {len(lines)} tests, {time.monotonic() - began:.0f} s", flush=True)
-            for line in known[name]["tests"]:
+                print(f"    {name}: {len(lines)} tests, {_cpu() - began:.0f} s", flush=True)
+            for line in known["tests"]:
                 if line["failed"]:
                     self.broken.append(line["id"])
                 elif line["passed"] and line["id"] in self._items:

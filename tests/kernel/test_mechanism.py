@@ -401,3 +401,17 @@ def test_a_sensitivity_that_is_none_is_named():
     for call in (lambda: laplace_for(1, "1/10"), lambda: Laplace(1).loss(1), lambda: Gaussian(1).loss("1")):
         with pytest.raises(TypeError, match="sensitivity must be of type Sensitivity"):
             call()
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+ALIKE = (2**64 - 1) // 3  # twice this wraps to a number that differs from it in every bit
+
+
+@pytest.mark.parametrize(
+    ("value", "noise"),
+    [(MOST, 1), (LEAST, -1), (MOST, MOST), (LEAST, LEAST), (ALIKE, ALIKE), (MOST, LEAST), (5, -7), (0, 0)],
+)
+def test_a_sum_beyond_int64_is_exact_for_one_value_and_moved_to_the_end_in_an_array(value, noise):
+    pair = np.array([value], np.int64), np.array([noise], np.int64)
+    assert module._added_one(*pair) == value + noise
+    assert module._added(*pair).tolist() == [min(max(value + noise, LEAST), MOST)]

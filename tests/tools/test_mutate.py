@@ -47,6 +47,12 @@ def test_a_raise_is_removed_and_its_message_is_left_alone(tmp_path):
     assert [change for change in changes(tmp_path, source) if "raise" in change[0]] == [removed]
 
 
+def test_what_an_inner_function_returns_is_changed_by_its_own_type(tmp_path):
+    source = "def g(a) -> int:\n    def h() -> bool:\n        return a\n    return b\n"
+    found = changes(tmp_path, source)
+    assert found == [("return a", "return not a"), ("return b", "return b + 1"), ("return b", "return b - 1")]
+
+
 def test_docstrings_annotations_and_assertions_are_left_alone(tmp_path):
     assert changes(tmp_path, "def g(a: 'x > 0' = None) -> 'x > 1':\n    'WHERE (a > 1)'\n    assert a > 2\n") == []
 
@@ -87,6 +93,10 @@ def test_every_listed_survivor_can_still_be_made_and_has_a_reason(module):
     known = [entry for entry in mutate.survivors() if entry.module == module]
     assert mutate.stale(known, mutate.modules()) == []
     assert [entry for entry in known if len(entry.reason) < 20] == []
+
+
+def test_settled_modules_are_in_scope():
+    assert set(mutate.settled()) <= set(mutate.modules())
 
 
 def test_an_entry_whose_code_is_gone_is_stale(tmp_path):
