@@ -224,9 +224,10 @@ def test_nothing_to_draw_is_said():
 def test_drawing_leaves_the_users_settings_alone():
     import matplotlib as mpl
 
-    before = dict(mpl.rcParams)
-    counts(["a"], [1]).plot()
-    assert dict(mpl.rcParams) == before
+    with mpl.rc_context({"font.size": 17, "axes.spines.top": True}):
+        before = dict(mpl.rcParams)
+        counts(["a"], [1]).plot()
+        assert dict(mpl.rcParams) == before
 
 
 def test_not_a_number_stands_nowhere_and_spoils_nothing():
