@@ -98,10 +98,10 @@ def panels(number: int, lines: int = 1) -> Any:
     return _matplotlib().subplots(lines, number, figsize=(_SIZE[0], _SIZE[1] * lines))
 
 
-def saved(figure: Any, path: Path) -> Path:
-    """Write a figure as SVG."""
+def saved(figure: Any, path: Path, *, below: float = 0) -> Path:
+    """Write a figure as SVG, with this share of its height left free below the axes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, below, 1, 1))
     figure.savefig(path, dpi=110, metadata={"Date": None})
     _matplotlib().close(figure)
     return path
