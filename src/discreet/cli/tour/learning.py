@@ -15,6 +15,7 @@ BOX = (0, 10)  # kilometres: what everybody knows of the town
 EPSILON, DELTA = 1, 1e-9
 _HOMES = 24_000
 _HALF = 0.5
+_FAR = 3  # times as far from the people: a model of another detail
 _CLOSE = 0.05  # in the mean log-likelihood: as good a model
 _MISSING = "This chapter needs scikit-learn and scipy, which come with the extra `attacks`."
 
@@ -32,7 +33,6 @@ def tell(stage: Stage) -> None:
 
 def _attack(stage: Stage) -> None:
     from discreet.attacks import lone_cluster  # noqa: PLC0415 - an extra
-    from discreet.attacks.models.city_drawing import maps  # noqa: PLC0415
 
     recorder = stage.recorder
     seed = int(np.random.default_rng().integers(1 << 32))  # the same people under every defence
@@ -57,11 +57,24 @@ def _attack(stage: Stage) -> None:
     recorder.table(("released mixture", within, "membership AUC", "AUC bound"), rows)
     others = float(results[2].details["located while not in the data"])
     recorder.say(*_verdict(shares, others, results[1].details["rows planted for each"]))
+    near, far = (_distance(results[place]) for place in (0, 2))
+    recorder.say(
+        f"Half of the city's people live within {near:.1f} km of a mean of the non-private mixture, and within "
+        f"{far:.1f} km of a mean of the private one: at epsilon {EPSILON}, {about['people of the crowd']} people allow "
+        f"{'no detailed model' if far > _FAR * near else 'a model as detailed'}."
+    )
     add(
         recorder,
-        lambda: _save(maps([results[0], results[2]]), recorder.folder / "lone.svg"),
+        lambda: _map(recorder.folder, {labels[place]: results[place] for place in (0, 2)}),
         "The released components, and the people who were located.",
     )
+
+
+def _distance(result: Any) -> float:
+    """Return the median distance of the city's people from the nearest released mean, in kilometres."""
+    drawn = result.draw.keywords  # the attack's map has the people and the mixture
+    apart = np.linalg.norm(drawn["known"].crowd[:, None] - drawn["seen"].means, axis=2)
+    return float(np.median(apart.min(axis=1)))
 
 
 def _verdict(shares: list[float], others: float, planted: int) -> list[Cell]:
@@ -127,7 +140,13 @@ def _draw(folder: Path, plain: Any, private: Any) -> Path:
     return saved(figure, folder / "homes.svg")
 
 
-def _save(figure: Any, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None})
-    return path
+def _map(folder: Path, results: dict[str, Any]) -> Path:
+    figure, every = panels(2)
+    figure.set_size_inches(9, 4.2)
+    for axes, (label, result) in zip(every, results.items(), strict=True):
+        result.draw(axes)
+        axes.get_legend().remove()
+        axes.set_title(label, fontsize=10)
+    marks, names = every[0].get_legend_handles_labels()
+    figure.legend(marks, names, loc="lower center", ncols=len(names), frameon=False, fontsize=8)
+    return saved(figure, folder / "lone.svg", below=0.07)
