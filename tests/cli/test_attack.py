@@ -98,13 +98,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     assert "--data: adult.parquet in . cannot be read" in result.output
 
 
-def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys):
+def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys, monkeypatch):
     from discreet.attacks.comparing import Comparison
     from discreet.attacks.defences import shield
     from discreet.attacks.evidence import Guesses
     from discreet.attacks.page import Chapter, page
     from discreet.attacks.result import AttackResult
 
+    monkeypatch.setattr("discreet.attacks.page._picture", lambda *_: "")  # they take long, and are drawn elsewhere
     against = ("nothing",), ("easy",), ("curator", 1)
     for easy, is_said in ((520, True), (900, False)):
         results = [

@@ -205,7 +205,7 @@ def test_the_laboratory_knows_it():
         ({"questions": "none"}, ValueError, "questions must be"),
         ({"noise": -1}, ValueError, "noise, in units of .* must be at least 0"),
         ({"noise": 1, "defence": "easy"}, TypeError, 'noise is for defence="nothing"'),
-        ({"delta": "1e-6", "defence": lambda bits: 3}, TypeError, "delta goes with an epsilon"),
+        ({"delta": "1e-6", "defence": lambda bits: 3}, TypeError, "delta needs an epsilon"),
         ({"delta": 2, "defence": "curator", "epsilon": 1}, ValueError, "delta must be at least 0"),
         ({"per_person": 0}, ValueError, "per_person"),
         ({"defence": lambda bits: 3}, TypeError, "must return an oracle"),
