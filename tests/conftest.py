@@ -25,6 +25,23 @@ from servers.postgres import Cluster, binaries  # noqa: E402
 
 HERE = Path(__file__).parent
 CPU = CpuTime()
+LONG_EXAMPLES = {  # of src: an example cannot carry a marker
+    "discreet.attacks.aggregates.census.census",
+    "discreet.attacks.models.attributes.attributes",
+    "discreet.attacks.models.invert.invert",
+    "discreet.attacks.models.likelihood_ratio.likelihood_ratio",
+    "discreet.attacks.models.lone_cluster.lone_cluster",
+    "discreet.attacks.models.overfitting.overfitting",
+    "discreet.attacks.models.shadow.shadow",
+    "discreet.attacks.queries.averaging.averaging",
+    "discreet.attacks.queries.rephrasing.rephrasing",
+    "discreet.attacks.tables.pseudonyms.pseudonyms",
+    "discreet.audit.measuring.measure",
+    "discreet.audit.policy_audit.audit_policy",
+    "discreet.audit.policy_worlds.opened",
+    "discreet.engines.dialects.postgres_texts.like_any_case",
+    "discreet.engines.dialects.postgres_texts.raised",
+}
 REAL_NOISE = (HERE / "kernel" / "noise", HERE / "slow")  # where random bytes, and what comes of very many, are tested
 
 
@@ -43,6 +60,19 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collect_file(file_path, parent):
     """Look for examples in src only."""
     return [found for found in (yield) if type(found) is pytest.Module]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Let `long` mean some cases of a test only, if it names them: long(only=[…]), or all others: long(but=[…])."""
+    for item in items:
+        if item.name in LONG_EXAMPLES:
+            item.add_marker("long")
+        mark, case = item.get_closest_marker("long"), getattr(item, "callspec", None)
+        if mark is not None and mark.kwargs and case is not None:
+            named = case.id in mark.kwargs.get("only", mark.kwargs.get("but"))
+            if named != ("only" in mark.kwargs):
+                item.own_markers.remove(mark)
 
 
 def pytest_collection_finish():

@@ -154,6 +154,7 @@ def test_what_follows_can_compute_with_them(curator):
     assert answer.margins["w"][0] is not None
 
 
+@pytest.mark.long
 def test_a_group_of_nobody_has_no_median(curator):
     sql = "SELECT MEDIAN(age) AS m, COUNT(*) AS n FROM visits WHERE age > 200"
     answers = [curator.ask(f"{sql} AND code <> {number}", epsilon=1).table["m"][0].as_py() for number in range(30)]
@@ -175,6 +176,7 @@ def test_a_count_beside_a_median_is_explained_as_it_is_alone():
     assert beside.margin > alone.margin > 0
 
 
+@pytest.mark.long
 def test_margins_of_medians_hold_the_truth():
     """100 draws on copies of the data: with 95 % right, fewer than 75 would come up less than once in 10^9 times."""
     inside = 0
@@ -280,6 +282,7 @@ def test_units_with_many_values_count_for_as_many_as_the_limit_allows():
     assert [round(count) for count in found] == pytest.approx([2, 4, 10, 100], abs=1.1)
 
 
+@pytest.mark.long
 def test_an_end_is_not_told_of_a_group_with_too_few_rows():
     """Noise feigns enough rows in less than one of a hundred cases."""
     sql = "SELECT MIN(age) AS low, MAX(age) AS high FROM visits WHERE code <> {}"

@@ -209,6 +209,7 @@ def test_an_answer_without_rows_says_so():
     assert none.get_suptitle() == "n by k"
 
 
+@pytest.mark.long
 def test_names_are_drawn_as_they_are_and_not_as_formulas():
     keys = {"$\\frac$": ["$\\undefined$", "b"], "$k$": ["$\\x$", "$\\y$"]}
     answer({**keys, "$n$": [1, 2]}, {"$n$": [1, 1]}).plot().draw_without_rendering()  # a formula would fail here

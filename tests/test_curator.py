@@ -172,6 +172,7 @@ def test_discovering_is_refused_on_a_pure_budget_with_the_remedy(curator):
     assert curator.budget().spent.epsilon == 0
 
 
+@pytest.mark.long
 def test_the_hundredth_question_fits_and_the_next_is_refused():
     with opened(**{"epsilon = 4.0": "epsilon = 1.0", "0.5 }": "0.5 }"}) as curator:
         for number in range(100):

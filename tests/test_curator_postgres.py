@@ -458,6 +458,7 @@ def test_commands_work_with_a_database(file):
     assert "D026" not in said["check"]
 
 
+@pytest.mark.long
 def test_check_says_what_the_role_can_do_and_hides(file, admin):
     text = file.read_text()
     with connect(admin) as server:

@@ -71,6 +71,7 @@ MODELS = {
 }
 
 
+@pytest.mark.long(but=["regression"])
 @pytest.mark.parametrize("name", MODELS)
 def test_models_learn_the_same_to_the_last_bit(curator, other, monkeypatch, name):
     begin, found = seeded(monkeypatch), []
@@ -84,6 +85,7 @@ def test_models_learn_the_same_to_the_last_bit(curator, other, monkeypatch, name
     assert curator.budget().spent.rho > 0
 
 
+@pytest.mark.long
 def test_fits_of_one_query_at_once_are_all_answered(curator):
     """Also where somebody's question fails among their passes, which takes the session with it."""
     models, failed = [GaussianMixture(2, epsilon=4, delta=1e-7), LinearRegression(epsilon=4)], []
@@ -146,6 +148,7 @@ def check_failed(curator, error):
     assert curator.budget().spent.rho == 2 * PRICE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["killed", "late", "closed", "changed"])
 def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, caplog, how):
     """The server dies, the time is over, the session is ended from outside: analysts see one text."""
@@ -201,6 +204,7 @@ def test_a_question_that_takes_forever_is_stopped_after_its_time(sail, places):
         assert curator.ask("SELECT COUNT(*) AS n FROM sales", epsilon=1).value is not None
 
 
+@pytest.mark.long
 def test_a_server_that_was_started_again_between_questions_costs_nothing(places):
     server = sail_at()
     try:
@@ -213,6 +217,7 @@ def test_a_server_that_was_started_again_between_questions_costs_nothing(places)
         server.stop()
 
 
+@pytest.mark.long
 def test_three_failures_stop_the_data_set(sail, places, monkeypatch):
     with dc.open(Policy.parse(text(sail.url, places))) as curator:
         monkeypatch.setattr(module, "_table", lambda spark, sql: 1 / 0)
@@ -244,6 +249,7 @@ def test_a_policy_holds_no_token(sail, places):
     assert "s3cr3t" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_commands_work_with_spark(sail, places, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.toml").write_text(text(sail.url, places, ledger="shop.sqlite"))
@@ -273,6 +279,7 @@ def test_check_says_what_does_not_fit_on_spark(sail, places, tmp_path):
     assert "Spark at 127.0.0.1:1 does not answer" in done.output
 
 
+@pytest.mark.long
 def test_a_table_that_is_not_ready_is_refused_and_not_charged_on_spark(sail, places):
     shared(sail.url, ready="SELECT * FROM parquet.`{}`".format(places["lines"]))
     policy = Policy.parse(text(sail.url, {**places, "lines": "global_temp.ready"}))

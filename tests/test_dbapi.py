@@ -265,8 +265,7 @@ def test_a_text_is_a_value_and_never_sql(connection, place):
 @pytest.mark.parametrize("place", [1, 4, 6, 10, 13])
 def test_marks_in_texts_names_and_comments_are_no_marks(connection, place):
     sql = (
-        "/* ? /* ? */ :w */ ward = ? -- ? :w\n AND ward <> '?' AND ward <> ':w ''?' AND ward <> $$ ? $$ "
-        "AND ward <> $q$ '? $q$"
+        "/* ? /* ? */ :w */ ward = ? -- ? :w\n AND '?' <> '' AND ':w ''?' <> '' AND $$ ? $$ <> '' AND $q$ '? $q$ <> ''"
     )
     assert number(connection, sql, [NASTY[place]]) == times(place)
     named = sql.replace("= ?", "= :w")
@@ -302,8 +301,8 @@ def test_marks_in_texts_names_and_comments_are_no_marks(connection, place):
         ("ward = ?", [np.str_("plain")], lambda row: row["ward"] == "plain"),
         ("day = ?", [np.datetime64("2026-01-03")], lambda row: row["day"].day == 3),
         ("time >= ?", [np.datetime64("2026-01-27", "ns")], lambda row: row["day"].day >= 27),
-        ("ward <> '%s'", {"a": 4}, lambda row: True),
-        ("ward <> ?::text", [-5], lambda row: True),
+        ("'%s' <> ''", {"a": 4}, lambda row: True),
+        ("?::text = '-5'", [-5], lambda row: True),
         ("ward = ?", [None], lambda row: False),
         ("(ward = ?) IS NULL", [None], lambda row: True),
         ("ward = ?||?", ["pl", "ain"], lambda row: row["ward"] == "plain"),
@@ -390,6 +389,7 @@ def test_a_value_begins_no_second_statement(connection):
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0") | st.sampled_from("'\\?:$-/*\"\n;"))
 
 
+@pytest.mark.long
 @given(TEXTS, TEXTS)
 @example("'", "\\")
 @example("\\'", "''")
@@ -569,9 +569,9 @@ def test_a_wrong_price_or_policy_is_not_connected(folder):
     assert isinstance(stopped.value, dc.LedgerError)
 
 
-def test_a_failure_is_an_operational_error_and_stays_charged(folder):
+def test_a_failure_is_an_operational_error_and_stays_charged(folder, monkeypatch):
     with dc.connect(folder / "visits.toml", epsilon=1) as connection:
-        (folder / "visits.csv").write_text("patient,ward,age\n1,A,3\n")
+        monkeypatch.setattr(type(connection.curator._engine), "totals", None)
         with pytest.raises(dbapi.OperationalError) as failed:
             asked(connection, COUNT)
         assert isinstance(failed.value, dc.Failed)
@@ -599,6 +599,7 @@ def test_pandas_reads_from_a_connection(connection):
     assert frame["n"].sum() == number(connection, "age > 80")
 
 
+@pytest.mark.long
 def test_threads_share_a_connection_and_cannot_overspend_it(tmp_path):
     rows = pa.table({"patient": range(20), "age": range(20)})
     said = {"unit": "patient", "columns": {"age": (0, 120)}, "groups": 1, "rows": 1}

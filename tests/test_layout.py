@@ -83,6 +83,7 @@ def test_lines_of_code_leave_out_docstrings_comments_and_blanks():
     assert lines_of_code(text) == 6
 
 
+@pytest.mark.long
 def test_the_kernel_is_small():
     sizes = {name: lines_of_code(path.read_text(encoding="utf-8")) for name, path in zip(NAMES, KERNEL, strict=True)}
     print(sum(sizes.values()), sizes)
@@ -167,6 +168,7 @@ def test_a_trace_of_a_machine_is_seen(text):
     assert TRACES.search(text)
 
 
+@pytest.mark.long
 def test_tracked_files_name_no_machine_and_no_private_index():
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():

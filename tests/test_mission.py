@@ -41,6 +41,7 @@ def is_chance(share):
     return share.low <= 0.5 <= share.high
 
 
+@pytest.mark.long
 @long
 def test_a1_plain_hashes_are_opened_and_keyed_pseudonyms_are_not():
     seen = run("A1")
@@ -50,6 +51,7 @@ def test_a1_plain_hashes_are_opened_and_keyed_pseudonyms_are_not():
     assert seen["keyed_opened"] == 0
 
 
+@pytest.mark.long
 @long
 def test_a1_would_see_pseudonyms_without_a_key(monkeypatch):
     def plain(table, column, _key):
@@ -81,6 +83,7 @@ def test_a4_finds_the_homogeneous_class():
     assert (seen["others"], seen["others_l"]) == ([], 3)
 
 
+@pytest.mark.long
 @long
 def test_a5_differencing_is_exact_without_noise_and_a_coin_with():
     seen = run("A5")
@@ -92,6 +95,7 @@ def test_a5_differencing_is_exact_without_noise_and_a_coin_with():
     assert seen["noisy"] > seen["guess"]
 
 
+@pytest.mark.long
 @long
 def test_a6_means_give_members_away_unless_private():
     seen = run("A6")
@@ -103,6 +107,7 @@ def test_a6_means_give_members_away_unless_private():
     assert seen["private"][Fraction(1, 10)].low < 0.53
 
 
+@pytest.mark.long
 @long
 def test_a7_rebuilds_a_secret_and_people():
     seen = run("A7")
@@ -114,6 +119,7 @@ def test_a7_rebuilds_a_secret_and_people():
     assert seen["rarest"][:2] == [1, 1]
 
 
+@pytest.mark.long
 @long
 def test_a8_two_fits_give_a_row_away_unless_private():
     seen = run("A8")
@@ -150,6 +156,7 @@ def test_a13_bounds_a_belief():
     assert round(run("A13")["posterior"], 5) == 0.52498
 
 
+@pytest.mark.long
 @long
 def test_a14_two_tables_leave_one_value():
     seen = run("A14")
@@ -159,6 +166,7 @@ def test_a14_two_tables_leave_one_value():
     assert seen["private"].holds
 
 
+@pytest.mark.long
 @long
 def test_a15_says_where_the_rarest_are_more_and_where_they_are_less_exposed():
     seen = run("A15")
@@ -171,6 +179,7 @@ def test_a15_says_where_the_rarest_are_more_and_where_they_are_less_exposed():
         assert name in seen.text.split("less in ")[1]
 
 
+@pytest.mark.long
 @long
 def test_b1_names_patients_and_viewers():
     seen = run("B1")
@@ -183,6 +192,7 @@ def test_b1_names_patients_and_viewers():
     assert seen["private"].holds
 
 
+@pytest.mark.long
 @long
 def test_b2_genomes_are_found_unless_frequencies_are_private():
     rates = run("B2")["rates"]
@@ -192,6 +202,7 @@ def test_b2_genomes_are_found_unless_frequencies_are_private():
     assert all(is_chance(each) or abs(each.value - 0.5) < 0.1 for each in rates["private"])
 
 
+@pytest.mark.long
 @long
 def test_b3_the_look_of_a_class_is_recovered_and_that_of_a_person_not_if_private():
     seen = run("B3")
@@ -203,6 +214,7 @@ def test_b3_the_look_of_a_class_is_recovered_and_that_of_a_person_not_if_private
     assert private.high < seen["rates"]["exact"].low
 
 
+@pytest.mark.long
 @long
 def test_b4_randomized_response_is_unbiased_and_its_margins_hold():
     seen = run("B4")
@@ -217,6 +229,7 @@ def test_b4_randomized_response_is_unbiased_and_its_margins_hold():
         assert each["margin"] == pytest.approx(margins[name], rel=0.05)
 
 
+@pytest.mark.long
 @long
 def test_b5_numbers_are_unbiased_and_margins_fall_with_the_root_of_the_people():
     seen = run("B5")
@@ -243,6 +256,7 @@ def test_b7_the_scale_is_the_sensitivity_over_epsilon():
     assert all(scale == 1 / Fraction(epsilon) for epsilon, scale in seen["scales"].items())
 
 
+@pytest.mark.long
 @long
 def test_b8_margins_and_attacks_follow_epsilon_as_in_theory():
     played = run("B8")["played"]
@@ -270,6 +284,7 @@ def test_c3_divergences_are_exact():
     }
 
 
+@pytest.mark.long
 @long
 def test_c4_a_private_recommender_beats_the_constant():
     seen = run("C4")
@@ -314,6 +329,7 @@ def test_c9_classifiers_are_chosen_with_probabilities_exponential_in_accuracy():
     assert all(each.low <= chance <= each.high for each, chance in zip(seen["rates"], seen["chances"], strict=True))
 
 
+@pytest.mark.long
 @long
 def test_c10_the_unit_decides_whether_a_habit_is_seen():
     from mission.habit import in_theory, signal_of
@@ -337,6 +353,7 @@ def test_c11_a_random_record_is_private_up_to_a_delta_of_1_in_n():
     assert seen["exposed"] == seen["releases"]
 
 
+@pytest.mark.long
 @long
 def test_d1_power_falls_where_noise_passes_the_root_of_d_over_n():
     seen = run("D1")
@@ -351,6 +368,7 @@ def test_d1_power_falls_where_noise_passes_the_root_of_d_over_n():
     assert seen["private"].holds
 
 
+@pytest.mark.long
 @long
 def test_d2_bits_are_rebuilt_up_to_the_noise_of_the_lecture():
     seen = run("D2")
@@ -363,6 +381,7 @@ def test_d2_bits_are_rebuilt_up_to_the_noise_of_the_lecture():
     assert is_chance(seen["private"])
 
 
+@pytest.mark.long
 @long
 def test_d3_each_attack_is_made_of_the_other_and_both_end_together():
     seen = run("D3")
@@ -373,6 +392,7 @@ def test_d3_each_attack_is_made_of_the_other_and_both_end_together():
     assert seen["private_bits"] < 0.6
 
 
+@pytest.mark.long
 @long
 def test_d4_members_are_found_by_shadows_and_ratios_unless_the_model_is_private():
     seen = run("D4")
@@ -385,6 +405,7 @@ def test_d4_members_are_found_by_shadows_and_ratios_unless_the_model_is_private(
     assert seen["location"].value > 0.95
 
 
+@pytest.mark.long
 @long
 def test_d5_what_is_true_of_everybody_is_not_hidden():
     seen = run("D5")
@@ -417,6 +438,7 @@ def test_d7_privacy_costs_less_than_sampling_from_some_n_on():
     assert abs(ten.value - 0.5) < 0.1
 
 
+@pytest.mark.long
 @long
 def test_e1_a_cluster_of_one_gives_the_person_away_unless_private():
     seen = run("E1")
@@ -427,6 +449,7 @@ def test_e1_a_cluster_of_one_gives_the_person_away_unless_private():
     assert seen["private"].holds
 
 
+@pytest.mark.long
 @long
 def test_e2_easy_fixes_fail_and_the_curator_does_not():
     for easy, private in run("E2")["found"].values():
@@ -435,6 +458,7 @@ def test_e2_easy_fixes_fail_and_the_curator_does_not():
         assert all(each.high < 1 for each in private.values())
 
 
+@pytest.mark.long
 @long
 def test_e3_a_network_learns_who_is_a_member_unless_the_model_is_private():
     *exact, private = run("E3")["rates"].values()
@@ -443,6 +467,7 @@ def test_e3_a_network_learns_who_is_a_member_unless_the_model_is_private():
     assert abs(private.value - 0.5) < 0.1
 
 
+@pytest.mark.long
 @long
 def test_e4_missing_attributes_are_found_beyond_imputation_unless_the_model_is_private():
     seen = run("E4")
@@ -468,6 +493,7 @@ def test_e5_the_threshold_game_has_the_numbers_of_the_report():
         assert game.log_ratio < float(epsilon)
 
 
+@pytest.mark.long
 @long
 def test_e6_dp_em_gets_nearer_with_more_budget():
     seen = run("E6")
@@ -478,6 +504,7 @@ def test_e6_dp_em_gets_nearer_with_more_budget():
     assert "best of 10 starts" in seen.text
 
 
+@pytest.mark.long
 @long
 def test_e7_zcdp_needs_less_noise_than_advanced_composition_and_that_less_than_linear():
     seen = run("E7")
@@ -486,6 +513,7 @@ def test_e7_zcdp_needs_less_noise_than_advanced_composition_and_that_less_than_l
     assert seen["order"].startswith("zcdp")
 
 
+@pytest.mark.long
 @long
 def test_e8_noise_on_the_input_costs_more_than_dp_em():
     seen = run("E8")
@@ -493,6 +521,7 @@ def test_e8_noise_on_the_input_costs_more_than_dp_em():
     assert all(-4 < each.median < -1 for each in seen["noisy"].values())
 
 
+@pytest.mark.long
 @long
 def test_e9_check_ins_are_clustered_with_every_person_hidden():
     seen = run("E9")
@@ -500,6 +529,7 @@ def test_e9_check_ins_are_clustered_with_every_person_hidden():
     assert seen["best"] - 0.6 < seen["scores"][1].median < seen["scores"][4].median < seen["best"] + 0.2
 
 
+@pytest.mark.long
 @long
 def test_e10_the_private_mixture_is_near_scikit_learns():
     seen = run("E10")
@@ -507,6 +537,7 @@ def test_e10_the_private_mixture_is_near_scikit_learns():
     assert -0.6 < seen["city"][1].median < seen["city"][4].median < 0.2
 
 
+@pytest.mark.long
 @long
 def test_e11_attacks_follow_the_generalisation_gap():
     seen = run("E11")

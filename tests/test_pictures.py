@@ -58,6 +58,7 @@ def test_a_picture_whose_data_are_missing_is_left_as_it_is(tmp_path, monkeypatch
     assert "DISCREET_DATA" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_same_figure_gives_the_same_file(tmp_path):
     def drawn(name):
         figure, (axes,) = figures.panels()
@@ -206,6 +207,7 @@ class _Fitted:
     weights_ = np.array([0.7, 0.3])
 
 
+@pytest.mark.long
 def test_the_maps_have_axes_and_places_where_they_are():
     edges = np.linspace(-74.2, -73.7, 5), np.linspace(40.5, 40.9, 5)
     figure = learning.maps_figure({1: [((*edges, np.ones((4, 4))), _Fitted())]}, maps=[learning.CITY])

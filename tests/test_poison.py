@@ -110,6 +110,7 @@ CLAUSES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_one_row_never_decides_between_an_answer_and_an_error(curators, clause):
     answered = 0
@@ -123,6 +124,7 @@ def test_one_row_never_decides_between_an_answer_and_an_error(curators, clause):
     assert answered >= 40  # the others are refused, in the same words for both
 
 
+@pytest.mark.long
 def test_what_follows_the_release_does_not_fail_either(curators):
     for expression in ("1 / (n - n)", "n % (n - n)", "LN(-ABS(n) - 1)", "SQRT(-ABS(n) - 1)", "n * 1e308 * 1e308"):
         sql = f"SELECT n, {expression} AS x FROM (SELECT COUNT(*) AS n FROM t) AS r"

@@ -69,6 +69,7 @@ def truth(sql, **files):
     return connection.execute(sql).fetchall()
 
 
+@pytest.mark.long
 def test_checkins_of_people_are_answered_near_the_truth():
     files = {"checkins": "gowalla_nyc_checkins.parquet", "venues": "gowalla_nyc_venues.parquet"}
     with opened(CHECKINS, *files.values()) as curator:

@@ -280,6 +280,7 @@ with dc.open({policy!r}) as curator:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", ["", DELTA], ids=["pure", "delta"])
 def test_a_kill_between_charge_and_answer_leaves_the_old_answer_served(tmp_path, delta):
     for name, table in tables().items():

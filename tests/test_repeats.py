@@ -34,6 +34,7 @@ def bytes_of(answer):
     return sink.getvalue().to_pybytes()
 
 
+@pytest.mark.long
 def test_three_hundred_repeats_cost_nothing_and_return_the_same_bytes(curator):
     first = curator.ask(BY_CITY, epsilon="1/2")
     spent, events = curator.budget().spent, curator.ledger.events()
@@ -213,6 +214,7 @@ def test_discovered_groups_and_quantiles_are_repeated_too():
         assert other.paid == other.loss  # another walk in the tree saw other counts
 
 
+@pytest.mark.long
 def test_an_answer_outlives_its_process(tmp_path):
     text = POLICY.format(delta=DELTA).replace(":memory:", str(tmp_path / "ledger.sqlite"))
     code = f"""
@@ -226,6 +228,7 @@ with dc.open(Policy.parse({text!r}), data=tables()) as curator:
     assert runs[0].stdout == runs[1].stdout
 
 
+@pytest.mark.long
 def test_limits_of_a_question_are_the_same_from_python_the_command_line_and_in_the_query(tmp_path):
     text = POLICY.format(delta="").replace(":memory:", str(tmp_path / "ledger.sqlite"))
     for name, table in tables().items():

@@ -67,6 +67,7 @@ def is_inside(value, label, name, has_hierarchy):
     return label.startswith("{") and value in label[1:-1]
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, max_size=40), st.integers(1, 4), GOALS, METHODS, st.booleans())
 def test_a_release_keeps_every_promise(rows, k, goals, method, with_hierarchy):
@@ -100,6 +101,7 @@ def test_a_release_keeps_every_promise(rows, k, goals, method, with_hierarchy):
     assert done.table.schema.metadata[b"not_protected"].decode() == done.not_protected
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=40), st.integers(1, 4))
 def test_recursive_diversity_holds_in_every_class(rows, k):
@@ -474,6 +476,7 @@ def test_the_same_table_gives_the_same_release():
     assert anonymise(table, ["x", "y"], 5).equals(anonymise(table, ["x", "y"], 5))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="the shared data are not here")
 def test_adult_is_diverse_and_close_by_both_methods():
     import pyarrow.parquet as pq

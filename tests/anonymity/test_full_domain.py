@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ def judged(rows, levels, goals, most):
     return (lost / 3 + removed) / len(rows), sum(len(group) ** 2 for group in kept) + removed * len(rows)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, min_size=2, max_size=20), GOALS, st.sampled_from([0, 0.1, 0.3]))
 def test_the_levels_are_the_best_of_all(rows, goals, suppress):
@@ -136,6 +138,7 @@ def test_the_levels_are_the_best_of_all(rows, goals, suppress):
     assert np.count_nonzero(~found.kept) <= most
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=20), GOALS, st.sampled_from([0, 2, 5]))
 def test_what_a_verdict_says_of_lower_levels_is_true_of_all_of_them(rows, goals, most):

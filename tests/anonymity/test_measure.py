@@ -37,6 +37,7 @@ def known(rows):
     return [{name: None if value != value else value for name, value in row.items()} for row in rows]  # noqa: PLR0124
 
 
+@pytest.mark.long
 @given(ROWS)
 def test_every_measure_is_that_of_the_definitions(rows):
     risk = measure(pa.Table.from_pylist(rows, SCHEMA), QUASI, ["word", "number"])
@@ -60,6 +61,7 @@ def test_every_measure_is_that_of_the_definitions(rows):
 DIVERSE = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=6, max_size=40)
 
 
+@pytest.mark.long
 @given(DIVERSE)
 def test_diverse_classes_are_measured_alike(pairs):
     rows = [{"a": a, "s": s} for a, s in pairs]
@@ -70,6 +72,7 @@ def test_diverse_classes_are_measured_alike(pairs):
     assert found.t == pytest.approx(expected["t"], abs=1e-11)
 
 
+@pytest.mark.long
 @given(ROWS)
 def test_the_worst_column_speaks_for_all(rows):
     risk = measure(pa.Table.from_pylist(rows, SCHEMA), QUASI, ["word", "number"])
@@ -176,6 +179,7 @@ def test_subsets_of_wide_columns_are_counted_as_narrow_ones_are():
     assert 0 < found[0].share < 1
 
 
+@pytest.mark.long
 def test_keys_of_subsets_do_not_overflow():
     many = 2**16
     once = pa.array(range(many))
@@ -223,6 +227,7 @@ def test_a_sensitive_column_is_found_by_its_name():
         measure(table, "a").of("s")
 
 
+@pytest.mark.long
 @given(ROWS)
 def test_what_was_measured_goes_to_json_and_back(rows):
     table = pa.Table.from_pylist(rows, SCHEMA)

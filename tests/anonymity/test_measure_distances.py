@@ -31,6 +31,7 @@ def t_of(values, groups, **given):
     return measure(pa.table({"group": groups, "value": values}), "group", "value", **given).t
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(tables(["x", "y", "z", "w"]))
 def test_equal_distance(rows):
@@ -38,6 +39,7 @@ def test_equal_distance(rows):
     assert t_of(values, groups) == pytest.approx(farthest(values, groups, lambda a, b: a != b), abs=1e-8)
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(tables([10, 20, 50, 51, 90]))
 def test_ordered_distance(rows):
@@ -48,6 +50,7 @@ def test_ordered_distance(rows):
     assert t_of(values, groups) == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(tables(list(TREE)))
 def test_hierarchical_distance(rows):
@@ -60,6 +63,7 @@ def test_hierarchical_distance(rows):
     assert t_of(values, groups, hierarchies={"value": HIERARCHY}) == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(tables([1, 2, 3, 7, None]).filter(lambda rows: any(value is not None for value, _ in rows)))
 def test_with_nulls_the_ordered_distance_is_never_understated(rows):

@@ -172,6 +172,7 @@ def test_labels_of_a_hierarchy_are_matched():
 BOXES = st.lists(st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted), min_size=1, max_size=5)
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(st.data(), st.integers(1, 3))
 def test_boxes_meet_the_points_that_lie_in_them(data, columns):

@@ -54,6 +54,7 @@ def loss_of(group, rows):
     return first + second + third
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=40), st.integers(1, 4))
 def test_every_class_has_k_rows_and_equal_rows_stay_together(rows, k):
@@ -65,6 +66,7 @@ def test_every_class_has_k_rows_and_equal_rows_stay_together(rows, k):
         assert home.setdefault(row, group) == group
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=40), st.integers(2, 4))
 def test_no_class_is_left_that_a_cut_would_improve(rows, k):
@@ -75,6 +77,7 @@ def test_no_class_is_left_that_a_cut_would_improve(rows, k):
         assert (cut(axis.shape, cells, k).gain <= 0).all()
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=30), st.lists(st.integers(1, 4), min_size=30, max_size=30), st.integers(1, 5))
 def test_a_row_of_weight_three_is_three_rows(rows, weights, k):
@@ -89,6 +92,7 @@ def test_a_row_of_weight_three_is_three_rows(rows, weights, k):
     assert heavy.sizes.tolist() == few.sizes.tolist()
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, min_size=2, max_size=30), st.data())
 def test_losses_of_groups_are_those_of_the_definition(rows, data):
@@ -99,6 +103,7 @@ def test_losses_of_groups_are_those_of_the_definition(rows, data):
         assert lost == pytest.approx(loss_of(range(start, end), rows), abs=1e-12)
 
 
+@pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=12), st.integers(1, 3))
 def test_a_cut_gains_what_it_says_and_no_other_gains_more(rows, k):
@@ -146,6 +151,7 @@ def gain_of(axis, left, rows):
     return len(rows) * lost(axis.codes) - sum(len(part) * lost(part) for part in parts if len(part))
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(ROW, st.sampled_from("xyz")), min_size=6, max_size=40), st.integers(1, 3))
 def test_every_class_passes_the_checks(rows, least):

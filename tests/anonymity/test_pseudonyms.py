@@ -241,6 +241,7 @@ def test_polars_comes_back_as_polars():
         assert pseudonymise(table.cast({"id": kind}), "id", KEY)["id"].to_list() == found["id"].to_list()
 
 
+@pytest.mark.long
 def test_a_quarter_of_a_million_ids_take_a_few_seconds():
     ids = pa.table({"id": np.arange(250_000)})
     began = time.process_time()  # its own work, however busy the machine is

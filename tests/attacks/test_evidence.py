@@ -56,6 +56,7 @@ def test_the_epsilon_implied_by_a_ceiling_is_the_epsilon(epsilon, delta, prior):
         assert guesses._epsilon(ceiling, delta) == pytest.approx(epsilon, abs=1e-6)
 
 
+@pytest.mark.long
 @given(EPSILONS, st.floats(0, 0.2), st.integers(0, 40), st.integers(0, 40))
 @settings(max_examples=300)
 def test_the_ceiling_of_found_is_where_chances_stop_being_private(epsilon, delta, inside, outside):
@@ -113,6 +114,7 @@ def test_delta_explains_what_happens_rarely():
     assert found.implied(delta=0.01).low == 0
 
 
+@pytest.mark.long
 def test_scores_that_know_nothing_imply_nothing():
     rng = np.random.default_rng(7)
     low = [Scores(rng.normal(size=400), rng.normal(size=400)).implied().low for _ in range(40)]

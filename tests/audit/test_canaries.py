@@ -98,6 +98,7 @@ def test_false_alarms_of_several_numbers_are_still_as_rare_as_stated():
     assert alarms <= binom.ppf(1 - 1e-9, 400, 0.05)
 
 
+@pytest.mark.long
 def test_a_million_canaries_are_no_trouble():
     scores, coins = survey(1_000_000, 1, 0)
     began = time.process_time()

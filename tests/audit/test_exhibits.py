@@ -48,6 +48,7 @@ def test_exhibit_the_peers_mean_of_mostly_missing_values_has_a_tenth_of_the_nois
     assert result.epsilon_low > 4
 
 
+@pytest.mark.long
 def test_exhibit_half_the_noise():
     result = audit.measure(broken.half_noise(np.random.default_rng(0)), 0, 1, 1, 20_000, random_state=0)
     assert not result.holds

@@ -20,6 +20,7 @@ def two_sided(rng, scale, size=None):
     return rng.geometric(1 - q, size) - rng.geometric(1 - q, size)
 
 
+@pytest.mark.long(only=["1-1-0.95"])
 @pytest.mark.parametrize(("scale", "truth", "least"), [(10, 0.1, 0.06), (1, 1, 0.95), ("1/4", 4, 3.7)])
 def test_our_own_noise_is_found_near_its_claim_and_never_above(scale, truth, least):
     result = audit.measure(dc.Laplace(scale), 0, 1, truth, 200_000, confidence=SURE)
@@ -27,6 +28,7 @@ def test_our_own_noise_is_found_near_its_claim_and_never_above(scale, truth, lea
     assert result.epsilon_low > least
 
 
+@pytest.mark.long
 def test_half_the_noise_is_caught_with_a_hundred_thousand_runs():
     result = audit.measure(dc.Laplace("1/2"), 0, 1, 1, 100_000, confidence=SURE)
     assert not result.holds
@@ -47,6 +49,7 @@ def test_randomized_response_is_found_at_its_epsilon():
     assert result.epsilon_low > 1.05
 
 
+@pytest.mark.long
 def test_a_choice_is_audited_as_well():
     chooser = dc.Exponential(2)
     result = audit.measure(chooser, [1, 0], [0, 1], 1, 5000, confidence=SURE)
@@ -216,6 +219,7 @@ def test_not_a_number_in_an_array_of_a_batch_is_an_outcome():
     assert not audit.measure(spoiled, 0, 1, 1, 400).holds
 
 
+@pytest.mark.long
 def test_coordinates_are_taken_together():
     mechanism, moved = dc.Laplace(4), np.ones(4, np.int64)
     result = audit.measure(mechanism, 0 * moved, moved, 1, 100_000, confidence=SURE)
@@ -325,6 +329,7 @@ def test_the_same_chance_gives_the_same_result():
     assert run() == run()
 
 
+@pytest.mark.long
 def test_false_alarms_are_as_rare_as_stated():
     # Both data sets give the same law of many features, so that any excess is chance. Seeds make the count fixed; were
     # the error 20 % as stated, more than 30 of 60 would be a chance of 1e-7. tests/slow has thousands.

@@ -47,11 +47,13 @@ def two_places(monkeypatch):
     monkeypatch.setattr(planting, "PLACES", places)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", ["", "delta = 1e-9"])
 def test_a_sound_account_passes(delta):
     assert broken(POLICY.replace("epsilon = 2", f"epsilon = 2\n{delta}")) == {}
 
 
+@pytest.mark.long
 def test_reading_before_paying_is_caught(monkeypatch):
     sound = release.ask
 
@@ -66,6 +68,7 @@ def test_reading_before_paying_is_caught(monkeypatch):
     assert "rows were read before the charge was made" in found[PAID]
 
 
+@pytest.mark.long
 def test_a_failure_that_tells_its_cause_is_caught(monkeypatch):
     monkeypatch.setattr(release, "FAILED", "the value of row 7 is too large")
     assert set(broken()) == {PAID}
@@ -77,6 +80,7 @@ def test_a_ledger_that_forgets_a_charge_is_caught(monkeypatch):
     assert {PAID, KEPT, ENDS} <= set(broken())
 
 
+@pytest.mark.long
 def test_a_budget_that_never_ends_is_caught(monkeypatch):
     monkeypatch.setattr(policy_account, "_MOST_ASKS", 5)
     monkeypatch.setattr(Budget, "covers", lambda self, spent: True)

@@ -79,6 +79,7 @@ def test_a_sound_curator_passes(sound):
     assert all(finding.used == pytest.approx(1, rel=1e-3) for finding in sound.findings)
 
 
+@pytest.mark.long
 def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
     names = {asked.name for asked in questions(Policy.parse(PURE + 'street = { type = "text" }\n'))}
     assert "visits: street discovered" in names
@@ -86,6 +87,7 @@ def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
         audit_policy(Policy.parse(PURE + 'street = { type = "text" }\n'), runs=100, only=["discovered"])
 
 
+@pytest.mark.long
 def test_half_the_noise_is_caught(monkeypatch, few):
     halved(monkeypatch, Laplace, noise.laplace)
     found = audit_policy(Policy.parse(PURE), runs=2500, confidence=SURE, only=["DISTINCT patient"])
@@ -93,12 +95,14 @@ def test_half_the_noise_is_caught(monkeypatch, few):
     assert 1 < found.findings[0].low < 2
 
 
+@pytest.mark.long
 def test_half_the_noise_is_caught_in_a_budget_with_a_delta(monkeypatch, few):
     halved(monkeypatch, Gaussian, noise.gaussian)
     found = audit_policy(Policy.parse(WITH_DELTA), runs=2000, confidence=SURE, only=["DISTINCT patient"])
     assert found.broken == ("visits: COUNT(DISTINCT patient)",)
 
 
+@pytest.mark.long
 def test_noise_that_groups_share_is_caught(monkeypatch, few):
     sound = Laplace.perturb
     monkeypatch.setattr(Laplace, "perturb", lambda self, values: values + sound(self, np.zeros(1, np.int64)))
@@ -106,6 +110,7 @@ def test_noise_that_groups_share_is_caught(monkeypatch, few):
     assert "visits: COUNT(*) by ward" in found.broken
 
 
+@pytest.mark.long
 def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monkeypatch, few):
     bounded = render._term
 
@@ -119,6 +124,7 @@ def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monk
     assert "visits: COUNT(*) (6 times)" in found.checks[0].seen
 
 
+@pytest.mark.long
 def test_a_missing_limit_of_groups_is_caught(monkeypatch, few):
     monkeypatch.setattr(render, "_weights", lambda: ['1048576 AS ".w"', '1048576 AS ".v"'])
     wards = ", ".join(f'"{number}"' for number in range(12))
@@ -130,6 +136,7 @@ def test_a_missing_limit_of_groups_is_caught(monkeypatch, few):
     assert found.findings[0].used > 5
 
 
+@pytest.mark.long
 def test_a_sum_that_is_not_clipped_is_caught(monkeypatch, few):
     clipped = render.steps
 
@@ -142,6 +149,7 @@ def test_a_sum_that_is_not_clipped_is_caught(monkeypatch, few):
     assert found.findings[0].place == "above every bound"
 
 
+@pytest.mark.long
 def test_a_threshold_that_lets_everything_pass_is_caught(monkeypatch, few):
     policy = Policy.parse(WITH_DELTA)
     sound = audit_policy(policy, runs=100, confidence=SURE, only=["street discovered"])
@@ -152,6 +160,7 @@ def test_a_threshold_that_lets_everything_pass_is_caught(monkeypatch, few):
     assert "visits: street discovered: a group of one's own" in found.broken
 
 
+@pytest.mark.long
 def test_an_engine_that_fails_on_some_values_is_caught(monkeypatch, few):
     careful = DuckDB.totals
 
@@ -182,6 +191,7 @@ def broken_of(pairs, *, only="COUNT(*) by ward"):
     return {check.name for check in question_checks([(question, pairs)], price) if not check.holds}
 
 
+@pytest.mark.long
 def test_an_answer_that_leaves_out_empty_groups_is_caught(monkeypatch, pairs):
     assert broken_of(pairs) == set()
     full = release._listed
@@ -195,6 +205,7 @@ def test_an_answer_that_leaves_out_empty_groups_is_caught(monkeypatch, pairs):
     assert broken_of(pairs) == {policy_checks._SAME}
 
 
+@pytest.mark.long
 def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
     remembering = Curator._recall
 
@@ -211,12 +222,14 @@ def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
     assert broken_of(pairs) == {policy_checks._REPEATED}
 
 
+@pytest.mark.long
 def test_a_curator_with_other_noise_than_what_was_audited_is_caught(monkeypatch, pairs):
     audited = policy_checks.charged
     monkeypatch.setattr(policy_checks, "charged", lambda *said: replace(audited(*said), mechanism='{"name":"other"}'))
     assert broken_of(pairs) == {policy_checks._AUDITED}
 
 
+@pytest.mark.long
 def test_expressions_without_a_value_for_some_rows_are_asked_and_answered(pairs):
     policy = pairs[0].present.policy
     check = error_check(risky(policy, ["visits"]), pairs[-2:], offer(policy, fraction(1, "epsilon")))
@@ -225,6 +238,7 @@ def test_expressions_without_a_value_for_some_rows_are_asked_and_answered(pairs)
     assert risky(policy, []) == []
 
 
+@pytest.mark.long
 def test_every_run_is_released_with_noise_of_its_own(pairs):
     policy = pairs[0].present.policy
     question = prepared(pairs[0].present, questions(policy)[0], offer(policy, fraction(1, "epsilon")))
@@ -252,6 +266,7 @@ def test_a_word_that_no_audit_has_in_its_name_is_refused_with_the_names_that_the
         audit_policy(Policy.parse(PURE), only=["SUMM"])
 
 
+@pytest.mark.long
 def test_names_that_need_quotes_are_audited(few):
     odd = PURE.replace("[tables.visits", "[tables.\"the 'select' = 1\"").replace("cost =", '"co\'s\\"t;" =')
     found = audit_policy(Policy.parse(odd), runs=100, confidence=SURE, only=["SUM"])
@@ -260,6 +275,7 @@ def test_names_that_need_quotes_are_audited(few):
     assert not found.unasked
 
 
+@pytest.mark.long
 def test_neither_the_data_nor_the_ledger_of_the_owner_is_opened(tmp_path, few):
     (tmp_path / "policy.toml").write_text(PURE)
     for name in ("visits.parquet", "ledger.sqlite"):

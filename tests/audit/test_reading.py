@@ -100,6 +100,7 @@ def test_a_part_of_the_runs_has_the_numbers_of_these_runs():
     assert seen.part(4).numbers.tolist() == [[3]]
 
 
+@pytest.mark.long
 def test_an_error_that_delta_covers_is_no_leak():
     # An error in one run of fifty, on one side, with a delta of a twentieth: private for every epsilon.
     for seed in range(20):
@@ -113,15 +114,18 @@ def test_an_error_that_delta_covers_is_no_leak():
         assert audit.measure(fails_rarely, 0, 1, 1, 2000, delta=0.05, confidence=SURE, random_state=seed).holds
 
 
+@pytest.mark.long
 def test_a_rare_error_on_both_sides_is_no_leak():
     assert alarms(5, ValueError("bad"), range(60)) <= binom.ppf(SURE, 60, 0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rare", [5.5, math.nan, None, "a", (1, 2), np.array([1.5]), Decimal("0.1")], ids=repr)
 def test_a_rare_output_of_another_type_on_both_sides_is_no_leak(rare):
     assert alarms(5, rare, range(48)) <= binom.ppf(SURE, 48, 0.05)
 
 
+@pytest.mark.long(but=["array"])
 @pytest.mark.parametrize("given", [np.asarray, list, np.ndarray.tolist], ids=["array", "list of numpy's", "list"])
 def test_an_array_whose_type_one_value_changes_is_no_leak(given):
     found = 0
@@ -146,6 +150,7 @@ def test_an_array_here_and_a_list_there_is_no_leak():
         assert audit.measure(audit.Batch(batch), 0, 1, 1, 400, confidence=SURE).holds
 
 
+@pytest.mark.long
 def test_equal_laws_of_outputs_of_all_types_raise_few_alarms():
     # Seeds make the number fixed; were the error above a fifth, as stated, so many would have a chance of 1e-9.
     found = 0

@@ -18,30 +18,35 @@ def worst_of(broken, **more):
         return audit.search(mechanism, audit.nearby(0, 10), 1, 800, tries=75, random_state=0, **more)
 
 
+@pytest.mark.long
 def test_what_fails_on_empty_data_only_is_found():
     result = worst_of(audited.silent_when_empty)
     assert not result.holds
     assert len(result.details["D2"]) == 0
 
 
+@pytest.mark.long
 def test_what_fails_at_a_bound_only_is_found():
     result = worst_of(audited.exact_at_the_bound)
     assert not result.holds
     assert result.details["D"][-1] == audited.HIGH
 
 
+@pytest.mark.long
 def test_what_fails_for_nan_only_is_found():
     result = worst_of(audited.spoiled_by_nan)
     assert not result.holds
     assert np.isnan(result.details["D"][-1])
 
 
+@pytest.mark.long
 def test_what_fails_for_values_beyond_all_bounds_is_found():
     result = worst_of(audited.spoiled_by_the_huge)
     assert not result.holds
     assert result.details["D"][-1] > audited.HIGH
 
 
+@pytest.mark.long
 def test_a_sound_sum_is_not_refuted():
     result = worst_of(audited.sound_sum, confidence=1 - 1e-9)
     assert result.holds
@@ -93,6 +98,7 @@ def test_nearby_data_sets_differ_in_one_row():
         assert np.array_equal(first[:-1], second, equal_nan=True)
 
 
+@pytest.mark.long
 def test_the_worst_pair_is_told_in_short():
     result = worst_of(audited.exact_at_the_bound)
     said = dict(result.lines())["worst pair"]

@@ -49,12 +49,14 @@ class SoundSum:
         return learners.opened(X).sum(learners.scaled, (), size=X.shape[1], radius=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("here", [HERE, WIDE, FEW], ids=["crowd", "wide", "few"])
 @pytest.mark.parametrize("learner", [Sound(), SoundSum(), learners.ForgetsToClip()], ids=["scaler", "sum", "clipped"])
 def test_learners_that_keep_their_claim_pass(learner, here):
     assert shown(learner, here) <= EPSILON
 
 
+@pytest.mark.long(but=["ExactSizeScalesNoise-", "LabelsFromTheData-", "OneNoiseForTwoSums-"])
 @pytest.mark.parametrize(
     ("learner", "here"),
     [
@@ -131,6 +133,7 @@ def test_a_sum_that_is_divided_by_the_exact_count_lies_on_a_grid_that_tells_the_
     assert not all(told_by(11, each) for each in noisy)
 
 
+@pytest.mark.long
 def test_a_count_that_is_shown_is_caught():
     assert shown_by(lambda X: [learners.ExactCountDivides().fit(X).n_]) > EPSILON
     assert shown_by(lambda X: [StandardScaler(epsilon=EPSILON, bounds=(-5, 5)).fit(X).n_samples_seen_]) <= EPSILON
@@ -140,6 +143,7 @@ def shown_by(told):
     return audit(told, HERE, HERE[:-1], pilot=100, runs=250).epsilon
 
 
+@pytest.mark.long
 def test_a_forgotten_clip_is_caught_by_an_audit_and_by_exact_integers(monkeypatch):
     learner = learners.ForgetsToClip()
     assert moved_by(learner) <= ball(Laplace(STEPS)).l1

@@ -436,6 +436,7 @@ def test_a_hostile_header_does_not_reach_the_terminal(folder):
     assert "\x1b" not in refused.stderr
 
 
+@pytest.mark.long
 def test_a_terminal_that_knows_ascii_only_is_no_end(folder):
     words = [
         sys.executable,

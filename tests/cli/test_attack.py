@@ -28,6 +28,7 @@ def test_the_list_names_every_attack_and_what_it_does(tmp_path):
     assert "Run one with" in shown
 
 
+@pytest.mark.long
 def test_an_attack_is_shown_against_all_defences(tmp_path):
     result = run("threshold_game", "--epsilon", "1/3", "--epsilon", "3", "--seed", "1", cwd=tmp_path)
     assert result.exit_code == 0
@@ -36,6 +37,7 @@ def test_an_attack_is_shown_against_all_defences(tmp_path):
     assert rows[0][1] == "100"
 
 
+@pytest.mark.long
 def test_the_report_puts_the_defences_side_by_side_and_fetches_nothing(tmp_path):
     result = run("threshold_game", "--html", "game.html", cwd=tmp_path)
     assert result.exit_code == 0
@@ -84,6 +86,7 @@ def test_a_setting_is_read_as_what_it_can_be(text, default, value):
     assert command._read(text, default) == value
 
 
+@pytest.mark.long
 def test_a_report_is_not_overwritten_unless_that_is_meant(tmp_path):
     (tmp_path / "game.html").write_text("mine")
     assert run("threshold_game", "--html", "game.html", cwd=tmp_path).exit_code == 2
@@ -98,6 +101,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     assert "--data: adult.parquet in . cannot be read" in result.output
 
 
+@pytest.mark.long
 def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys, monkeypatch):
     from discreet.attacks.comparing import Comparison
     from discreet.attacks.defences import shield
@@ -118,6 +122,7 @@ def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys,
         assert ("stands above the easy fix" in " ".join(capsys.readouterr().out.split())) == is_said
 
 
+@pytest.mark.long
 def test_many_attacks_have_a_table_of_contents():
     from discreet.attacks import compare
     from discreet.attacks.page import Chapter, page
@@ -146,6 +151,7 @@ def test_real_data_are_loaded_where_they_are(tmp_path, monkeypatch):
     assert command._data(found, None) == (tmp_path.name, "real: people.csv")
 
 
+@pytest.mark.long
 def test_without_the_extras_the_command_says_what_to_install(tmp_path):
     hidden = "import sys; sys.modules.update(scipy=None, sklearn=None); from discreet.cli import app; app()"
     words = [sys.executable, "-c", hidden, "attack", "threshold_game"]

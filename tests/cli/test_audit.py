@@ -50,6 +50,7 @@ def run(*words):
 SURE = ("--confidence", 1 - 1e-9, "--runs", 100)
 
 
+@pytest.mark.long
 def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
     done = run(policy, *SURE, "--html", tmp_path / "audit.html")
     assert done.exit_code == 0, done.output
@@ -62,6 +63,7 @@ def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["audit.html", "policy.toml"]
 
 
+@pytest.mark.long
 def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
     def perturb(self, values):
         scale = self.scale / 2

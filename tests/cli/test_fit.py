@@ -45,6 +45,7 @@ def folder(tmp_path_factory):
 MIXTURE = ("fit", "policy.toml", "gaussian-mixture", "SELECT lat, lon FROM visits")
 
 
+@pytest.mark.long
 def test_a_mixture_is_fitted_paid_for_saved_and_drawn(folder):
     more = ("--epsilon", "1/2", "--by", "ana", "--set", "n_components=2", "--out", "model.json", "--plot", "map.svg")
     done = run(*MIXTURE, *more, cwd=folder)

@@ -207,6 +207,7 @@ def test_usage_is_explained(plain):
     assert not Path("new.sqlite").exists()
 
 
+@pytest.mark.long
 def test_progress_is_shown_on_a_terminal_only(plain):
     shown, terminal = pty.openpty()
     command = [sys.executable, "-c", "from discreet.cli import app; app()", "ledger", "move", plain, "--to"]

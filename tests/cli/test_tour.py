@@ -54,6 +54,7 @@ def town(tmp_path_factory):
     return Town(folder)
 
 
+@pytest.mark.long
 def test_every_chapter_is_told(told):
     shown = " ".join(told[0].stdout.split())
     for words in (

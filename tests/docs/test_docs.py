@@ -17,6 +17,7 @@ PACKAGES = (dc.anonymity, dc.attacks, dc.audit, dc.learn, dc.local)
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
+@pytest.mark.long(but=["anonymity.md", "python.md", "start.md"])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_in_the_documents_run(page):
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -96,6 +97,7 @@ def test_every_public_thing_is_documented_with_an_example(thing):
     assert is_error or ">>>" in thing.__doc__, thing
 
 
+@pytest.mark.long
 def test_every_public_name_is_in_the_documents():
     text = "\n".join(page.read_text() for page in [ROOT / "README.md", *PAGES])
     names = {*dc.__all__, *(name for module in PACKAGES for name in module.__all__)}

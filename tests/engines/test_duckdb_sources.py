@@ -363,6 +363,7 @@ def test_a_broken_row_of_csv_spoils_no_other(tmp_path, text, seen):
     assert kept == seen
 
 
+@pytest.mark.long
 def test_no_csv_raises(tmp_path):
     chance = random.Random(20261116)
     sources = {}

@@ -230,6 +230,7 @@ def test_a_null_keeps_its_type_in_the_engine(engine, op):
         assert found == [(DUCKDB.types[expr.type], evaluate(expr, {}))]
 
 
+@pytest.mark.long
 def test_every_capital_is_the_engines_own(engine):
     """One code point to one, for every letter that is older than the Unicode of this Python and of DuckDB."""
     rows = engine.execute(

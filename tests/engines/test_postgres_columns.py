@@ -155,6 +155,7 @@ def seen_by_duckdb(path, kind, values, kinds, zone="UTC"):
         return {name: engine.query(f"SELECT v FROM {name} ORDER BY i").column(0).to_pylist() for name in kinds}
 
 
+@pytest.mark.long(only=["text", "timestamptz"])
 @pytest.mark.parametrize("stored", STORED)
 def test_every_value_is_what_duckdb_sees(database, tmp_path, stored):
     other, values = STORED[stored]
@@ -315,6 +316,7 @@ def scribble(rng):
     return text
 
 
+@pytest.mark.long(but=["UTC"])
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 def test_random_texts_are_what_duckdb_sees(database, tmp_path, zone):
     rng = random.Random(f"texts {zone}")
@@ -328,6 +330,7 @@ def test_random_texts_are_what_duckdb_sees(database, tmp_path, zone):
         assert sum(value is not None for value in found[name]) > 100 or name == "b"
 
 
+@pytest.mark.long
 def test_random_doubles_and_instants_are_what_duckdb_sees(database, tmp_path):
     rng = random.Random("bits")
     reals = [repr(struct.unpack("<d", rng.randbytes(8))[0]) for _ in range(2000)]

@@ -128,6 +128,7 @@ def part():
     return Part(rule, (2.0,), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, adds=adds)
 
 
+@pytest.mark.long
 def test_sums_are_computed_where_the_rows_are(engine):
     bounds = ((0.0, 100.0),)
     batches = engine.batches(SCAN, ("cost",), 500)
@@ -146,6 +147,7 @@ def visible(url, place, **types):
         return sorted(engine.query("SELECT * FROM t0").to_pylist(), key=str)
 
 
+@pytest.mark.long
 def test_files_patterns_folders_and_tables_are_sources(sail, folder):
     shared(sail.url, seen=f"SELECT * FROM parquet.`{folder}`")
     for place in (f"{folder}/1.parquet", f"{folder}/*.parquet", f"{folder}/[12].parquet", f"{folder}/", folder):
@@ -222,6 +224,7 @@ def refused(url, place, /, table="visits", **types):
     return str(caught.value)
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_refused_by_the_schema_alone(sail, tmp_path):
     shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('read') END AS amount, 1.5D AS x FROM range(3)")
     assert 'column amont: the source has no such column. The source has "amount".' in refused(
@@ -448,6 +451,7 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [ROWS]}
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_listen_to_a_stop_is_left(folder, monkeypatch):
     monkeypatch.setattr(spark_session.Session, "stop", lambda _: None)
     monkeypatch.setattr(spark_session, "_TRIES", 1)
@@ -507,6 +511,7 @@ def test_a_child_of_the_process_cannot_use_the_engine(engine, monkeypatch):
     assert engine.query("SELECT 1 AS a").to_pydict() == {"a": [1]}
 
 
+@pytest.mark.long
 def test_threads_take_turns(engine):
     found = []
 
@@ -521,6 +526,7 @@ def test_threads_take_turns(engine):
     assert found == [ROWS] * 20
 
 
+@pytest.mark.long
 def test_a_server_that_dies_fails_one_question_and_the_next_is_answered_when_it_is_back(folder, monkeypatch):
     monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.5)
     server = sail_at()
@@ -596,6 +602,7 @@ def test_a_connection_that_others_can_read_is_warned_about(url, warned):
 MANY = 200_000
 
 
+@pytest.mark.long
 def test_many_groups_come_as_they_are(sail, tmp_path):
     groups = pa.table({"unit": np.arange(2 * MANY), "key": np.arange(2 * MANY) % MANY})
     pq.write_table(groups, tmp_path / "t.parquet")
@@ -619,6 +626,7 @@ if len(sys.argv) > 3:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [[], ["fails"]])
 def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
     words = [sys.executable, "-c", LEFT_OPEN, sail.url, str(folder), *more]
@@ -642,6 +650,7 @@ print(code, engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
 """
 
 
+@pytest.mark.long
 def test_a_child_ends_and_leaves_the_session_to_its_parent(sail, folder):
     words = [sys.executable, "-c", FORKED, sail.url, str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=True)

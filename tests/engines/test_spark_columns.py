@@ -17,6 +17,7 @@ def stored(tmp_path_factory):
     return write(tmp_path_factory.mktemp("columns") / "t.parquet", names), list(names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", ZONES)
 def test_every_value_is_what_it_is_to_duckdb_in_every_zone(sail, stored, zone):
     path, names = stored
@@ -49,6 +50,7 @@ def test_a_collation_does_not_make_two_texts_one():
     assert text == "TRY_VALIDATE_UTF8((c0 COLLATE UTF8_BINARY)) AS v0"
 
 
+@pytest.mark.long
 def test_a_column_that_holds_nothing_is_null_in_every_type(sail, tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -61,6 +61,7 @@ def test_two_fits_keep_their_own_rows(sail, sources):
         assert first(part(), BOUNDS).tolist() == SUM
 
 
+@pytest.mark.long
 def test_a_question_that_fails_leaves_the_rows_of_a_fit_to_it(sail, sources):
     with Spark(sources, url=sail.url) as engine, engine.held(SCAN, ("x",)) as sums:
         assert sums(part(), BOUNDS).tolist() == SUM
@@ -87,6 +88,7 @@ def stopped():
         server.stop()
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monkeypatch):
     monkeypatch.setattr(spark_session, "_FAREWELL", 0.5)
     monkeypatch.setattr(spark_session, "_TRIES", 1)
@@ -178,6 +180,7 @@ def test_an_error_of_our_own_is_told_by_its_place_alone(sail, sources):
         assert "ALICE" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.long
 def test_a_lost_server_is_not_taken_for_workers_that_cannot_sum(monkeypatch):
     monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.2)
     server = sail_at()

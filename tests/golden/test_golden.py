@@ -95,6 +95,7 @@ def written(case, found):
     return "\n".join([f"-- {case.title}", *said, case.sql, "/*", found, "*/"])
 
 
+@pytest.mark.long(only=["checkins"])
 @each_file
 def test_queries_become_what_is_written_below_them(path):
     if WRITES:
@@ -103,6 +104,7 @@ def test_queries_become_what_is_written_below_them(path):
     assert [case.title for case, now, _ in run(path) if now != case.expected and not WRITES] == []
 
 
+@pytest.mark.long(only=["checkins-spark"])
 @each_dialect
 @each_file
 def test_questions_become_the_engine_sql_that_is_written_beside_them(path, kind):
@@ -171,6 +173,7 @@ def check_binding(path, dialect, execute, stops):
             execute(f"DROP TABLE {quoted(table)}")
 
 
+@pytest.mark.long(but=["checkins_chosen", "meter", "shop_queries", "weblog"])
 @each_file
 def test_duckdb_sums_whole_numbers_alone(path):
     with duckdb.connect() as connection:

@@ -72,6 +72,7 @@ def check_boundaries(values, scale, bits):
                 assert mechanism._choose(read, Script(word.to_bytes(bits // 8), filling)) == index, (word, boundaries)
 
 
+@pytest.mark.long(only=["values6"])
 @pytest.mark.parametrize("values", EXAMPLES)
 def test_choices_have_the_exact_law(values):
     for scale in ("1", "1/2", "7/3"):
@@ -79,6 +80,7 @@ def test_choices_have_the_exact_law(values):
         check_boundaries(values, scale, 128)  # the same with the first word equal to the boundary's
 
 
+@pytest.mark.long
 @given(utilities_, scales_, st.integers(0, 2**64 - 2))
 @settings(max_examples=150, deadline=None)
 def test_any_word_gives_the_index_of_its_interval(values, scale, word):
@@ -145,6 +147,7 @@ def test_permute_and_flip_has_its_law_when_every_die_and_coin_is_enumerated(valu
     assert law == pytest.approx(PermuteAndFlip(1).probabilities(values), rel=1e-12)
 
 
+@pytest.mark.long
 @given(st.lists(st.fractions(-5, 5, max_denominator=6), min_size=1, max_size=6), scales_)
 @settings(max_examples=60, deadline=None)
 def test_probabilities_are_those_of_the_definition(values, scale):
@@ -154,6 +157,7 @@ def test_probabilities_are_those_of_the_definition(values, scale):
     assert math.fsum(law) == pytest.approx(1, rel=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BOTH)
 def test_real_choices_follow_their_probabilities(kind):
     values = [0, 1, 2, 3, 3]
@@ -170,6 +174,7 @@ def neighbours():
     return st.tuples(values, moves).map(lambda both: (both[0], [v + m for v, m in zip(both[0], both[1], strict=False)]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BOTH)
 @given(pair=neighbours(), scale=scales_)
 @settings(max_examples=120, deadline=None)
@@ -187,6 +192,7 @@ def test_the_epsilon_of_a_choice_is_nearly_attained(kind):
     assert 1.999 < evidence.max_divergence(*laws) <= 2
 
 
+@pytest.mark.long
 @given(neighbours(), scales_)
 @settings(max_examples=120, deadline=None)
 def test_bounded_range_gives_an_eighth_of_the_square(pair, scale):

@@ -111,6 +111,7 @@ def test_a_gap_of_nothing_is_always_heads_and_a_huge_one_never():
     assert all(comes_up(stream(), Fraction(0)) for _ in range(100))
 
 
+@pytest.mark.long
 def test_real_coins_come_up_as_often_as_they_should():
     tosses, gap = 20_000, Fraction(1, 2)
     heads = sum(comes_up(stream(), gap) for _ in range(tosses))

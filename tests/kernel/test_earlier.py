@@ -117,6 +117,7 @@ def test_the_law_of_a_refined_answer_on_neighbours_stays_within_the_finer_price(
     assert sum(pair_law(0, wide, narrow, 60).values()) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_the_door_draws_from_that_law():
     """Chi-square of the real path, where the ledger holds what was shown; a false alarm has a chance below 1e-9."""
     stats = pytest.importorskip("scipy.stats")

@@ -198,6 +198,7 @@ def engine():
         yield connection
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(max_examples=300)
 def test_the_engine_reads_every_constant_as_it_is(engine, data):
@@ -300,6 +301,7 @@ def test_no_argument_is_written_more_often_than_the_weight_says(op):
         assert 1 <= write(expr, DUCKDB).count(arg) <= copies
 
 
+@pytest.mark.long
 def test_an_expression_as_heavy_as_may_be_is_written_and_run(engine):
     heavy = Call("clip", (X, of(0.0, REAL), of(1.0, REAL)))
     while heavy.weight * 3 + 20 < module._HEAVIEST:
@@ -402,6 +404,7 @@ def test_a_pattern_that_engines_read_differently_is_refused(pattern):
         Call("matches", (NAME, of(pattern)))
 
 
+@pytest.mark.long
 @given(st.text(st.sampled_from("ab^$.[]()|*+?{}\\-,0123é ^#&~"), max_size=12))
 @settings(max_examples=1000)
 def test_whatever_pattern_is_taken_never_fails_in_the_engine(engine, pattern):
@@ -414,6 +417,7 @@ def test_whatever_pattern_is_taken_never_fails_in_the_engine(engine, pattern):
         assert found == [(evaluate(expr, {"name": text}),)]
 
 
+@pytest.mark.long
 @given(
     st.text(st.sampled_from("ab%_\\é"), max_size=8),
     st.lists(st.text(st.sampled_from("abAB%_\\éÉ\n"), max_size=6), max_size=8),

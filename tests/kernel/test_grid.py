@@ -32,6 +32,7 @@ def grids(draw):
         return reject()
 
 
+@pytest.mark.long
 @given(grids(), st.lists(FINITE, min_size=1, max_size=20))
 @settings(max_examples=500)
 def test_the_index_never_leaves_the_ends(grid, values):
@@ -44,12 +45,14 @@ def test_the_index_never_leaves_the_ends(grid, values):
     assert abs(grid.first) < 1 << 42
 
 
+@pytest.mark.long
 @given(grids(), FINITE, FINITE)
 @settings(max_examples=300)
 def test_a_larger_value_is_never_on_a_lower_step(grid, one, other):
     assert grid.index(min(one, other)) <= grid.index(max(one, other))
 
 
+@pytest.mark.long
 @given(st.integers(-1000, 1000), st.integers(0, 1000), st.sampled_from([1, 2, 10, 3, 7]), st.floats(-2000, 2000))
 @settings(max_examples=300)
 def test_the_step_is_the_nearest_one(low, wide, parts, value):

@@ -55,6 +55,7 @@ def test_a_charge_is_recorded_as_data_and_settling_releases_it(ledger):
     ledger.verify()
 
 
+@pytest.mark.long(only=["postgres"])
 def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
     for _ in range(100):
         ledger.charge(CENT, event())
@@ -366,6 +367,7 @@ def test_long_fractions_are_rounded_up_and_stay_short(ledger):
     ledger.verify()
 
 
+@pytest.mark.long(but=["memory"])
 def test_concurrent_threads_end_exactly_at_the_limit(ledger):
     refused = []
 

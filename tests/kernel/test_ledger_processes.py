@@ -44,6 +44,7 @@ def place(request, tmp_path):
     return place_of(request.param, request, tmp_path)
 
 
+@pytest.mark.long
 def test_concurrent_processes_end_exactly_at_the_limit(place):
     place.create(budget=Budget(3)).close()
     found = json.loads(run("ledger_race.py", place.text, 8, 50))
@@ -56,12 +57,14 @@ def test_concurrent_processes_end_exactly_at_the_limit(place):
         ledger.verify()
 
 
+@pytest.mark.long
 def test_killed_workers_lose_nothing_that_was_seen(place):
     found = json.loads(run("ledger_kills.py", place.text, 40, 1))
     assert found["kills"] >= 40
     assert found["shown"] > 0, "every worker was killed before it did anything"
 
 
+@pytest.mark.long
 def test_forked_children_open_the_ledger_anew(place):
     assert run("ledger_fork.py", place.text) == "whole"
 

@@ -134,6 +134,7 @@ def test_a_changed_or_missing_answer_is_never_recalled(place, statement):
         assert_refused(place, ledger, WITH_ANSWERS)
 
 
+@pytest.mark.long(but=["file"])
 def test_a_ledger_that_nobody_touched_never_refuses(place):
     with place.open() as one, place.open() as two:
         for number in range(5):

@@ -24,6 +24,7 @@ def real(x):
     return mpmath.mpf(x.numerator) / x.denominator
 
 
+@pytest.mark.long
 @given(amounts)
 def test_pure_loss_implies_half_its_square_in_rho(epsilon):
     assert Loss(epsilon) == Loss(epsilon, epsilon**2 / 2)
@@ -42,6 +43,7 @@ def test_no_pure_release_has_more_than_half_its_square(epsilon):
             assert mpmath.log(total) / (order - 1) <= order * real(Loss(epsilon).rho)
 
 
+@pytest.mark.long
 @given(amounts, amounts, small, amounts, amounts, small)
 def test_losses_add_as_exact_fractions(e1, r1, d1, e2, r2, d2):  # noqa: PLR0917
     one, two = Loss(e1, r1, d1), Loss(e2, r2, d2)
@@ -81,6 +83,7 @@ def test_the_delta_of_a_group_is_never_below_its_formula(epsilon, delta, k):
         assert got == Loss(epsilon, None, delta)
 
 
+@pytest.mark.long
 @given(st.fractions(0, 2, max_denominator=20), st.integers(2, 5))
 @settings(deadline=None)
 def test_a_group_with_a_delta_has_the_rho_of_its_epsilon_only(epsilon, k):
@@ -157,6 +160,7 @@ def test_conversion_is_tight_and_never_below_the_truth(rho, delta):
             assert abs(zcdp_rho(epsilon, delta) / rho - 1) < Fraction(1, 10**4 if rho < Fraction(1, 10**6) else 10**8)
 
 
+@pytest.mark.long
 @given(st.fractions(Fraction(1, 1000), 20, max_denominator=10**4), st.integers(1, 40))
 @settings(max_examples=30, deadline=None)
 def test_there_and_back_is_where_it_began(epsilon, digits):

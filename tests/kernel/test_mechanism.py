@@ -187,6 +187,7 @@ def test_margins_are_the_least_that_hold_for_all_at_once(noise, confidence, coun
         assert inside(noise, m - 1) ** count < level
 
 
+@pytest.mark.long(but=["100-10000", "64-1"])
 @pytest.mark.parametrize(("sigma", "count"), [(64, 1), (100, 10_000), (300, 1), (300, 50)])
 def test_margins_of_wide_gaussian_noise_hold_and_are_within_one_of_the_least(sigma, count):
     noise = Gaussian(sigma)

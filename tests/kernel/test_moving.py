@@ -196,6 +196,7 @@ with open_ledger(sys.argv[1], name="demo") as ledger:
 """
 
 
+@pytest.mark.long
 def test_answers_are_copied_one_by_one(tmp_path, new):
     path = tmp_path / "big.sqlite"
     megabytes = 2
@@ -233,6 +234,7 @@ def test_a_move_survives_a_crash_at_every_step(tmp_path, stride):
     assert found["in the target"] >= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["race", "kill"])
 def test_charges_during_a_move_are_neither_lost_nor_doubled(tmp_path, what):
     found = run(what, tmp_path, tmp_path / "old.sqlite", tmp_path / "new.sqlite", 1)

@@ -63,6 +63,7 @@ def ks_of(sigma):
     return sorted({sign * k + shift for k in spread for sign in (-1, 1) for shift in (0, 1)})
 
 
+@pytest.mark.long(only=["160-1000", "64-1000"])
 @pytest.mark.parametrize("sigma", ["1/1000", "1/3", "1", "7.3", "63.999", "64", "65", "100", "1000/3", "1000"], ids=str)
 @pytest.mark.parametrize("bits", [64, 160])
 def test_tails_of_the_discrete_gaussian_enclose_the_sum(sigma, bits):

@@ -83,6 +83,7 @@ def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity(block):
     assert moved > 20
 
 
+@pytest.mark.long
 def test_removing_a_unit_moves_totals_by_at_most_the_sensitivity_in_duckdb():
     moved = 0
     for seed in range(8):
@@ -140,6 +141,7 @@ def visits(*units):
     return {"visits": [{"user": user, "place": place, "x": x} for user, rows in enumerate(units) for place, x in rows]}
 
 
+@pytest.mark.long
 @given(heavy())
 @settings(max_examples=200)
 def test_a_heavy_unit_moves_totals_by_at_most_the_sensitivity(drawn):
@@ -171,6 +173,7 @@ def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivi
     assert all(moved[kind] > 5 for kind in (Cells, Values, Touched))
 
 
+@pytest.mark.long
 @given(heavy(), st.booleans())
 @settings(max_examples=150)
 def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped):
@@ -252,6 +255,7 @@ def test_the_spread_is_no_wider_than_the_listed_keys():
     assert (wide.spread, wide.scaled, wide.bits(Count())) == (5, True, 20)
 
 
+@pytest.mark.long
 @given(
     st.integers(1, 1 << 61),
     st.integers(1, 1 << 42),
@@ -279,6 +283,7 @@ def test_no_number_on_the_way_exceeds_64_bits(most, groups, rows, low, high, pow
         assert most * question.rows < 1 << 63  # what is left of a division, times the rows
 
 
+@pytest.mark.long
 @given(
     st.integers(-(1 << 39), 1 << 39),
     st.integers(0, 1 << 38),

@@ -349,6 +349,7 @@ def dependence(rows, columns):
     return stats.chi2_contingency(table[table.sum(1) > 0][:, table.sum(0) > 200]).pvalue
 
 
+@pytest.mark.long(but=["2-1"])
 @pytest.mark.parametrize(("wide", "narrow"), [(10, 4), (2, 1), (1000, 300), (10**6, 10**5), (10**9, 9 * 10**8)])
 def test_real_pairs_have_the_finer_noise_and_an_independent_rest(wide, narrow):
     exact = np.random.default_rng(1).integers(-(10**12), 10**12, 400_000)
@@ -494,6 +495,7 @@ def test_entries_meet_their_own_values_in_any_layout():
     assert np.array_equal(refine(noisy, exact, Laplace(20), Laplace("1/100")), exact)
 
 
+@pytest.mark.long
 def test_few_entries_have_the_law_too():
     exact = np.full(5, -40)
     drawn = np.concatenate([refine(exact + 3, exact, Laplace(10), Laplace(4)) - exact for _ in range(8000)])

@@ -152,6 +152,7 @@ PURE = {
 }
 
 
+@pytest.mark.long(only=["a histogram", "half a weight of a sum"])
 @pytest.mark.parametrize("name", PURE)
 def test_the_law_of_an_answer_on_neighbours_stays_within_its_loss(name, monkeypatch):
     """Every result of two tiny neighbouring databases: no ratio is above exp(epsilon), and the worst one attains it."""
@@ -185,6 +186,7 @@ APPROXIMATE = {  # the question, the unit, another, how far noise is listed, and
 }
 
 
+@pytest.mark.long(only=["scaled, one of them another's"])
 @pytest.mark.parametrize("name", APPROXIMATE)
 def test_the_law_of_discovered_groups_stays_within_its_loss(name, monkeypatch):
     asked, unit, another, reach, tight = APPROXIMATE[name]
@@ -507,6 +509,7 @@ except t.Failed:
 """
 
 
+@pytest.mark.long
 def test_a_failure_prints_nothing_where_no_log_was_set_up():
     """Else Python's last resort would print the engine's words on the analyst's screen."""
     script = SCRIPT.format(folder=str(Path(__file__).parent))
@@ -562,6 +565,7 @@ KEYS = {
 }
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(max_examples=200)
 def test_every_kind_of_key_is_read_as_it_was_written(data):

@@ -124,6 +124,7 @@ def most_of(noise, *, replacing=False):
     return moved.l1 if isinstance(noise, Laplace) else moved.l2_squared
 
 
+@pytest.mark.long(only=["l1-histograms", "l1-sparse"])
 @every_way
 @both_noises
 @settings(max_examples=60, deadline=None)
@@ -162,6 +163,7 @@ def test_replacing_a_unit_moves_a_sum_by_two_balls_at_most(way, noise, rows, oth
     assert size_of(moved, noise) <= most_of(noise, replacing=True)
 
 
+@pytest.mark.long(only=["l2-sparse"])
 @every_way
 @both_noises
 @settings(max_examples=40, deadline=None)
@@ -178,6 +180,7 @@ def test_batches_and_order_do_not_change_a_sum(way, noise, rows, scale, cut):
         assert np.array_equal(alone, way(Table(points[other], None, most), noise, scale))
 
 
+@pytest.mark.long(only=["l1-histograms", "l2-mean"])
 @every_way
 @both_noises
 @settings(max_examples=40, deadline=None)

@@ -104,6 +104,7 @@ def test_a_deep_expression_has_a_topic():
     assert topics_of(replace(BASE, totals=(Count(deep),)), "1")
 
 
+@pytest.mark.long
 def test_the_same_question_has_the_same_topic_in_every_process():
     code = "from test_topic import BASE, topics_of; print(*topics_of(BASE, '1'))"
     run = subprocess.run(

@@ -158,6 +158,7 @@ def law(asked, rows, monkeypatch):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limit", "unit"),
     [(1, [0]), (2, [0, 0]), (2, [0, 3]), (1, [0, 3])],

@@ -92,6 +92,7 @@ def last_person(data):
     return data.unit == data.unit[-1] if data.unit is not None else np.arange(len(data.X)) == len(data.X) - 1
 
 
+@pytest.mark.long
 @every_case
 def test_fits_tell_no_more_of_an_outlier_than_they_claim(model, data, runs):
     there = without(data, last_person(data))
@@ -103,6 +104,7 @@ def test_fits_tell_no_more_of_an_outlier_than_they_claim(model, data, runs):
             assert seen.mu <= math.sqrt(2 * model.loss_.rho)
 
 
+@pytest.mark.long(only=["whitened", "whitened, Laplace", "whitened, fifty rows", "whitened, two"])
 @every_fit
 def test_the_draws_of_a_fit_cost_no_more_than_its_loss(model, data):
     """The cost along the path that a fit took, in exact fractions: what one person moved, and by how much noise."""
@@ -115,6 +117,7 @@ def test_the_draws_of_a_fit_cost_no_more_than_its_loss(model, data):
             assert epsilon <= model.loss_.epsilon
 
 
+@pytest.mark.long(only=["whitened", "whitened, Laplace", "whitened, fifty rows", "whitened, two"])
 @every_fit
 def test_every_draw_gets_the_noise_that_was_paid_for_and_its_own(model, data):
     rows = draws_of(model, data)[0].rows
@@ -314,6 +317,7 @@ def test_a_query_keeps_each_columns_own_ends_and_its_units():
 # --- The audit itself is right
 
 
+@pytest.mark.long
 def test_an_audit_finds_nearly_all_that_plain_noise_loses_and_no_more():
     rng = np.random.default_rng(3)
     for scale, epsilon in ((1.0, 1.0), (0.5, 2.0)):

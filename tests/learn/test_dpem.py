@@ -235,6 +235,7 @@ def farthest(rng, d, distance):
     return best.max()
 
 
+@pytest.mark.long(only=["gaussian-6"])
 @pytest.mark.parametrize("d", [2, 3, 6])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_one_unit_moves_each_sum_by_no_more_than_claimed(d, noise):
@@ -264,6 +265,7 @@ def test_one_unit_moves_each_sum_by_no_more_than_claimed(d, noise):
         assert seen[name] == pytest.approx((removed, replaced), rel=0.02), name
 
 
+@pytest.mark.long(only=["10"])
 @pytest.mark.parametrize("d", [1, 3, 10])
 def test_each_sum_looks_at_one_row_at_a_time(d):
     rng = np.random.default_rng(d)
@@ -509,6 +511,7 @@ def spread_start(rng, components, box):
     return dpem.frame_around(*box).outside(start)
 
 
+@pytest.mark.long
 def test_the_order_of_the_compositions_is_the_papers(monkeypatch):
     runs = []
     for number in range(6):

@@ -61,6 +61,7 @@ def settings_of(model):
     return [pure.set_params(delta=0), clone(pure).set_params(delta=1e-6)]
 
 
+@pytest.mark.long(only=["GaussianMixture-people", "GaussianMixture-rows"])
 @pytest.mark.parametrize("unit", [None, UNITS], ids=["rows", "people"])
 @pytest.mark.parametrize("model", MODELS, ids=name_of)
 def test_one_person_moves_no_draw_by_more_than_the_ball(draws, model, unit):

@@ -205,6 +205,7 @@ def test_steps_uphill_reach_what_the_data_were_drawn_from(d):
     assert np.allclose(found.covariances[0, 0], (0.06**2 + tables.blur) * np.eye(d), atol=6e-4)
 
 
+@pytest.mark.long
 def test_a_start_with_very_many_numbers_has_diagonal_covariances():
     rng = np.random.default_rng(8)
     tables = _tables(_small(2000, 12, rng), 5.0, rng, side=8)
@@ -223,6 +224,7 @@ def test_artificial_points_have_the_tables_pairs():
     assert abs((both == 3).mean() - 0.6) < 0.15
 
 
+@pytest.mark.long
 def test_the_tables_choose_how_many_components_there_are():
     rng = np.random.default_rng(10)
     tables = _tables(_small(50_000, 2, rng), 5.0, rng, side=32)
@@ -271,6 +273,7 @@ def test_rows_that_are_all_the_same_give_a_valid_mixture():
     assert _is_valid(whitened.fit(_session(np.full((20_000, 2), 10.0), plan, 1), plan), 3)
 
 
+@pytest.mark.long
 def test_with_little_to_see_it_is_about_as_good_as_one_gaussian():
     points, fresh = _two(2000, 2), _two(5000, 2, seed=1)
     losses = [
@@ -311,6 +314,7 @@ def test_a_plan_that_cannot_be_kept_is_refused(components, settings):
         whitened.plan(components, np.zeros(2), np.ones(2), **settings)
 
 
+@pytest.mark.long
 def test_ten_columns_are_fitted_nearly_as_well_as_if_the_truth_were_known():
     rng = np.random.default_rng(12)
     truth = np.array([0.2, 0.3, 0.5]), rng.uniform(-5, 5, (3, 10)), np.array([0.6, 1.0, 1.4])

@@ -56,6 +56,7 @@ def test_with_hardly_any_noise_a_score_is_the_exact_one(metric, delta):
     assert score.metric == metric
 
 
+@pytest.mark.long(only=["0.03-40-False", "0.5-100-False", "0.9-500-False", "1.0-20-False"])
 @pytest.mark.parametrize("normal", [True, False])
 @pytest.mark.parametrize(("share", "count"), [(0.9, 500), (0.5, 100), (0.03, 40), (1.0, 20), (0.7, 3)])
 def test_the_margin_of_a_mean_holds_the_truth_in_95_of_100_cases(share, count, normal):
@@ -83,6 +84,7 @@ def test_the_margin_of_r2_holds_the_truth_in_95_of_100_cases(normal):
     assert 0.91 < inside / 400 < 0.985
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_margins_hold_through_the_door(delta):
     model = SimpleNamespace(predict=lambda row: row[:, 0])

@@ -42,6 +42,7 @@ def spark(sail):
         yield opened
 
 
+@pytest.mark.long(only=["dp-em", "whitened", "whitened-laplace"])
 @each_model
 def test_a_model_learns_the_same_on_spark_to_the_last_bit(name, spark, monkeypatch):
     begin = seeded(monkeypatch)
@@ -54,6 +55,7 @@ def test_a_model_learns_the_same_on_spark_to_the_last_bit(name, spark, monkeypat
     assert rows.passes > 0
 
 
+@pytest.mark.long(only=["whitened"])
 @pytest.mark.parametrize("name", ["whitened", "kmeans", "logistic"])
 def test_where_every_row_is_a_unit_it_is_the_same(name, spark, monkeypatch):
     begin = seeded(monkeypatch)
@@ -311,6 +313,7 @@ class Stays(Spark):
         raise AssertionError("the rows left Spark")
 
 
+@pytest.mark.long(but=["pca-row"])
 @pytest.mark.parametrize("unit", ["person", "row"])
 @pytest.mark.parametrize("name", ["whitened", "dp-em", "kmeans", "pca"])
 def test_a_curator_learns_the_same_from_the_engine(name, unit, sail, visits, monkeypatch):
@@ -412,6 +415,7 @@ print(next(task(iter([batch]))).column(0)[0].as_py().hex())
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", Seen())
 def test_workers_need_nothing_of_ours(name):
     part = Seen()[name]
@@ -449,6 +453,7 @@ def holes():
     return pa.table({"the `person`": person, "x.1": x, "y": y, "price": CROWD["price"], "day": CROWD["day"]})
 
 
+@pytest.mark.long(only=["whitened-people", "whitened-rows"])
 @pytest.mark.parametrize("unit", ["the `person`", None], ids=["people", "rows"])
 @pytest.mark.parametrize("name", ["whitened", "kmeans", "linear", "logistic", "bayes", "pca"])
 def test_a_frame_of_spark_is_learned_from_where_it_is(name, unit, spark, monkeypatch):

@@ -55,6 +55,7 @@ def neighbours():
             yield dict(enumerate(p)), dict(enumerate(q))
 
 
+@pytest.mark.long(only=["1/5-60-geometric", "1/5-60-logarithmic"])
 @LAWS
 @pytest.mark.parametrize(("gamma", "most"), [("1/5", 60), ("1/1000", 30), ("1/2", 3), ("1/2", 1)])
 def test_the_best_of_a_random_number_stays_within_the_claim(law, gamma, most):
@@ -64,6 +65,7 @@ def test_the_best_of_a_random_number_stays_within_the_claim(law, gamma, most):
     assert float(E0) * 0.999 < worst <= claim
 
 
+@pytest.mark.long
 @LAWS
 def test_the_claim_is_nearly_attained(law):
     """Of an outcome that is twice as likely here, where better ones are half as likely."""
@@ -118,6 +120,7 @@ class Seeded:
         return bytearray(self.generator.bytes(count))
 
 
+@pytest.mark.long
 @LAWS
 def test_the_number_of_trials_has_its_law(law):
     trials, source, runs = Trials("1/3", law, 6), Seeded(7), 20_000

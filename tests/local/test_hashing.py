@@ -43,6 +43,7 @@ def surprise(oracle, law, value, people):
     return stats.chisquare([seen[report] for report in law], expected * people / expected.sum()).pvalue
 
 
+@pytest.mark.long(only=["2", "5"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_local_hashing_is_the_claimed_epsilon(epsilon):
     for oracle in small(epsilon):
@@ -166,6 +167,7 @@ def test_no_other_number_of_buckets_is_better(odds):
     assert best_checks(odds, 16) == parities.checks
 
 
+@pytest.mark.long(but=["0.5-ParityHashing", "1-ParityHashing"])
 @pytest.mark.parametrize("protocol", [OLH, ParityHashing])
 @pytest.mark.parametrize("epsilon", [0.5, 1, 4])
 def test_errors_and_margins_of_local_hashing_are_those_of_the_theory(protocol, epsilon):
@@ -183,6 +185,7 @@ def test_errors_and_margins_of_local_hashing_are_those_of_the_theory(protocol, e
     assert 0 <= np.mean(margins) / (1.96 * np.sqrt(variance).mean()) - 1 < 0.08
 
 
+@pytest.mark.long(but=["ParityHashing"])
 @pytest.mark.parametrize("protocol", [OLH, ParityHashing])
 def test_margins_of_local_hashing_hold_for_few_people(protocol):
     oracle, values = protocol(4, 1), np.array([0] * 25 + [1] * 5)

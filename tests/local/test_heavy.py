@@ -78,6 +78,7 @@ def test_no_level_tries_more_prefixes_than_there_is_time_for():
         assert all(0 < after - before <= 12 for before, after in pairwise(cuts))
 
 
+@pytest.mark.long(only=["40", "64"])
 @pytest.mark.parametrize("bits", [1, 8, 21, 40, 64])
 def test_frequent_numbers_are_found_with_their_shares(bits):
     shares = [0.5] if bits == 1 else [0.3, 0.2, 0.1]
@@ -91,6 +92,7 @@ def test_frequent_numbers_are_found_with_their_shares(bits):
         assert len(found) == len(shares)
 
 
+@pytest.mark.long
 def test_frequent_texts_are_found():
     rest = [f"{number:x}.net" for number in spread(20_000, 28).tolist()]
     values = ["example.org"] * 12_000 + ["example.com"] * 8000 + rest
@@ -101,6 +103,7 @@ def test_frequent_texts_are_found():
         assert abs(found[0].share - 0.3) < found[0].margin < 0.09
 
 
+@pytest.mark.long
 def test_nothing_is_found_where_all_have_different_values():
     survey = HeavyHitters(Numbers(64), 2)
     reports = survey.perturb(spread(40_000))
@@ -108,6 +111,7 @@ def test_nothing_is_found_where_all_have_different_values():
     assert len(survey.candidates(reports, most=7)) == 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "people"), [(3, 20_000), (5, 300)])
 def test_values_are_found_by_chance_as_seldom_as_is_claimed(epsilon, people):
     rounds, by_chance, missed = 40, 0, 0
@@ -123,6 +127,7 @@ def test_values_are_found_by_chance_as_seldom_as_is_claimed(epsilon, people):
     assert missed <= 14
 
 
+@pytest.mark.long
 def test_a_value_that_only_meets_a_frequent_one_is_not_found():
     values, expected = crowd(60_000, [0.9])
     survey = HeavyHitters(Numbers(64), 8)
@@ -143,6 +148,7 @@ def test_what_cannot_be_a_text_is_no_candidate():
     ]
 
 
+@pytest.mark.long
 def test_the_best_come_first_and_no_more_than_asked_for():
     values, expected = crowd(60_000, [0.4, 0.2, 0.1, 0.05], 32)
     survey = HeavyHitters(Numbers(32), 4)
@@ -153,6 +159,7 @@ def test_the_best_come_first_and_no_more_than_asked_for():
     assert [hitter.share for hitter in best] == sorted((hitter.share for hitter in best), reverse=True)
 
 
+@pytest.mark.long(but=["1"])
 @pytest.mark.parametrize("people", [1, 40])
 def test_few_people_are_no_error(people):
     survey = HeavyHitters(Numbers(64), 1)
@@ -166,6 +173,7 @@ def test_shares_of_known_values_are_read_from_the_same_reports():
     assert (np.abs(shares - [0.4, 0.2, 0]) < 4 * margins).all()
 
 
+@pytest.mark.long
 def test_reports_and_tallies_of_heavy_hitters_survive_the_post():
     values, expected = crowd(40_000, [0.4, 0.2], 32)
     survey = HeavyHitters(Numbers(32), 4)

@@ -62,6 +62,7 @@ def test_probabilities_add_up_to_one(name, epsilon):
         assert all(isinstance(p, Fraction) and p > 0 for p in law.values())
 
 
+@pytest.mark.long(only=["1/10-Hadamard of 20", "6-Hadamard of 20"])
 @each
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon(name, epsilon):

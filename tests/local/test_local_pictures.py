@@ -21,6 +21,7 @@ from tools.pictures import local as tool
 PLACES = np.arange(4000) % 16
 
 
+@pytest.mark.long
 def test_the_error_of_a_survey_is_what_theory_says():
     people, size, odds = 2000, 16, math.e
     truth, other = odds / (odds + size - 1), 1 / (odds + size - 1)

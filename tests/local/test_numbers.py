@@ -113,6 +113,7 @@ def chance(scheme, place, claimed, people=200_000):
     return stats.chisquare(counted, np.array(expected) * people / sum(expected)).pvalue
 
 
+@pytest.mark.long(only=["1/10-noisy"])
 @every_scheme
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_means_are_unbiased_by_the_law_itself(scheme_of, epsilon):
@@ -185,6 +186,7 @@ def test_the_hybrid_is_duchis_up_to_where_it_gains():
         assert min(worst) == worst[-1]
 
 
+@pytest.mark.long(but=["1-binary", "4-binary", "4-window"])
 @every_scheme
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 def test_errors_are_within_five_percent_of_theory(scheme_of, epsilon):

@@ -94,6 +94,7 @@ def copy_chance(oracle, kept, report):
     return math.prod(p if report[0] >> bit & 1 else 1 - p for bit, p in enumerate(chances))
 
 
+@pytest.mark.long
 def test_a_thousand_reports_without_the_permanent_step_reveal_the_value_and_with_it_do_not():
     size, people, times = 4, 2000, 1000
     oracle, values = RAPPOR(size, 1), np.arange(2000) % 4
@@ -187,6 +188,7 @@ def test_errors_of_the_basic_kind_are_those_of_theory_and_margins_hold():
         assert 0.94 < (abs(errors) <= margins).mean() < 0.99
 
 
+@pytest.mark.long(but=["1-settings0", "6-settings0"])
 @pytest.mark.parametrize("settings", [{"bits": 32, "cohorts": 16}, {"bits": 64, "cohorts": 8, "hashes": 2}])
 @pytest.mark.parametrize("epsilon", ["1", "6"])
 def test_errors_of_a_filter_are_those_of_theory_and_margins_hold(settings, epsilon):
@@ -216,6 +218,7 @@ def theory_of_filter(oracle, values):
     return np.sqrt(total) / len(values)
 
 
+@pytest.mark.long
 def test_margins_hold_for_few_people_too():
     for noise in ((0, 1), ("1/2", "3/4"), (0, "1/2")):
         oracle = RAPPOR(12, 6, bits=8, cohorts=6, noise=noise)

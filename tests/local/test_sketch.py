@@ -117,6 +117,7 @@ def zipf(people):
     return np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(people) + 0.5) / people) * 977
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
 def test_errors_and_margins_of_a_sketch_are_those_of_the_theory(epsilon):
     people, rounds = 30_000, 100

@@ -57,6 +57,7 @@ def test_a_large_epsilon_makes_it_direct():
         assert list(few.law(5).values())[place] == direct.pmf(place, 5)
 
 
+@pytest.mark.long(only=["10"])
 @pytest.mark.parametrize("size", [3, 6, 10])
 def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(size):
     oracle, other = SubsetSelection(size, "0.5"), SubsetSelection(size, "0.6")

@@ -39,6 +39,7 @@ def test_estimates_are_right_on_average_by_the_law(protocol, epsilon):
         assert mean_by_law(oracle, value) == pytest.approx(np.eye(3)[place], abs=1e-9)
 
 
+@pytest.mark.long
 @both
 def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(protocol):
     # Ten bits: two bytes, so that bits of both are seen together.

@@ -52,6 +52,7 @@ def explore(connection, seeds, **words):
     return compare.explore(under(connection), seeds, **words)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(10))
 def test_the_engine_equals_the_reference(plain, block):
     deep = explore(plain, range(block * 16, block * 16 + 16))
@@ -60,6 +61,7 @@ def test_the_engine_equals_the_reference(plain, block):
     assert wide > 8
 
 
+@pytest.mark.long
 def test_counting_over_a_units_rows_is_the_same_as_joining(plain):
     """The form for engines that move rows between machines, on an engine that is at hand."""
     over = replace(DUCKDB, spread=Spread.WINDOW)
@@ -67,6 +69,7 @@ def test_counting_over_a_units_rows_is_the_same_as_joining(plain):
     assert full > 40
 
 
+@pytest.mark.long
 @given(strategies.programs)
 @settings(max_examples=50)
 def test_the_engine_equals_the_reference_where_hypothesis_looks(program):
@@ -76,6 +79,7 @@ def test_the_engine_equals_the_reference_where_hypothesis_looks(program):
         assert computed(connection, program.question) == expected(program.tables, program.question)
 
 
+@pytest.mark.long
 def test_the_engine_equals_the_reference_on_thousands_of_rows(plain):
     """More rows than the engine handles at once."""
     plain.execute("SET threads = 2")
@@ -100,6 +104,7 @@ def test_the_engine_equals_the_reference_thousands_of_times(plain, block):
     explore(plain, range(20_000 + block * 40, 20_040 + block * 40), questions=20, depth=1, inner=0, most=80)
 
 
+@pytest.mark.long
 def test_patterns_at_the_limit_are_compiled(plain):
     for drawn in operations.large_patterns(40):
         call = Call("matches", (Column("t", TEXT), Constant(drawn, TEXT)))
@@ -146,6 +151,7 @@ def asked(engine, question):
     return comparable(question, engine.totals(question))
 
 
+@pytest.mark.long(only=["9"])
 @pytest.mark.parametrize("seed", range(14))
 def test_the_shipped_engine_equals_the_reference(seed, tmp_path):
     rng = random.Random(f"shipped {seed}")

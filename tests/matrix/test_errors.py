@@ -217,11 +217,13 @@ def test_duckdb_never_stops_at_a_row(embedded, trap):
     check(embedded, trap)
 
 
+@pytest.mark.long(only=["CAST(t AS BOOLEAN) ['perhaps']"])
 @each_trap
 def test_postgresql_never_stops_at_a_row(server, trap):
     check(server, trap)
 
 
+@pytest.mark.long(only=["CAST(t AS BOOLEAN) ['perhaps']"])
 @each_trap
 def test_spark_sql_never_stops_at_a_row(sails, trap):
     check(sails, trap)

@@ -34,6 +34,7 @@ def engine(connection):
     return postgres_under.under(connection)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(8))
 def test_postgresql_equals_the_reference(engine, block):
     deep, _ = compare.explore(engine, range(block * 16, block * 16 + 16))
@@ -63,6 +64,7 @@ def test_counting_over_a_units_rows_is_the_same_as_joining(connection):
     assert full > 5
 
 
+@pytest.mark.long
 def test_postgresql_equals_the_reference_on_thousands_of_rows(engine):
     full = 0
     for seed in range(2):
@@ -90,6 +92,7 @@ def test_situations(engine, name):
     situations.check(engine, situations.SITUATIONS[name])
 
 
+@pytest.mark.long
 def test_a_million_keys_may_be_listed(engine):
     """As many as a policy may declare; they are sent as one array."""
     tables = situations.small(events=[situations.event("a", n) for n in (-1, 0, 999_999, 1_000_000)])

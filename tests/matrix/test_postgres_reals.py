@@ -60,6 +60,7 @@ def meeting():
                 yield math.ldexp(one, 1024 + power), math.ldexp(other, -power)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power"])
 def test_arithmetic_is_that_of_doubles_at_every_border(connection, op):
     values = borders()

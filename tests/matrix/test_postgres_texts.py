@@ -14,6 +14,7 @@ from discreet.kernel.writing import write
 from discreet.postgres.connecting import driver
 
 
+@pytest.mark.long
 def test_every_letter_has_the_references_capital(connection):
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     cased = [letter for letter in letters if len({letter, letter.lower(), letter.upper(), letter.title()}) > 1]
@@ -148,6 +149,7 @@ def test_a_pattern_is_compiled_before_any_row_is_read(connection):
             connection.execute(beyond)
 
 
+@pytest.mark.long
 def test_patterns_at_the_limit_are_compiled(connection):
     calls = [Call("matches", (Column("t", TEXT), Constant(each, TEXT))) for each in operations.large_patterns(40)]
     compared(connection, calls, {"t": TEXT}, [{"t": text} for text in ("", "a", "ab")])

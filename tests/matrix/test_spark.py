@@ -53,12 +53,29 @@ def engine(session):
 # Expressions.
 
 
+@pytest.mark.long(only=["coalesce", "greatest", "least", "upper"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same(session, op):
     for schema, calls, rows in operations.trials(op, most=300):
         compared(session, [call for call in calls if not SPARK.gap(call)], schema, rows)
 
 
+@pytest.mark.long(
+    only=[
+        "at_most",
+        "clip",
+        "coalesce",
+        "equal",
+        "greatest",
+        "inside",
+        "is_null",
+        "least",
+        "less",
+        "nullif",
+        "one_of",
+        "round",
+    ]
+)
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_an_operation_means_the_same_where_it_is_compared(session, op):
     """An optimizer likes to compare what an operation was computed from, also where there is no result."""
@@ -66,6 +83,7 @@ def test_an_operation_means_the_same_where_it_is_compared(session, op):
         compared(session, exprs, schema, rows)
 
 
+@pytest.mark.long(only=["clip", "coalesce", "greatest", "least", "one_of"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same_on_constants(session, op):
     """They are computed before the first row is read, and there too nothing may fail."""
@@ -131,6 +149,7 @@ def quoted_a():
     return '"a"'
 
 
+@pytest.mark.long
 def test_letters_have_the_references_capitals(session):
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     cased = [letter for letter in letters if len({letter, letter.lower(), letter.upper(), letter.title()}) > 1]
@@ -181,6 +200,7 @@ def test_patterns_are_read_alike(session, pattern):
     compared(session, [call], {"t": TEXT}, [{"t": each} for each in TEXTS])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", ["matches", "like", "like_any_case"])
 def test_random_patterns_are_read_alike(session, op):
     rng = random.Random(op)
@@ -263,6 +283,7 @@ def test_expressions_may_be_as_deep_as_spark_allows(session, op):
 # Questions.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", range(4))
 def test_spark_sql_equals_the_reference(engine, block):
     deep, left = spark_under.explore(engine, range(block * 10, block * 10 + 10), forgiven=SAILS_OWN)
@@ -284,6 +305,7 @@ def test_spark_sql_equals_the_reference_a_thousand_times(engine, block):
     spark_under.explore(engine, few, questions=20, depth=1, inner=0, most=80, forgiven=SAILS_OWN)
 
 
+@pytest.mark.long
 def test_spark_sql_equals_the_reference_on_thousands_of_rows(engine):
     rng = random.Random("crowd 0")
     tables = strategies.crowd(rng)
@@ -405,6 +427,7 @@ def searched(part, letters):
     return found, tried.steps
 
 
+@pytest.mark.long
 def test_no_text_takes_more_steps_than_are_told(monkeypatch):
     """With shorter texts, on which one can wait for a pattern that goes back again and again."""
     longest, rng = 24, random.Random("steps")

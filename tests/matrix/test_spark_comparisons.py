@@ -30,6 +30,7 @@ def counted(relation, column, op, number):
     return Question(Where(relation, condition), (), Public(()), Limit(1, 100), (Count(),))
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_null_also_in_a_comparison(engine):
     empty = dict.fromkeys(VISITS.shape.schema)
     visits = [empty | {"user": user, "n": n} for user, n in enumerate([*ENDS, *ENDS])]

@@ -202,6 +202,7 @@ PLACES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(PLACES), VALUES)
 def test_a_wrong_value_anywhere_raises_nothing_but_policy_error(place, value):

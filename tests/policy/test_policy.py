@@ -181,6 +181,7 @@ def test_the_default_step_is_the_largest_power_of_two_in_a_millionth_of_the_rang
     assert step == 1 or step <= (domain.high - domain.low) / 2**20 < 2 * step
 
 
+@pytest.mark.long
 @given(st.fractions(min_value=-1000, max_value=1000), st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
 def test_the_default_step_is_the_largest_that_fits(low, width):
     domain = cost(f'{{ type = "real", between = ["{low}", "{low + width}"] }}')
@@ -204,6 +205,7 @@ def test_listed_keys_keep_their_type_and_order(written, values):
     assert cost(f"{{ {written}, null = true }}") == Keys(values)
 
 
+@pytest.mark.long
 def test_a_million_keys_are_accepted_and_one_more_is_refused():
     keys = [str(number) for number in range(1_000_001)]
     values = tomllib.loads(SMALL)

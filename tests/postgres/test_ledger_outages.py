@@ -133,6 +133,7 @@ OUTAGES = {
 SLOW = [pytest.param(how, 5, marks=pytest.mark.slow) for how in OUTAGES]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("how", "times"), [("stopped", 1), ("crashed", 1), ("connections ended", 2), *SLOW])
 def test_nothing_seen_is_lost_and_nothing_charged_twice_while_the_server_goes_away(cluster, place, worker, how, times):
     begin, keep_on, finish = OUTAGES[how]
@@ -236,6 +237,7 @@ def test_a_connection_lost_at_the_commit_leaves_the_outcome_open_and_the_key_tel
     ledger.verify()
 
 
+@pytest.mark.long
 def test_a_client_that_stands_still_in_a_charge_is_put_out(place, ledger, worker):
     client = worker("ledger_stopped.py", place.text, 2)
     client.wait_for("begun")

@@ -90,6 +90,7 @@ def compared(postgres):
         connection.execute("DROP SCHEMA compared CASCADE")
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(old=LOSSES, new=LOSSES)
 def test_the_trigger_compares_fractions_as_the_kernel_does(compared, old, new):

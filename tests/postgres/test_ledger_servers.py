@@ -156,6 +156,7 @@ def test_each_server_sees_a_rollback_of_what_it_knew(place):
             ledger.verify()
 
 
+@pytest.mark.long(only=["40-21-30", "45-2-5"])
 @pytest.mark.parametrize(("seen", "kept", "beside"), [(3, 1, 0), (3, 1, 1), (12, 3, 20), (45, 2, 5), (40, 21, 30)])
 def test_what_is_lost_is_never_less_than_what_others_cannot_know(place, seen, kept, beside):
     """One server charges, all but some of it is lost, another goes on, perhaps farther: the sum is never too small."""
@@ -277,6 +278,7 @@ def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
         assert read_head(place.head) == kept
 
 
+@pytest.mark.long
 def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
     command = [sys.executable, str(HERE / "ledger_heads.py"), place.text, "25"]
     paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])

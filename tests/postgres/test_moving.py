@@ -403,6 +403,7 @@ with ledger_at(source, name="demo") as ledger:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kinds", PAIRS[:2], ids=" to ".join)
 def test_answers_are_copied_a_few_at_a_time(places, kinds):
     old, new = map(places.fresh, kinds)

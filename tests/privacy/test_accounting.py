@@ -44,6 +44,7 @@ def test_the_exact_law_of_336_counts_says_the_same(count, private):
     assert (privacy.hockey_stick(*laws, 1) <= 1e-9) is private
 
 
+@pytest.mark.long(only=["mechanism2-100-30"])
 @pytest.mark.parametrize(
     ("mechanism", "moved", "least"),
     [
@@ -70,6 +71,7 @@ def test_the_declared_epsilon_of_counts_is_that_of_the_exact_law(count):
     assert privacy.hockey_stick(*laws, found - 1e-3) > 1e-3
 
 
+@pytest.mark.long
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=4),
     st.fractions("1/2", 6, max_denominator=3),

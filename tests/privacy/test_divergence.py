@@ -76,6 +76,7 @@ def test_renyi_of_an_integer_order_is_its_formula(p, q, order):
     assert privacy.renyi(p, q, order) == pytest.approx(math.log(total) / (order - 1), abs=1e-13)
 
 
+@pytest.mark.long
 @given(
     pmfs(),
     pmfs(least=1),
@@ -107,6 +108,7 @@ def test_divergences_of_independent_releases_add(p1, q1, p2, q2, alpha):
         )
 
 
+@pytest.mark.long
 @given(st.tuples(pmfs(), pmfs()), st.tuples(pmfs(), pmfs()), *[st.fractions(0, 1, max_denominator=9)] * 2)
 def test_epsilons_and_deltas_of_two_releases_add(first, second, e1, e2):
     (p1, q1), (p2, q2) = first, second
@@ -114,6 +116,7 @@ def test_epsilons_and_deltas_of_two_releases_add(first, second, e1, e2):
     assert both <= privacy.hockey_stick(p1, q1, e1) + privacy.hockey_stick(p2, q2, e2) + 1e-12
 
 
+@pytest.mark.long
 @given(pmfs(), pmfs(), st.fractions(0, 2, max_denominator=9))
 def test_the_loss_distribution_holds_all_there_is_to_know(p, q, epsilon):
     losses = privacy.privacy_loss(p, q)

@@ -54,6 +54,7 @@ def test_laplace_divergence_is_the_shift_over_the_scale(scale, x, y):
     assert max(abs(math.log(here[k] / there[k])) for k in cut if here[k] and there[k]) <= divergence + 1e-9
 
 
+@pytest.mark.long
 @given(st.integers(0, 6), st.integers(1, 6), scales)
 def test_a_group_of_k_loses_k_epsilon_through_a_chain_of_neighbours(start, k, scale):
     laws = [output(Laplace(scale), start + i) for i in range(k + 1)]
@@ -80,6 +81,7 @@ def test_removal_loses_epsilon_and_replacement_two_of_a_histogram():
     assert Loss("1/10").replacing().epsilon == max(replaced)
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.fractions("1/2", 8, max_denominator=4), st.integers(1, 5), st.fractions(0, 2, max_denominator=10))
 def test_laplace_delta_agrees_with_the_sum_over_all_integers(scale, shift, epsilon):
@@ -88,6 +90,7 @@ def test_laplace_delta_agrees_with_the_sum_over_all_integers(scale, shift, epsil
     assert hockey_stick(output(Laplace(scale), 0), output(Laplace(scale), -shift), epsilon) == found
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(st.fractions("1/2", 20, max_denominator=4), st.integers(1, 5), st.fractions(0, 3, max_denominator=10))
 def test_gaussian_delta_agrees_with_the_sum_over_all_integers(scale, shift, epsilon):
@@ -121,6 +124,7 @@ def test_gaussian_noise_has_no_pure_epsilon():
     assert hockey_stick(here, there, 1) > 0
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.fractions("1/3", 5, max_denominator=6), st.integers(1, 4), st.fractions("11/10", 12, max_denominator=10))
 def test_gaussian_renyi_agrees_with_the_sum_and_never_exceeds_rho(scale, shift, order):

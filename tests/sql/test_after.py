@@ -294,6 +294,7 @@ def functions():
     return sorted(name for (name,) in found if name.isidentifier())
 
 
+@pytest.mark.long
 def test_no_function_of_the_engine_can_be_called_unless_it_is_on_the_list():
     names = functions()
     assert len(names) > 500
@@ -302,6 +303,7 @@ def test_no_function_of_the_engine_can_be_called_unless_it_is_on_the_list():
     assert passed == set(ALLOWED.split())
 
 
+@pytest.mark.long
 def test_no_table_function_of_the_engine_can_be_called():
     for name in functions():
         query = outcome(f"SELECT * FROM {name}('x')")
@@ -408,6 +410,7 @@ print(compute("SELECT 43 AS c0", {}).to_pylist())
 """
 
 
+@pytest.mark.long
 def test_a_forked_process_leaves_the_instances_of_its_parent_alone():
     found = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=240)
     assert found.stdout == "(1, 0) [{'c0': 42}]\n[{'c0': 43}]\n"
@@ -490,6 +493,7 @@ def test_expressions_that_double_in_inner_queries_are_computed_but_not_followed(
     assert rows(tower("city, n + n AS n", 30))[0] == ("rome", 10 * 2**30)
 
 
+@pytest.mark.long
 def test_long_chains_of_arithmetic_are_computed():
     assert rows(f"SELECT {' + '.join(['n'] * 100)}, {' * '.join(['1.0'] * 100)} FROM r0 LIMIT 1") == [(1000, 1.0)]
 

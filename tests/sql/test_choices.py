@@ -55,6 +55,7 @@ def truth(values, target, walk):
     return ordered[places]
 
 
+@pytest.mark.long(only=["uniform-Gaussian", "uniform-Laplace"])
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("name", DATA)
 def test_margins_of_quantiles_hold_the_truth_at_95_percent(name, noise):
@@ -68,6 +69,7 @@ def test_margins_of_quantiles_hold_the_truth_at_95_percent(name, noise):
         assert inside > 0.92, (name, noise, share, inside)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", NOISES)
 def test_margins_of_quantiles_are_not_wider_than_they_must_be(noise):
     values, size = DATA["uniform"]
@@ -78,6 +80,7 @@ def test_margins_of_quantiles_are_not_wider_than_they_must_be(noise):
     assert np.quantile(errors, 0.95) > 0.4 * np.median(2 * half)
 
 
+@pytest.mark.long(only=["uniform-Gaussian", "uniform-Laplace"])
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("name", ["uniform", "skewed", "ages", "one value"])
 def test_ends_are_quantiles_of_as_many_rows_as_they_say(name, noise):

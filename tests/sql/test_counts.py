@@ -69,6 +69,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long(only=["columns"])
 @pytest.mark.parametrize(("most", "write"), HOSTILE.values(), ids=HOSTILE)
 def test_one_part_too_many_is_refused_before_anything_is_resolved(most, write, monkeypatch):
     parse(write(most))

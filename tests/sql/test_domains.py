@@ -231,6 +231,7 @@ def test_many_days_are_listed_up_to_a_million():
     assert listed("DATE_TRUNC('year', long)")[-1] == at("9999-01-01")
 
 
+@pytest.mark.long(only=["second"])
 @pytest.mark.parametrize("window", ["year", "quarter", "month", "week", "day", "hour", "minute", "second"])
 def test_windows_are_listed_without_a_gap_to_the_last(window):
     low, high = at("2009-12-30 23:58:59"), at("2010-03-02 00:00:00")
@@ -254,6 +255,7 @@ def test_work_is_bounded_where_many_conditions_meet():
     assert listed(f"UPPER(CASE {conditions} END)") is None
 
 
+@pytest.mark.long
 def test_nested_choices_are_looked_at_once():
     text = "city"
     for place in range(40):
@@ -321,6 +323,7 @@ def some_row(chance):
     return row
 
 
+@pytest.mark.long(but=["city-shapes1"])
 @pytest.mark.parametrize(("start", "shapes"), [("age", NUMBER_SHAPES), ("city", TEXT_SHAPES)])
 def test_every_value_of_an_expression_is_in_its_domain(start, shapes):
     chance = random.Random(f"domains of {start}")

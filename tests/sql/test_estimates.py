@@ -105,6 +105,7 @@ def test_rounding_a_count_is_paid_for_in_its_margin(step):
     assert 0 <= allowed - max(moved) < Fraction(1, 10**9)  # what is paid is what rounding can cost, and no more
 
 
+@pytest.mark.long
 @given(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5),
     st.fractions(min_value=Fraction(1, 2**20), max_value=2, max_denominator=2**20),

@@ -621,6 +621,7 @@ def test_a_long_chain_is_not_a_deep_one():
     assert len(bound(" || ".join(["t"] * 500)).expr.args) == 500
 
 
+@pytest.mark.long(only=["text2"])
 @pytest.mark.parametrize(
     "text", [" + ".join(["i"] * 300), "-(" * 3000 + "i" + ")" * 3000, "i IN (" + "1," * 30000 + "1)"]
 )
@@ -667,6 +668,7 @@ NODES = sorted(set(classes(exp.Expression)), key=lambda kind: kind.__name__)
 ODD = [None, "x", 7, True, exp.column("i"), exp.Literal.string("x"), [exp.column("t")], exp.Null(), exp.Var(this="day")]
 
 
+@pytest.mark.long
 def test_no_node_of_the_parser_leads_to_another_exception():
     outcomes = {Bound: 0, Refused: 0}
     for kind in NODES:
@@ -731,6 +733,7 @@ def combinations():
         yield from (shape.format(first) for shape in SHAPES)
 
 
+@pytest.mark.long
 def test_whatever_is_understood_has_a_value_of_its_type_and_within_its_range_in_every_row():
     understood = 0
     for text in combinations():

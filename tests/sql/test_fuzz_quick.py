@@ -35,6 +35,7 @@ def checker():
     found.close()
 
 
+@pytest.mark.long
 def test_random_queries_are_answered_or_refused_and_tell_nothing_else(checker, capfd, recwarn):
     told, endings = [], []
     for number in range(QUERIES):

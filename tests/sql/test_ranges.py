@@ -422,6 +422,7 @@ def some_value(chance, bound):
     return math.floor(found) if bound.type is INTEGER else Fraction(found) if bound.type is REAL else found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [INTEGER, REAL, DATE, TIMESTAMP], ids=lambda kind: kind.name.lower())
 def test_no_value_lies_outside_the_range_of_any_expression(kind):
     chance = random.Random(f"ranges of {kind.name}")
@@ -440,6 +441,7 @@ def test_no_value_lies_outside_the_range_of_any_expression(kind):
     assert bounded > 700
 
 
+@pytest.mark.long
 def test_a_range_is_reached():
     """A range that is far too wide would pass the test above: here every end is a value."""
     chance = random.Random("tight")

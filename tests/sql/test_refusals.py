@@ -167,6 +167,7 @@ def _kind(node):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_queries_with_parts_of_other_queries_are_planned_or_refused(path, caplog):
     rng = random.Random(path.stem)

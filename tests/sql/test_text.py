@@ -164,6 +164,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.long(only=["SELECT 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"])
 @pytest.mark.parametrize(("text", "told"), REFUSALS, ids=[text[:40] for text, _ in REFUSALS])
 def test_a_refusal_names_place_cause_and_way_out(text, told):
     assert refusal(text) == told
@@ -181,6 +182,7 @@ def test_only_select_begins_a_question(word):
     assert "does not begin a question" in refusal(f"{word} t")
 
 
+@pytest.mark.long(only=["SELECT a.a.a.a.a.a.a.a.a.a.a.a"])
 @pytest.mark.parametrize(
     "text",
     [

@@ -62,6 +62,7 @@ def test_the_other_easy_fixes_hardly_help_either(made, fix):
     assert membership(made, random_state=0, defence=fixes[fix]).success > 0.85
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 def test_private_means_hide_who_is_in(made, delta):
     result = membership(made, random_state=0, defence="curator", epsilon=1, delta=delta)
@@ -71,6 +72,7 @@ def test_private_means_hide_who_is_in(made, delta):
     assert result.delta == float(delta)
 
 
+@pytest.mark.long
 def test_a_small_epsilon_leaves_nothing_to_find(made):
     result = membership(made, random_state=0, defence="curator", epsilon="1/10")
     assert abs(result.success - 0.5) < 0.12
@@ -78,6 +80,7 @@ def test_a_small_epsilon_leaves_nothing_to_find(made):
     assert result.ceiling < 0.53
 
 
+@pytest.mark.long
 def test_a_huge_epsilon_finds_members_again(made):
     assert membership(made, random_state=0, defence="curator", epsilon=200).success > 0.75
 
@@ -89,6 +92,7 @@ def test_more_totals_than_the_curator_is_asked_for_come_from_its_mechanism(made,
     assert result.success < 0.66
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 def test_curator_and_mechanism_add_noise_of_one_size(made, monkeypatch, delta):
     def error():
@@ -246,11 +250,13 @@ def europeans():
     return load(DATA)
 
 
+@pytest.mark.long(only=["10000-0.999"])
 @pytest.mark.parametrize(("snps", "least"), [(500, 0.88), (2000, 0.97), (10_000, 0.999)])
 def test_members_of_a_pool_of_europeans_are_found(europeans, snps, least):
     assert membership(europeans, random_state=0, attributes=snps).success > least
 
 
+@pytest.mark.long
 def test_members_of_a_pool_of_europeans_are_hidden_by_private_frequencies(europeans):
     result = membership(europeans, random_state=0, attributes=2000, defence="curator", epsilon=1)
     assert result.success < 0.66

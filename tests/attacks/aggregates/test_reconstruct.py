@@ -90,6 +90,7 @@ def test_the_curator_keeps_the_bits_from_random_subsets(epsilon):
     assert result.success < 0.8  # a coin, and six standard deviations
 
 
+@pytest.mark.long
 def test_one_by_one_comes_near_to_what_epsilon_allows_and_no_further():
     result = reconstruct(
         Secrets.drawn(2048, random_state=0), defence="curator", epsilon=1, questions="one by one", random_state=0
@@ -101,6 +102,7 @@ def test_one_by_one_comes_near_to_what_epsilon_allows_and_no_further():
     assert result.implied.low > 0.4
 
 
+@pytest.mark.long
 def test_a_small_epsilon_leaves_next_to_nothing_one_by_one():
     result = reconstruct(
         Secrets.drawn(2048, random_state=0), defence="curator", epsilon="1/10", questions="one by one", random_state=0
@@ -154,6 +156,7 @@ def test_a_fresh_epsilon_for_every_answer_is_caught():
     assert result.success > result.ceiling + 0.1
 
 
+@pytest.mark.long
 def test_noise_ten_times_too_small_is_caught_one_by_one():
     def oracle_for(bits):
         return lambda subsets: dc.Laplace(1).perturb(oracles.exact(bits)(subsets).astype(np.int64))

@@ -55,6 +55,7 @@ def test_no_table_shows_three_traits_of_anybody(town):
     assert all(table.ndim == 3 for table in tables(town.members, town.count, town.sizes).values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_the_curators_tables_do_not_tell_members_from_strangers(town, epsilon):
     result = census(town, defence="curator", epsilon=epsilon, random_state=0)
@@ -75,6 +76,7 @@ def test_the_curator_spends_epsilon_on_all_tables_together(town, monkeypatch):
     assert spent[0].epsilon == 2
 
 
+@pytest.mark.long
 def test_noise_that_is_far_too_small_is_caught(town):
     result = census(town, defence=_noisy(town, "1/4"), epsilon="1/10", random_state=0)
     assert result.evidence.implied(confidence=SURE).low > 0.1
@@ -170,6 +172,7 @@ def test_people_are_counted_in_tables_by_block():
     assert tables(members, 2, SIZES)["sex", "married"].tolist() == [[[0, 1], [0, 0]], [[0, 0], [2, 0]]]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "pums_10000.parquet").exists(), reason="needs pums_10000 in DISCREET_DATA")
 def test_americans_in_small_blocks_are_rebuilt():
     people = load(DATA)

@@ -38,11 +38,13 @@ def test_members_are_found_whose_value_nobody_would_have_guessed(exact):
     assert exact.exposure.deciles[-1].value > 0.4
 
 
+@pytest.mark.long
 def test_rounded_confidences_are_hardly_less():
     result = attacks.attributes(SOME, defence="easy", **FEW)
     assert result.success > result.baseline + 0.15
 
 
+@pytest.mark.long
 def test_an_exact_regression_of_pairs_of_values_leaks_and_its_private_twin_does_not():
     exact = attacks.attributes(SOME, target="pairs", **FEW)
     assert exact.success > exact.baseline + 0.1
@@ -52,6 +54,7 @@ def test_an_exact_regression_of_pairs_of_values_leaks_and_its_private_twin_does_
     assert private.evidence.implied(private.delta, SURE).low <= 1
 
 
+@pytest.mark.long
 def test_the_private_model_is_of_pairs_of_values_unless_the_exact_one_has_none(monkeypatch):
     seen = []
     monkeypatch.setattr(attributes, "make", lambda making, *rest: seen.append(making.private) or make(making, *rest))
@@ -78,6 +81,7 @@ def test_too_many_pairs_of_values_are_refused():
         crossing((0, 1), columns=60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_a_private_model_tells_no_more_than_imputation(epsilon):
     result = attacks.attributes(SOME, defence="curator", epsilon=epsilon, shadows=3, targets=4, random_state=7)
@@ -85,6 +89,7 @@ def test_a_private_model_tells_no_more_than_imputation(epsilon):
     assert abs(result.success - result.baseline) < 0.2
 
 
+@pytest.mark.long
 def test_a_promise_that_is_not_kept_is_found_out():
     result = attacks.attributes(
         SOME, defence=lambda members: fit_exactly("forest", members, seed=0), epsilon="1/10", **FEW
@@ -126,6 +131,7 @@ def test_a_column_of_a_table_is_named():
         Secretive(SOME.people, "weight")
 
 
+@pytest.mark.long
 def test_a_value_that_one_half_of_the_people_lacks_is_no_trouble():
     X = SOME.people.X.copy()
     X[:, 8] = np.minimum(X[:, 8], 2)
@@ -160,6 +166,7 @@ def test_a_missing_file_is_named(tmp_path):
         adults(tmp_path)
 
 
+@pytest.mark.long
 def test_occupations_are_found_beyond_imputation():
     if not (DATA / "adult.parquet").exists():
         pytest.skip("needs adult in DISCREET_DATA")

@@ -106,6 +106,7 @@ def test_memory_is_worst_for_the_rare():
     assert rarest > all_of_them > 0.3
 
 
+@pytest.mark.long(but=["0.1-linear", "1-linear"])
 @pytest.mark.parametrize("model", ["linear", "tree"])
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_the_curator_gives_members_away_no_more_than_strangers(model, epsilon, patients):
@@ -303,6 +304,7 @@ def test_a_folder_without_the_data_is_named(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "warfarin_iwpc.parquet").exists(), reason="needs warfarin_iwpc in DISCREET_DATA")
 def test_real_patients_genotypes_are_a_fact_and_not_a_memory():
     real = load(DATA)

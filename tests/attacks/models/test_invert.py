@@ -64,6 +64,7 @@ def test_members_lose_no_more_than_strangers_by_the_look_of_their_class(exact):
     assert least(exact) == 0
 
 
+@pytest.mark.long
 def test_telling_the_likeliest_class_only_does_not_help(exact):
     easy = attacks.invert(defence="easy", random_state=0, repeats=2)
     assert easy.details[NAMED] >= 0.85
@@ -89,12 +90,14 @@ def test_a_class_of_one_person_gives_the_person_away(people):
     assert people.implied.low > 1
 
 
+@pytest.mark.long
 def test_a_person_is_partly_given_away_by_labels_alone():
     easy = attacks.invert(defence="easy", classes="people", random_state=0, repeats=3)
     assert 0.3 < easy.success < 0.8
     assert easy.implied.low > 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_the_curator_hides_a_class_of_one_person(epsilon):
     result = attacks.invert(defence="curator", epsilon=epsilon, classes="people", random_state=0, repeats=3)
@@ -102,6 +105,7 @@ def test_the_curator_hides_a_class_of_one_person(epsilon):
     assert result.success < 0.6
 
 
+@pytest.mark.long
 def test_a_classifier_that_claims_to_be_private_is_caught():
     from sklearn.linear_model import LogisticRegression
 
@@ -114,6 +118,7 @@ def test_a_classifier_that_claims_to_be_private_is_caught():
     assert result.success > result.ceiling
 
 
+@pytest.mark.long
 def test_noise_that_is_much_too_small_is_caught():
     from sklearn.linear_model import LogisticRegression
 
@@ -175,6 +180,7 @@ def test_no_person_is_on_two_sides():
     assert 450 < len(first) < 750
 
 
+@pytest.mark.long
 def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
     seen = []
 
@@ -188,6 +194,7 @@ def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
     assert all(first & second == {0, 1} for first, second in zip(seen[::2], seen[1::2], strict=True))
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_result(people):
     again = attacks.invert(classes="people", random_state=0, repeats=3)
     assert again.evidence == people.evidence

@@ -29,6 +29,7 @@ def holds(result):
     return result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
 
 
+@pytest.mark.long
 def test_members_of_an_overfitted_forest_are_found_with_three_shadows():
     result = attacks.likelihood_ratio(PEOPLE, **FEW)
     assert result.success > 0.97
@@ -36,6 +37,7 @@ def test_members_of_an_overfitted_forest_are_found_with_three_shadows():
     assert result.implied.low > 2
 
 
+@pytest.mark.long
 def test_everything_but_the_noise_follows_from_the_random_state():
     small = purchases(3, people=100)
     one, two, other = (attacks.likelihood_ratio(small, shadows=2, targets=1, random_state=seed) for seed in (7, 7, 8))
@@ -43,10 +45,12 @@ def test_everything_but_the_noise_follows_from_the_random_state():
     assert one.success != other.success
 
 
+@pytest.mark.long
 def test_shadows_of_other_people_do_as_well():
     assert attacks.likelihood_ratio(purchases(3, people=600), shadowing="offline", **FEW).success > 0.95
 
 
+@pytest.mark.long(but=["label-0.6"])
 @pytest.mark.parametrize(("fix", "least"), [("rounded", 0.95), ("top", 0.95), ("label", 0.6)])
 def test_easy_fixes_still_leak(fix, least):
     assert attacks.likelihood_ratio(PEOPLE, defence="easy", fix=fix, **FEW).success > least
@@ -208,6 +212,7 @@ def test_people_of_one_class_are_refused():
         attacks.likelihood_ratio(Labelled(PEOPLE.X, np.zeros(500, int)), **FEW)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", [attacks.likelihood_ratio, attacks.shadow])
 def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
     def forest(members):
@@ -256,6 +261,7 @@ def test_a_label_is_all_that_is_left():
     assert told.tolist() == [[0.0, 1.0, 0.0]]
 
 
+@pytest.mark.long
 def test_a_class_that_no_member_has_is_no_trouble():
     rare = Labelled(PEOPLE.X, np.where(np.arange(500) == 17, 10, PEOPLE.y))
     assert attacks.likelihood_ratio(rare, **FEW).success > 0.9
@@ -271,6 +277,7 @@ def test_a_missing_file_is_named(tmp_path):
         locations(tmp_path)
 
 
+@pytest.mark.long
 def test_people_who_checked_in_are_found():
     if not (DATA / "location30_mia.parquet").exists():
         pytest.skip("needs location30_mia in DISCREET_DATA")
@@ -280,6 +287,7 @@ def test_people_who_checked_in_are_found():
     assert attacks.likelihood_ratio(some, shadows=2, targets=1, random_state=0).success > 0.97
 
 
+@pytest.mark.long
 def test_curves_of_several_defences_are_drawn_together():
     pytest.importorskip("matplotlib")
     small = purchases(0, people=100)

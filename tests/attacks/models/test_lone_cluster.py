@@ -46,6 +46,7 @@ def test_the_laboratory_knows_the_attack():
     assert ATTACK.topic == "clusters"
 
 
+@pytest.mark.long
 def test_exact_parameters_give_lone_people_away():
     result = lone_cluster(random_state=0)
     assert result.success > 0.95
@@ -55,6 +56,7 @@ def test_exact_parameters_give_lone_people_away():
     assert result.implied.low > 1
 
 
+@pytest.mark.long
 def test_leaving_small_components_out_hides_lone_people_until_rows_are_planted():
     alone = lone_cluster(random_state=0, defence="easy", planted=0)
     assert alone.details["located"] == 0
@@ -70,6 +72,7 @@ def test_planted_rows_tell_who_is_in_although_nothing_is_left_out():
     assert lone_cluster(random_state=0, planted=4).success > 0.95
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planted", [0, None])
 def test_a_private_mixture_hides_lone_people(planted):
     result = lone_cluster(random_state=0, defence="curator", epsilon=1, planted=planted, plays=4)
@@ -79,6 +82,7 @@ def test_a_private_mixture_hides_lone_people(planted):
     assert result.epsilon == 1
 
 
+@pytest.mark.long
 def test_a_release_that_is_all_noise_leaves_the_attacker_what_was_known_beforehand():
     result = lone_cluster(random_state=0, defence="curator", epsilon="1/10", plays=4)
     beforehand = result.details["median miss without the release, in km"]
@@ -114,6 +118,7 @@ def test_the_delta_of_a_defence_of_ones_own_counts():
     assert loose.implied.low < strict.implied.low
 
 
+@pytest.mark.long
 def test_the_farthest_people_are_named():
     result = lone_cluster(random_state=0)
     assert result.exposure.by == "distance to others"
@@ -161,6 +166,7 @@ def test_everybody_is_in_half_of_the_mixtures():
     assert result.evidence.members.size == result.evidence.strangers.size == 24
 
 
+@pytest.mark.long
 def test_one_random_state_gives_one_result():
     first, second = (lone_cluster(random_state=3) for _ in range(2))
     assert first.details == second.details
@@ -249,6 +255,7 @@ def test_a_missing_file_is_named(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.long
 def test_lone_people_of_new_york_are_located_from_a_fine_mixture():
     if not (DATA / "gowalla_nyc_checkins.parquet").exists():
         pytest.skip("the check-ins are not in DISCREET_DATA")

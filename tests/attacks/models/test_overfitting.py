@@ -11,6 +11,7 @@ from discreet.attacks.models.people import purchases
 PEOPLE = purchases(2, people=400)
 
 
+@pytest.mark.long
 def test_what_leaks_grows_with_the_gap():
     seen = overfitting(
         PEOPLE,

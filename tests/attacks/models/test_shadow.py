@@ -18,6 +18,7 @@ PEOPLE = purchases(4, people=800)
 FEW = {"shadows": 2, "targets": 2, "random_state": 6}
 
 
+@pytest.mark.long(only=["forest"])
 @pytest.mark.parametrize("attacker", ["network", "forest", "logistic"])
 def test_an_oracle_learns_who_was_in_a_forest(attacker):
     result = attacks.shadow(PEOPLE, attacker=attacker, **FEW)
@@ -29,6 +30,7 @@ def test_a_network_learns_who_was_in_a_network():
     assert attacks.shadow(PEOPLE, attacker="network", target="network", **FEW).success > 0.7
 
 
+@pytest.mark.long
 def test_labels_alone_give_away_that_the_model_is_oftener_right_about_members():
     result = attacks.shadow(PEOPLE, defence="easy", **FEW)
     gap = result.details["the models are right about members"] - result.details["and about strangers"]
@@ -56,6 +58,7 @@ def test_a_promise_that_is_not_kept_is_found_out():
     assert result.implied.low > 0.1
 
 
+@pytest.mark.long
 def test_the_calibrated_attack_finds_more_where_nobody_is_accused_wrongly():
     plain = attacks.shadow(PEOPLE, **FEW).details["members found at 1% of strangers"]
     calibrated = attacks.likelihood_ratio(PEOPLE, **FEW).details["members found at 1% of strangers"]
@@ -82,6 +85,7 @@ def test_too_few_people_are_refused():
         attacks.shadow(purchases(0, people=50))
 
 
+@pytest.mark.long
 def test_people_who_checked_in_are_told_from_strangers():
     if not (DATA / "location30_mia.parquet").exists():
         pytest.skip("needs location30_mia in DISCREET_DATA")

@@ -9,6 +9,7 @@ from discreet.attacks.queries.averaging import average
 SURE = 1 - 1e-9
 
 
+@pytest.mark.long
 def test_fresh_noise_is_averaged_away():
     result = attacks.averaging(defence="easy", random_state=0)
     assert result.details["found after one answer"] < 0.6
@@ -23,6 +24,7 @@ def test_exact_answers_need_no_second_question():
     assert (result.details["answers"], result.details["different answers"]) == (20, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_the_curator_gives_one_answer_however_often_it_is_asked(epsilon):
     result = attacks.averaging(defence="curator", epsilon=epsilon, random_state=0)

@@ -35,6 +35,7 @@ def test_large_sets_only_do_not_help_although_the_direct_question_is_refused():
     assert easy.details["salary is off by, median"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 3])
 def test_the_curator_keeps_its_promise(epsilon):
     result = attacks.differencing(defence="curator", epsilon=epsilon, random_state=0)
@@ -43,6 +44,7 @@ def test_the_curator_keeps_its_promise(epsilon):
     assert result.details["salary is off by, median"] > 20_000
 
 
+@pytest.mark.long
 def test_private_counts_at_a_tenth_are_near_a_coin():
     assert abs(attacks.differencing(defence="curator", epsilon="1/10", random_state=0).success - 0.5) < 0.17
 
@@ -75,6 +77,7 @@ def result_of_coins(targets):
     return 1 - blind.success
 
 
+@pytest.mark.long
 def test_the_attack_on_an_own_oracle_equals_the_attack_on_ours():
     ours, own = (
         attacks.differencing(defence=defence, random_state=3, targets=20)
@@ -164,6 +167,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", NAMES)
 def test_columns_of_any_name_can_be_asked_about(names):
     people, off = named(*names), f"{names[2]} is off by, median"
@@ -175,6 +179,7 @@ def test_columns_of_any_name_can_be_asked_about(names):
     assert private.details[off] < 100
 
 
+@pytest.mark.long(but=["averaging-times0-names1"])
 @pytest.mark.parametrize("names", [NAMES[0], NAMES[-1]])
 @pytest.mark.parametrize(("attack", "times"), [(attacks.averaging, {"repeats": 8}), (attacks.rephrasing, {"texts": 8})])
 def test_columns_of_any_name_can_be_asked_about_again_and_again(attack, times, names):
@@ -184,6 +189,7 @@ def test_columns_of_any_name_can_be_asked_about_again_and_again(attack, times, n
     assert attack(named(*names), defence="curator", epsilon=10_000, random_state=0, targets=3, **times).success == 1
 
 
+@pytest.mark.long(only=["averaging"])
 @pytest.mark.parametrize("attack", [attacks.differencing, attacks.averaging, attacks.rephrasing])
 def test_one_target_can_be_asked_about(attack):
     times = {"texts": 8} if attack is attacks.rephrasing else {}
@@ -214,6 +220,7 @@ def test_names_with_quotation_marks_are_asked_about():
         assert attacks.differencing(people, defence=defence, random_state=0).success == 1
 
 
+@pytest.mark.long
 def test_a_census_is_found_out():
     if not (DATA / "pums_ca_1000.parquet").exists():
         pytest.skip("needs pums_ca_1000.parquet in DISCREET_DATA")

@@ -15,6 +15,7 @@ def patients():
     return diabetes()
 
 
+@pytest.mark.long(but=["nothing"])
 @pytest.mark.parametrize("defence", ["nothing", "easy"])
 def test_two_fits_give_away_the_row_between_them(patients, defence):
     result = attacks.differencing(patients, defence=defence, random_state=0)
@@ -24,6 +25,7 @@ def test_two_fits_give_away_the_row_between_them(patients, defence):
     assert len(result.exposure.deciles) == 10
 
 
+@pytest.mark.long
 def test_two_private_fits_do_not(patients):
     result = attacks.differencing(patients, defence="curator", epsilon="1/10", random_state=0, targets=80)
     assert result.evidence.implied(confidence=SURE).low <= 0.1

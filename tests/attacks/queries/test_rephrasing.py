@@ -14,6 +14,7 @@ from discreet.attacks.queries.telling import guess, likeliest
 SURE = 1 - 1e-9
 
 
+@pytest.mark.long
 def test_the_same_answer_for_the_same_text_is_got_round_in_other_words():
     result = attacks.rephrasing(defence="easy", random_state=0, targets=100)
     assert result.details["new answers"] == result.details["texts asked"] == 200
@@ -21,6 +22,7 @@ def test_the_same_answer_for_the_same_text_is_got_round_in_other_words():
     assert result.success == 1
 
 
+@pytest.mark.long
 def test_the_curator_takes_its_price_for_other_words_until_the_budget_ends():
     result = attacks.rephrasing(defence="curator", epsilon=1, random_state=0, targets=100)
     assert result.details["new answers"] == 20
@@ -30,11 +32,13 @@ def test_the_curator_takes_its_price_for_other_words_until_the_budget_ends():
     assert result.evidence.implied(confidence=SURE).low <= 1
 
 
+@pytest.mark.long
 def test_at_a_tenth_nothing_is_learned():
     result = attacks.rephrasing(defence="curator", epsilon="1/10", random_state=0, targets=100, texts=25)
     assert result.evidence.implied(confidence=SURE).low <= 0.1
 
 
+@pytest.mark.long
 def test_all_paraphrases_ask_the_same():
     table = pa.table({"age": [30, 30, 30, 40], "ill": [1, 0, 1, 1]})
     ask = exact(table)
@@ -87,6 +91,7 @@ def test_an_oracle_that_refuses_everything_gives_nothing_away():
     assert 0.1 < result.success < 0.9
 
 
+@pytest.mark.long
 def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
     result = attacks.rephrasing(
         defence=little_noise(1 / 2),

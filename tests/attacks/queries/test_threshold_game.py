@@ -19,6 +19,7 @@ def test_the_exact_mean_always_tells():
     assert result.details["threshold T"] == 0.005
 
 
+@pytest.mark.long
 def test_the_games_of_the_report_have_its_numbers():
     # Noise of width 1/(3n), which is epsilon 3, and 3/n, which is 1/3.
     for epsilon, zeros, one, ratio in (("3", 0.112, 0.888, 2.07), ("1/3", 0.423, 0.577, 0.31)):

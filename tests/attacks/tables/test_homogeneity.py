@@ -57,6 +57,7 @@ def test_larger_classes_tell_less_about_each_member():
     assert large.implied.seen < small.implied.seen / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
 def test_the_curator_keeps_his_promise(epsilon):
     result = homogeneity(defence="curator", epsilon=epsilon, random_state=1)
@@ -65,6 +66,7 @@ def test_the_curator_keeps_his_promise(epsilon):
     assert result.details["surest guess"] < 1
 
 
+@pytest.mark.long
 def test_a_tenth_of_epsilon_leaves_next_to_nothing():
     result = homogeneity(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.17
@@ -172,6 +174,7 @@ def test_bad_input_is_refused():
         attack_named("homogeneity").load(Path("nowhere"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
 def test_the_census_tells_occupations():
     result = homogeneity(load(DATA), k=10)

@@ -46,6 +46,7 @@ def test_larger_and_diverse_classes_leave_some_people_certain():
     assert weaker.details["values that are certain"] > 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
 def test_two_curators_keep_the_promise_together(epsilon):
     result = intersection(defence="curator", epsilon=epsilon, random_state=1)
@@ -65,6 +66,7 @@ def test_each_of_the_two_curators_has_half_of_epsilon(monkeypatch):
     assert asked == [Fraction(1, 2), Fraction(1, 2)]
 
 
+@pytest.mark.long
 def test_a_tenth_of_epsilon_leaves_next_to_nothing():
     result = intersection(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.14

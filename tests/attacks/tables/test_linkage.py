@@ -53,6 +53,7 @@ def test_each_person_lies_in_their_own_class_only():
     assert risk.journalist.rows == risk.prosecutor.rows
 
 
+@pytest.mark.long(but=["0.1-ratings", "1-ratings", "4-ratings"])
 @pytest.mark.parametrize("data", [None, FEW], ids=["register", "ratings"])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
 def test_the_curator_keeps_his_promise(data, epsilon):
@@ -62,6 +63,7 @@ def test_the_curator_keeps_his_promise(data, epsilon):
         assert result.success <= result.ceiling + 0.2
 
 
+@pytest.mark.long
 def test_a_tenth_of_epsilon_leaves_next_to_nothing():
     result = linkage(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.12
@@ -88,6 +90,7 @@ def test_noise_ten_times_too_small_is_caught():
     assert result.implied.low > 0.1
 
 
+@pytest.mark.long
 def test_the_full_size_is_one_argument_away():
     result = linkage(governor(135_000, random_state=0))
     assert result.details["patients"] == 135_000
@@ -174,6 +177,7 @@ def test_bad_input_is_refused():
         attack_named("linkage").load(Path("nowhere"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (DATA / "linkage_synthetic_medical.parquet").exists(), reason="needs linkage_synthetic in DISCREET_DATA"
 )

@@ -35,6 +35,7 @@ def test_every_plain_hash_is_opened_and_no_stranger_is_named():
     assert result.implied.low > 5
 
 
+@pytest.mark.long
 def test_a_longer_hash_with_a_salt_that_leaks_is_opened_too():
     result = pseudonyms(defence="easy", random_state=1)
     assert result.success == 1
@@ -97,6 +98,7 @@ def test_names_put_to_taxis_by_chance_prove_nothing():
     assert result.evidence.implied(confidence=CERTAIN).low == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
 def test_the_curator_keeps_his_promise(epsilon):
     result = pseudonyms(defence="curator", epsilon=epsilon, random_state=1)
@@ -104,6 +106,7 @@ def test_the_curator_keeps_his_promise(epsilon):
     assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
 
 
+@pytest.mark.long
 def test_a_tenth_of_epsilon_leaves_next_to_nothing():
     result = pseudonyms(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.06
@@ -224,6 +227,7 @@ def test_bad_input_is_refused():
         attack_named("pseudonyms").load(Path("nowhere"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "nyctaxi2013_medallions.parquet").exists(), reason="needs nyctaxi2013 in DISCREET_DATA")
 def test_the_city_s_own_codes_are_opened():
     taxis = read_taxis(DATA)

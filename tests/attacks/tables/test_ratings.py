@@ -166,6 +166,7 @@ def test_ratings_that_nobody_has_enough_of_are_refused():
         made_up_ratings("5")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (DATA / "movielens_latest_small_ratings.parquet").exists(), reason="needs movielens in DISCREET_DATA"
 )

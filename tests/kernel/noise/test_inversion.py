@@ -51,6 +51,18 @@ def outcome(inversion, word, cell_bits, word_bits, *more):
     return int(found[0])
 
 
+@pytest.mark.long(
+    only=[
+        "digits 5-8-16",
+        "gaussian 1/2-8-16",
+        "gaussian 2-8-16",
+        "geometric 3-8-16",
+        "half gaussian 4-8-16",
+        "laplace 1-8-16",
+        "laplace 1/2-8-16",
+        "laplace 10/3-8-16",
+    ]
+)
 @pytest.mark.parametrize(("cell_bits", "word_bits"), [(4, 8), (1, 8), (7, 8), (8, 16)])
 @pytest.mark.parametrize("name", LAWS)
 def test_every_word_gives_the_symbol_of_its_interval(name, cell_bits, word_bits):
@@ -136,6 +148,7 @@ REAL = {
 ONES = (1 << 64) - 1
 
 
+@pytest.mark.long(only=["laplace 10"])
 @pytest.mark.parametrize("name", REAL)
 def test_equal_words_are_continued(name):
     law, kind = REAL[name]
@@ -169,6 +182,7 @@ def test_equal_words_are_continued(name):
     assert len(seen) > 1
 
 
+@pytest.mark.long(only=["3-laplace 10"])
 @pytest.mark.parametrize("name", [name for name in REAL if name != "digits 30"])
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_the_tails_are_never_cut(name, times):

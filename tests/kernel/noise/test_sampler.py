@@ -108,6 +108,7 @@ def accepted(sampler, bucket, low):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sampler", "buckets", "digits"),
     [
@@ -230,6 +231,7 @@ def candidates_of(sampler):
             yield bucket, low, 1
 
 
+@pytest.mark.long
 def test_the_correcting_coin_is_fair_to_its_last_bit():
     samplers = [laplace(scale) for scale in ("13", "100/7", "1500", "1e25")]
     samplers += [gaussian(scale) for scale in ("33", "151.5", "1000", "1e25")]
@@ -243,6 +245,7 @@ def test_the_correcting_coin_is_fair_to_its_last_bit():
     assert max(gaps) > 1
 
 
+@pytest.mark.long
 def test_the_correcting_coin_is_fair_at_gaps_of_all_sizes():
     for gap in GAPS:
         judge(bare(gap, Fraction(0), 0), 0, 0, 1)
@@ -251,6 +254,7 @@ def test_the_correcting_coin_is_fair_at_gaps_of_all_sizes():
         judge(bare(Fraction(1, 2**70), Fraction(n, 40) / (2 * 3 + 1), 0), 3, 0, 1)
 
 
+@pytest.mark.long
 def test_floats_never_contradict_the_integers_next_to_the_cut():
     # Thousands of gaps, because a float is wrong by more than half a unit at few of them only.
     low, count = 20, 5000

@@ -41,6 +41,7 @@ def judged(sample, name, scale, off=0.1):
     return [p_value(sample, CDF[name](scale * factor), edges) for factor in (1, 1 - off, 1 + off)]
 
 
+@pytest.mark.long(only=["1000-gaussian", "1e25-laplace"])
 @LAWS
 @pytest.mark.parametrize(
     "scale", ["3/10", "1", "5", "10", "11.9", "12.1", "31.9", "32.1", "100", "1000", "1e6", "1e12", "1e25"]
@@ -73,6 +74,7 @@ def test_low_bits_of_wide_noise_are_even(name, scale):
     assert stats.chisquare(halves.sum(1)).pvalue > SURELY
 
 
+@pytest.mark.long
 @LAWS
 @pytest.mark.parametrize("scale", ["2", "13", "40"])
 def test_many_small_draws_have_the_law(name, scale):
@@ -97,6 +99,7 @@ def test_many_small_draws_have_the_law(name, scale):
     assert more < SURELY
 
 
+@pytest.mark.long(but=["2-laplace"])
 @LAWS
 @pytest.mark.parametrize("scale", ["2", "13", "40"])
 def test_every_place_of_a_vector_has_the_law(name, scale, monkeypatch):
@@ -201,6 +204,7 @@ def test_the_oracle_has_the_exact_law():
             assert found[k] / found[0] == pytest.approx(math.exp(-(k * k) / (2 * sigma * sigma)), abs=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "scale", "sample"),
     [
@@ -221,6 +225,7 @@ def test_the_noise_agrees_with_the_rejection_sampler(name, scale, sample):
     assert p_value_of_two(oracle, ours["1.25"], edges) < SURELY
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "scale"), [("laplace", 10), ("laplace", 0.5), ("gaussian", 10), ("gaussian", 100)])
 def test_the_noise_agrees_with_that_of_opendp(name, scale):
     dp = pytest.importorskip("opendp.prelude")

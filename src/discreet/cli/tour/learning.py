@@ -10,6 +10,7 @@ from discreet.cli.tour.pictures import add, panels, saved
 from discreet.cli.tour.recorder import Cell, good, warn
 from discreet.cli.tour.stage import Stage
 from discreet.cli.tour.town import WARDS
+from discreet.figures import explain
 
 BOX = (0, 10)  # kilometres: what everybody knows of the town
 EPSILON, DELTA = 1, 1e-9
@@ -142,11 +143,9 @@ def _draw(folder: Path, plain: Any, private: Any) -> Path:
 
 def _map(folder: Path, results: dict[str, Any]) -> Path:
     figure, every = panels(2)
-    figure.set_size_inches(9, 4.2)
     for axes, (label, result) in zip(every, results.items(), strict=True):
         result.draw(axes)
         axes.get_legend().remove()
         axes.set_title(label, fontsize=10)
-    marks, names = every[0].get_legend_handles_labels()
-    figure.legend(marks, names, loc="lower center", ncols=len(names), frameon=False, fontsize=8)
-    return saved(figure, folder / "lone.svg", below=0.07)
+    explain(figure, [every[0]])
+    return saved(figure, folder / "lone.svg")
