@@ -396,11 +396,11 @@ class Fresh:
             shutil.rmtree(scratch, ignore_errors=True)
         if ended in (None, "exit code 5"):
             return None, seconds
-        if ended == "exit code 70":
+        if ended == "exit code 4" and "while loading conftest" in text:
+            return "the package cannot be loaded", seconds
+        if ended in ("exit code 4", "exit code 70"):
             raise RuntimeError(f"pytest could not run: {text[-2000:]}")
         failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        if ended == "exit code 4" and not failed:
-            raise RuntimeError(f"pytest could not find the tests: {text[-2000:]}")
         return failed[0].split(" - ")[0].split(" ", 1)[1] if failed else str(ended), seconds
 
     def close(self) -> None:
