@@ -1,11 +1,13 @@
 """A quick test stays quick: one without a marker fails when it takes more than a second of CPU time.
 
 CPU time is what the process and the processes that it started and waited for have used, so a busy machine changes it
-little; what little it does is divided out by a yardstick. Fixtures that several tests share are counted apart, and a
-server that runs on its own (PostgreSQL) is added to the total when it stops.
+little; what little it does is divided out by a yardstick. Fixtures that several tests share are counted apart, a test
+that happens to be the first to import a library is not judged, and a server that runs on its own (PostgreSQL) is added
+to the total when it stops.
 """
 
 import os
+import sys
 import time
 
 import pytest
@@ -14,6 +16,7 @@ RULE = 0.5  # CPU seconds that a test of `make test` should take at most
 LIMIT = 1.0  # and those at which it fails
 SHARED_LIMIT = 3.0  # for a fixture that several tests share
 MARKERS = ("long", "slow")
+LIBRARY = 20  # modules imported during a test: more than these come from a library that it imports first
 YARDSTICK = 0.02  # CPU seconds of `_yardstick` on the machine for which the limits were set, when nothing else runs
 
 
@@ -72,7 +75,7 @@ class CpuTime:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item):
-        item.stash[STARTED] = used()
+        item.stash[STARTED] = used(), len(sys.modules)
         self.shared = 0.0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -80,10 +83,12 @@ class CpuTime:
         try:
             return (yield)
         finally:
-            own = used() - item.stash[STARTED] - self.shared
+            start, modules = item.stash[STARTED]
+            own = used() - start - self.shared
             self.slowest = sorted([*self.slowest, (own, item.nodeid)], reverse=True)[:10]
-            quick = not any(item.get_closest_marker(name) for name in MARKERS)
-            if quick and own > LIMIT and own > LIMIT * slowness():
+            judged = not any(item.get_closest_marker(name) for name in MARKERS)
+            judged &= len(sys.modules) - modules <= LIBRARY
+            if judged and own > LIMIT and own > LIMIT * slowness():
                 pytest.fail(
                     f"took {own:.2f} CPU s: a test of `make test` takes {RULE} at most and fails at {LIMIT}. "
                     "Make it quicker, or mark it with @pytest.mark.long (run by `make test-all`).",
@@ -108,4 +113,4 @@ class CpuTime:
             terminalreporter.write_line(f"  {seconds:5.2f} s  {name}")
 
 
-STARTED = pytest.StashKey[float]()
+STARTED = pytest.StashKey[tuple[float, int]]()
