@@ -109,7 +109,7 @@ def of_bench(_: Path) -> tuple[list[str], Callable[[str], Counts]]:
 
 SUITES = {
     "test": of_pytest([]),
-    "test-all": of_pytest(["-m", "long"]),
+    "test-all": of_pytest(["-m", "long and not slow"]),
     "slow": of_pytest(["-m", "slow", "-n", "0"]),
     "mutants": of_mutants,
     "mission": of_mission,

@@ -71,6 +71,7 @@ def halved(monkeypatch, kind, sampler):
     monkeypatch.setattr(kind, "perturb", perturb)
 
 
+@pytest.mark.long
 def test_a_sound_curator_passes(sound):
     assert sound.holds, str(sound)
     assert len(sound.findings) == 11

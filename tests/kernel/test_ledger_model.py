@@ -114,8 +114,10 @@ class AgainstModel(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+@pytest.mark.long(but=["file-4"])
 @pytest.mark.parametrize(
-    ("kind", "examples"), [("file", 60), ("postgres", 6), pytest.param("postgres", 100, marks=pytest.mark.slow)]
+    ("kind", "examples"),
+    [("file", 4), ("file", 60), ("postgres", 6), pytest.param("postgres", 100, marks=pytest.mark.slow)],
 )
 def test_the_ledger_agrees_with_a_simple_model(kind, examples, request):
     from hypothesis.stateful import run_state_machine_as_test

@@ -223,6 +223,7 @@ def run(what, folder, source, target, number):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_move_survives_a_crash_at_every_step(tmp_path, stride):
     for name in ("old", "new"):

@@ -45,6 +45,7 @@ def test_postgresql_equals_the_reference(engine, block):
     assert wide > 4
 
 
+@pytest.mark.long
 def test_settings_of_the_server_change_nothing(postgres, connection):
     with connect(postgres.url(connection.info.dbname)) as other:
         other.execute(HOSTILE)

@@ -238,6 +238,7 @@ def run(what, folder, source, target, number):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kinds", PAIRS[:2], ids=" to ".join)
 def test_a_move_survives_a_crash_at_every_step(places, kinds, stride, tmp_path):
@@ -249,6 +250,7 @@ def test_a_move_survives_a_crash_at_every_step(places, kinds, stride, tmp_path):
     assert found["in the target"] >= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["race", pytest.param("kill", marks=pytest.mark.slow)])
 @each_pair
 def test_charges_during_a_move_are_neither_lost_nor_doubled(places, kinds, what, tmp_path):
