@@ -55,6 +55,7 @@ class CpuTime:
 
     def __init__(self) -> None:
         self.shared = 0.0  # of fixtures that several tests share, since the running test began
+        self.quick = False  # whether the running test has no marker that lets it be slow
         self.apart = 0.0  # of servers that are not children of this process
         self.slowest: list[tuple[float, str]] = []
         self.workers = 0.0
@@ -68,7 +69,7 @@ class CpuTime:
             if fixturedef.scope != "function":
                 own = used() - start - (self.shared - before)  # a fixture that it needs has its own limit
                 self.shared += own
-                if own > SHARED_LIMIT and own > SHARED_LIMIT * slowness():
+                if self.quick and own > SHARED_LIMIT and own > SHARED_LIMIT * slowness():
                     pytest.fail(
                         f"fixture {fixturedef.argname} took {own:.1f} CPU s, at most {SHARED_LIMIT} are allowed"
                     )
@@ -77,6 +78,7 @@ class CpuTime:
     def pytest_runtest_setup(self, item):
         item.stash[STARTED] = used(), len(sys.modules)
         self.shared = 0.0
+        self.quick = not any(item.get_closest_marker(name) for name in MARKERS)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item):
@@ -86,8 +88,7 @@ class CpuTime:
             start, modules = item.stash[STARTED]
             own = used() - start - self.shared
             self.slowest = sorted([*self.slowest, (own, item.nodeid)], reverse=True)[:10]
-            judged = not any(item.get_closest_marker(name) for name in MARKERS)
-            judged &= len(sys.modules) - modules <= LIBRARY
+            judged = self.quick and len(sys.modules) - modules <= LIBRARY
             if judged and own > LIMIT and own > LIMIT * slowness():
                 pytest.fail(
                     f"took {own:.2f} CPU s: a test of `make test` takes {RULE} at most and fails at {LIMIT}. "

@@ -117,7 +117,7 @@ def tradeoff_figure(points: Sequence[Point], played: Sequence[Played]) -> Any:
         plain_numbers(left.yaxis)
         explain(figure, [right], columns=2)
         one = point(1.0)
-        found = f"a count is exact to ± {one.margin}, and no attack is right in more than {100 * one.ceiling:.0f} %"
+        found = f"a count has a margin of ± {one.margin}, and no attack is right in more than {100 * one.ceiling:.0f} %"
         entitle(figure, f"At epsilon 1, {found}")
     return figure
 
