@@ -1,0 +1,63 @@
+"""The limit of CPU time fails a slow test, and only that."""
+
+import sys
+from types import SimpleNamespace
+
+import cpu_time
+import pytest
+
+OUTCOME = pytest.fail.Exception
+
+
+def outcome_of(monkeypatch, *, seconds, markers=(), shared=0.0, modules=0, slowness=1.0):
+    """Return what the plugin says of a test that takes so many CPU seconds."""
+    plugin, clock = cpu_time.CpuTime(), [100.0]
+    monkeypatch.setattr(cpu_time, "used", lambda: clock[0])
+    monkeypatch.setattr(cpu_time, "slowness", lambda: slowness)
+    item = SimpleNamespace(
+        stash=pytest.Stash(), nodeid="test_it", get_closest_marker=lambda name: name if name in markers else None
+    )
+    plugin.pytest_runtest_setup(item)
+    if shared:
+        setup = plugin.pytest_fixture_setup(SimpleNamespace(scope="module", argname="people"))
+        next(setup)
+        clock[0] += shared
+        with pytest.raises(StopIteration):
+            setup.send(None)
+    clock[0] += seconds
+    imported = {f"not_a_module_{number}": None for number in range(modules)}
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "modules", {**sys.modules, **imported})
+        teardown = plugin.pytest_runtest_teardown(item)
+        next(teardown)
+        try:
+            teardown.send(None)
+        except StopIteration:
+            return None
+        except OUTCOME as failure:
+            return str(failure)
+
+
+def test_a_test_above_the_limit_fails_and_is_told_of_the_marker(monkeypatch):
+    assert "pytest.mark.long" in outcome_of(monkeypatch, seconds=1.2)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"seconds": 0.9},
+        {"seconds": 9, "markers": ["long"]},
+        {"seconds": 9, "markers": ["slow"]},
+        {"seconds": 0.5, "shared": 2.0},
+        {"seconds": 1.5, "modules": 30},
+        {"seconds": 1.5, "slowness": 2.0},
+    ],
+    ids=["quick", "long", "slow", "shared fixture", "first import of a library", "slow machine"],
+)
+def test_what_is_allowed_passes(monkeypatch, more):
+    assert outcome_of(monkeypatch, **more) is None
+
+
+def test_a_shared_fixture_has_a_limit_of_its_own(monkeypatch):
+    with pytest.raises(OUTCOME, match="fixture people"):
+        outcome_of(monkeypatch, seconds=0.1, shared=4.0)
