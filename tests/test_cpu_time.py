@@ -9,7 +9,7 @@ import pytest
 OUTCOME = pytest.fail.Exception
 
 
-def outcome_of(monkeypatch, *, seconds, markers=(), shared=0.0, modules=0, slowness=1.0):
+def outcome_of(monkeypatch, *, seconds, markers=(), shared=0.0, modules=0, slowness=1.0, last=False):
     """Return what the plugin says of a test that takes so many CPU seconds."""
     plugin, clock = cpu_time.CpuTime(), [100.0]
     monkeypatch.setattr(cpu_time, "used", lambda: clock[0])
@@ -28,7 +28,7 @@ def outcome_of(monkeypatch, *, seconds, markers=(), shared=0.0, modules=0, slown
     imported = {f"not_a_module_{number}": None for number in range(modules)}
     with monkeypatch.context() as patch:
         patch.setattr(sys, "modules", {**sys.modules, **imported})
-        teardown = plugin.pytest_runtest_teardown(item)
+        teardown = plugin.pytest_runtest_teardown(item, None if last else item)
         next(teardown)
         try:
             teardown.send(None)
@@ -51,8 +51,9 @@ def test_a_test_above_the_limit_fails_and_is_told_of_the_marker(monkeypatch):
         {"seconds": 0.5, "shared": 2.0},
         {"seconds": 1.5, "modules": 30},
         {"seconds": 1.5, "slowness": 2.0},
+        {"seconds": 40, "last": True},
     ],
-    ids=["quick", "long", "slow", "shared fixture", "first import of a library", "slow machine"],
+    ids=["quick", "long", "slow", "shared fixture", "first import of a library", "slow machine", "end of the run"],
 )
 def test_what_is_allowed_passes(monkeypatch, more):
     assert outcome_of(monkeypatch, **more) is None

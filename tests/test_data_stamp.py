@@ -154,3 +154,19 @@ def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path, visits, monkeypa
 
     monkeypatch.setattr("discreet.data_stamp._write", full)
     opened(policy_in(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"key": "00", "stamps": 5}', '{"key": "00", "stamps": {"1": 5}}'])
+def test_a_stamp_file_that_makes_no_sense_is_written_anew(tmp_path, visits, text):
+    policy = policy_in(tmp_path)
+    stamp_beside(policy).write_text(text)
+    dc.open(policy).close()
+    assert json.loads(stamp_beside(policy).read_text())["stamps"]["1"].keys() == {"visits"}
+
+
+def test_a_link_in_the_stamp_s_place_leads_nowhere(tmp_path, visits):
+    policy, victim = policy_in(tmp_path), tmp_path / "victim"
+    victim.write_text("kept")
+    stamp_beside(policy).symlink_to(victim)
+    dc.open(policy).close()
+    assert victim.read_text() == "kept"

@@ -146,3 +146,15 @@ def test_a_ledger_in_memory_is_acknowledged_from_python(monkeypatch, caplog):
                 curator.ask(SQL.format(5), epsilon="1/10")
         with pytest.raises(dc.Refused, match=r"curator\.ledger\.acknowledge\(\)"):
             curator.ask(SQL.format(5), epsilon="1/10")
+
+
+def test_without_a_budget_nobody_learns_whether_the_data_can_be_reached(tmp_path):
+    (tmp_path / "visits.csv").write_text("patient\n1\n2\n")
+    with dc.open(Policy.parse(TOML.format(ledger=":memory:", delta=""), tmp_path)) as curator:
+        curator.ask(SQL.format(5), epsilon=1)
+        with pytest.raises(dc.Refused) as before:
+            curator.ask(SQL.format(6), epsilon="1/10")
+        (tmp_path / "visits.csv").unlink()
+        with pytest.raises(dc.Refused) as after:
+            curator.ask(SQL.format(6), epsilon="1/10")
+        assert str(after.value) == str(before.value)

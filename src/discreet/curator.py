@@ -17,6 +17,7 @@ from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import OWNER, bounded_text
 from discreet.kernel.exact import Number
 from discreet.kernel.ledger import Ledger, left
+from discreet.kernel.ledger.terms import Terms, check_price
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
 from discreet.pricing import Due, Known, Margins, Offer, Wanted
@@ -213,6 +214,7 @@ class Curator:
         self, plan: Plan, want: Wanted, owed: Due, question: str, by: str, key: str | None
     ) -> tuple[Known, ...]:
         """Prepare the engine, charge, read and store; return all that is known of the question then."""
+        self._check_room(want, owed, by)  # first: without a budget nobody learns whether the data can be reached
         with self._engine.prepare(usage_of(each.question for each in owed.asks)) as reader:
             try:
                 released = release.ask(
@@ -226,10 +228,9 @@ class Curator:
                     by=by,
                     key=key,
                 )
-            except Refused as refusal:
-                room = self._room(owed.loss, by)
-                fits = pricing.what_fits(want, owed.loss, room, self.policy) if room else ""
-                raise Refused(f"{refusal}{fits}") from None
+            except Refused:
+                self._check_room(want, owed, by)  # others may have spent meanwhile
+                raise
         try:
             return self._recall(plan.parts, fresh=released)
         except LedgerError:  # after the charge there is one text
@@ -241,6 +242,17 @@ class Curator:
         limits = [(self.ledger.budget, self.ledger.spent())]
         own = None if by == OWNER else (self.ledger.analysts or {}).get(by)
         return limits if own is None else [*limits, (own, self.ledger.spent(by))]
+
+    def _check_room(self, want: Wanted, owed: Due, by: str) -> None:
+        """Refuse a price that does not fit, and say what does."""
+        room = self._room(owed.loss, by)
+        if room is not None:
+            (total, spent), *own = self._limits(by)
+            terms = Terms(self.policy.data.name, total, self.ledger.analysts)
+            try:
+                check_price(terms, by, owed.loss, spent, own[0][1] if own else spent)
+            except Refused as refusal:
+                raise Refused(f"{refusal}{pricing.what_fits(want, owed.loss, room, self.policy)}") from None
 
     def _room(self, price: Loss, by: str) -> Loss | None:
         """Return what still fits, if a price does not."""

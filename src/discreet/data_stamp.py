@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from discreet.places import head_beside
@@ -115,15 +116,14 @@ def _read(place: Path) -> dict[str, Any] | None:
     try:
         known = json.loads(place.read_text())
         bytes.fromhex(known["key"])
-        return known if isinstance(known["stamps"], dict) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        fine = all(isinstance(stamps, dict) for stamps in (known["stamps"], *known["stamps"].values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+    return known if fine else None
 
 
 def _write(place: Path, known: dict[str, Any]) -> None:
     """Replace the file in one step; it can be read by its owner only, from the start."""
-    fresh = place.with_name(f"{place.name}.{os.getpid()}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
+    with NamedTemporaryFile("w", dir=place.parent, prefix=f"{place.name}.", delete=False) as file:  # 0600
         json.dump(known, file)
-    fresh.replace(place)
+    Path(file.name).replace(place)

@@ -117,3 +117,13 @@ def test_changed_data_are_reported_on_the_terminal(folder, command):
     assert "visits" in line
     assert "Change version" in line
     assert "Change version" not in done.stdout
+
+
+def test_a_link_in_the_log_s_place_is_not_followed(folder, failing):
+    victim = folder / "victim"
+    victim.write_text("kept")
+    (folder / "visits.sqlite.log").symlink_to(victim)
+    done = run(folder, "ask", *ASK)
+    assert done.exit_code == 4
+    assert CANARY not in done.output
+    assert victim.read_text() == "kept"

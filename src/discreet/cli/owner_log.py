@@ -29,7 +29,8 @@ class _PrivateFile(RotatingFileHandler):
     """A file of bounded size that is made when something is logged, and readable by its owner only."""
 
     def _open(self) -> TextIOWrapper:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW  # a link may lead anywhere
+        descriptor = os.open(self.baseFilename, flags, 0o600)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.fchmod(descriptor, 0o600)  # also if it was there before
         return os.fdopen(descriptor, "a", encoding="utf-8")

@@ -145,7 +145,6 @@ def _map(folder: Path, results: dict[str, Any]) -> Path:
     figure, every = panels(2)
     for axes, (label, result) in zip(every, results.items(), strict=True):
         result.draw(axes)
-        axes.get_legend().remove()
         axes.set_title(label, fontsize=10)
     explain(figure, [every[0]])
     return saved(figure, folder / "lone.svg")
