@@ -110,7 +110,8 @@ def of_bench(_: Path) -> tuple[list[str], Callable[[str], Counts]]:
 SUITES = {
     "test": of_pytest([]),
     "test-all": of_pytest(["-m", "long and not slow"]),
-    "slow": of_pytest(["-m", "slow", "-n", "0"]),
+    # A file stays in one process: what it starts, such as Spark, is started once.
+    "slow": of_pytest(["-m", "slow", "-n", "2", "--dist", "loadfile"]),
     "mutants": of_mutants,
     "mission": of_mission,
     "bench": of_bench,

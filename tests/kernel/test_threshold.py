@@ -156,7 +156,7 @@ def test_blocks_cover_all_numbers_of_groups():
         assert blocks[0][0] == groups
         assert blocks[-1][1] == most
         assert all(a[1] + 1 == b[0] for a, b in itertools.pairwise(blocks))
-        assert all(first <= last for first, last in blocks)
+        assert all(first <= last <= first + first // 16 for first, last in blocks)
     assert len(threshold._blocks(1, 10**6)) < 6000
 
 
@@ -222,6 +222,16 @@ def test_bad_numbers_are_refused_by_name(name, bad):
 def test_a_delta_that_a_threshold_has_exactly_is_enough_for_it(noise):
     exact = Threshold(noise, cut=12, groups=2, most=3)
     assert threshold_for(noise, groups=2, delta=exact.loss().delta, most=3) == exact
+
+
+@pytest.mark.parametrize("most", [1600, 3000, 4480, 9000])
+def test_no_block_that_is_left_out_is_the_worst(most):
+    wide = Threshold(Laplace(1), cut=40, groups=1600, most=most)
+    assert threshold._worst(wide)[0] == max(map(wide._shown, threshold._blocks(1600, most)))
+
+
+def test_without_a_number_a_unit_is_in_as_many_groups_as_it_counts_in():
+    assert threshold_for(Laplace(1), groups=3, delta="1e-9").most == 3
 
 
 @pytest.mark.parametrize("noise", [None, 1, Sensitivity(1, 1)])

@@ -12,7 +12,7 @@ _spec = importlib.util.spec_from_file_location("evidence_tool", Path(__file__).p
 evidence = sys.modules["evidence_tool"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(evidence)
 
-HOME = "/".join(["", "home"])  # in pieces: no tracked file names a folder of a machine
+HOME = "/home"  # apart from what follows: no tracked file names a folder of a machine
 REPORT = """<testsuites><testsuite>
 <testcase name="a"/><testcase name="b"/>
 <testcase name="c"><failure message="no"/></testcase>
