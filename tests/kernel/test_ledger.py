@@ -55,6 +55,25 @@ def test_a_charge_is_recorded_as_data_and_settling_releases_it(ledger):
     ledger.verify()
 
 
+def test_charges_without_an_answer_are_found_however_often_one_looks(ledger):
+    def found():
+        return [each.id for each in ledger.unsettled()]
+
+    receipts = [ledger.charge(CENT, event()) for _ in range(4)]
+    without = [receipt.id for receipt in receipts]
+    assert found() == found() == without
+    for place in (1, 0, 3, 2):
+        ledger.settle(receipts[place], b"42")
+        without.remove(receipts[place].id)
+        assert found() == found() == without
+    late = ledger.charge(CENT, event())
+    assert found() == found() == [late.id]
+    ledger.acknowledge()
+    assert found() == []
+    last = ledger.charge(CENT, event())
+    assert found() == [last.id]
+
+
 @pytest.mark.long(only=["postgres"])
 def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
     for _ in range(100):
