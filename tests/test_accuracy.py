@@ -210,6 +210,7 @@ MEANS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sql", "count", "margin"), MEANS)
 def test_a_released_count_turns_the_margin_of_a_mean_into_a_price(curator, monkeypatch, sql, count, margin):
     quiet(monkeypatch)
@@ -250,6 +251,7 @@ def test_explain_states_the_margin_as_a_function_of_the_size(curator, monkeypatc
         assert 0.9 * least <= answer.margins[column.name][0] * times <= 1.2 * most
 
 
+@pytest.mark.long
 def test_counts_of_discovered_groups_serve_too(monkeypatch):
     with opened(DELTA, **RICH) as curator:
         quiet(monkeypatch)

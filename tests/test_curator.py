@@ -305,6 +305,7 @@ def test_a_truncated_ratio_is_told_from_an_exact_number(curator):
     assert any("truncates" in note for note in answer.notes)
 
 
+@pytest.mark.long
 def test_means_variances_and_joins_are_near_the_truth(approximate):
     data = tables()
     connection = duckdb.connect()
@@ -339,6 +340,7 @@ def test_no_value_of_the_data_is_in_a_refusal(curator):
         assert re.match(r"line \d", str(refused.value))
 
 
+@pytest.mark.long
 def test_a_curator_lets_go_of_everything_when_it_is_closed():
     curator = opened()
     curator.close()

@@ -38,6 +38,7 @@ def other():
         yield found
 
 
+@pytest.mark.long(but=["SELECT COUNT(DISTINCT street) AS n FROM sales"])
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_the_same_policy_gives_the_same_exact_totals(curator, other, sql):
     found = exact(curator, sql)
@@ -45,6 +46,7 @@ def test_the_same_policy_gives_the_same_exact_totals(curator, other, sql):
     assert any(each or any(cells) for each, cells in found)
 
 
+@pytest.mark.long
 def test_answers_are_near_and_paid_for(curator, other):
     sql = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM sales GROUP BY city"
     answers = [each.ask(sql, epsilon=20) for each in (curator, other)]
@@ -194,6 +196,7 @@ def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, 
         server.stop()
 
 
+@pytest.mark.long
 def test_a_question_that_takes_forever_is_stopped_after_its_time(sail, places):
     shared(sail.url, endless=f"SELECT x AS sale, CAST(1 AS DOUBLE) AS weight FROM ({FOREVER})")
     slow = text(sail.url, {**places, "lines": "global_temp.endless"})

@@ -262,6 +262,7 @@ def test_a_text_is_a_value_and_never_sql(connection, place):
     assert number(connection, "ward = :w AND ward = :w", {"w": text, "unused": 1}) == times(place)
 
 
+@pytest.mark.long(only=["10"])
 @pytest.mark.parametrize("place", [1, 4, 6, 10, 13])
 def test_marks_in_texts_names_and_comments_are_no_marks(connection, place):
     sql = (

@@ -61,6 +61,7 @@ def test_a1_would_see_pseudonyms_without_a_key(monkeypatch):
     assert run("A1")["keyed_opened"] == 13_223
 
 
+@pytest.mark.long
 def test_a2_links_patients_with_names():
     seen = run("A2")
     assert (seen["single"], seen["rows"], seen["named"]) == (29_928, 30_000, 29_928)
@@ -68,6 +69,7 @@ def test_a2_links_patients_with_names():
     assert seen["marketer"] == pytest.approx(1 / 3, abs=1e-3)
 
 
+@pytest.mark.long
 def test_a3_measures_the_lectures_tables_and_anonymises_adult():
     seen = run("A3")
     assert (seen["first"], seen["second"], seen["rows"]) == (4, 6, 30_162)
@@ -300,6 +302,7 @@ def test_c5_losses_add_and_post_processing_costs_nothing():
     assert seen["group"] == Fraction(10, 7)
 
 
+@pytest.mark.long
 def test_c6_one_bound_holds_for_10000_names():
     seen = run("C6")
     assert (seen["margin"], round(seen["bound"], 1)) == (12, 12.2)

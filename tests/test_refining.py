@@ -168,6 +168,7 @@ def discovering(curator, monkeypatch, *noises):
     return answer
 
 
+@pytest.mark.long
 def test_discovered_groups_are_discovered_anew_and_pay_their_delta_again(monkeypatch):
     streets = {"Main": 100, "Oak": 60, "Elm": 60}
     rows = [(i, street) for street, people in streets.items() for i in range(people)]
@@ -245,6 +246,7 @@ def inside(noises, reach=9):
 SCALES = ["0.15", "0.3", "0.45", "0.5", "0.6", "0.75", "1", "1.3", "1.8", "2.5", "4", "6", "8"]
 
 
+@pytest.mark.long
 def test_margins_of_combined_draws_hold_at_95_percent():
     worst = min(inside([Gaussian(a), Gaussian(b)]) for a in SCALES for b in SCALES if Fraction(b) <= Fraction(a))
     print(f"two draws together are inside their margin with at least {worst:.4f}")

@@ -123,6 +123,7 @@ def test_other_limits_rows_or_values_are_another_question(curator, change):
     assert other.paid != NOTHING
 
 
+@pytest.mark.long
 def test_another_version_of_the_data_is_another_question(tmp_path):
     text = POLICY.format(delta="").replace(":memory:", str(tmp_path / "ledger.sqlite"))
     with dc.open(Policy.parse(text), data=tables()) as curator:

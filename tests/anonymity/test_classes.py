@@ -104,6 +104,7 @@ def test_ordered_values_lie_on_a_line(array, places):
     np.testing.assert_array_equal(coded(array).positions, places)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=30))
 def test_classes_are_those_of_a_dictionary(rows):
     expected = defaultdict(list)

@@ -258,6 +258,7 @@ def penalties(columns, ids):
 ANONYPY = {5: (0.0458, 0.0319), 10: (0.0824, 0.0592), 50: (0.1949, 0.1536)}
 
 
+@pytest.mark.long(only=["5"])
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="the shared data are not here")
 @pytest.mark.parametrize("k", ANONYPY)
 def test_adult_loses_a_fifth_less_than_with_anonypy(k):

@@ -155,6 +155,7 @@ def test_one_call_compares_all_defences():
     assert "curator at 1/10" in str(made)
 
 
+@pytest.mark.long
 def test_a_comparison_is_drawn_with_its_finding_and_its_whole_labels():
     made = attacks.compare(_made_up, epsilons=["1/10", 1], data="given", random_state=5)
     figure = made.figure()

@@ -35,6 +35,7 @@ def test_half_the_noise_is_caught_with_a_hundred_thousand_runs():
     assert 1.85 < result.epsilon_low <= 2
 
 
+@pytest.mark.long
 def test_the_direction_says_on_which_data_the_event_is_likelier():
     result = audit.measure(dc.Laplace("1/2"), 0, 1, 1, 10_000, confidence=SURE)
     first, second = result.counts

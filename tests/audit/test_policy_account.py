@@ -74,6 +74,7 @@ def test_a_failure_that_tells_its_cause_is_caught(monkeypatch):
     assert set(broken()) == {PAID}
 
 
+@pytest.mark.long
 def test_a_ledger_that_forgets_a_charge_is_caught(monkeypatch):
     monkeypatch.setattr(SQLiteLedger, "charge", lambda self, loss, event, key=None: Receipt("lost"))
     monkeypatch.setattr(SQLiteLedger, "settle", lambda self, receipt, answer: None)
@@ -87,6 +88,7 @@ def test_a_budget_that_never_ends_is_caught(monkeypatch):
     assert broken() == {ENDS: "after 5 answers the budget did not refuse"}
 
 
+@pytest.mark.long
 def test_totals_that_depend_on_the_order_of_rows_are_caught(monkeypatch):
     sound, sides = policy_account.exact, iter(range(100))
 

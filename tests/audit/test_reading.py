@@ -139,6 +139,7 @@ def test_an_array_whose_type_one_value_changes_is_no_leak(given):
     assert found <= binom.ppf(SURE, 60, 0.05)
 
 
+@pytest.mark.long
 def test_an_array_here_and_a_list_there_is_no_leak():
     for seed in range(10):
         rng = np.random.default_rng(seed)

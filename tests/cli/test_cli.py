@@ -87,6 +87,7 @@ def test_exit_codes_tell_refusals_from_mistakes(tmp_path, policy_file):
     assert "visits" in gone.stderr
 
 
+@pytest.mark.long
 def test_a_margin_decides_the_price_and_asking_again_is_free(tmp_path, policy_file):
     asked = run("ask", policy_file, COUNT, "--margin", "60", "--format", "csv", cwd=tmp_path)
     assert (asked.returncode, len(asked.stdout.splitlines())) == (0, 3), asked.stderr

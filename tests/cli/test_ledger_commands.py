@@ -97,6 +97,7 @@ def test_a_ledger_is_found_by_its_own_place_and_name(policy_file):
     assert "Add --name with its data set, or give the policy." in nameless.stderr
 
 
+@pytest.mark.long(only=["database-database"])
 @pytest.mark.parametrize("kind", ["file", "database"])
 def test_a_ledger_moves_and_the_policy_follows(policy_file, kind, request):
     folder = policy_file.parent

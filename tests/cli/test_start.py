@@ -44,6 +44,7 @@ def test_importing_discreet_imports_nothing_else():
     assert found & (CURATOR | EXTRAS | {"pydantic", "typer", "rich"}) == set()
 
 
+@pytest.mark.long
 def test_the_list_of_commands_imports_none_of_them():
     found, shown = imported_by("from discreet.cli import app; app()", "--help")
     assert all(name in shown for name in _COMMANDS)

@@ -116,6 +116,7 @@ def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
     assert sum(inside) / len(inside) > 0.95 - slack - 0.01
 
 
+@pytest.mark.long
 def test_exact_counts_give_the_governor_away_in_every_town(town):
     assert play_exact(town, 200).share == 1
 
@@ -125,6 +126,7 @@ def test_the_tour_shows_the_governor_s_diagnosis(told):
     assert re.search(r"^ +non-private +± 0 +100\.0%", told[0].stdout, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
     condition = town.governor().condition
     assert town.truth(f"SELECT COUNT(*) FROM people WHERE {condition}") == [(1,)]

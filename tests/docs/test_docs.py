@@ -59,6 +59,7 @@ def readme_session(tmp_path, monkeypatch, capsys):
     return capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_readme_s_session_prints_what_the_readme_shows(readme_session):
     (shown,) = (block for block in blocks("") if block.startswith("ward"))
     head, table, last = shown.splitlines()[0], numbers(shown), shown.splitlines()[-1]

@@ -740,6 +740,7 @@ def test_a_question_that_takes_too_much_memory_is_stopped_and_the_next_is_answer
         assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
 
 
+@pytest.mark.long
 def test_what_does_not_fit_in_memory_goes_to_a_folder_that_is_removed(tmp_path):
     with DuckDB({}, tuning=Tuning(memory="60MB", threads=1, folder=str(tmp_path))) as engine:
         (folder,) = tmp_path.iterdir()

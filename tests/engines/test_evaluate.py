@@ -216,6 +216,7 @@ def compare(engine, exprs, schema, rows, how=write):
             assert kind == DUCKDB.types[expr.type]
 
 
+@pytest.mark.long(only=["coalesce", "greatest", "least"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same_in_the_engine(engine, op):
     for schema, calls, rows in operations.trials(op):

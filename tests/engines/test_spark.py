@@ -81,6 +81,7 @@ def comparable(found):
     return rows, cells
 
 
+@pytest.mark.long(but=["declared", "discovered"])
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_totals_are_those_of_duckdb(engine, name):
     with DuckDB({"visits": Source(VISITS, TYPES)}) as other:
@@ -89,6 +90,7 @@ def test_totals_are_those_of_duckdb(engine, name):
     assert sum(sum(row) for row in wanted[0].values()) > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("owner", [SCAN.owner, EachRow()], ids=["units", "rows"])
 def test_batches_are_those_of_duckdb_unit_by_unit(engine, owner):
     scan, columns = Scan("visits", SCAN.columns, owner, ROWS), ("cost", "patient")

@@ -54,6 +54,7 @@ def part():
 SUM = [2, 57, 3]
 
 
+@pytest.mark.long
 def test_two_fits_keep_their_own_rows(sail, sources):
     with Spark(sources, url=sail.url) as engine, engine.held(SCAN, ("x",)) as first:
         with engine.held(SCAN, ("x",)) as second:

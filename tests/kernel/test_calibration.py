@@ -197,6 +197,7 @@ def test_floats_only_suggest_a_scale(monkeypatch):
     assert right <= still <= 2 * right
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sensitivity", [COUNT, Sensitivity(groups=5, size=1), Sensitivity(groups=3, size=50)], ids=str)
 def test_each_way_of_its_own_is_private(sensitivity):
     epsilon, delta = Fraction(1), Fraction(1, 10**5)

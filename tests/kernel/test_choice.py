@@ -270,6 +270,7 @@ def test_classifiers_are_chosen_by_their_accuracy():
     assert law == pytest.approx([w / math.fsum(weights) for w in weights], rel=1e-12)
 
 
+@pytest.mark.long
 @given(st.lists(st.integers(-10, 10), min_size=1, max_size=8), scales_)
 @settings(max_examples=80, deadline=None)
 def test_permute_and_flip_has_no_more_regret(values, scale):

@@ -105,6 +105,7 @@ def test_rounded_logarithms_and_exponentials_lie_on_their_side():
                     assert 1 <= over < 1 + mpmath.mpf(2) ** -100 * mpmath.exp(max(0, -real(y))), y
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(st.fractions(min_value=Fraction(1, 10**40)), st.integers(1, 30))
 def test_square_roots_are_rounded_up_to_a_few_digits(x, digits):
@@ -124,6 +125,7 @@ def test_exact_square_roots_stay_exact():
     assert sqrt_up(Fraction(2)) == Fraction("1.414213562374")
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(st.fractions(min_value=0), st.integers(0, 20))
 def test_rounding_goes_its_way_and_by_less_than_a_unit(x, digits):
@@ -166,6 +168,7 @@ def test_numbers_are_read_as_they_were_meant(given_, meant):
     assert found == meant
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_means_its_shortest_text(x):

@@ -162,6 +162,7 @@ def test_refunds_are_stopped_by_triggers(file, statement):
         assert ledger.spent().epsilon == 4 * CENT.epsilon
 
 
+@pytest.mark.long(but=["file"])
 def test_a_restored_old_copy_is_read_only_until_acknowledged(place):
     place.back_up()
     with place.open() as ledger:

@@ -60,6 +60,7 @@ def test_a_hundred_tenths_are_ten_and_delta_ends_at_one():
     assert (Loss(1, None, "0.6") + Loss(1, None, "0.7")).delta == 1
 
 
+@pytest.mark.long
 @given(amounts, amounts, st.integers(1, 12))
 @settings(deadline=None)
 def test_a_group_of_k_costs_k_epsilon_and_k_squared_rho(epsilon, rho, k):
@@ -70,6 +71,7 @@ def test_a_group_of_k_costs_k_epsilon_and_k_squared_rho(epsilon, rho, k):
     assert Loss(None, rho).for_group(k) == Loss(None, k * k * rho)
 
 
+@pytest.mark.long
 @given(st.fractions(0, 4, max_denominator=100), st.fractions(0, Fraction(1, 1000)), st.integers(1, 12))
 @settings(deadline=None)
 def test_the_delta_of_a_group_is_never_below_its_formula(epsilon, delta, k):

@@ -45,6 +45,7 @@ def pair(noise, shift, reach=60):
     return evidence.shifted(noise.pmf, 0, -reach, reach), evidence.shifted(noise.pmf, shift, -reach, reach)
 
 
+@pytest.mark.long
 @given(
     st.lists(st.integers(-5, 5), min_size=1, max_size=5).filter(any),
     st.fractions(Fraction(1, 5), 20, max_denominator=50),

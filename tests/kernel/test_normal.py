@@ -16,6 +16,7 @@ def real(x):
     return mpmath.mpf(x.numerator) / x.denominator
 
 
+@pytest.mark.long(only=["300"])
 @pytest.mark.parametrize("bits", [1, 16, 64, 160, 300])
 def test_normal_tails_enclose_the_value(bits):
     xs = [Fraction(n, 8) for n in range(-160, 161, 3)] + [Fraction(0), Fraction(1, 10**30), Fraction(10**30)]

@@ -125,6 +125,7 @@ def digits():
         yield
 
 
+@pytest.mark.long(but=["1/2-1/5", "2-1/2"])
 @pairs
 def test_every_pair_of_draws_together_gives_the_conditional_law(wide, narrow, monkeypatch):
     q1, q2 = ratio(wide), ratio(narrow)
@@ -135,6 +136,7 @@ def test_every_pair_of_draws_together_gives_the_conditional_law(wide, narrow, mo
             assert abs(law[m] - conditional(q1, q2, n, m)) <= beyond, (n, m)
 
 
+@pytest.mark.long
 def test_the_coded_law_makes_the_finer_noise_and_leaves_the_rest_independent(monkeypatch):
     q1, q2 = ratio("1/3"), ratio("1/5")
     marginal = Counter()

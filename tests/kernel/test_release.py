@@ -200,6 +200,7 @@ def test_the_law_of_discovered_groups_stays_within_its_loss(name, monkeypatch):
         assert max(sticks) > 0.98 * float(delta)
 
 
+@pytest.mark.long
 def test_the_law_with_a_second_total_stays_within_its_loss(monkeypatch):
     """A group is shown by its number of units alone; what else is shown of it is paid for on its own."""
     question = Question(COARSE, BY_PLACE, Discover(1), Limit(1, 1), (Units(), Count()))

@@ -280,6 +280,7 @@ def test_noise_is_added(way):
     assert len(seen) == 10
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(rows=st.lists(st.lists(st.floats(width=64), min_size=3, max_size=3), min_size=1, max_size=5), l1=st.booleans())
 def test_kept_vectors_are_whole_and_within_the_ball(rows, l1):

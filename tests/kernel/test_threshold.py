@@ -79,6 +79,7 @@ def test_the_chance_agrees_with_all_noises_listed(noise):
     assert float(Threshold(noise, cut, groups=2).loss().delta) == pytest.approx(1 - hidden, rel=1e-9)
 
 
+@pytest.mark.long
 @given(st.integers(1, 6), st.integers(1, 64), st.integers(0, 60), st.integers(1, 80), st.integers(1, 12), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_scaled_units_cost_no_more_than_the_worst_k(groups, size, more, cut, scale, normal):  # noqa: PLR0917
@@ -121,6 +122,7 @@ def stick(ours, theirs, epsilon):
     return total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("noise", "reach"), [(Laplace(1), 32), (Laplace("2/3"), 20), (Gaussian(1), 10), (Gaussian("5/2"), 22)], ids=str
 )
@@ -174,6 +176,7 @@ def test_beyond_256_groups_delta_is_an_upper_bound(size, scale, cut):
     assert delta <= chances.max() * 1.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [*NOISES, Laplace(40), Gaussian(80)], ids=str)
 @pytest.mark.parametrize(("groups", "size", "most"), [*CASES, (5, 64, 6000)])
 def test_threshold_for_finds_the_lowest_cut(noise, groups, size, most):

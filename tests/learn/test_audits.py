@@ -160,6 +160,7 @@ def other_people(data):
     return Data(X, y, None if data.unit is None else np.array([5, 5, 5, 9, 9, 2, 1]))
 
 
+@pytest.mark.long
 def test_labels_that_were_not_named_are_counted_and_a_lone_one_is_hardly_ever_a_class():
     X = np.concatenate([RNG.normal(-2, 1, (300, 1)), RNG.normal(2, 1, (300, 1)), [[5.0]]])
     y = np.array([0] * 300 + [1] * 300 + [7])

@@ -453,6 +453,7 @@ def test_a_missing_number_counts_as_the_middle():
     assert kept.noise.given.tolist() == [[0, 0], [0, 0]]
 
 
+@pytest.mark.long
 def test_the_variance_of_the_noise_is_taken_away():
     rng = np.random.default_rng(5)
     rows = rng.multivariate_normal([1, 2], [[1, 0.6], [0.6, 1]], 20_000)

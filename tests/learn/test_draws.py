@@ -83,6 +83,7 @@ def test_one_person_moves_no_draw_by_more_than_the_ball(draws, model, unit):
                 assert sum(each * each for each in moved) <= most.l2_squared <= STEPS**2
 
 
+@pytest.mark.long(only=["GaussianMixture"])
 @pytest.mark.parametrize("model", MODELS, ids=name_of)
 def test_no_rows_numbers_depend_on_other_rows(draws, model):
     rng = np.random.default_rng(2)

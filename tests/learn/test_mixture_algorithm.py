@@ -284,6 +284,7 @@ def test_with_little_to_see_it_is_about_as_good_as_one_gaussian():
     assert max(losses) < 0.3
 
 
+@pytest.mark.long
 def test_the_same_released_numbers_give_the_same_mixture():
     points = _two(5000, 2)
     first, second = _fitted(points, 3, 1), _fitted(points, 3, 1)

@@ -265,6 +265,7 @@ def test_settings_are_tuned_on_held_out_ratings_of_other_people():
     assert found.loss.epsilon == 50
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "epsilon", "bar"), [("event", 1, 1.0), ("user", 0.01, 1.045), ("user", 1, 1.045)])
 def test_movies_are_predicted_within_the_bars(level, epsilon, bar):
     path = DATA / "movielens_latest_small_ratings.parquet"

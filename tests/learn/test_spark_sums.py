@@ -332,6 +332,7 @@ def test_a_curator_learns_the_same_from_the_engine(name, unit, sail, visits, mon
     assert engine.passes > 1
 
 
+@pytest.mark.long
 def test_the_recommender_gets_rows_from_the_engine(sail, tmp_path, monkeypatch):
     """What a person rated is laid out anew here; only sums of what a query gives are formed on Spark."""
     place = np.arange(6000)
@@ -493,6 +494,7 @@ def test_units_of_a_frame_may_be_reals(spark, monkeypatch):
     assert found[0] == found[1]
 
 
+@pytest.mark.long
 def test_what_needs_more_than_sums_gets_the_rows_of_a_frame(spark, monkeypatch):
     """The number of units is public where neighbours replace one; it is counted here."""
     table, begin, found = CROWD.select(["person", "x", "y"]), seeded(monkeypatch), []

@@ -98,6 +98,7 @@ def test_a_limit_is_free_if_numbers_beyond_it_are_drawn_again_and_not_if_one_sto
     assert max_divergence(best_of(stopped, p), best_of(stopped, q)) > 2 * tuned_epsilon(E0, trials)
 
 
+@pytest.mark.long(only=["1/20-logarithmic"])
 @LAWS
 @pytest.mark.parametrize("gamma", ["1/5", "1/20"])
 def test_the_best_of_zcdp_trials_stays_within_the_claim(law, gamma):

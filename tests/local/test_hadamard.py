@@ -34,6 +34,7 @@ def test_the_transform_is_that_of_hadamards_matrix():
         assert (walsh(numbers) == numbers @ matrix).all()
 
 
+@pytest.mark.long(only=["2"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_hadamard_response_is_the_claimed_epsilon(epsilon):
     blocked = [with_blocks(5, epsilon, blocks) for blocks in (1, 2, 4, 8)]
@@ -101,6 +102,7 @@ def test_the_variance_is_that_of_equal_shares():
     assert abs(math.sqrt(np.mean(np.square(errors)) * people / float(oracle.scheme.variance)) - 1) < 0.05
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.5, 2, 5])
 def test_margins_of_hadamard_response_hold_for_few_people(epsilon):
     oracle, values = Hadamard(4, epsilon), np.array([0] * 25 + [1] * 5)

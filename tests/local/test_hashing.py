@@ -128,6 +128,7 @@ def test_local_hashing_is_unbiased_for_every_value():
             assert np.allclose(shares, np.arange(oracle.domain.size) == value, atol=1e-9)
 
 
+@pytest.mark.long
 def test_counts_are_those_of_the_hash_function_itself():
     scheme = OLH(50, 2).scheme
     prime = scheme.prime

@@ -35,6 +35,7 @@ def test_numbers_are_read_as_they_were_written(numbers, bits):
     assert Numbers(bits).values(Numbers(bits).words(short, "values")) == short
 
 
+@pytest.mark.long
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=4), min_size=1))
 def test_texts_are_read_as_they_were_written(texts):
     written = Texts(16)
@@ -42,6 +43,7 @@ def test_texts_are_read_as_they_were_written(texts):
     assert written.values(written.words(texts, "values")) == texts
 
 
+@pytest.mark.long
 @given(st.lists(st.text("abcxyz-", max_size=30), min_size=1), st.sampled_from(["abcxyz-", "-zyxcba", string.printable]))
 def test_texts_of_an_alphabet_are_read_as_they_were_written(texts, alphabet):
     written = Texts(30, alphabet)

@@ -37,6 +37,7 @@ def test_the_error_of_a_curator_is_that_of_noise_on_two_counts():
     assert curator_error(2000, "1/2") == curator_error(1000, "1/2") / 2
 
 
+@pytest.mark.long
 def test_one_call_draws_every_protocol_and_the_curator(tmp_path):
     axes = compare(PLACES, 16, epsilons=["1/2", 4], path=tmp_path / "compared.svg")
     lines = {line.get_label(): line.get_ydata() for line in axes.lines}
@@ -72,6 +73,7 @@ def test_what_cannot_be_compared_is_refused():
         curator_error(0, 1)
 
 
+@pytest.mark.long
 def test_the_picture_of_coins_has_what_people_said_and_what_is_estimated():
     said, found = tool.coins((100, 1000, 10_000))
     figure = tool.coins_figure(said, found)
@@ -83,6 +85,7 @@ def test_the_picture_of_coins_has_what_people_said_and_what_is_estimated():
     assert flaws(figure) == []
 
 
+@pytest.mark.long
 def test_the_picture_of_salaries_has_a_line_for_each_scheme_and_names_the_best():
     found = tool.margins_of_salaries((100, 1000, 10_000), (1, 4))
     figure = tool.salaries_figure(found)
@@ -93,6 +96,7 @@ def test_the_picture_of_salaries_has_a_line_for_each_scheme_and_names_the_best()
     assert flaws(figure) == []
 
 
+@pytest.mark.long
 def test_the_picture_of_trust_tells_how_many_times_the_error_is():
     home, central = tool.errors_by_people((100, 1000))
     figure = tool.trust_figure(home, central, people=1000, epsilons=(1, 4))

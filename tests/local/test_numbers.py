@@ -260,6 +260,7 @@ def test_the_margin_of_noise_holds_for_any_number_of_people(confidence):
         of_sum = np.convolve(of_sum, of_sum)[reach:-reach] if people >= 8 else np.convolve(of_sum, of_sum)
 
 
+@pytest.mark.long(only=["1000-1/2-either"])
 @pytest.mark.parametrize("scheme_of", [window, either])
 @pytest.mark.parametrize("epsilon", ["1/2", "6"])
 @pytest.mark.parametrize("people", [1, 30, 1000])

@@ -30,6 +30,7 @@ def of_prefixes(epsilon):
     return small(epsilon, Prefixes(Numbers(6), (3, 6)), (1, 2))
 
 
+@pytest.mark.long(but=["small-1", "small-1/10", "small-3"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("made", [small, of_prefixes])
 def test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon(epsilon, made):
@@ -42,6 +43,7 @@ def test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon(epsilon, made):
     assert oracle.loss() == dc.Loss(Fraction(epsilon))
 
 
+@pytest.mark.long(but=["of_prefixes"])
 @pytest.mark.parametrize("made", [small, of_prefixes])
 def test_sketched_reports_have_the_law_that_is_claimed(made):
     people, oracle = 60_000, made(1)
@@ -82,6 +84,7 @@ def test_the_mean_of_a_sketch_is_the_share_where_nothing_meets():
         assert np.allclose(supports, expected)
 
 
+@pytest.mark.long
 def test_supports_are_those_of_the_reports_one_by_one():
     oracle = small(1)
     reports = oracle.perturb([1, 2, 3, 4, 5] * 50)
@@ -137,6 +140,7 @@ def test_errors_and_margins_of_a_sketch_are_those_of_the_theory(epsilon):
     assert (np.abs(errors) < np.array(margins)).mean() > 0.934
 
 
+@pytest.mark.long
 def test_what_meets_by_chance_is_taken_off_on_average_and_in_the_margins():
     people = 200_000
     oracle, values = Sketch(8, rows=8, bits=8), zipf(people)

@@ -22,6 +22,7 @@ def exact_variance(scheme):
     return sum(p * (1 - p) for p in holds) / (holds[0] - holds[1]) ** 2
 
 
+@pytest.mark.long(only=["1/10-9"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_law_adds_up_to_one_and_its_worst_ratio_is_exactly_the_odds(size, epsilon):
@@ -68,6 +69,7 @@ def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(size):
     assert fit(oracle, 1, 200_000, oracle.law(0)) < BY_CHANCE
 
 
+@pytest.mark.long(only=["1/2"])
 @pytest.mark.parametrize("epsilon", ["1/2", "1", "4"])
 def test_errors_are_those_of_theory_and_margins_hold(epsilon):
     oracle, values = SubsetSelection(128, epsilon), uneven(128, 2000)

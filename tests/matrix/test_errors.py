@@ -223,12 +223,13 @@ def test_postgresql_never_stops_at_a_row(server, trap):
     check(server, trap)
 
 
-@pytest.mark.long(only=["CAST(t AS BOOLEAN) ['perhaps']"])
+@pytest.mark.long
 @each_trap
 def test_spark_sql_never_stops_at_a_row(sails, trap):
     check(sails, trap)
 
 
+@pytest.mark.long
 def test_duckdb_stops_at_many_if_they_are_asked_as_they_are_written(embedded):
     assert len(stops(embedded.run, embedded.load, duckdb.Error)) >= 15
 

@@ -17,12 +17,14 @@ from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
 from discreet.kernel.writing import key_of, write
 
 
+@pytest.mark.long(only=["coalesce", "greatest", "least", "upper"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same(connection, op):
     for schema, calls, rows in operations.trials(op):
         compared(connection, calls, schema, rows)
 
 
+@pytest.mark.long(only=["greatest", "least", "upper"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same_on_what_was_computed(connection, op):
     """An argument that an operation names more than once is then computed by itself, once."""

@@ -260,6 +260,7 @@ def test_sources_of_other_engines_become_files(tmp_path):
         assert len(curator.ask("SELECT flag, COUNT(*) FROM lab_flags GROUP BY flag", epsilon=1, groups=2, rows=2)) == 3
 
 
+@pytest.mark.long
 def test_what_is_written_reads_back_as_it_was_made(tmp_path):
     policy = Policy.parse(EVERY)
     files = write_dummy(policy, tmp_path / "fake", rows=300)

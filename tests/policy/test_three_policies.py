@@ -71,6 +71,7 @@ def hospital_policy(folder):
     return filled(re.sub(r'^rows = "FILL IN"', "rows = 6", text, flags=re.MULTILINE), HOSPITAL)
 
 
+@pytest.mark.long
 def test_a_hospital_protects_patients_in_encounters_and_in_lab_results(hospital):
     policy, curator = opened(hospital_policy(hospital), hospital)
     assert explain(policy)[0] == "Protected: each patient, with all of their rows in encounters and labs."

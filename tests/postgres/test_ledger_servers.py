@@ -125,6 +125,7 @@ def test_a_head_follows_what_others_charge_when_it_is_used(place):
         assert read_head(second.head) == read_head(place.head)
 
 
+@pytest.mark.long
 def test_each_server_sees_a_rollback_of_what_it_knew(place):
     """A backup is restored: whoever had seen more stops; whoever had not goes on, and nothing is forgotten."""
     second, third = place.server("second"), place.server("third")
@@ -291,6 +292,7 @@ def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
     assert read_head(place.head).seq == 11 + 100
 
 
+@pytest.mark.long
 def test_what_was_seen_as_settled_is_looked_at_anew_after_a_rollback(place):
     """A long-lived process remembers up to where everything was settled: of another history it knows nothing."""
     with place.open() as watching:
@@ -325,6 +327,7 @@ def test_a_ledger_of_many_pages_is_read_in_order(place, monkeypatch):
         assert len(ledger.answers([topics[0][0]])) == 8
 
 
+@pytest.mark.long
 def test_long_answers_are_kept_byte_by_byte(place):
     answer = os.urandom(1_000_000) * 20
     with place.open() as ledger:

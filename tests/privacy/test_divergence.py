@@ -42,6 +42,7 @@ def test_max_divergence_is_the_worst_log_ratio_of_all_sets(p, q):
     assert privacy.max_divergence(p, q) == pytest.approx(worst, abs=1e-14)
 
 
+@pytest.mark.long
 @given(pmfs(), pmfs(), st.fractions(0, 3, max_denominator=20))
 def test_hockey_stick_is_the_worst_excess_of_all_sets(p, q, epsilon):
     worst = max(over(p, chosen) - math.exp(epsilon) * over(q, chosen) for chosen in sets(p))
@@ -57,6 +58,7 @@ def test_at_the_max_divergence_no_delta_is_left(p, q):
         assert privacy.hockey_stick(p, q, 0.99 * epsilon) > 0
 
 
+@pytest.mark.long
 @given(pmfs(), pmfs(least=1), st.lists(st.floats(1, 40), min_size=2, max_size=2))
 def test_renyi_grows_with_its_order_from_kullback_leibler_to_the_worst_case(p, q, orders):
     low, high = sorted(orders)
@@ -100,6 +102,7 @@ def together(p, q):
     return {(a, b): p[a] * q[b] for a in p for b in q}
 
 
+@pytest.mark.long
 @given(pmfs(least=1), pmfs(least=1), pmfs(least=1), pmfs(least=1), st.floats(1, 9))
 def test_divergences_of_independent_releases_add(p1, q1, p2, q2, alpha):
     for measure in (privacy.max_divergence, lambda a, b: privacy.renyi(a, b, alpha)):
@@ -201,6 +204,7 @@ def test_the_posterior_bound():
     assert privacy.posterior_bound(0.01, math.inf) == privacy.posterior_bound(0.01, 10_000) == 1
 
 
+@pytest.mark.long
 @given(pmfs(), pmfs(), st.fractions("1/100", "99/100"))
 def test_no_posterior_exceeds_its_bound(p, q, prior):
     epsilon = privacy.max_divergence(p, q)

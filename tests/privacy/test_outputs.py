@@ -45,6 +45,7 @@ def test_a_count_with_laplace_noise_loses_exactly_epsilon():
     assert renyi(here, there, math.inf) == 0.1
 
 
+@pytest.mark.long
 @given(scales, st.integers(-50, 50), st.integers(-50, 50))
 def test_laplace_divergence_is_the_shift_over_the_scale(scale, x, y):
     divergence = max_divergence(output(Laplace(scale), x), output(Laplace(scale), y))
@@ -205,6 +206,7 @@ def test_laplace_noise_on_a_vector_agrees_with_the_product_of_its_coordinates():
     assert sum(losses.values()) == pytest.approx(1, abs=1e-14)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-1, 1)), min_size=1, max_size=5), scales)
 def test_choices_lose_at_most_their_epsilon(utilities, scale):
     before, after = [u for u, _ in utilities], [u + move for u, move in utilities]

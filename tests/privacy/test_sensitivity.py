@@ -34,6 +34,7 @@ def test_sums_move_by_their_bounds(n):
     assert sensitivity.enumerated(sum, ENDS, n) == sensitivity.sum(-3, 2, neighbours="replacement") == 5
 
 
+@pytest.mark.long(only=["0-4"])
 @sizes
 @pytest.mark.parametrize("low", [0, -3])
 def test_means_medians_and_variances_move_as_the_formulas_say(n, low):

@@ -325,6 +325,7 @@ def planning(query):
     return True
 
 
+@pytest.mark.long
 def test_every_node_of_the_language_is_refused_unless_there_is_a_rule():
     strangers = [kind for kind in vars(exp).values() if isinstance(kind, type) and issubclass(kind, exp.Expression)]
     known = set(after_functions.RULES)
@@ -372,6 +373,7 @@ def test_no_query_sees_the_tables_of_another():
         compute("SELECT c0 FROM t0", {})
 
 
+@pytest.mark.long
 def test_queries_run_side_by_side_without_meeting():
     after_plan = planned("SELECT sum(n), count(*) FROM r0")
 
@@ -657,6 +659,7 @@ def test_large_tables_have_no_computed_margins_and_are_not_drawn_again(monkeypat
     assert after.margins(found, {"r0": COUNTS}, WIDTHS, no_redraw) == {"n": [1, 4, 2, 3], "q": [None] * 4}
 
 
+@pytest.mark.long
 def test_redraws_are_computed_in_pieces(monkeypatch):
     monkeypatch.setattr(after_margins, "_STACKED", 7)
     noise = {"n": lambda _, size: np.tile([1, 2, 3, 4], size // 4)}

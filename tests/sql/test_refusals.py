@@ -87,6 +87,7 @@ def test_too_many_keys_are_told_with_their_number():
     assert "13,525,920 combinations" in refusal(sql, WEBLOG)
 
 
+@pytest.mark.long(only=["sql10", "sql3"])
 @pytest.mark.parametrize(
     "sql",
     [

@@ -52,6 +52,7 @@ def test_rubbish_from_a_defence_is_refused_by_every_attack(panel, returned):
             run()
 
 
+@pytest.mark.long
 def test_gaps_are_no_rubbish_where_nothing_may_be_published(panel):
     town = drawn(4, random_state=0)
     hidden = {pair: np.full(table.shape, np.nan) for pair, table in tables(town.members, 4, town.sizes).items()}

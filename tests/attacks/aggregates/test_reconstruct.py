@@ -111,6 +111,7 @@ def test_a_small_epsilon_leaves_next_to_nothing_one_by_one():
     assert result.success < 0.6
 
 
+@pytest.mark.long
 def test_the_curators_noise_is_the_same_in_sql_and_for_vectors():
     """Many questions go to the kernel: it must not answer more exactly, nor much less, than SQL does."""
     bits = np.zeros(64, bool)
@@ -121,6 +122,7 @@ def test_the_curators_noise_is_the_same_in_sql_and_for_vectors():
     assert spreads[1] == pytest.approx(scale, rel=0.3)
 
 
+@pytest.mark.long
 def test_all_parts_together_cost_epsilon(monkeypatch):
     spent = []
     close = dc.Curator.__exit__
@@ -135,6 +137,7 @@ def test_all_parts_together_cost_epsilon(monkeypatch):
     assert spent[0].epsilon == 3
 
 
+@pytest.mark.long
 def test_a_delta_buys_gaussian_noise_and_is_counted():
     people = Secrets.drawn(128, random_state=0)
     pure = reconstruct(people, defence="curator", epsilon=1, random_state=0)
@@ -246,6 +249,7 @@ def test_a_folder_without_the_file_is_named(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "pums_ca_1000.parquet").exists(), reason="needs pums_ca_1000 in DISCREET_DATA")
 def test_who_is_married_in_california_is_rebuilt():
     people = load(DATA)

@@ -87,6 +87,7 @@ def test_noise_is_seen_in_the_tables_themselves(town):
         assert 0.4 * scale < rebuilding.noise_in(_noisy(town, scale)(None)) < 1.3 * scale
 
 
+@pytest.mark.long
 def test_a_defence_of_ones_own_may_hide_cells(town, easy):
     own = census(town, defence=lambda members: hide(tables(members, town.count, town.sizes)), random_state=0)
     assert own.success == easy.success
@@ -120,6 +121,7 @@ def test_the_rarest_are_told(exact):
     assert exact.exposure.rarest_hit[0].startswith("row ")
 
 
+@pytest.mark.long
 def test_reconstruct_takes_blocks_too_and_results_are_repeatable(town, exact):
     assert attacks.reconstruct(town, random_state=0) == exact
     with pytest.raises(TypeError, match="are for Secrets"):

@@ -63,6 +63,7 @@ def test_knowing_the_prior_gains_where_answers_are_noisy():
     assert (likelier_set(estimates, 0.8) == bits).mean() > (likelier_set(estimates, 0.5) == bits).mean() + 0.02
 
 
+@pytest.mark.long
 def test_normal_errors_are_told_from_laplaces():
     """Far out, an estimate with normal errors still says much, and one with Laplace's no more than the nearest does."""
     rng = np.random.default_rng(0)

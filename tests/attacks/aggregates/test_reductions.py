@@ -54,6 +54,7 @@ def test_fewer_attributes_make_both_attacks_weaker_together():
     assert said["both tests say out"] > 0.4
 
 
+@pytest.mark.long
 def test_the_curator_stops_membership_from_reconstruction():
     result = membership_from_reconstruction(
         Secrets.drawn(64, random_state=0), defence="curator", epsilon="1/10", random_state=0

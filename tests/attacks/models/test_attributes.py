@@ -106,6 +106,7 @@ def test_an_oracle_that_is_of_no_use_is_not_believed():
     assert trust(before, 5.0 * np.eye(3)[truth], truth) == 1
 
 
+@pytest.mark.long
 def test_imputation_is_not_judged_by_people_whom_it_learned_from():
     noise = Secretive(Labelled(np.random.default_rng(0).integers(0, 2, (600, 8)), np.arange(600) % 2), column=0)
     unseen = learn_imputer(noise, seed=0).unseen.argmax(axis=1) == noise.secret

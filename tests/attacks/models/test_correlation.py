@@ -91,6 +91,7 @@ def test_a_full_tree_remembers_its_members():
     assert least(result) > 0.8
 
 
+@pytest.mark.long
 def test_leaves_of_five_still_remember():
     full, pruned = (attacks.correlation(defence=word, model="tree", random_state=0) for word in ("nothing", "easy"))
     assert 0.05 < pruned.success - pruned.evidence.baseline < full.success - full.evidence.baseline
@@ -134,6 +135,7 @@ def test_a_model_that_remembers_and_claims_to_be_private_is_caught(patients):
     assert result.success > result.ceiling
 
 
+@pytest.mark.long
 def test_the_dose_of_the_nearest_patient_is_caught_as_well(patients):
     from sklearn.neighbors import KNeighborsRegressor
     from sklearn.pipeline import make_pipeline

@@ -71,6 +71,7 @@ def test_telling_the_likeliest_class_only_does_not_help(exact):
     assert easy.success > exact.success - 0.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1])
 def test_the_curator_gives_members_away_no_more_than_strangers(epsilon):
     result = attacks.invert(defence="curator", epsilon=epsilon, random_state=0, repeats=1)
@@ -78,6 +79,7 @@ def test_the_curator_gives_members_away_no_more_than_strangers(epsilon):
     assert abs(result.success - result.evidence.baseline) < 0.2
 
 
+@pytest.mark.long
 def test_the_look_of_a_class_comes_through_a_curator_that_is_of_use():
     result = attacks.invert(defence="curator", epsilon=1000, random_state=0, repeats=1)
     assert result.success > 0.3

@@ -56,6 +56,7 @@ def test_easy_fixes_still_leak(fix, least):
     assert attacks.likelihood_ratio(PEOPLE, defence="easy", fix=fix, **FEW).success > least
 
 
+@pytest.mark.long(but=["logistic"])
 @pytest.mark.parametrize("target", ["network", "logistic"])
 def test_other_models_leak_as_well(target):
     result = attacks.likelihood_ratio(PEOPLE, target=target, **FEW)
@@ -63,11 +64,13 @@ def test_other_models_leak_as_well(target):
     assert result.implied.low > 0.5
 
 
+@pytest.mark.long
 def test_people_far_from_their_class_are_most_exposed():
     shares = [share.value for share in attacks.likelihood_ratio(PEOPLE, target="network", **FEW).exposure.deciles]
     assert shares[-1] > shares[0] + 0.3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 10])
 def test_a_private_model_keeps_its_promise(epsilon):
     result = attacks.likelihood_ratio(PEOPLE, defence="curator", epsilon=epsilon, shadows=4, targets=4, random_state=5)
@@ -76,6 +79,7 @@ def test_a_private_model_keeps_its_promise(epsilon):
     assert result.delta == 1e-5
 
 
+@pytest.mark.long
 def test_at_a_small_epsilon_there_is_nothing_to_find():
     result = attacks.likelihood_ratio(
         PEOPLE, defence="curator", epsilon="1/10", delta=0, shadows=4, targets=4, random_state=5
@@ -84,6 +88,7 @@ def test_at_a_small_epsilon_there_is_nothing_to_find():
     assert result.delta == 0
 
 
+@pytest.mark.long
 def test_a_promise_that_is_not_kept_is_found_out():
     def noise_that_is_too_small(members):
         return LogisticRegression(epsilon=1000, bounds=(0, 1), classes=range(10)).fit(members.X, members.y)
@@ -95,6 +100,7 @@ def test_a_promise_that_is_not_kept_is_found_out():
     assert result.success > result.ceiling + 0.08  # six deviations of the rank of 1,000 members
 
 
+@pytest.mark.long
 def test_a_model_of_ones_own_is_attacked():
     result = attacks.likelihood_ratio(PEOPLE, defence=lambda members: fit_exactly("forest", members, 0, 2), **FEW)
     assert result.defence == "own"

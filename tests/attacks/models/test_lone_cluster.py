@@ -178,6 +178,7 @@ def test_the_map_is_drawn():
     assert left.get_xlabel() == "km"
 
 
+@pytest.mark.long
 def test_maps_are_drawn_side_by_side_with_one_legend():
     pytest.importorskip("matplotlib")
     results = [lone_cluster(random_state=0, plays=2, defence=each) for each in ("nothing", "easy")]

@@ -39,6 +39,7 @@ def test_labels_alone_give_away_that_the_model_is_oftener_right_about_members():
     assert result.implied.low > 0.3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_a_private_model_keeps_its_promise(epsilon):
     result = attacks.shadow(PEOPLE, defence="curator", epsilon=epsilon, shadows=3, targets=4, random_state=6)
@@ -65,6 +66,7 @@ def test_the_calibrated_attack_finds_more_where_nobody_is_accused_wrongly():
     assert calibrated > 3 * plain
 
 
+@pytest.mark.long
 def test_everybody_is_in_a_tenth_of_rarity():
     result = attacks.shadow(PEOPLE, **FEW)
     assert sum(share.trials for share in result.exposure.deciles) == result.evidence.members.size

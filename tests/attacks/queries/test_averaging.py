@@ -44,6 +44,7 @@ def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
     assert result.implied.low > 0.1
 
 
+@pytest.mark.long
 def test_more_answers_find_more():
     few, many = (attacks.averaging(defence="easy", random_state=0, repeats=n).success for n in (4, 4000))
     assert few < 0.7
@@ -64,6 +65,7 @@ def test_no_repeats_and_no_noise_are_refused():
         attacks.averaging(width=0)
 
 
+@pytest.mark.long
 def test_the_picture_shows_success_by_answers():
     pytest.importorskip("matplotlib")
     figure = attacks.averaging(defence="easy", random_state=0, repeats=64).figure()

@@ -27,6 +27,7 @@ def test_two_exact_sums_give_away_a_salary():
     assert attacks.differencing(random_state=0).details["salary is off by, median"] == 0
 
 
+@pytest.mark.long
 def test_large_sets_only_do_not_help_although_the_direct_question_is_refused():
     nothing, easy = (attacks.differencing(defence=word, random_state=0) for word in ("nothing", "easy"))
     asked = "questions about the target alone that were answered"

@@ -59,6 +59,7 @@ def test_one_known_column_may_be_named_by_itself():
     assert People({"zip": ["1", "1"], "ill": [0, 1]}, known="zip", secret="ill").alike.tolist() == [2, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["str", "category"])
 def test_people_may_come_in_a_frame_of_pandas(kind):
     pandas = pytest.importorskip("pandas")
@@ -66,6 +67,7 @@ def test_people_may_come_in_a_frame_of_pandas(kind):
     asked_about(People(frame, ("name",), "ill"))
 
 
+@pytest.mark.long(but=["Categorical"])
 @pytest.mark.parametrize("kind", ["String", "Categorical"])
 def test_people_may_come_in_a_frame_of_polars(kind):
     polars = pytest.importorskip("polars")

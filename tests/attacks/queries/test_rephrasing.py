@@ -71,6 +71,7 @@ def test_answers_that_differ_are_kept_and_repeats_are_not():
     assert heard.answers.tolist() == [[1.0], [4.0]]
 
 
+@pytest.mark.long
 def test_weighing_laplace_answers_tells_more_than_their_mean():
     # What the curator's twenty answers look like at epsilon 3: whole noise, of a twentieth of it each.
     rng, alike = np.random.default_rng(0), np.ones(100_000, int)

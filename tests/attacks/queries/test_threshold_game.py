@@ -39,6 +39,7 @@ def test_a_little_noise_still_tells_in_most_plays():
     assert 1.7 < result.implied.low < 2.07 < result.implied.high < 2.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 3])
 def test_the_curator_keeps_its_promise(epsilon):
     result = attacks.threshold_game(defence="curator", epsilon=epsilon, random_state=0)
@@ -104,6 +105,7 @@ def test_an_epsilon_for_which_a_tail_is_no_number_is_told_by_logarithms():
     assert abs(result.details["log-ratio at T, which epsilon is at least"] - 500_000) < 1
 
 
+@pytest.mark.long
 def test_the_picture_has_both_laws_and_the_threshold():
     pytest.importorskip("matplotlib")
     for result in (attacks.threshold_game(random_state=0), attacks.threshold_game(defence="easy", random_state=0)):

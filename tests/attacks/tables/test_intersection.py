@@ -135,6 +135,7 @@ def test_tables_may_have_different_columns():
     assert result.details["values left by the first, the second, both"] == [2, 2, 1]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
 def test_two_releases_of_the_census_tell_more_occupations_than_one():
     result = intersection(attack_named("intersection").load(DATA))

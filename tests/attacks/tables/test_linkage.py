@@ -39,6 +39,7 @@ def test_a_name_is_wrong_only_where_the_patient_is_not_in_the_register():
     assert (told["named rightly"], told["named wrongly"]) == (1, 1)
 
 
+@pytest.mark.long
 def test_classes_of_five_hide_the_name_but_not_all_of_the_diagnosis():
     result = linkage(defence="easy", random_state=1)
     assert result.details["named rightly"] == 0

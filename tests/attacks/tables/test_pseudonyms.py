@@ -136,6 +136,7 @@ def test_exposure_is_told_by_the_number_of_trips():
     assert exposure.rarest_hit[0].startswith("taxi ")
 
 
+@pytest.mark.long
 def test_only_what_was_tried_is_opened():
     assert pseudonyms(forms=["9AA9"], random_state=1).success == 0
     assert len(set(candidates(["9A"]))) == 260

@@ -86,6 +86,7 @@ def test_who_is_left_out_cannot_be_found_and_all_others_can():
     assert all(int(label.removeprefix("user ")) in kept for label in fewer.exposure.rarest_hit)
 
 
+@pytest.mark.long
 def test_the_order_of_ratings_and_the_kind_of_ids_do_not_matter():
     shuffled = np.random.default_rng(0).permutation(FEW.user.size)
     named = replace(

@@ -167,6 +167,7 @@ def run(script):
     return [line.split() for line in done.stdout.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_threads_and_forks_never_share_a_stream():
     told = run("noise_forks.py")

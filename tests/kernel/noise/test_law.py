@@ -28,6 +28,7 @@ def agree(boundaries, reference, bits):
     return ours
 
 
+@pytest.mark.long(only=["laplace-11.999-256"])
 @pytest.mark.parametrize("bits", [8, 64, 128, 256])
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])

@@ -100,6 +100,7 @@ def test_shapes_and_types_are_kept(kind):
     assert type(kind("1/1000").perturb(np.int32(7))) is int
 
 
+@pytest.mark.long
 @BOTH
 def test_a_long_array_gets_noise_of_its_own_in_every_part(kind):
     values = np.arange(300_001) * 10

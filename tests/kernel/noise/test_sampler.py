@@ -336,6 +336,7 @@ def test_low_bits_are_fair(low):
     assert lows(data) == combined
 
 
+@pytest.mark.long(but=["0"])
 @pytest.mark.parametrize("sampler", [laplace(1500), gaussian(100), gaussian("1e25"), laplace("1e25")], ids=range(4))
 def test_candidates_keep_their_order_and_their_own_coins(sampler):
     top = sampler._table.last
