@@ -23,8 +23,13 @@ from discreet.kernel.writing import key_of, write
 EXACT = replace(SPARK, gap=lambda call: SPARK.gap(call) or ("rough" if call.op in ROUGH else ""))
 
 # At these Sail stops by a mistake of its own, before or without a row: a column and a cast of it in one GROUP BY, as
-# NULLs of several types are too, and a division in a part without rows.
-SAILS_OWN = ("Projections require unique expression names", "duplicate unqualified field name", "Division by zero")
+# NULLs of several types are too, a division in a part without rows, and a union whose sides differ in what can be NULL.
+SAILS_OWN = (
+    "Projections require unique expression names",
+    "duplicate unqualified field name",
+    "Division by zero",
+    "Physical input schema should be the same as the one converted from logical input schema",
+)
 SAILS_SITUATIONS = {"a unit's rows may be gathered by constants"}
 
 
