@@ -455,7 +455,10 @@ def _stop_servers(folder: Path) -> None:
     """End the PostgreSQL servers that a child has left behind: they are in sessions of their own."""
     for file in folder.glob("**/data/postmaster.pid"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            os.kill(int(file.read_text().split()[0]), signal.SIGQUIT)
+            process = int(file.read_text().split()[0])
+            # The file of a server that was killed may name a number that is somebody else's by now.
+            if str(file.parent).encode() in Path(f"/proc/{process}/cmdline").read_bytes():
+                os.kill(process, signal.SIGQUIT)
 
 
 def _seconds_of(process: int) -> float:
