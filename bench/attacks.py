@@ -23,7 +23,7 @@ def main():
 
 def measured(people, method):
     """Return the seconds of a whole attack, from drawing the questions to the result, and what it reached."""
-    secrets, seconds = Secrets.drawn(people, random_state=0), []
+    secrets, seconds = Secrets.simulate(people, random_state=0), []
     for _ in range(TIMES):
         began = time.perf_counter()
         result = attacks.reconstruct(secrets, noise=NOISE, method=method, random_state=0)

@@ -79,7 +79,7 @@ def searching():
         total = int(np.clip(np.nan_to_num(rows), 0, 1).sum() > 0.5)
         return total + int(rng.geometric(0.63) - rng.geometric(0.63)) if len(rows) else 0
 
-    work = lambda: audit.search(silent_when_empty, audit.nearby(0, 1), 1, 2000, random_state=0)  # noqa: E731
+    work = lambda: audit.search(silent_when_empty, audit.edge_case_neighbours(0, 1), 1, 2000, random_state=0)  # noqa: E731
     result, seconds = timed(work)
     row(
         "search: wrong on empty data only", f"{result.epsilon_low:.2f} in {seconds:.1f} s", "> 1", good=not result.holds

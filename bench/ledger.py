@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import discreet as dc
-from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 
 NAME = "bench"
 ALONE, CHARGES = 500, 50
@@ -28,7 +28,7 @@ def once(ledger, number):
 def opened(place):
     """Open a ledger by its place: a path, or a URL and the path of this server's head."""
     path, *head = json.loads(place)
-    return open_postgres_ledger(path, name=NAME, head=head[0]) if head else dc.open_ledger(path, name=NAME)
+    return open_postgres_ledger(path, name=NAME, checkpoint=head[0]) if head else dc.open_ledger(path, name=NAME)
 
 
 def worker(place):
@@ -85,7 +85,7 @@ def main():
         cluster = Cluster().start()
         try:
             place = [cluster.url(), str(Path(folder) / "head")]
-            ledger = create_postgres_ledger(place[0], name=NAME, budget=dc.Budget(1), head=place[1])
+            ledger = create_postgres_ledger(place[0], name=NAME, budget=dc.Budget(1), checkpoint=place[1])
             measure("PostgreSQL, on the same machine", ledger, place)
         finally:
             cluster.stop()

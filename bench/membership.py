@@ -9,9 +9,9 @@ import numpy as np
 
 from bench.peers import running
 from discreet import attacks
-from discreet.attacks.models.people import locations, purchases
-from discreet.attacks.models.shadows import flip, split
-from discreet.attacks.scores import Scores
+from discreet.attacks.models.labelled_data import read_locations, simulate_purchases
+from discreet.attacks.models.membership_inference import draw_members, split_in_halves
+from discreet.attacks.scores import ScoreEvidence
 
 PLACE = Path(".bench")
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
@@ -20,9 +20,9 @@ SHADOWS = (3, 8)
 PATIENCE = 600
 TIMES, NEARLY_ALL = 5, 0.95  # the bar: so many times the members that ART finds at one stranger in a thousand
 KINDS = {  # how far customers stray from their kind, from easy to hard to predict
-    "customers, easy": lambda: purchases(SEED, people=8000, stray=0.16),
-    "customers, hard": lambda: purchases(SEED, people=8000, stray=0.27),
-    "locations": lambda: locations(DATA),
+    "customers, easy": lambda: simulate_purchases(SEED, people=8000, deviation=0.16),
+    "customers, hard": lambda: simulate_purchases(SEED, people=8000, deviation=0.27),
+    "locations": lambda: read_locations(DATA),
 }
 NOTES = """
 found: members found while 1 %, 0.1 % of strangers are taken for members; three attacked forests of 100 trees
@@ -78,7 +78,7 @@ def beside(name, people, shadows):
             print(f"{name:18}ART  not measured: {reason}", flush=True)
             return None
         scores = np.array(answer["scores"])
-        evidence = Scores(scores[inside], scores[~inside])
+        evidence = ScoreEvidence(scores[inside], scores[~inside])
         most = max(most, told(name, f"ART, {attacker}", shadows, evidence, answer["seconds"]))
     return most
 
@@ -86,8 +86,8 @@ def beside(name, people, shadows):
 def games(people):
     """Return whom all attack, whom the attacker knows, and who is in each model, as our attacks draw them."""
     rng = np.random.default_rng(SEED)
-    candidates, known = split(people, rng)
-    return candidates, known, flip(len(candidates), TARGETS, rng)
+    candidates, known = split_in_halves(people, rng)
+    return candidates, known, draw_members(len(candidates), TARGETS, rng)
 
 
 def told(name, who, shadows, evidence, seconds):

@@ -89,8 +89,8 @@ def unseen():
         first = {}
         scales = [Fraction(int(10 ** (k / 40) * 10**6) + 1, 10**6 + 3) for k in range(-120, 481)]
         for _ in range(3):
-            noise.laplace.cache_clear()
-            noise.gaussian.cache_clear()
+            noise.laplace_sampler.cache_clear()
+            noise.gaussian_sampler.cache_clear()
             for scale in scales:
                 mechanism = make(scale)
                 start = time.process_time()
@@ -109,7 +109,7 @@ def unseen():
 
 def roof():
     def straight():
-        np.frombuffer(keystream.stream().bytes(8_000_000), np.int64)
+        np.frombuffer(keystream.thread_keystream().bytes(8_000_000), np.int64)
 
     top = 1_000_000 / best(straight, 15)
     row("roof: keystream straight into int64", rate(top))

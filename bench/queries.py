@@ -13,8 +13,8 @@ from unittest import mock
 import discreet as dc
 from bench import shop
 from bench.peers import comparing
-from discreet import composing, curator
-from discreet.engines.duckdb import DuckDB, Tuning
+from discreet.curator import answer_builder, curator
+from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.kernel import release
 
 ROUNDS = 5
@@ -161,15 +161,15 @@ def stages(shopkeeper):
         (curator.pricing, "wanted", "price"),
         (curator.pricing, "due", "price"),
         (release.Catalog, "check", "check before the charge"),
-        (release.Ask, "loss", "check before the charge"),
+        (release.ReleaseRequest, "loss", "check before the charge"),
         (release, "_event", "check before the charge"),
         (ledger, "charge", "charge"),
         (DuckDB, "totals", ENGINE),
         (release, "_noisy", "noise"),
         (release, "write_parts", "store"),
         (ledger, "settle", "store"),
-        (composing, "assemble", "assemble"),
-        (composing.after, "run_with_margins", "after"),
+        (answer_builder, "assemble", "assemble"),
+        (answer_builder.after, "run_with_margins", "after"),
     )
 
 

@@ -13,8 +13,8 @@ import urllib.request
 from pathlib import Path
 
 import discreet as dc
-from discreet.engines.duckdb import Tuning
-from discreet.engines.spark_connecting import connected, set_all
+from discreet.engines.duckdb.engine import Tuning
+from discreet.engines.spark.connection import apply_settings, new_session
 from tests.servers.spark import no_spark, spark_local
 
 SIZES = (1_000_000, 10_000_000)  # and 100_000_000, which takes some minutes
@@ -56,9 +56,9 @@ def main(*sizes):
         port = free_port()
         ui = {"spark__ui__enabled": "true", "spark__ui__port": str(port), "spark__sql__shuffle__partitions": "8"}
         server = stack.enter_context(spark_local(memory="4g", **ui))
-        spark = connected(server.url)
+        spark = new_session(server.url)
         stack.callback(spark.stop)
-        set_all(spark)
+        apply_settings(spark)
         head = f"{'rows':>13}{'GROUP BY s':>12}{'DISTINCT s':>12}{'ours s':>9}{'times':>7}{'bar':>5}"
         print(f"{head}{'µs a row':>10}{'shuffled MB':>13}{'DISTINCT MB':>13}{'RSS MB':>8}{'more':>6}", flush=True)
         for size in map(int, sizes or SIZES):
@@ -93,7 +93,7 @@ def measured(spark, url, place, port):
     spark.read.parquet(str(place)).createOrReplaceTempView("sales")
     policy = dc.policy.Policy.parse(POLICY.format(url=url, place=place))
     with dc.open(policy, tuning=Tuning(remember=0, seconds=3600)) as keeper:
-        (part,) = keeper._plan(Q2, "owner", 5, 10).parts
+        (part,) = keeper._plan_query(Q2, "owner", 5, 10).releases
         works = {
             "raw": lambda: spark.sql(RAW).toArrow(),
             "distinct": lambda: spark.sql(DISTINCT).toArrow(),

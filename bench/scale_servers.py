@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 import discreet as dc
 from bench.scale import DISTINCT, POLICY, Q2
-from discreet.engines.duckdb import Tuning
-from discreet.engines.spark_connecting import connected, set_all
-from discreet.postgres.connecting import connect
+from discreet.engines.duckdb.engine import Tuning
+from discreet.engines.spark.connection import apply_settings, new_session
+from discreet.postgres.server import connect
 from tests.servers.postgres import Cluster, binaries
 from tests.servers.spark import no_sail, sail
 
@@ -84,9 +84,9 @@ def on_postgres(stack, cluster):
 
 def on_sail(stack, folder):
     server = stack.enter_context(sail())
-    spark = connected(server.url)
+    spark = new_session(server.url)
     stack.callback(spark.stop)
-    set_all(spark)
+    apply_settings(spark)
 
     def load(table, name):
         place = folder / f"{name.replace(' ', '-')}.parquet"
@@ -101,7 +101,7 @@ def on_sail(stack, folder):
 def measured(policy, sql, distinct):
     """Ask in turns, so that both meet the same machine; return the seconds of each."""
     with dc.open(policy, tuning=Tuning(remember=0, seconds=3600)) as keeper:
-        (part,) = keeper._plan(sql, "owner", 5, 10).parts
+        (part,) = keeper._plan_query(sql, "owner", 5, 10).releases
         works = (distinct, lambda: keeper._engine.totals(part.question))
         times = ([], [])
         for turn in range(ROUNDS + 1):

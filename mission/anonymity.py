@@ -48,7 +48,7 @@ def a2():
     measured = []
     for patients in (kept, released):
         risk = anonymity.measure(patients, quasi, "Diagnosis", population=people)
-        place, person = risk.journalist.found.T
+        place, person = risk.journalist.unique_links.T
         right = pc.sum(pc.equal(patients["ID"].take(pa.array(place)), people["ID"].take(pa.array(person)))).as_py() or 0
         measured.append((risk, right))
     (exact, named), (coarse, guessed) = measured
@@ -71,7 +71,7 @@ def a3():
     first, second = (anonymity.measure(each, lecture.QUASI).k for each in (lecture.first(), lecture.second()))
     adult = table("adult", [*ADULT, "income", "split"])
     adult = adult.filter(pc.equal(adult["split"], "train")).drop_columns("split").drop_null()
-    made = anonymity.attempt(adult, ADULT, 5, "income", l=2, t=0.5)
+    made = anonymity.anonymise_and_measure(adult, ADULT, 5, "income", l=2, t=0.5)
     before, after = made.before, made.after
     return record(
         "the lecture's tables: {first}- and {second}-anonymous; {rows:,} rows of Adult by {columns} columns: "
@@ -92,7 +92,7 @@ def a4():
     first, second = (
         anonymity.measure(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second())
     )
-    rows, others = ((risk.sensitive[0].exposed + 1).tolist() for risk in (first, second))
+    rows, others = ((risk.sensitive[0].exposed_rows + 1).tolist() for risk in (first, second))
     return record(
         "first table: {shown}, l = {l}; second: {others_shown}, l = {others_l}",
         rows=rows,

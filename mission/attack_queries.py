@@ -20,7 +20,7 @@ LOW, HIGH = [15, 1, 15, 50, 80, 20, 10, 1, 3, 40], [90, 2, 50, 150, 320, 260, 11
 @row("A8", "Two fits, with and without one row: the row is exact, or within the noise if private")
 def a8():
     measured, y = load_diabetes(return_X_y=True, scaled=False)
-    patients = attacks.Rows(measured, y, bounds=(LOW, HIGH), target_bounds=(0, 400))
+    patients = attacks.RegressionData(measured, y, bounds=(LOW, HIGH), target_bounds=(0, 400))
     exact = attacks.differencing(patients, random_state=0)
     private = attacks.differencing(patients, defence="curator", epsilon=1, random_state=0)
     return record(

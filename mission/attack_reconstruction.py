@@ -43,7 +43,7 @@ def a7():
 
 @row("D2", "Reconstruction from 4n noisy subset sums, by least squares and by a linear programme")
 def d2():
-    people, fewer = (attacks.Secrets.drawn(n, random_state=0) for n in (1024, 256))
+    people, fewer = (attacks.Secrets.simulate(n, random_state=0) for n in (1024, 256))
     found = {name: attacks.reconstruct(people, noise=noise, random_state=0) for name, noise in LEVELS.items()}
     rates = {name: rate_of(each) for name, each in found.items()}
     programme = attacks.reconstruct(fewer, noise=1 / 4, method="linear programme", random_state=0)

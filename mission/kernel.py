@@ -38,7 +38,9 @@ def a10():
 def a11():
     loss = dc.laplace_for(ONE, "1/10").loss(ONE)
     return record(
-        "removal {removal}, replacement {replacement}", removal=loss.epsilon, replacement=loss.replacing().epsilon
+        "removal {removal}, replacement {replacement}",
+        removal=loss.epsilon,
+        replacement=loss.for_substitution().epsilon,
     )
 
 
@@ -237,10 +239,10 @@ def d6():
     for n in (3, 4, 5):
         grid = [Fraction(k, 2) for k in range(3)]
         checked += [
-            s.enumerated(sum, [0, 1], n) == s.sum(0, 1, neighbours="replacement"),
-            s.enumerated(lambda x: sum(x) / len(x), grid, n) == s.mean(0, 1, n),
-            s.enumerated(_median, grid, n) == s.median(0, 1, n),
-            s.enumerated(_variance, grid, n) == s.variance(0, 1, n),
+            s.brute_force(sum, [0, 1], n) == s.sum(0, 1, neighbours="replacement"),
+            s.brute_force(lambda x: sum(x) / len(x), grid, n) == s.mean(0, 1, n),
+            s.brute_force(_median, grid, n) == s.median(0, 1, n),
+            s.brute_force(_variance, grid, n) == s.variance(0, 1, n),
         ]
     return record(
         "bits {bits}; reals {reals}; n = 5: mean {mean}, median {median}, variance {variance}, sample variance "
@@ -262,7 +264,7 @@ def e5():
     exact = attacks.threshold_game(random_state=0)
     games = {width: privacy.threshold_game(width) for width in ("1/300", "3/100")}
     shown = (
-        f"width {width}: {game.zeros:.3f} / {game.one:.3f}, log-ratio {game.log_ratio:.2f}, epsilon {game.epsilon}"
+        f"width {width}: {game.false_positive_rate:.3f} / {game.true_positive_rate:.3f}, log-ratio {game.log_ratio:.2f}, epsilon {game.epsilon}"
         for width, game in games.items()
     )
     return record(

@@ -201,7 +201,9 @@ def c4():
         model = Recommender(epsilon=1, items=movies, bounds=(0.5, 5), level=level)
         errors = []
         for _ in range(DRAWS):
-            predicted = model.fit(fitted).knowing(fitted).predict(judged[:, :2])  # each person's own ratings, at home
+            predicted = (
+                model.fit(fitted).with_ratings(fitted).predict(judged[:, :2])
+            )  # each person's own ratings, at home
             errors.append([rmse(predicted - judged[:, 2]), rmse(model.predict(judged[:, 1]) - judged[:, 2])])
         own[level], alone[level] = (Runs(tuple(column)) for column in zip(*errors, strict=True))
     return record(

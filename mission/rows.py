@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.audit import Share
+from discreet.audit import Proportion
 
 SURE = 1 - 1e-9  # the confidence of a verdict; intervals are printed at 95 %
 
@@ -65,7 +65,7 @@ class Rate:
 
 def rate(hits: Any, trials: Any, ceiling: float | None = None) -> Rate:
     """Return the share of hits; its ceiling stands unless the lower end is above it."""
-    share = Share(int(hits), int(trials))
+    share = Proportion(int(hits), int(trials))
     low, high = share.interval(SURE)
     return Rate(share.value, share.interval(), low, high, ceiling, ceiling is None or low <= ceiling)
 

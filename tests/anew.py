@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 
-from discreet.curator import Curator
+from discreet.curator.curator import Curator
 
 
 def asking_anew(curator):

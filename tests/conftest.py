@@ -36,11 +36,11 @@ LONG_EXAMPLES = {  # of src: an example cannot carry a marker
     "discreet.attacks.queries.averaging.averaging",
     "discreet.attacks.queries.rephrasing.rephrasing",
     "discreet.attacks.tables.pseudonyms.pseudonyms",
-    "discreet.audit.measuring.measure",
-    "discreet.audit.policy_audit.audit_policy",
-    "discreet.audit.policy_worlds.opened",
-    "discreet.engines.dialects.postgres_texts.like_any_case",
-    "discreet.engines.dialects.postgres_texts.raised",
+    "discreet.audit.black_box.measure",
+    "discreet.audit.policy.audit.audit_policy",
+    "discreet.audit.policy.curator_pairs.open_curator_pairs",
+    "discreet.engines.postgres.text_functions.like_any_case",
+    "discreet.engines.postgres.text_functions.upper",
 }
 REAL_NOISE = (HERE / "kernel" / "noise", HERE / "slow")  # where random bytes, and what comes of very many, are tested
 

@@ -26,6 +26,6 @@ def seeded() -> Iterator[None]:
         patch.setattr(
             np.random, "default_rng", lambda seed=None: generator(seeds.integers(1 << 62) if seed is None else seed)
         )
-        keystream._forget()  # and with it what was drawn ahead
+        keystream._reset_streams()  # and with it what was drawn ahead
         yield
-    keystream._forget()
+    keystream._reset_streams()

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.kernel.loss import NOTHING, Loss
+from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.pricing.accuracy import rounded_up
-from discreet.sql import split
-from discreet.sql.price import shares_of
+from discreet.pricing.accuracy import round_up_digits
+from discreet.pricing.allocation import cost_shares
+from discreet.query.passes import allocate_noise
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_curator import DELTA, opened
@@ -60,7 +60,7 @@ def test_the_price_is_the_least_that_gives_the_margin(curator, sql, limits, marg
     said = curator.explain(sql, margin={"n": margin}, **limits)
     price = amount(said.price.loss)
     assert said.columns[0].margin <= float(Fraction(margin))
-    assert rounded_up(price, 4) == price  # four digits
+    assert round_up_digits(price, 4) == price  # four digits
     if len(said.columns) == 1:  # the usual way of sharing, so that another price can be compared
         assert priced(curator, sql, price, **limits)["n"] <= float(Fraction(margin))
         assert priced(curator, sql, price * Fraction(999, 1000), **limits)["n"] > float(Fraction(margin))
@@ -101,7 +101,7 @@ def test_the_margin_may_stand_in_the_query(curator):
     assert said == curator.explain(COUNT, margin=50)
     answer = curator.ask(f"{COUNT} WITHIN 50")
     assert answer.margin <= 50
-    assert curator.ask(COUNT, margin=50).paid == NOTHING
+    assert curator.ask(COUNT, margin=50).paid == ZERO_LOSS
     assert curator.ask(COUNT, margin=51).value == answer.value
 
 
@@ -172,7 +172,7 @@ def test_a_refusal_says_the_price_and_the_smallest_margin_that_fits(delta):
         assert set(fits) == {"n", "s"}
         answer = curator.ask(BY_CITY, margin=fits)
         assert all(answer.margins[name][0] <= float(fits[name]) for name in fits)
-        left, total = curator.budget().left, curator.budget().total
+        left, total = curator.budget().remaining, curator.budget().total
         rest, whole = (left.epsilon, total.epsilon) if total.rho is None else (left.rho, total.rho)
         assert rest < Fraction(2, 100) * whole
 
@@ -219,7 +219,7 @@ def test_a_released_count_turns_the_margin_of_a_mean_into_a_price(curator, monke
     answer = curator.ask(sql, margin=margin)
     assert max(answer.margins["a"]) <= margin
     assert answer.paid == said.paid
-    assert curator.ask(sql, margin=margin).paid == NOTHING
+    assert curator.ask(sql, margin=margin).paid == ZERO_LOSS
 
 
 def test_an_answer_that_is_there_tells_more_than_a_count(curator, monkeypatch):
@@ -269,10 +269,10 @@ def test_finding_a_price_reads_no_data(curator, monkeypatch):
 
 def test_an_ordinary_price_is_shared_as_before():
     with opened() as curator:
-        plan = curator._plan(BY_CITY, "owner", None, None)
-        shares = shares_of(plan.parts, Laplace)
+        plan = curator._plan_query(BY_CITY, "owner", None, None)
+        shares = cost_shares(plan.releases, Laplace)
         assert sum(map(sum, shares)) == 1
-        (asked,) = split(plan.parts, Loss(1))
+        (asked,) = allocate_noise(plan.releases, Loss(1))
         losses = [
             noise.loss(asked.question.sensitivity_of(t)).epsilon
             for t, noise in zip(asked.question.totals, asked.noises, strict=True)

@@ -248,13 +248,13 @@ def heavy(people, rows):
 
 def test_the_answer_tells_how_many_people_the_limits_touched():
     with opened(data=heavy(1000, 5)) as curator:
-        (touched,) = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=SURE).touched
+        (touched,) = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=SURE).clipping
         assert touched.startswith(("100 ±", "99 ±", "101 ±"))
         assert "patients have more than 3 rows in a group or more than 2 groups: they weigh less" in touched
         nobody = curator.ask("SELECT COUNT(DISTINCT patient) AS n FROM visits", epsilon=SURE)
-        assert not nobody.touched
+        assert not nobody.clipping
     with opened(data=heavy(1000, 1)) as curator:
-        touched = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=SURE, rows=100).touched
+        touched = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=SURE, rows=100).clipping
         assert touched[0].startswith("How many patients have more than 100 rows in a group cannot be told")
 
 
@@ -265,7 +265,7 @@ def test_the_report_on_limits_can_be_switched_off_and_has_its_share_of_the_price
         opened(report="bounds_report = 0") as silent,
         opened(report="bounds_report = 0.5") as half,
     ):
-        assert not silent.ask(sql, epsilon=1).touched
+        assert not silent.ask(sql, epsilon=1).clipping
         margins = [each.explain(sql, epsilon=1).columns[0].margin for each in (silent, curator, half)]
     assert margins[1] == pytest.approx(margins[0] / 0.98, rel=0.02)
     assert margins[2] == pytest.approx(margins[0] * 2, rel=0.02)

@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.answer import Answer, Column, Explanation, Price
-from discreet.answer_text import is_reliable, key_texts, printable, rounded, short
+from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
+from discreet.answer.text import escape_unprintable, is_reliable, key_texts, round_to_margin, short_number
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Loss
 
-GAUSSIAN = Price(Loss(None, "1/8000"), Fraction(1, 10), Fraction(1, 10**9), Fraction(1, 84))
+GAUSSIAN = Cost(Loss(None, "1/8000"), Fraction(1, 10), Fraction(1, 10**9), Fraction(1, 84))
 HOSTILE = "<script>alert('$x^2$')</script>\n\x1b[31m\u202e"
 
 
 def answer(columns, margins, **changes):
     noise = dict.fromkeys(margins, "discrete Laplace, scale 10")
-    parts = {"noise": noise, "price": Price(Loss("1/10")), "receipt": Receipt("5e1f")} | changes
+    parts = {"noise": noise, "price": Cost(Loss("1/10")), "receipt": Receipt("5e1f")} | changes
     return Answer(pa.table(columns), margins=margins, **parts)
 
 
@@ -64,7 +64,7 @@ def test_parts_that_do_not_fit_together_are_refused(changes, told):
         "table": pa.table({"n": [1]}),
         "margins": {"n": [1.0]},
         "noise": {"n": "x"},
-        "price": Price(Loss(1)),
+        "price": Cost(Loss(1)),
         "receipt": Receipt("1"),
     }
     with pytest.raises(ValueError, match=told):
@@ -174,17 +174,17 @@ def test_margins_stand_in_a_column_of_their_own_after_the_noisy_one():
     ],
 )
 def test_a_value_is_shown_to_two_digits_of_its_margin(value, margin, shown):
-    assert rounded(value, margin) == shown
+    assert round_to_margin(value, margin) == shown
 
 
 def test_a_shown_margin_is_never_below_the_margin():
     for margin in np.exp(np.random.default_rng(1).uniform(-12, 20, 2000)):
-        shown = float(rounded(1.0, float(margin))[1].replace(",", ""))
+        shown = float(round_to_margin(1.0, float(margin))[1].replace(",", ""))
         assert margin * (1 - 1e-6) <= shown <= margin * 1.11
 
 
 def test_short_numbers_have_few_digits():
-    shown = [short(Fraction(1, 3)), short(Fraction(1, 10**12)), short(2), short(12_345_678)]
+    shown = [short_number(Fraction(1, 3)), short_number(Fraction(1, 10**12)), short_number(2), short_number(12_345_678)]
     assert shown == ["0.3333", "1e-12", "2", "1.235e7"]
 
 
@@ -262,7 +262,7 @@ def test_wide_letters_and_accents_do_not_break_the_columns():
 def test_what_cannot_be_seen_in_a_key_is_spelt_out():
     one = answer({HOSTILE: [HOSTILE], "n": [1]}, {"n": [1]}, notes=(HOSTILE,))
     assert all(c.isprintable() or c == "\n" for c in repr(one))
-    assert printable("\x1b\u202e\n") == r"\x1b\u202e\n"
+    assert escape_unprintable("\x1b\u202e\n") == r"\x1b\u202e\n"
 
 
 # HTML
@@ -301,15 +301,15 @@ def test_html_shows_what_text_shows():
 @pytest.mark.parametrize(
     ("price", "text"),
     [
-        (Price(Loss("1/10")), "epsilon 0.1 (rho 0.005)"),
+        (Cost(Loss("1/10")), "epsilon 0.1 (rho 0.005)"),
         (
-            Price(Loss("1/10", None, "1e-9"), share=Fraction(1)),
+            Cost(Loss("1/10", None, "1e-9"), share=Fraction(1)),
             "epsilon 0.1 and delta 1e-9 (rho 0.005), 100 % of the budget",
         ),
-        (Price(Loss(None, "1/8000")), "rho 0.000125"),
+        (Cost(Loss(None, "1/8000")), "rho 0.000125"),
         (GAUSSIAN, "epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget"),
         (
-            Price(Loss(None, "1/8", "1e-12"), Fraction(2), Fraction(1, 10**9)),
+            Cost(Loss(None, "1/8", "1e-12"), Fraction(2), Fraction(1, 10**9)),
             "epsilon 2 at delta 1e-9 (rho 0.125 and delta 1e-12)",
         ),
     ],
@@ -320,14 +320,16 @@ def test_a_price_names_epsilon_and_rho(price, text):
 
 def explanation():
     return Explanation(
-        price=GAUSSIAN,
+        cost=GAUSSIAN,
         columns=(
-            Column("n", "discrete Gaussian, scale 30", 61.9),
-            Column("mean", "discrete Gaussian, scale 900", depends="± 5 at 1,000 visitors, ± 0.5 at 10,000"),
-            Column("top", "exponential mechanism"),
+            ExplainedColumn("n", "discrete Gaussian, scale 30", 61.9),
+            ExplainedColumn(
+                "mean", "discrete Gaussian, scale 900", margin_depends_on="± 5 at 1,000 visitors, ± 0.5 at 10,000"
+            ),
+            ExplainedColumn("top", "exponential mechanism"),
         ),
         groups="Groups are discovered: one is shown when its noisy number of visitors reaches 61.",
-        bounded=("Each visitor counts in at most 5 groups.",),
+        bounds=("Each visitor counts in at most 5 groups.",),
         sql="SELECT city\nFROM visits",
         notes=("<b>",),
     )
@@ -372,5 +374,5 @@ def test_an_explanation_is_plain_data_for_json():
     }
     assert [column["margin"] for column in data["columns"]] == [61.9, None, None]
     assert data["sql"] == "SELECT city\nFROM visits"
-    pure = Explanation(price=Price(Loss("1/10")), columns=()).to_dict()["price"]
+    pure = Explanation(cost=Cost(Loss("1/10")), columns=()).to_dict()["price"]
     assert (pure["epsilon"], pure["at_delta"], pure["share"]) == ("1/10", "0", None)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from readable import flaws
 
-from discreet.answer import Answer, Price
+from discreet.answer.model import Answer, Cost
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Loss
 
@@ -16,7 +16,7 @@ DAYS = [dt.date(2009, 1, 1) + dt.timedelta(days=7 * week) for week in range(10)]
 
 def answer(columns, margins):
     noise = dict.fromkeys(margins, "discrete Laplace, scale 10")
-    return Answer(pa.table(columns), margins=margins, noise=noise, price=Price(Loss("1/10")), receipt=Receipt("5e1f"))
+    return Answer(pa.table(columns), margins=margins, noise=noise, cost=Cost(Loss("1/10")), receipt=Receipt("5e1f"))
 
 
 def counts(keys, numbers, margin=30.0, name="k"):

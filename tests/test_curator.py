@@ -395,5 +395,5 @@ def test_neighbouring_data_give_the_same_metadata():
         assert answers[0].table.schema == answers[1].table.schema
         assert answers[0].table["city"] == answers[1].table["city"]
         assert answers[0].margins["n"] == answers[1].margins["n"]
-        assert answers[0].bounded == answers[1].bounded  # `touched` has a noisy number, paid for like the others
+        assert answers[0].bounds == answers[1].bounds  # `touched` has a noisy number, paid for like the others
         assert one.budget() == other.budget()

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli import app
-from discreet.engines import postgres_session
+from discreet.engines.postgres import session
 from discreet.kernel.ledger.account import Account
 from discreet.kernel.release import FAILED
 from discreet.policy import Policy
-from discreet.postgres.connecting import connect
-from discreet.sql import read
+from discreet.postgres.server import connect
+from discreet.query.passes import plan_query
 
 POLICY = """
 [data]
@@ -165,9 +165,9 @@ def other():
 
 def exact(curator, sql):
     """Return the exact totals of a question: for the test only."""
-    plan = read(sql, curator.policy, curator._engine, by="owner", groups=None, rows=None)
+    plan = plan_query(sql, curator.policy, curator._engine, by="owner", groups=None, rows=None)
     found = []
-    for part in plan.parts:
+    for part in plan.releases:
         totals = curator._engine.totals(part.question)
         each = dict(zip(totals.keys, map(tuple, totals.values.tolist()), strict=True))
         cells = [
@@ -222,7 +222,7 @@ def test_models_learn_from_rows_in_the_database(curator, other):
 
 
 def refusing(dialect):
-    return replace(dialect, gap=lambda call: "LOWER: not here." if call.op == "lower" else "")
+    return replace(dialect, unsupported_reason=lambda call: "LOWER: not here." if call.op == "lower" else "")
 
 
 def test_what_the_engine_cannot_compute_is_refused_before_it_is_charged(other):
@@ -271,7 +271,9 @@ def check_failed(curator, error, spent):
     assert curator.budget().spent.rho == 2 * spent
 
 
-PRICE = Policy.parse(POLICY.format(server="", ledger=":memory:", sales="a", lines="b", regions="c")).budget.price(1).rho
+PRICE = (
+    Policy.parse(POLICY.format(server="", ledger=":memory:", sales="a", lines="b", regions="c")).budget.cost_of(1).rho
+)
 
 
 def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
@@ -293,10 +295,10 @@ def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
 def test_every_failure_says_the_same_and_its_charge_stands(postgres, admin, url, monkeypatch, how):
     """The connection is ended, the server restarted, or the time is over: analysts see one text."""
     with dc.open(Policy.parse(policy_text(url))) as curator:
-        read_table = postgres_session.Snapshot.table
+        read_table = session.Snapshot.run_select
 
         def meddled(snapshot, sql):
-            monkeypatch.setattr(postgres_session.Snapshot, "table", read_table)
+            monkeypatch.setattr(session.Snapshot, "run_select", read_table)
             if how == "terminated":
                 with connect(admin) as server:
                     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'shop_reader'"
@@ -307,7 +309,7 @@ def test_every_failure_says_the_same_and_its_charge_stands(postgres, admin, url,
                 snapshot._connection.execute("SET LOCAL statement_timeout = 50; SELECT pg_sleep(1)")
             return read_table(snapshot, sql)
 
-        monkeypatch.setattr(postgres_session.Snapshot, "table", meddled)
+        monkeypatch.setattr(session.Snapshot, "run_select", meddled)
         error = asked_in_thread(curator)()
         check_failed(curator, error, PRICE)
 
@@ -348,7 +350,7 @@ CHANGES = {
 def test_what_is_not_ready_is_refused_and_not_charged(admin, url, monkeypatch, change):
     """Also not counted as a failure: questions and models go on with other tables, and with this one afterwards."""
     statement, kind, words = CHANGES[change]
-    monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.05)
     weight = "SELECT SUM(weight) AS w FROM lines"
     model = dc.learn.StandardScaler(epsilon=1)
     with connect(admin) as server, dc.open(Policy.parse(policy_text(url))) as curator:
@@ -398,7 +400,7 @@ def test_three_failures_stop_the_data_set(admin, url, monkeypatch):
 
     with dc.open(Policy.parse(policy_text(url))) as curator:
         with monkeypatch.context() as patched:
-            patched.setattr(postgres_session.Snapshot, "table", ended)
+            patched.setattr(session.Snapshot, "run_select", ended)
             for number in range(3):
                 with pytest.raises(dc.Failed):
                     curator.ask(f"SELECT COUNT(*) AS n FROM sales WHERE pieces > {number}", epsilon=1)
@@ -523,7 +525,7 @@ def shared(postgres, url, tmp_path):
 def test_a_server_that_dies_with_data_and_ledger_ends_like_every_failure(postgres, shared, monkeypatch, moment):
     """Whether it dies before the data are read, before the answer is stored, or before it is shown."""
     places = {
-        "read": (postgres_session.Snapshot, "table"),
+        "read": (session.Snapshot, "table"),
         "stored": (Account, "settle"),
         "shown": (Account, "answers"),
     }
@@ -548,13 +550,15 @@ def test_a_server_that_dies_with_data_and_ledger_ends_like_every_failure(postgre
         assert failed.value.__cause__ is None
         assert failed.value.__context__ is None or moment == "shown"
         assert curator.budget().spent.rho == PRICE
-        failures = curator._failures
+        failures = curator._circuit_breaker
         failures.check()
-        assert len(failures._known) == (moment != "shown")  # the circuit breaker has seen it, once the ledger is back
+        assert len(failures._failed_ids) == (
+            moment != "shown"
+        )  # the circuit breaker has seen it, once the ledger is back
 
 
 def test_a_command_whose_server_dies_after_the_charge_ends_with_4(postgres, shared, monkeypatch):
-    read_table = postgres_session.Snapshot.table
+    read_table = session.Snapshot.run_select
 
     def dies(*given):
         postgres.halt("immediate")
@@ -562,7 +566,7 @@ def test_a_command_whose_server_dies_after_the_charge_ends_with_4(postgres, shar
 
     file = shared.base / "policy.toml"
     file.write_text(policy_text(shared.data.connection, ledger=shared.data.ledger))
-    monkeypatch.setattr(postgres_session.Snapshot, "table", dies)
+    monkeypatch.setattr(session.Snapshot, "run_select", dies)
     try:
         done = CliRunner().invoke(app, ["ask", str(file), "SELECT COUNT(*) AS n FROM sales", "--epsilon", "1"])
     finally:

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli import app
-from discreet.engines import spark as module
-from discreet.engines import spark_connecting
-from discreet.engines.duckdb import Tuning
-from discreet.engines.sources import EngineError
+from discreet.engines.duckdb.engine import Tuning
+from discreet.engines.spark import connection
+from discreet.engines.spark import engine as module
+from discreet.engines.table_source import EngineError
 from discreet.kernel.errors import FAILED
 from discreet.learn import GaussianMixture, LinearRegression
 from discreet.policy import Policy
@@ -137,7 +137,7 @@ def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales"):
     return wait
 
 
-PRICE = here().budget.price(1).rho
+PRICE = here().budget.cost_of(1).rho
 
 
 def check_failed(curator, error):
@@ -154,13 +154,13 @@ def check_failed(curator, error):
 @pytest.mark.parametrize("how", ["killed", "late", "closed", "changed"])
 def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, caplog, how):
     """The server dies, the time is over, the session is ended from outside: analysts see one text."""
-    monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.5)
+    monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.5)
     caplog.set_level(logging.ERROR, "discreet")
     server = sail_at()
     try:
         tuning = Tuning(seconds=1 if how == "late" else 600)
         with dc.open(Policy.parse(text(server.url, places)), tuning=tuning) as curator:
-            run, ended = module._table, threading.Event()
+            run, ended = module._run_select, threading.Event()
 
             def interrupt(spark):
                 """Stop what runs, again and again: what comes before the question begins is lost."""
@@ -169,7 +169,7 @@ def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, 
 
             def meddled(spark, sql):
                 """Let the first SELECT of the question take forever, and do something about it."""
-                monkeypatch.setattr(module, "_table", run)
+                monkeypatch.setattr(module, "_run_select", run)
                 if how == "killed":
                     threading.Timer(0.3, server.kill).start()
                 elif how == "closed":
@@ -178,7 +178,7 @@ def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, 
                     raise ValueError("customer 7 lives in Bonn")
                 return run(spark, FOREVER)
 
-            monkeypatch.setattr(module, "_table", meddled)
+            monkeypatch.setattr(module, "_run_select", meddled)
             error = asked_in_thread(curator)()
             ended.set()
             words = {
@@ -223,7 +223,7 @@ def test_a_server_that_was_started_again_between_questions_costs_nothing(places)
 @pytest.mark.long
 def test_three_failures_stop_the_data_set(sail, places, monkeypatch):
     with dc.open(Policy.parse(text(sail.url, places))) as curator:
-        monkeypatch.setattr(module, "_table", lambda spark, sql: 1 / 0)
+        monkeypatch.setattr(module, "_run_select", lambda spark, sql: 1 / 0)
         for number in range(3):
             with pytest.raises(dc.Failed):
                 curator.ask(f"SELECT COUNT(*) AS n FROM sales WHERE pieces > {number}", epsilon=1)
@@ -305,12 +305,12 @@ def test_a_policy_is_drafted_from_the_catalog_of_a_server(sail, places, tmp_path
     monkeypatch.chdir(tmp_path)
     columns = "patient BIGINT, ward STRING, cost DECIMAL(10, 2), seen TIMESTAMP, tags ARRAY<STRING>"
 
-    def filled(spark, wanted, look=module.schemas_of):
+    def filled(spark, wanted, look=module.read_schemas):
         spark.sql("CREATE DATABASE clinic").toArrow()
         spark.sql(f"CREATE TABLE clinic.visits ({columns}) USING parquet LOCATION '{tmp_path}/visits'").toArrow()
         return look(spark, wanted)
 
-    monkeypatch.setattr(module, "schemas_of", filled)
+    monkeypatch.setattr(module, "read_schemas", filled)
     run = CliRunner()
     assert run.invoke(app, ["init", sail.url, "--unit", "patient"]).exit_code == 0
     text = (tmp_path / "policy.toml").read_text()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.data_stamp import changed_tables, log_beside, stamp_beside
+from discreet.curator.data_stamp import changed_tables, owner_log_path, stamp_path
 from discreet.policy import Policy
 
 POLICY = """
@@ -70,7 +70,7 @@ def test_a_file_that_was_only_touched_is_accepted_by_deleting_the_stamp(tmp_path
     opened(policy)
     os.utime(visits, ns=(1, 1))
     assert changed_tables(policy) == ["visits"]
-    stamp_beside(policy).unlink()
+    stamp_path(policy).unlink()
     opened(policy)
     assert caplog.records == []
 
@@ -103,7 +103,7 @@ def test_the_stamp_can_be_read_by_its_owner_only_and_holds_no_fact(tmp_path, vis
         opened(policy_in(tmp_path))
     finally:
         os.umask(before)
-    stamp = stamp_beside(policy_in(tmp_path))
+    stamp = stamp_path(policy_in(tmp_path))
     assert stamp.stat().st_mode & 0o777 == 0o600
     kept = json.loads(stamp.read_text())
     assert set(kept) == {"key", "stamps"}
@@ -128,7 +128,7 @@ def test_nothing_that_an_analyst_sees_changes(tmp_path, visits, recwarn):
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"key": "no", "stamps": {}}', '{"key": "00", "stamps": []}'])
 def test_a_damaged_stamp_is_made_anew(tmp_path, visits, damage):
     policy = policy_in(tmp_path)
-    stamp_beside(policy).write_text(damage)
+    stamp_path(policy).write_text(damage)
     opened(policy)
     assert changed_tables(policy) == []
     change(visits)
@@ -137,36 +137,36 @@ def test_a_damaged_stamp_is_made_anew(tmp_path, visits, damage):
 
 def test_frames_and_ledgers_in_memory_leave_no_stamp(tmp_path, visits):
     opened(policy_in(tmp_path, ledger=":memory:"))
-    assert stamp_beside(policy_in(tmp_path, ledger=":memory:")) is None
+    assert stamp_path(policy_in(tmp_path, ledger=":memory:")) is None
     opened(policy_in(tmp_path), data={"visits": pa.table({"patient": [1]})})
-    assert not stamp_beside(policy_in(tmp_path)).exists()
+    assert not stamp_path(policy_in(tmp_path)).exists()
 
 
 def test_a_ledger_in_a_database_has_stamp_and_log_beside_the_policy(tmp_path):
     policy = policy_in(tmp_path, ledger="postgresql://db.example/ledgers")
-    assert stamp_beside(policy) == tmp_path / "visits.stamp"
-    assert log_beside(policy) == tmp_path / "visits.log"
+    assert stamp_path(policy) == tmp_path / "visits.stamp"
+    assert owner_log_path(policy) == tmp_path / "visits.log"
 
 
 def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path, visits, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("discreet.data_stamp._write", full)
+    monkeypatch.setattr("discreet.curator.data_stamp._write_stamps", full)
     opened(policy_in(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"key": "00", "stamps": 5}', '{"key": "00", "stamps": {"1": 5}}'])
 def test_a_stamp_file_that_makes_no_sense_is_written_anew(tmp_path, visits, text):
     policy = policy_in(tmp_path)
-    stamp_beside(policy).write_text(text)
+    stamp_path(policy).write_text(text)
     dc.open(policy).close()
-    assert json.loads(stamp_beside(policy).read_text())["stamps"]["1"].keys() == {"visits"}
+    assert json.loads(stamp_path(policy).read_text())["stamps"]["1"].keys() == {"visits"}
 
 
 def test_a_link_in_the_stamp_s_place_leads_nowhere(tmp_path, visits):
     policy, victim = policy_in(tmp_path), tmp_path / "victim"
     victim.write_text("kept")
-    stamp_beside(policy).symlink_to(victim)
+    stamp_path(policy).symlink_to(victim)
     dc.open(policy).close()
     assert victim.read_text() == "kept"

@@ -15,10 +15,10 @@ from sqlglot import exp
 
 import discreet as dc
 from discreet import dbapi
-from discreet.curator import Curator
-from discreet.dbapi import binding
-from discreet.dbapi.binding import bind, literal
-from discreet.sql.text import parse
+from discreet.curator.curator import Curator
+from discreet.dbapi import parameters as binding
+from discreet.dbapi.parameters import bind, literal
+from discreet.query.syntax.parse import parse_query
 
 SURE = 500  # an epsilon at which no noise is left: one draw in e^200 is not 0
 NASTY = [
@@ -401,11 +401,11 @@ def test_whatever_a_text_holds_the_rest_of_the_question_stays_as_it_was(one, oth
         "SELECT COUNT(*) FROM t WHERE a = E'\\'' OR b IN (?,$$?$$,?)/* ? */",
         'SELECT COUNT(*) AS "?" FROM t WHERE a=?||? LIMIT 3',
     ):
-        wanted = parse(bind(sql, ["one", "other"])).query
+        wanted = parse_query(bind(sql, ["one", "other"])).query
         for node in list(wanted.find_all(exp.Literal)):
             if node.this in ("one", "other"):
                 node.set("this", one if node.this == "one" else other)
-        assert parse(bind(sql, [one, other])).query == wanted
+        assert parse_query(bind(sql, [one, other])).query == wanted
 
 
 class Cunning(str):

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.answer_frames import FrameKind
-from discreet.policy import Between, Keys, Open, Person, Policy, Public, Row
+from discreet.answer.frames import FrameKind
+from discreet.policy import Between, Keys, NoDomain, NoUnit, Person, Policy, RowUnit
 
 PEOPLE = 60
 WARDS = ["A", "B", "C"]
@@ -99,7 +99,7 @@ def test_an_answer_under_a_policy_is_of_arrow_whatever_its_data():
     with dc.open(Policy.parse(text), data={"data": PANDAS}) as curator:
         answer = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon=1)
     assert isinstance(answer.frame, pa.Table)
-    assert isinstance(answer.of_kind(FrameKind.POLARS).frame, pl.DataFrame)
+    assert isinstance(answer.with_frame_kind(FrameKind.POLARS).frame, pl.DataFrame)
 
 
 def test_short_forms_mean_what_a_policy_writes_out():
@@ -119,7 +119,7 @@ def test_more_can_be_said_of_a_column_in_the_words_of_a_policy():
     columns = {"cost": {"between": (Decimal("0.5"), np.int64(100)), "step": "1/4", "outside": "null"}, "ward": "text"}
     table = declared(columns=columns).tables["data"]
     assert table.columns["cost"].domain == Between(Fraction(1, 2), Fraction(100), Fraction(1, 4), "null")
-    assert table.columns["ward"].domain == Open()
+    assert table.columns["ward"].domain == NoDomain()
 
 
 def test_numpy_numbers_may_be_listed():
@@ -143,7 +143,7 @@ def test_a_units_column_that_is_listed_is_what_it_is_said_to_be():
 
 def test_single_rows_can_be_protected():
     policy = declared(unit="row", groups=None, rows=None)
-    assert policy.unit == Row()
+    assert policy.unit == RowUnit()
     assert "patient" not in policy.tables["data"].columns
 
 
@@ -179,7 +179,7 @@ def test_a_type_is_the_schemas(column, word):
 
 def test_categories_are_data_and_never_become_keys():
     frame = PANDAS.assign(ward=PANDAS["ward"].astype("category"))
-    assert declared(frame, columns={"ward": "text"}).tables["data"].columns["ward"].domain == Open()
+    assert declared(frame, columns={"ward": "text"}).tables["data"].columns["ward"].domain == NoDomain()
     for found in (frame["ward"].dtype, frame["ward"].cat.categories, frame["ward"].unique(), frame["ward"], set(WARDS)):
         with pytest.raises(
             dc.PolicyError, match=r"column ward: it is described by .* They are never taken from the rows\."
@@ -216,7 +216,7 @@ def test_several_frames_are_joined_on_the_person():
         columns={"visits": {"ward": {"references": "floors.ward"}}, "people": {"sex": ["f", "m"]}},
         rows={"visits": 2, "people": 1},
     ) as curator:
-        assert isinstance(curator.policy.tables["floors"].unit, Public)
+        assert isinstance(curator.policy.tables["floors"].unit, NoUnit)
         assert [curator.policy.tables[name].rows for name in ("visits", "people")] == [2, 1]
         assert curator.policy.data.name == "data"
         answer = curator.ask(
@@ -280,7 +280,7 @@ def test_a_ledger_file_remembers_what_was_spent(tmp_path):
     with opened(ledger=ledger, budget=1) as curator:
         curator.ask(BY_WARD, epsilon="3/4")
     with opened(PANDAS, ledger=str(ledger), budget=1) as curator:
-        assert curator.budget().left.epsilon == Fraction(1, 4)
+        assert curator.budget().remaining.epsilon == Fraction(1, 4)
         with pytest.raises(dc.Refused):
             curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2")
         curator.ledger.verify()

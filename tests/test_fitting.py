@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet import fitting
-from discreet.engines.sources import EngineError
-from discreet.fitting import PrivateRows
+from discreet.curator import fit
+from discreet.curator.fit import PrivateRows
+from discreet.engines.table_source import EngineError
 from discreet.policy import Policy
 
 POLICY = """
@@ -62,8 +62,8 @@ Recorder.__module__ = "discreet.learn"
 @pytest.fixture(autouse=True)
 def recorders_are_ours(monkeypatch):
     """To see what an estimator is given; who is really ours is tested below."""
-    known = fitting.is_ours
-    monkeypatch.setattr(fitting, "is_ours", lambda kind: kind is Recorder or known(kind))
+    known = fit.is_own_estimator
+    monkeypatch.setattr(fit, "is_own_estimator", lambda kind: kind is Recorder or known(kind))
 
 
 class Stranger(Recorder):
@@ -178,7 +178,7 @@ def test_an_estimators_own_methods_and_objects_see_nothing():
 
     with opened() as curator:
         patched = dc.learn.StandardScaler(epsilon="1/4")
-        patched.fit_rows = patched._learn = seen.append
+        patched.fit_rows = patched._fit_source = seen.append
         assert curator.fit(patched, "SELECT lat FROM visits").loss_.epsilon == Fraction(1, 4)
         with pytest.raises(dc.Refused, match="settings are numbers, texts, lists and arrays, not Spy"):
             curator.fit(dc.learn.StandardScaler(epsilon=Spy(1)), "SELECT lat FROM visits")

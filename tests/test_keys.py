@@ -13,8 +13,8 @@ import pytest
 from held_up import TOML, number, opened
 
 import discreet as dc
-from discreet.in_flight import InFlight
-from discreet.kernel.ledger import UNKNOWN
+from discreet.curator.in_flight_keys import InFlightKeys
+from discreet.kernel.ledger import UNKNOWN_OUTCOME
 from discreet.policy import Policy
 
 HERE = Path(__file__).parent
@@ -25,11 +25,11 @@ KINDS = ["memory", "file", "postgres"]
 def policy(request, tmp_path):
     if request.param == "postgres":
         cluster = request.getfixturevalue("postgres")
-        from discreet.postgres.connecting import connect
-        from discreet.postgres.ledger_schema import schema_of
+        from discreet.ledger_postgres.schema import schema_name
+        from discreet.postgres.server import connect
 
         with connect(cluster.url()) as connection:
-            connection.execute(f"DROP SCHEMA IF EXISTS {schema_of('visits')} CASCADE")
+            connection.execute(f"DROP SCHEMA IF EXISTS {schema_name('visits')} CASCADE")
         ledger = cluster.url()
     else:
         ledger = {"memory": ":memory:", "file": "visits.sqlite"}[request.param]
@@ -107,7 +107,7 @@ def test_a_first_that_failed_is_not_waited_for(policy, caplog):
         with pytest.raises(dc.Failed):
             number(curator)
         curator._engine.totals = totals
-        with pytest.raises(dc.Failed, match=UNKNOWN[:40]):
+        with pytest.raises(dc.Failed, match=UNKNOWN_OUTCOME[:40]):
             number(curator)
         assert "no disk" in caplog.text
 
@@ -174,13 +174,16 @@ number(curator)
 
 def test_nobody_waits_beyond_the_time_limit(policy):
     with opened(policy) as curator:
-        impatient = InFlight(curator.ledger, seconds=0.01)
-        with impatient.alone("owner", "k"):
-            with pytest.raises(dc.Refused, match=r"still being answered.*time limit"), impatient.alone("owner", "k"):
+        impatient = InFlightKeys(curator.ledger, seconds=0.01)
+        with impatient.exclusive("owner", "k"):
+            with (
+                pytest.raises(dc.Refused, match=r"still being answered.*time limit"),
+                impatient.exclusive("owner", "k"),
+            ):
                 pass
-            with impatient.alone("owner", "other"), impatient.alone("ana", "k"):
+            with impatient.exclusive("owner", "other"), impatient.exclusive("ana", "k"):
                 pass
-        with impatient.alone("owner", "k"):
+        with impatient.exclusive("owner", "k"):
             pass
         impatient.close()
 
@@ -188,10 +191,10 @@ def test_nobody_waits_beyond_the_time_limit(policy):
 @shared
 def test_nobody_waits_beyond_the_time_limit_for_another_process(policy):
     with opened(policy) as curator:
-        one, two = (InFlight(curator.ledger, seconds=0.01) for _ in range(2))
-        with one.alone("owner", "k"), pytest.raises(dc.Refused, match="time limit"), two.alone("owner", "k"):
+        one, two = (InFlightKeys(curator.ledger, seconds=0.01) for _ in range(2))
+        with one.exclusive("owner", "k"), pytest.raises(dc.Refused, match="time limit"), two.exclusive("owner", "k"):
             pass
-        with two.alone("owner", "k"):
+        with two.exclusive("owner", "k"):
             pass
         one.close()
         two.close()
@@ -200,8 +203,8 @@ def test_nobody_waits_beyond_the_time_limit_for_another_process(policy):
 @pytest.mark.parametrize("policy", ["file"], indirect=True)
 def test_the_lock_of_a_key_leaves_no_file_and_has_one_that_only_the_owner_reads(policy):
     with opened(policy) as curator:
-        in_flight = InFlight(curator.ledger, seconds=1)
-        with in_flight.alone("owner", "k"):
+        in_flight = InFlightKeys(curator.ledger, seconds=1)
+        with in_flight.exclusive("owner", "k"):
             (lock,) = policy.parent.glob("visits.sqlite.key-*")
             assert lock.stat().st_mode & 0o777 == 0o600
         assert not list(policy.parent.glob("*.key-*"))
@@ -222,7 +225,7 @@ def test_many_who_lock_and_remove_the_same_file_are_alone(policy):
                     time.sleep(0)
                     inside -= 1
 
-        threads = [threading.Thread(target=enter, args=[InFlight(curator.ledger, seconds=600)]) for _ in range(4)]
+        threads = [threading.Thread(target=enter, args=[InFlightKeys(curator.ledger, seconds=600)]) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -232,14 +235,14 @@ def test_many_who_lock_and_remove_the_same_file_are_alone(policy):
 
 @pytest.mark.parametrize("policy", ["postgres"], indirect=True)
 def test_a_lost_connection_of_locks_is_opened_again(policy, postgres):
-    from discreet.postgres.connecting import connect
+    from discreet.postgres.server import connect
 
     with opened(policy) as curator:
-        in_flight = InFlight(curator.ledger, seconds=1)
-        with in_flight.alone("owner", "k"), connect(postgres.url()) as connection:
-            pid = in_flight._database._connection.info.backend_pid
+        in_flight = InFlightKeys(curator.ledger, seconds=1)
+        with in_flight.exclusive("owner", "k"), connect(postgres.url()) as connection:
+            pid = in_flight._database_locks._connection.info.backend_pid
             connection.execute("SELECT pg_terminate_backend(%s)", [pid])
-        with in_flight.alone("owner", "k"):
+        with in_flight.exclusive("owner", "k"):
             pass
         in_flight.close()
 

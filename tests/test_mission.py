@@ -562,11 +562,11 @@ def test_a_verdict_follows_from_the_numbers():
 
 def test_the_verdict_on_an_attack_is_that_of_the_epsilon_that_it_implies():
     from discreet.attacks import AttackResult
-    from discreet.attacks.defences import shield
-    from discreet.attacks.evidence import Guesses
+    from discreet.attacks.defences import parse_defence
+    from discreet.attacks.evidence import GuessEvidence
 
     def attacked(right):
-        return rate_of(AttackResult("made_up", shield("curator", 1), "were right", Guesses(right, 1000)))
+        return rate_of(AttackResult("made_up", parse_defence("curator", 1), "were right", GuessEvidence(right, 1000)))
 
     assert attacked(700).holds
     assert attacked(750).holds  # above 73.1 %, and chance

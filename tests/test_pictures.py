@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from readable import flaws
 
-from discreet import figures
-from discreet.cli.tour import tradeoff
-from discreet.cli.tour.pictures import counts_figure, names_figure, tradeoff_figure
+from discreet import plotting
+from discreet.cli.tour import differencing_game
+from discreet.cli.tour.plot import counts_figure, names_figure, tradeoff_figure
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -61,11 +61,11 @@ def test_a_picture_whose_data_are_missing_is_left_as_it_is(tmp_path, monkeypatch
 @pytest.mark.long
 def test_the_same_figure_gives_the_same_file(tmp_path):
     def drawn(name):
-        figure, (axes,) = figures.panels()
+        figure, (axes,) = plotting.panels()
         axes.fill_between([0, 1], [1, 2], label="band")  # its clipping has an id, which is random without a salt
-        figures.explain(figure, [axes])
-        figures.entitle(figure, "The same")
-        return figures.save(figure, tmp_path / name).read_bytes()
+        plotting.add_legend(figure, [axes])
+        plotting.set_title(figure, "The same")
+        return plotting.save_figure(figure, tmp_path / name).read_bytes()
 
     first, second = drawn("a.svg"), drawn("b.svg")
     assert first == second
@@ -78,13 +78,13 @@ def test_colours_differ_in_brightness_for_those_who_see_no_hue():
         red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
         return 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
 
-    three = sorted(map(brightness, (figures.BLUE, figures.RED, figures.ORANGE)))
+    three = sorted(map(brightness, (plotting.BLUE, plotting.RED, plotting.ORANGE)))
     assert min(np.diff(three)) > 0.05
 
 
 @pytest.mark.parametrize("broken", ["cut", "small", "covered", "crossed"])
 def test_what_cannot_be_read_is_noticed(broken):
-    figure, (axes,) = figures.panels()
+    figure, (axes,) = plotting.panels()
     axes.plot([0, 1], label="line")
     assert flaws(figure) == []
     match broken:
@@ -122,8 +122,8 @@ def test_the_picture_of_names_counts_those_inside_the_margin():
 
 
 def test_the_trade_off_is_told_at_epsilon_one():
-    points = [tradeoff.point(epsilon) for epsilon in (0.1, 1.0, 3.0)]
-    figure = tradeoff_figure(points, [tradeoff.Played(Fraction(1), 60, 100)])
+    points = [differencing_game.tradeoff_point(epsilon) for epsilon in (0.1, 1.0, 3.0)]
+    figure = tradeoff_figure(points, [differencing_game.GuessingResult(Fraction(1), 60, 100)])
     left, right = figure.axes
     assert left.lines[0].get_ydata().tolist() == [point.margin for point in points]
     assert "right in more than 73 %" in title(figure)

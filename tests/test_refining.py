@@ -13,10 +13,10 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.kernel.loss import NOTHING, Loss
+from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.policy import Policy
-from discreet.pricing.combining import combined, combined_noise
+from discreet.pricing.combined_release import combined_noise, weighted_mean
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_curator import DELTA, POLICY, opened, tables
@@ -65,7 +65,7 @@ def test_a_total_that_two_parts_of_a_question_drew_apart_is_asked_anew(curator):
     for price in ("1/2", 1, 2):
         answer = curator.ask(sql, epsilon=price)
         assert amount(curator.budget().spent) == amount(before) + amount(answer.paid)
-        assert curator.ask(sql, epsilon=price).paid == NOTHING
+        assert curator.ask(sql, epsilon=price).paid == ZERO_LOSS
         before = curator.budget().spent
     assert not [event for event in curator.ledger.events() if event.follows]
     curator.ledger.verify()
@@ -183,7 +183,7 @@ def test_discovered_groups_are_discovered_anew_and_pay_their_delta_again(monkeyp
         assert answer.table["street"].to_pylist() == ["Elm", "Main", "Oak"]  # in the order of their keys
         assert answer.loss.delta == 3 * curator.policy.budget.discover / 100
         assert answer.paid.delta == curator.policy.budget.discover / 100
-        assert amount(curator.budget().spent) == amount(curator.policy.budget.price(12))
+        assert amount(curator.budget().spent) == amount(curator.policy.budget.cost_of(12))
 
 
 def test_a_group_that_one_draw_showed_keeps_that_draws_number_and_margin(monkeypatch):
@@ -207,9 +207,9 @@ def test_a_group_that_one_draw_showed_keeps_that_draws_number_and_margin(monkeyp
         assert abs(rows["Main"] - mean / (1 << 20)) <= 1
         assert margins["Main"] < min(margin for street, margin in margins.items() if street != "Main")
         assert any("one of several draws" in note for note in both.notes)
-        assert sum("or in another draw" in sentence for sentence in both.bounded) == 1
+        assert sum("or in another draw" in sentence for sentence in both.bounds) == 1
         half = curator.ask("SELECT street, COUNT(*) / 2.0 AS h FROM sales GROUP BY street", epsilon=1)
-        assert (half.paid, len(half)) == (NOTHING, len(both))
+        assert (half.paid, len(half)) == (ZERO_LOSS, len(both))
         halves = dict(zip(half.table["street"].to_pylist(), half.margins["h"], strict=True))
         assert halves["Main"] < min(margin for street, margin in halves.items() if street != "Main")
 
@@ -224,14 +224,14 @@ def test_quantiles_are_asked_anew_at_the_full_price_and_say_so(curator):
     assert second.notes == said.notes
     assert not any("asked anew" in note for note in first.notes)
     again = curator.ask(sql, epsilon=1)
-    assert (again.table, again.paid) == (second.table, NOTHING)
+    assert (again.table, again.paid) == (second.table, ZERO_LOSS)
 
 
 # How exact it is: the exact law of draws taken together.
 
 
 def inside(noises, reach=9):
-    """Return the chance that draws of zero, taken together by `combined`, are within the margin that is claimed."""
+    """Return the chance that draws of zero, taken together by `weighted_mean`, are within the margin that is claimed."""
     margin = combined_noise(noises).margin("0.95")
     grids = [np.arange(-math.ceil(reach * n.scale) - 2, math.ceil(reach * n.scale) + 3) for n in noises]
     mesh = [axis.reshape(-1) for axis in np.meshgrid(*grids, indexing="ij")]
@@ -239,7 +239,7 @@ def inside(noises, reach=9):
     for axis, noise in zip(mesh, noises, strict=True):
         law = {k: noise.pmf(k) for k in np.unique(axis).tolist()}
         chances *= np.array([law[k] for k in axis.tolist()])
-    off = np.abs(combined(mesh, noises)) <= margin
+    off = np.abs(weighted_mean(mesh, noises)) <= margin
     return float(chances[off].sum())
 
 
@@ -256,17 +256,17 @@ def test_margins_of_combined_draws_hold_at_95_percent():
 
 
 def test_rounding_needs_the_room_that_it_is_given(monkeypatch):
-    monkeypatch.setattr("discreet.pricing.combining._ROUNDED", Fraction(0))
+    monkeypatch.setattr("discreet.pricing.combined_release._ROUNDING_VARIANCE", Fraction(0))
     assert inside([Gaussian("0.5"), Gaussian("0.5")]) < 0.95
 
 
 def test_draws_are_taken_together_in_whole_numbers():
     top = (1 << 63) - 1
     far = [np.array([top, -top, 5], np.int64), np.array([top, -top, 6], np.int64)]
-    assert combined(far, [Gaussian(3), Gaussian(7)]).tolist() == [top, -top, 5]
-    assert combined(far, [Gaussian("1e50"), Gaussian("1e-50")]).tolist() == [top, -top, 6]
+    assert weighted_mean(far, [Gaussian(3), Gaussian(7)]).tolist() == [top, -top, 5]
+    assert weighted_mean(far, [Gaussian("1e50"), Gaussian("1e-50")]).tolist() == [top, -top, 6]
     same = [np.array([10], np.int64), np.array([11], np.int64)]
-    assert combined(same, [Gaussian(2), Gaussian(2)]).tolist() == [11]  # halves upwards
+    assert weighted_mean(same, [Gaussian(2), Gaussian(2)]).tolist() == [11]  # halves upwards
 
 
 # When something goes wrong on the way.
@@ -294,11 +294,11 @@ def test_a_kill_between_charge_and_answer_leaves_the_old_answer_served(tmp_path,
     code = KILLED.format(tests=str(Path(__file__).parent), policy=str(policy), sql=BY_CITY)
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     with dc.open(policy) as curator:
-        price = curator.policy.budget.price
+        price = curator.policy.budget.cost_of
         spent = curator.budget().spent
         assert amount(spent) == amount(price(2))  # the charge stands
         again = curator.ask(BY_CITY, epsilon=1)
-        assert (again.table, again.margins, again.paid) == (first.table, first.margins, NOTHING)
+        assert (again.table, again.margins, again.paid) == (first.table, first.margins, ZERO_LOSS)
         finer = curator.ask(BY_CITY, epsilon=2)
         if delta:
             assert amount(finer.paid) == amount(price(2)) - amount(price(1))
@@ -311,7 +311,7 @@ def test_a_kill_between_charge_and_answer_leaves_the_old_answer_served(tmp_path,
 def test_another_process_that_is_quicker_costs_nothing(monkeypatch):
     with opened(**RICH) as curator:
         curator.ask(COUNT, epsilon=1)
-        genuine = type(curator)._release
+        genuine = type(curator)._charge_and_release
 
         def late(self, *arguments):
             monkeypatch.setattr(type(curator), "_release", genuine)
@@ -334,6 +334,6 @@ def test_a_budget_that_got_a_delta_afterwards_starts_with_draws_of_its_own(tmp_p
         assert spent.rho == Loss(1).rho + Loss(2).rho  # a rho that pays for both, however they were chosen
     with dc.open(Policy.parse(text.replace("{delta}", DELTA)), data=tables()) as curator:
         answer = curator.ask(COUNT, epsilon=2)
-        assert answer.paid == answer.loss == curator.policy.budget.price(2)
+        assert answer.paid == answer.loss == curator.policy.budget.cost_of(2)
         assert curator.budget().spent.rho == spent.rho + answer.loss.rho
         curator.ledger.verify()

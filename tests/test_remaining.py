@@ -43,10 +43,10 @@ def opened(delta, ledger=":memory:"):
 @both
 def test_the_whole_budget_remains_at_first_and_nothing_in_the_end(delta):
     with opened(delta) as curator:
-        assert curator.budget().left.epsilon == 1
-        assert curator.budget("ana").left.epsilon == Fraction(9, 10)
+        assert curator.budget().remaining.epsilon == 1
+        assert curator.budget("ana").remaining.epsilon == Fraction(9, 10)
         curator.ask(SQL.format(5), epsilon=1)
-        assert curator.budget().left.epsilon == curator.budget("ana").left.epsilon == 0
+        assert curator.budget().remaining.epsilon == curator.budget("ana").remaining.epsilon == 0
 
 
 @both
@@ -54,34 +54,38 @@ def test_the_whole_budget_remains_at_first_and_nothing_in_the_end(delta):
 def test_what_remains_can_be_asked_for_and_little_more_cannot(delta, spent):
     with opened(delta) as curator:
         curator.ask(SQL.format(5), epsilon=spent)
-        left = curator.budget().left
+        left = curator.budget().remaining
         assert left.epsilon > 0
         with pytest.raises(dc.Refused, match="budget"):
             curator.ask(SQL.format(6), epsilon=left.epsilon * Fraction(102, 100))
         curator.ask(SQL.format(7), epsilon=left.epsilon)
-        assert curator.budget().left.rho < left.rho
+        assert curator.budget().remaining.rho < left.rho
 
 
 def test_with_a_delta_what_remains_is_a_short_decimal_never_above_what_fits():
     with opened(BUDGETS["delta"]) as curator:
         for number in range(1, 8):
             curator.ask(SQL.format(number), epsilon="1/7")
-            left = curator.budget().left
+            left = curator.budget().remaining
             assert (left.epsilon * 10**6).denominator == 1
-            assert curator.policy.budget.price(left.epsilon).rho <= left.rho
+            assert curator.policy.budget.cost_of(left.epsilon).rho <= left.rho
 
 
 @both
 def test_an_analyst_is_shown_the_smallest_of_all_limits(delta):
     with opened(delta) as curator:
         curator.ask(SQL.format(5), epsilon="0.8", by="ana")
-        assert curator.budget("ana").left.epsilon < curator.budget().left.epsilon == curator.budget("bob").left.epsilon
+        assert (
+            curator.budget("ana").remaining.epsilon
+            < curator.budget().remaining.epsilon
+            == curator.budget("bob").remaining.epsilon
+        )
         assert curator.budget("bob").spent == dc.Loss(0)
-        curator.ask(SQL.format(6), epsilon=curator.budget().left.epsilon, by="bob")
+        curator.ask(SQL.format(6), epsilon=curator.budget().remaining.epsilon, by="bob")
         own, all_of_it = curator.budget("bob"), curator.budget()
         assert own.total.epsilon == Fraction(9, 10)
-        assert own.left == all_of_it.left
-        assert own.left.epsilon < Fraction(1, 20)
+        assert own.remaining == all_of_it.remaining
+        assert own.remaining.epsilon < Fraction(1, 20)
 
 
 def command(*words):

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.kernel.loss import NOTHING
+from discreet.kernel.loss import ZERO_LOSS
 from discreet.policy import Policy
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -42,7 +42,7 @@ def test_three_hundred_repeats_cost_nothing_and_return_the_same_bytes(curator):
         again = curator.ask(BY_CITY, epsilon="1/2")
         assert bytes_of(again) == bytes_of(first)
         assert (again.margins, again.receipt, again.loss) == (first.margins, first.receipt, first.loss)
-        assert again.paid == NOTHING
+        assert again.paid == ZERO_LOSS
     assert (curator.budget().spent, curator.ledger.events()) == (spent, events)
     assert first.paid == first.loss
 
@@ -59,7 +59,7 @@ def test_three_hundred_repeats_cost_nothing_and_return_the_same_bytes(curator):
 def test_spelling_does_not_matter(curator, other):
     first = curator.ask(COUNT, epsilon="1/2")
     again = curator.ask(other, epsilon="1/2")
-    assert (again.value, again.paid) == (first.value, NOTHING)
+    assert (again.value, again.paid) == (first.value, ZERO_LOSS)
 
 
 def test_what_is_computed_above_the_release_does_not_matter(curator):
@@ -84,7 +84,7 @@ def test_what_is_new_in_a_question_is_all_that_is_paid_for(curator):
     first = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2")
     both = curator.ask(BY_CITY, epsilon="1/2")
     assert both.table["n"] == first.table["n"]
-    assert NOTHING.rho < both.paid.rho < curator.policy.budget.price("1/2").rho
+    assert ZERO_LOSS.rho < both.paid.rho < curator.policy.budget.price("1/2").rho
     assert curator.budget().spent.rho == first.paid.rho + both.paid.rho
     assert repr(both).count("Asked before, in part or less exactly") == 1
 
@@ -98,7 +98,7 @@ def test_a_lower_price_is_served_by_the_better_answer(curator):
 def test_whoever_asked_first_but_rights_are_checked(curator):
     first = curator.ask(COUNT, by="ana", epsilon="1/4")
     assert curator.ask(COUNT, by="bob", epsilon="1/4").value == first.value
-    assert curator.budget("bob").spent == NOTHING
+    assert curator.budget("bob").spent == ZERO_LOSS
     curator.ask("SELECT COUNT(*) FROM staff", epsilon="1/4")
     with pytest.raises(dc.Refused, match="staff"):
         curator.ask("SELECT COUNT(*) FROM staff", by="ana", epsilon="1/4")
@@ -120,7 +120,7 @@ def test_other_limits_rows_or_values_are_another_question(curator, change):
     curator.ask(COUNT, epsilon="1/4")
     curator.ask(BY_CITY, epsilon="1/4")
     other = curator.ask(**{"sql": COUNT, "epsilon": "1/4", **change})
-    assert other.paid != NOTHING
+    assert other.paid != ZERO_LOSS
 
 
 @pytest.mark.long
@@ -156,7 +156,7 @@ def test_explain_says_that_it_is_free_and_reads_only_the_ledger(curator, monkeyp
     said = curator.explain(COUNT, epsilon="1/4")
     assert repr(said).startswith("This question was answered before: free.")
     assert said.columns[0].margin == answer.margin
-    assert (said.paid, said.price.loss) == (NOTHING, answer.loss)
+    assert (said.paid, said.price.loss) == (ZERO_LOSS, answer.loss)
     assert said.to_dict()["paid"]["epsilon"] == "0"
 
 
@@ -172,7 +172,7 @@ def test_a_key_keeps_its_answer_also_when_there_is_a_better_one(curator):
     better = curator.ask(COUNT, epsilon=1)
     again = curator.ask(COUNT, epsilon="1/2", key="k")
     assert bytes_of(again) == bytes_of(first)
-    assert (again.margin, again.receipt.id, again.paid) == (first.margin, first.receipt.id, NOTHING)
+    assert (again.margin, again.receipt.id, again.paid) == (first.margin, first.receipt.id, ZERO_LOSS)
     assert curator.ask(COUNT, epsilon="1/2").value == better.value
     with pytest.raises(dc.Refused, match="another question"):
         curator.ask(BY_CITY, epsilon="1/2", key="k")
@@ -210,7 +210,7 @@ def test_discovered_groups_and_quantiles_are_repeated_too():
         for sql in ("SELECT street, COUNT(*) AS n FROM sales GROUP BY street", "SELECT MEDIAN(amount) AS m FROM sales"):
             first = curator.ask(sql, epsilon=1)
             again = curator.ask(sql, epsilon="1/2")
-            assert (again.table, again.margins, again.paid) == (first.table, first.margins, NOTHING)
+            assert (again.table, again.margins, again.paid) == (first.table, first.margins, ZERO_LOSS)
         other = curator.ask("SELECT QUANTILE_CONT(amount, 0.9) AS m FROM sales", epsilon="1/2")
         assert other.paid == other.loss  # another walk in the tree saw other counts
 
@@ -242,8 +242,8 @@ def test_limits_of_a_question_are_the_same_from_python_the_command_line_and_in_t
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.5, max_groups_contributed=1, max_rows_contributed=3)"
         )
         again = curator.ask(BY_CITY.replace("SELECT", options))
-        assert (again.table, again.paid, again.bounded) == (first.table, NOTHING, first.bounded)
-        assert curator.ask(BY_CITY, epsilon="1/2").bounded != first.bounded
+        assert (again.table, again.paid, again.bounds) == (first.table, ZERO_LOSS, first.bounds)
+        assert curator.ask(BY_CITY, epsilon="1/2").bounds != first.bounds
         spent = curator.budget().spent.epsilon
     command = [sys.executable, "-c", "from discreet.cli import app; app()", "ask", str(policy), BY_CITY]
     more = ["--epsilon", "1/2", "--groups", "1", "--rows", "3"]
@@ -348,7 +348,7 @@ def by_key(answer):
 def test_the_same_question_written_otherwise_is_free(curator, one, other):
     first = curator.ask(one, epsilon="1/2")
     again = curator.ask(other, epsilon="1/2")
-    assert (again.paid, by_key(again)) == (NOTHING, by_key(first))
+    assert (again.paid, by_key(again)) == (ZERO_LOSS, by_key(first))
     assert again.margins.keys() == first.margins.keys()
     assert [sorted(map(repr, again.margins[name])) for name in first.margins] == [
         sorted(map(repr, margins)) for margins in first.margins.values()
@@ -369,7 +369,7 @@ def test_discovered_groups_are_the_same_in_any_order_of_their_keys():
     with opened(DELTA) as curator:
         one, other = (curator.ask(asked.format(keys), epsilon=2) for keys in ("city, street", "street, city"))
         assert one.table.num_rows > 1
-        assert (by_key(one), other.paid) == (by_key(other), NOTHING)
+        assert (by_key(one), other.paid) == (by_key(other), ZERO_LOSS)
         for answer, keys in ((one, ("city", "street")), (other, ("street", "city"))):
             shown = [tuple(row[key] for key in keys) for row in answer.table.to_pylist()]
             assert shown == sorted(shown)
@@ -398,7 +398,7 @@ def test_a_finer_answer_in_another_order_of_keys_pays_the_difference(curator):
 )
 def test_conditions_that_differ_are_another_question(curator, other):
     curator.ask("SELECT COUNT(*) AS n FROM sales WHERE pieces > 2 AND city = 'Bonn'", epsilon="1/2")
-    assert curator.ask(other, epsilon="1/2").paid != NOTHING
+    assert curator.ask(other, epsilon="1/2").paid != ZERO_LOSS
 
 
 TAMPERED = {

@@ -20,7 +20,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROMISING = ("kernel", "local", "postgres")
+PROMISING = ("kernel", "local", "ledger_postgres")
 BLOCKS = ("Claim", "Proof", "Needs", "Checked by", "Seal")
 # Public functions with these names promise something about privacy, so they must say what and why.
 PROMISES = re.compile(r"loss|perturb|choose|charge|settle|covers|for_group|to_epsilon|verify|[a-z]\w*_for|zcdp_\w+")

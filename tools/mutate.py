@@ -34,10 +34,10 @@ RESULTS = ROOT / ".mutants" / "results.jsonl"
 SCOPE = (
     "kernel/**/*",
     "engines/dialects/*",
-    "engines/casts",
-    "engines/remembered",
+    "engines/duckdb/casts",
+    "engines/totals_cache",
     "postgres/ledger_*",
-    "sql/rows/leaves",
+    "query/catalog",
 )
 
 

@@ -6,7 +6,7 @@ from itertools import count
 import measure
 
 import discreet as dc
-from discreet.engines.duckdb import Tuning
+from discreet.engines.duckdb.engine import Tuning
 
 QUESTION = "SELECT city, COUNT(*) AS n, SUM(amount) AS s, AVG(amount) AS m FROM sales GROUP BY city"
 

@@ -70,20 +70,20 @@ _ELSEWHERE = {"open": "open_curator"}  # the name that users expect
 
 if TYPE_CHECKING:
     from discreet import anonymity, attacks, audit, dbapi, learn, local, policy, privacy
-    from discreet.answer import Answer, Explanation
-    from discreet.curator import Curator
+    from discreet.answer.model import Answer, Explanation
+    from discreet.curator.curator import Curator
+    from discreet.curator.open import open_curator as open  # noqa: A004 - the name that users expect
     from discreet.dbapi import connect
-    from discreet.engines.tuning import Tuning
+    from discreet.engines.interface import Tuning
     from discreet.kernel.calibration import gaussian_for
-    from discreet.kernel.choice import Exponential, PermuteAndFlip
     from discreet.kernel.errors import DiscreetError, Failed, LedgerError, PolicyError, Refused
     from discreet.kernel.event import Event, Receipt
     from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
     from discreet.kernel.loss import Budget, Loss
     from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
-    from discreet.kernel.response import RandomizedResponse
-    from discreet.kernel.threshold import Threshold, threshold_for
-    from discreet.opening import open_curator as open  # noqa: A004 - the name that users expect
+    from discreet.kernel.partition_selection import Threshold, threshold_for
+    from discreet.kernel.randomized_response import RandomizedResponse
+    from discreet.kernel.selection import Exponential, PermuteAndFlip
 else:
 
     def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.anonymity import anonymise, attempt, intervals, measure, prefixes, read_hierarchy
+from discreet.anonymity import anonymise, anonymise_and_measure, intervals, measure, prefixes, read_hierarchy
 from tests.anonymity import naive
 from tests.anonymity.conftest import in_library
 from tests.anonymity.samples import DATA
@@ -76,7 +76,7 @@ def test_a_release_keeps_every_promise(rows, k, goals, method, with_hierarchy):
     table = pa.Table.from_pylist(rows)
     hierarchies = {"zip": prefixes(3)} if with_hierarchy else None
     try:
-        done = attempt(table, QUASI, k, ["ill", "pay"], hierarchies=hierarchies, **goals, **method)
+        done = anonymise_and_measure(table, QUASI, k, ["ill", "pay"], hierarchies=hierarchies, **goals, **method)
     except ValueError as error:
         if "diversity" in goals and re.search("even the whole table|no levels reach", str(error)):
             return
@@ -161,7 +161,7 @@ def test_no_category_names_somebody_who_was_left_out(library):
 )
 def test_large_numbers_and_far_dates_keep_their_distances(kind):
     table = pa.table({"d": pa.array([2**57, 2**57 + 1, 2**57 + 2, 2**57 + 3], pa.int64()).cast(kind)})
-    made = attempt(table, "d", 2)
+    made = anonymise_and_measure(table, "d", 2)
     assert made.after.k == 2
     assert made.after.loss.ncp == pytest.approx(1 / 3)
 
@@ -173,7 +173,7 @@ def test_the_last_day_there_is_can_be_released():
 
 def test_a_range_of_clock_times_is_read_to_the_nanosecond():
     table = pa.table({"d": pa.array([1, 2, 3, 4], pa.time64("ns"))})
-    made = attempt(table, "d", 2)
+    made = anonymise_and_measure(table, "d", 2)
     assert measure(made.table, "d", original=table).loss.ncp == made.after.loss.ncp == pytest.approx(1 / 3)
 
 
@@ -183,7 +183,7 @@ def test_a_range_of_clock_times_is_read_to_the_nanosecond():
 )
 def test_values_that_look_like_labels_do_not_hide_what_was_lost(values, method):
     table = pa.table({"a": values})
-    made = attempt(table, "a", 2, method=method)
+    made = anonymise_and_measure(table, "a", 2, method=method)
     assert made.after.k >= 2
     assert made.after.loss.ncp == (1 if method == "full-domain" else 0.5)
 
@@ -191,11 +191,11 @@ def test_values_that_look_like_labels_do_not_hide_what_was_lost(values, method):
 def test_a_set_tells_its_values_apart():
     values = ["A", "B", "A, B", "C", "null", None, 'a "word"', " D"]
     table = pa.table({"a": values, "b": [0, 0, 1, 1, 2, 2, 3, 3]})
-    made = attempt(table, ["b", "a"], 2)
+    made = anonymise_and_measure(table, ["b", "a"], 2)
     assert made.table["a"].to_pylist()[::2] == ["{A, B}", '{"A, B", C}', '{"null", null}', '{" D", "a ""word"""}']
     assert measure(made.table, ["b", "a"], original=table).loss == made.after.loss
     people = measure(made.table, ["b", "a"], population=table).journalist
-    assert people.rows == {2: 8}
+    assert people.rows_by_candidates == {2: 8}
 
 
 def test_what_may_be_a_value_or_a_label_is_refused():
@@ -311,7 +311,7 @@ def test_categories_of_pandas_and_polars_are_texts(library):
 
 
 def test_an_attempt_tells_what_was_done():
-    done = attempt(PEOPLE, QUASI, 2, "ill", hierarchies={"zip": prefixes(5)}, method="full-domain")
+    done = anonymise_and_measure(PEOPLE, QUASI, 2, "ill", hierarchies={"zip": prefixes(5)}, method="full-domain")
     assert (done.method, done.k, done.suppressed) == ("full-domain", 2, 0)
     assert done.before.k == 1
     assert done.after.k >= 2
@@ -322,7 +322,9 @@ def test_an_attempt_tells_what_was_done():
     assert "the best of 24 combinations of levels" in told[1]
     assert told[-1] == done.not_protected
     assert "<h1>" in done._repr_html_()
-    assert str(attempt(PEOPLE, QUASI, 2)).startswith("mondrian: 6 of 6 rows released, 0 left out\n6 rows in ")
+    assert str(anonymise_and_measure(PEOPLE, QUASI, 2)).startswith(
+        "mondrian: 6 of 6 rows released, 0 left out\n6 rows in "
+    )
 
 
 def test_a_missing_age_makes_no_reals_of_the_others():
@@ -339,25 +341,27 @@ def test_a_missing_age_makes_no_reals_of_the_others():
 
 def test_an_attempt_tells_which_columns_have_a_hierarchy():
     zips = {"zip": prefixes(5)}
-    told = attempt(PEOPLE, QUASI, 2, "ill", hierarchies={**zips, "ill": read_hierarchy("flu;*\ngout;*\ncold;*")})
+    told = anonymise_and_measure(
+        PEOPLE, QUASI, 2, "ill", hierarchies={**zips, "ill": read_hierarchy("flu;*\ngout;*\ncold;*")}
+    )
     assert told.hierarchies == {"zip": "prefixes(5)"}
     assert "Made coarser by a hierarchy: zip (prefixes(5)); other labels than these" in str(told)
     assert repr(told) == str(told)
-    assert "found" not in repr(attempt(PEOPLE, QUASI, 2))
-    assert "ierarchy" not in str(attempt(PEOPLE, QUASI, 2))
-    whole = str(attempt(PEOPLE, QUASI, 2, hierarchies=zips, method="full-domain"))
+    assert "found" not in repr(anonymise_and_measure(PEOPLE, QUASI, 2))
+    assert "ierarchy" not in str(anonymise_and_measure(PEOPLE, QUASI, 2))
+    whole = str(anonymise_and_measure(PEOPLE, QUASI, 2, hierarchies=zips, method="full-domain"))
     assert (
         "Made coarser by a hierarchy: zip (prefixes(5)).\nNo hierarchy for age, job: each is either kept or '*'."
         in whole
     )
-    assert "No hierarchy" not in str(attempt(PEOPLE, "zip", 2, hierarchies=zips, method="full-domain"))
+    assert "No hierarchy" not in str(anonymise_and_measure(PEOPLE, "zip", 2, hierarchies=zips, method="full-domain"))
 
 
 def test_an_attempt_tells_which_rows_stayed():
     table = pa.table({"age": [9, 1, 1, 1], "row": [0, 1, 2, 3]})
-    done = attempt(table, "age", 2, method="full-domain", suppress=0.3)
-    assert done.kept.tolist() == done.table["row"].to_pylist() == [1, 2, 3]
-    assert attempt(table, "age", 2).kept is None
+    done = anonymise_and_measure(table, "age", 2, method="full-domain", suppress=0.3)
+    assert done.kept_rows.tolist() == done.table["row"].to_pylist() == [1, 2, 3]
+    assert anonymise_and_measure(table, "age", 2).kept_rows is None
 
 
 def test_the_sensitive_hierarchy_measures_closeness():
@@ -411,7 +415,7 @@ REFUSED = [
 @pytest.mark.parametrize(("changed", "kind", "words"), REFUSED)
 def test_what_cannot_be_done_is_refused_with_the_argument_and_the_way_out(changed, kind, words):
     arguments = {"quasi": QUASI, "k": 2, **changed}
-    for call in (anonymise, attempt):
+    for call in (anonymise, anonymise_and_measure):
         with pytest.raises(kind, match=words):
             call(PEOPLE, **arguments)
 
@@ -485,9 +489,11 @@ def test_adult_is_diverse_and_close_by_both_methods():
     quasi = ["age", "education", "marital_status", "race", "sex", "native_country"]
     files = {name: DATA / "adult_hierarchies" / f"{name.replace('_', '-')}.csv" for name in quasi}
     hierarchies = {name: read_hierarchy(file) for name, file in files.items()}
-    loose = attempt(adult, quasi, 10, "occupation", 3, 0.4)
-    tight = attempt(adult, quasi, 10, "occupation", 3, 0.4, hierarchies)
-    whole = attempt(adult, quasi, 10, "occupation", 3, 0.4, hierarchies, method="full-domain", suppress=0.05)
+    loose = anonymise_and_measure(adult, quasi, 10, "occupation", 3, 0.4)
+    tight = anonymise_and_measure(adult, quasi, 10, "occupation", 3, 0.4, hierarchies)
+    whole = anonymise_and_measure(
+        adult, quasi, 10, "occupation", 3, 0.4, hierarchies, method="full-domain", suppress=0.05
+    )
     for done in (loose, tight, whole):
         assert done.after.k >= 10
         assert done.after.l >= 3

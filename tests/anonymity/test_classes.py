@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.anonymity.coding.classes import classes_of
-from discreet.anonymity.coding.columns import encode
-from discreet.anonymity.coding.tables import read
+from discreet.anonymity.encoding.encoded_table import encode_column
+from discreet.anonymity.encoding.equivalence_classes import group_equal_rows
+from discreet.anonymity.encoding.table_adapters import adapt_table
 from tests.anonymity.conftest import in_library
 
 
 def coded(array):
-    return encode(pa.table({"it": array}), "it")
+    return encode_column(pa.table({"it": array}), "it")
 
 
 def test_each_kind_of_value_is_coded_in_order_with_null_last(awkward, library):
-    rows = read(in_library(awkward, library))
+    rows = adapt_table(in_library(awkward, library))
     expected = {
         "whole": ([1, 0, 2, 1], [1, 3, None], True),
         "real": ([1, 2, 2, 0], [0.0, 0.5, None], True),
@@ -31,10 +31,10 @@ def test_each_kind_of_value_is_coded_in_order_with_null_last(awkward, library):
         "exact": ([1, 0, 2, 1], [Decimal("0.10"), Decimal("1.50"), None], True),
     }
     for name, (codes, values, ordered) in expected.items():
-        column = encode(rows, name)
+        column = encode_column(rows, name)
         assert column.codes.tolist() == codes
         assert column.values.to_pylist() == values
-        assert (column.ordered, column.null) == (ordered, 2)
+        assert (column.is_ordered, column.null_code) == (ordered, 2)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_each_kind_of_value_is_coded_in_order_with_null_last(awkward, library):
 def test_columns_are_coded_however_arrow_stores_them(array):
     column = coded(array)
     assert column.codes.tolist() == [1, 0, 2, 1]
-    assert column.null == 2
+    assert column.null_code == 2
     assert len(column.values) == 3
 
 
 def test_a_column_without_null_has_no_code_for_it():
-    assert coded([5, 4, 5]).null is None
+    assert coded([5, 4, 5]).null_code is None
     assert coded(pa.array([], pa.int64())).codes.tolist() == []
 
 
@@ -110,18 +110,18 @@ def test_classes_are_those_of_a_dictionary(rows):
     expected = defaultdict(list)
     for place, row in enumerate(rows):
         expected[row].append(place)
-    found = classes_of(list(np.array(rows, np.int32).T))
+    found = group_equal_rows(list(np.array(rows, np.int32).T))
     assert [np.flatnonzero(found.ids == each).tolist() for each in range(len(found.sizes))] == list(expected.values())
     assert found.sizes.tolist() == [len(each) for each in expected.values()]
-    assert found.firsts.tolist() == [each[0] for each in expected.values()]
+    assert found.first_rows.tolist() == [each[0] for each in expected.values()]
 
 
 def test_keys_too_long_for_64_bits_are_shortened_on_the_way():
     last = 2**31 - 1
     wide = [np.array([0, last, last, 0, 5, last], np.int32), *[np.array([last] * 6, np.int32)] * 3]
-    assert classes_of(wide).ids.tolist() == [0, 1, 1, 0, 2, 1]  # four times 31 bits, and the first column counts
+    assert group_equal_rows(wide).ids.tolist() == [0, 1, 1, 0, 2, 1]  # four times 31 bits, and the first column counts
 
 
 def test_classes_of_no_column_are_refused():
     with pytest.raises(ValueError, match="at least one column"):
-        classes_of([])
+        group_equal_rows([])

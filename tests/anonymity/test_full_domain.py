@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.anonymity import attempt, intervals, measure, prefixes, read_hierarchy
-from discreet.anonymity.coding.columns import encode
-from discreet.anonymity.coding.inputs import inputs
-from discreet.anonymity.generalising import lattice
-from discreet.anonymity.generalising.full_domain import _Table, _verdict, generalise
-from discreet.anonymity.generalising.goals import Goals, targets_of
-from discreet.anonymity.generalising.lattice import Verdict, best_of_all, greedy
-from discreet.anonymity.generalising.targets import Targets
-from discreet.anonymity.labels.tree import tree_of
+from discreet.anonymity import anonymise_and_measure, intervals, measure, prefixes, read_hierarchy
+from discreet.anonymity.encoding.encoded_table import encode_column, encode_table
+from discreet.anonymity.generalisation import lattice
+from discreet.anonymity.generalisation.full_domain import _evaluate_node, _WeightedRows, find_best_levels
+from discreet.anonymity.generalisation.lattice import NodeEvaluation, find_node_greedily, find_optimal_node
+from discreet.anonymity.generalisation.privacy_criteria import AnonymityParameters, PrivacyCriteria, build_criteria
+from discreet.anonymity.hierarchies.taxonomy_tree import build_tree
 from tests.anonymity import naive
 
 HIERARCHIES = {"age": intervals(0, 9, [2, 4]), "zip": prefixes(3)}
@@ -31,12 +29,14 @@ ROW = st.tuples(
     st.none() | st.integers(0, 3),
 )
 GOALS = st.one_of(
-    st.builds(Goals, st.integers(1, 4)),
-    st.builds(Goals, st.integers(1, 4), st.just(2)),
-    st.builds(Goals, st.integers(1, 4), st.sampled_from([1.3, 1.8]), st.none(), st.just("entropy")),
-    st.builds(Goals, st.integers(1, 4), st.just(2), st.none(), st.just("recursive"), st.sampled_from([1.5, 3.0])),
-    st.builds(Goals, st.integers(1, 4), st.none(), st.sampled_from([0.2, 0.5])),
-    st.builds(Goals, st.integers(1, 4), st.just(2), st.sampled_from([0.3, 0.6])),
+    st.builds(AnonymityParameters, st.integers(1, 4)),
+    st.builds(AnonymityParameters, st.integers(1, 4), st.just(2)),
+    st.builds(AnonymityParameters, st.integers(1, 4), st.sampled_from([1.3, 1.8]), st.none(), st.just("entropy")),
+    st.builds(
+        AnonymityParameters, st.integers(1, 4), st.just(2), st.none(), st.just("recursive"), st.sampled_from([1.5, 3.0])
+    ),
+    st.builds(AnonymityParameters, st.integers(1, 4), st.none(), st.sampled_from([0.2, 0.5])),
+    st.builds(AnonymityParameters, st.integers(1, 4), st.just(2), st.sampled_from([0.3, 0.6])),
 )
 
 
@@ -117,13 +117,13 @@ def judged(rows, levels, goals, most):
 @given(st.lists(ROW, min_size=2, max_size=20), GOALS, st.sampled_from([0, 0.1, 0.3]))
 def test_the_levels_are_the_best_of_all(rows, goals, suppress):
     rows = [*rows, (0, "a", "110", "x", 0), (1, "b", "111", "y", 1)]  # no column is all null, or of one value
-    table = inputs(tabled(rows), QUASI, ["ill", "pay"])
-    trees = [tree_of(column, HIERARCHIES.get(column.name)) for column in table.quasi]
+    table = encode_table(tabled(rows), QUASI, ["ill", "pay"])
+    trees = [build_tree(column, HIERARCHIES.get(column.name)) for column in table.quasi]
     most = math.floor(suppress * len(rows) + 1e-9)
-    found = generalise(
+    found = find_best_levels(
         [column.codes for column in table.quasi],
         trees,
-        targets_of(goals, table, {}),
+        build_criteria(goals, table, {}),
         np.ones(len(rows), np.int64),
         most,
     )
@@ -135,7 +135,7 @@ def test_the_levels_are_the_best_of_all(rows, goals, suppress):
     least = min(loss for loss, _ in possible.values())
     ties = {levels: worth for levels, (loss, worth) in possible.items() if loss < least + 1e-9}
     assert found.levels == min(ties, key=lambda levels: (ties[levels], levels))
-    assert np.count_nonzero(~found.kept) <= most
+    assert np.count_nonzero(~found.is_kept) <= most
 
 
 @pytest.mark.long
@@ -143,24 +143,24 @@ def test_the_levels_are_the_best_of_all(rows, goals, suppress):
 @given(st.lists(ROW, min_size=4, max_size=20), GOALS, st.sampled_from([0, 2, 5]))
 def test_what_a_verdict_says_of_lower_levels_is_true_of_all_of_them(rows, goals, most):
     rows = [*rows, (0, "a", "110", "x", 0), (1, "b", "111", "y", 1)]
-    given_rows = inputs(tabled(rows), QUASI, ["ill", "pay"])
-    trees = tuple(tree_of(column, HIERARCHIES.get(column.name)) for column in given_rows.quasi)
-    table = _Table(tuple(column.codes for column in given_rows.quasi), trees, np.ones(len(rows), np.int64))
-    targets = targets_of(goals, given_rows, {})
-    every = [_verdict(table, levels, targets, most) for levels in product(range(4), range(2), range(4))]
+    given_rows = encode_table(tabled(rows), QUASI, ["ill", "pay"])
+    trees = tuple(build_tree(column, HIERARCHIES.get(column.name)) for column in given_rows.quasi)
+    table = _WeightedRows(tuple(column.codes for column in given_rows.quasi), trees, np.ones(len(rows), np.int64))
+    targets = build_criteria(goals, given_rows, {})
+    every = [_evaluate_node(table, levels, targets, most) for levels in product(range(4), range(2), range(4))]
     for high in every:
         for low in every:
             if all(mine <= theirs for mine, theirs in zip(low.levels, high.levels, strict=True)):
-                if high.below == math.inf:
-                    assert not low.is_good
+                if high.added_loss_below == math.inf:
+                    assert not low.is_feasible
                 else:
-                    assert low.loss >= table.lost(low.levels).mean() + high.below - 1e-9
+                    assert low.loss >= table.row_losses(low.levels).mean() + high.added_loss_below - 1e-9
 
 
 def one_level(rows, k):
     """Return the verdicts of a column of two levels with these codes, as generalise sees them."""
-    column = encode(pa.table({"it": rows}), "it")
-    return generalise([column.codes], [tree_of(column)], Targets(k), np.ones(len(rows), np.int64), 0)
+    column = encode_column(pa.table({"it": rows}), "it")
+    return find_best_levels([column.codes], [build_tree(column)], PrivacyCriteria(k), np.ones(len(rows), np.int64), 0)
 
 
 def test_a_table_that_is_good_already_is_left_alone():
@@ -174,7 +174,7 @@ def judge_by(least):
     def judge(levels):
         asked.append(levels)
         is_good = sum(levels) >= least
-        return Verdict(levels, is_good, (3 * levels[0] + 2 * levels[1]) / 20, 0, 0 if is_good else math.inf)
+        return NodeEvaluation(levels, is_good, (3 * levels[0] + 2 * levels[1]) / 20, 0, 0 if is_good else math.inf)
 
     asked = []
     return judge, asked
@@ -183,48 +183,48 @@ def judge_by(least):
 def test_the_search_does_not_judge_what_cannot_win():
     losses = [np.arange(5) * 3 / 10, np.arange(5) * 2 / 10]
     judge, asked = judge_by(4)
-    assert best_of_all(losses, judge).levels == (0, 4)
+    assert find_optimal_node(losses, judge).levels == (0, 4)
     assert len(asked) == len(set(asked)) < 15
     judge, _ = judge_by(99)
-    assert best_of_all(losses, judge) is None
+    assert find_optimal_node(losses, judge) is None
 
 
 def test_the_greedy_search_goes_down_from_the_top():
     losses = [np.arange(5) * 3 / 10, np.arange(5) * 2 / 10]
     judge, _ = judge_by(4)
-    assert greedy(losses, judge).levels == (0, 4)
+    assert find_node_greedily(losses, judge).levels == (0, 4)
     judge, _ = judge_by(99)
-    assert greedy(losses, judge) is None
+    assert find_node_greedily(losses, judge) is None
 
 
 def test_many_levels_are_searched_greedily_and_the_result_says_so(monkeypatch):
     noise = np.random.default_rng(3)
     table = pa.table({name: noise.integers(0, 16, 400) for name in "abcd"})
     hierarchies = {name: intervals(0, 15, [2, 4, 8]) for name in "abcd"}
-    best = attempt(table, list("abcd"), 5, hierarchies=hierarchies, method="full-domain", suppress=0.1)
-    assert best.found == "the best of 625 combinations of levels"
-    monkeypatch.setattr("discreet.anonymity.generalising.full_domain.MOST_NODES", 100)
-    quick = attempt(table, list("abcd"), 5, hierarchies=hierarchies, method="full-domain", suppress=0.1)
-    assert "perhaps not the best" in quick.found
+    best = anonymise_and_measure(table, list("abcd"), 5, hierarchies=hierarchies, method="full-domain", suppress=0.1)
+    assert best.optimality == "the best of 625 combinations of levels"
+    monkeypatch.setattr("discreet.anonymity.generalisation.full_domain.MOST_NODES", 100)
+    quick = anonymise_and_measure(table, list("abcd"), 5, hierarchies=hierarchies, method="full-domain", suppress=0.1)
+    assert "perhaps not the best" in quick.optimality
     assert quick.after.k >= 5
     assert best.after.loss.ncp <= quick.after.loss.ncp
-    assert lattice.MOST_NODES == 20_000
+    assert lattice.MAX_NODES == 20_000
 
 
 def test_suppression_never_removes_more_than_it_may():
     table = pa.table({"age": [21, 22, 23, 24, 25, 90], "job": list("aaaaab")})
     ages = {"age": intervals(0, 99, 10)}
-    kept = attempt(table, ["age", "job"], 3, hierarchies=ages, method="full-domain", suppress=0.2)
+    kept = anonymise_and_measure(table, ["age", "job"], 3, hierarchies=ages, method="full-domain", suppress=0.2)
     assert (kept.suppressed, kept.levels, kept.after.k) == (1, {"age": 1, "job": 0}, 5)
     assert kept.table["age"].to_pylist() == ["20-29"] * 5
-    none = attempt(table, ["age", "job"], 3, hierarchies=ages, method="full-domain", suppress=0.16)
+    none = anonymise_and_measure(table, ["age", "job"], 3, hierarchies=ages, method="full-domain", suppress=0.16)
     assert (none.suppressed, none.levels) == (0, {"age": 2, "job": 1})
 
 
 def test_closeness_is_to_what_is_released():
     """Without the removed rows nobody is ill of x more often than others; with them all classes would be far off."""
     table = pa.table({"sex": list("ffffmmmmn"), "ill": list("xyxyxyxyz")})
-    done = attempt(table, "sex", 2, "ill", t=0.001, method="full-domain", suppress=0.2)
+    done = anonymise_and_measure(table, "sex", 2, "ill", t=0.001, method="full-domain", suppress=0.2)
     assert (done.suppressed, done.levels, done.after.t) == (1, {"sex": 0}, 0)
 
 
@@ -258,15 +258,15 @@ def test_the_hospital_becomes_the_four_anonymous_table_of_the_literature():
     )
     quasi = ["zip", "age", "nationality"]
     hierarchies = {"zip": prefixes(5), "age": read_hierarchy(AGES)}
-    done = attempt(table, quasi, 4, "condition", hierarchies=hierarchies, method="full-domain")
+    done = anonymise_and_measure(table, quasi, 4, "condition", hierarchies=hierarchies, method="full-domain")
     expected = [("130**", "<30", "*")] * 4 + [("148**", ">=40", "*")] * 4 + [("130**", "30-39", "*")] * 4
     assert list(zip(*(done.table[name].to_pylist() for name in quasi), strict=True)) == expected
     assert done.levels == {"zip": 2, "age": 1, "nationality": 1}
     assert done.before.k == 1
     assert done.after.k == 4
     assert done.after.l == 1
-    assert done.after.sensitive[0].exposed.tolist() == [8, 9, 10, 11]
+    assert done.after.sensitive[0].exposed_rows.tolist() == [8, 9, 10, 11]
     assert "homogeneity attack" in done.not_protected
-    diverse = attempt(table, quasi, 4, "condition", 3, hierarchies=hierarchies, method="full-domain")
+    diverse = anonymise_and_measure(table, quasi, 4, "condition", 3, hierarchies=hierarchies, method="full-domain")
     assert diverse.after.l == 3
     assert measure(diverse.table, quasi, "condition").l == 3

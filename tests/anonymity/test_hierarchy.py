@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 from discreet.anonymity import intervals, prefixes, read_hierarchy
-from discreet.anonymity.coding.columns import encode
-from discreet.anonymity.labels.tree import tree_of
+from discreet.anonymity.encoding.encoded_table import encode_column
+from discreet.anonymity.hierarchies.taxonomy_tree import build_tree
 from tests.anonymity.samples import DATA
 
 AGES = "28;<30;*\n31;30-39;*\n37;30-39;*\n41;>=40;*"
 
 
 def column(values, kind=None):
-    return encode(pa.table({"it": pa.array(values, kind)}), "it")
+    return encode_column(pa.table({"it": pa.array(values, kind)}), "it")
 
 
 def labels(values, hierarchy, level, kind=None):
     """Return the label of each value on a level."""
     coded = column(values, kind)
-    tree = tree_of(coded, hierarchy)
+    tree = build_tree(coded, hierarchy)
     return [tree.labels[level][tree.codes[level][code]] for code in coded.codes]
 
 
@@ -93,23 +93,23 @@ def test_a_value_without_a_line_is_refused_by_its_row_and_not_shown():
     with pytest.raises(
         ValueError, match=r"no place for 1 of the 2 different values of 'it', the first in row 2"
     ) as seen:
-        tree_of(column([31, 31, 99]), read_hierarchy(AGES))
+        build_tree(column([31, 31, 99]), read_hierarchy(AGES))
     assert "99" not in str(seen.value)
 
 
 def test_losses_count_all_leaves_that_are_listed():
-    tree = tree_of(column([28, 31]), read_hierarchy(AGES))
+    tree = build_tree(column([28, 31]), read_hierarchy(AGES))
     assert tree.losses.tolist() == [[0, 0], [0, 0.5], [1, 1]]
 
 
 def test_losses_of_a_rule_count_the_values_of_the_column():
-    tree = tree_of(column(["13053", "13068", "14850", "14853"]), prefixes(5))
+    tree = build_tree(column(["13053", "13068", "14850", "14853"]), prefixes(5))
     assert tree.losses[:, 0].tolist() == [0, 0, 0.5, 0.5, 1, 1]
     assert tree.losses[:, 3].tolist() == [0, 0.5, 0.5, 0.5, 1, 1]
 
 
 def test_a_hierarchy_without_a_last_label_gets_one():
-    tree = tree_of(column(["a", "b", "c"]), read_hierarchy("a;x\nb;x\nc;y"))
+    tree = build_tree(column(["a", "b", "c"]), read_hierarchy("a;x\nb;x\nc;y"))
     assert tree.labels[1:] == (("x", "y"), ("*",))
     assert tree.height == 2
 
@@ -118,11 +118,11 @@ def test_null_stays_null_up_to_the_last_level():
     hierarchy = read_hierarchy(AGES)
     assert labels([28, None], hierarchy, 1) == ["<30", None]
     assert labels([28, None], hierarchy, 2) == ["*", "*"]
-    assert tree_of(column([28, None]), hierarchy).losses.tolist() == [[0, 0], [0, 0], [1, 1]]
+    assert build_tree(column([28, None]), hierarchy).losses.tolist() == [[0, 0], [0, 0], [1, 1]]
 
 
 def test_a_column_without_a_hierarchy_has_two_levels():
-    tree = tree_of(column(["a", None, "b"]))
+    tree = build_tree(column(["a", None, "b"]))
     assert tree.labels == (("a", "b", None), ("*",))
     assert tree.losses.tolist() == [[0, 0, 0], [1, 1, 1]]
 
@@ -137,7 +137,7 @@ def test_intervals_of_whole_and_of_real_numbers():
 
 def test_every_interval_lies_in_one_of_the_next_level():
     numbers = np.round(np.arange(0, 3, 0.05), 2).tolist()
-    tree = tree_of(column(numbers), intervals(0, 3, [0.1, 0.3, 0.6]))
+    tree = build_tree(column(numbers), intervals(0, 3, [0.1, 0.3, 0.6]))
     for level in range(tree.height):
         above = {}
         for low, high in zip(tree.codes[level].tolist(), tree.codes[level + 1].tolist(), strict=True):
@@ -193,7 +193,7 @@ def test_the_shared_hierarchies_fit_their_columns():
     heights = {}
     for file in sorted((DATA / "adult_hierarchies").iterdir()):
         name = {"salary-class": "income"}.get(file.stem, file.stem.replace("-", "_"))
-        tree = tree_of(encode(adult, name), read_hierarchy(file))
+        tree = build_tree(encode_column(adult, name), read_hierarchy(file))
         assert len(tree.labels[-1]) == 1
         assert (np.diff(tree.losses, axis=0) >= 0).all()
         heights[name] = tree.height

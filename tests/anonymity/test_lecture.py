@@ -75,7 +75,7 @@ def test_the_first_is_4_anonymous_and_the_second_6_anonymous():
 def test_rows_9_to_12_of_the_first_are_exposed_by_homogeneity():
     risk = measure(lecture.first(), lecture.QUASI, "condition")
     (exposed,) = risk.sensitive
-    assert (exposed.exposed + 1).tolist() == [9, 10, 11, 12]
+    assert (exposed.exposed_rows + 1).tolist() == [9, 10, 11, 12]
     assert (exposed.homogeneous, risk.l, risk.alpha) == (1, 1, 1)
     assert "homogeneity attack (4 rows in 1 class" in risk.not_protected
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.anonymity import Linkage, measure, read_hierarchy
-from discreet.anonymity.measuring.uniqueness import largest_subset
+from discreet.anonymity import LinkageRisk, measure, read_hierarchy
+from discreet.anonymity.metrics.uniqueness import max_combination_size
 from tests.anonymity import naive
 from tests.anonymity.conftest import in_library
 from tests.anonymity.samples import sample
@@ -48,14 +48,14 @@ def test_every_measure_is_that_of_the_definitions(rows):
     assert risk.sizes == {size: sizes.count(size) for size in sizes}
     for found, distance in zip(risk.sensitive, (naive.equal, naive.ordered), strict=True):
         expected = naive.exposure(rows, QUASI, found.column, distance)
-        assert found.exposed.tolist() == expected.pop("exposed")
+        assert found.exposed_rows.tolist() == expected.pop("exposed")
         assert found.l == expected["l"] == found.recursive[1]
         assert found.recursive[0] == pytest.approx(expected.pop("c"))
         assert {name: getattr(found, name) for name in expected} == pytest.approx(expected, abs=1e-11)
-        assert found.homogeneous == len({risk.members.ids[row] for row in found.exposed})
-    assert risk.prosecutor.mean == pytest.approx(len(sizes) / len(rows))
-    assert risk.prosecutor.above(0.2) == pytest.approx(sum(size for size in sizes if size < 5) / len(rows))
-    assert {each.columns: each.rows for each in risk.uniqueness()} == naive.alone(rows, QUASI)
+        assert found.homogeneous == len({risk.equivalence_classes.ids[row] for row in found.exposed_rows})
+    assert risk.prosecutor.mean_risk == pytest.approx(len(sizes) / len(rows))
+    assert risk.prosecutor.share_above(0.2) == pytest.approx(sum(size for size in sizes if size < 5) / len(rows))
+    assert {each.columns: each.unique_rows for each in risk.uniqueness()} == naive.alone(rows, QUASI)
 
 
 DIVERSE = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=6, max_size=40)
@@ -88,13 +88,13 @@ def test_every_library_is_measured_alike(awkward, library):
     risk = measure(in_library(awkward, library), ["whole", "text"], ["yes", "day"])
     assert str(risk) == str(measure(awkward, ["whole", "text"], ["yes", "day"]))
     assert (risk.k, risk.unique, risk.classes) == (1, 2, 3)
-    assert risk.others == ("real", "exact")
+    assert risk.other_columns == ("real", "exact")
 
 
 def test_homogeneous_rows_are_found_in_the_hospital():
     risk = measure(pa.table(sample("hospital")), ["zip", "age"], "condition")
     assert (risk.k, risk.l, risk.sizes) == (4, 1, {4: 3})
-    assert risk.sensitive[0].exposed.tolist() == [8, 9, 10, 11]
+    assert risk.sensitive[0].exposed_rows.tolist() == [8, 9, 10, 11]
     assert risk.sensitive[0].homogeneous == 1
     assert "homogeneity attack (4 rows in 1 class with one 'condition' only)" in risk.not_protected
 
@@ -116,7 +116,7 @@ def test_one_class_tells_nothing_and_one_value_everything():
 def test_null_is_a_value_like_others():
     risk = measure(pa.table({"a": [None, None, 1], "s": ["x", None, "x"]}), "a", "s")
     assert (risk.k, risk.sizes, risk.sensitive[0].values) == (1, {1: 1, 2: 1}, 2)
-    assert risk.sensitive[0].exposed.tolist() == [2]
+    assert risk.sensitive[0].exposed_rows.tolist() == [2]
 
 
 def test_a_hierarchy_makes_near_values_near():
@@ -156,18 +156,18 @@ def test_the_attack_that_is_named_is_the_one_that_was_found(values, attack):
 def test_rows_that_are_alone_can_be_linked():
     risk = measure(pa.table({"a": [1, 2, 2]}), "a")
     assert "linkage attack (1 row is alone in their class)" in risk.not_protected
-    assert (risk.prosecutor.highest, risk.prosecutor.single, risk.marketer) == (1, 1, 2 / 3)
+    assert (risk.prosecutor.highest_risk, risk.prosecutor.uniquely_linked_rows, risk.marketer) == (1, 1, 2 / 3)
 
 
 def test_a_risk_of_a_fifth_is_not_above_a_fifth():
-    assert Linkage({5: 10, 4: 30}).above(0.2) == 0.75
-    assert Linkage({0: 10, 1: 10}).above(0.2) == 0.5
+    assert LinkageRisk({5: 10, 4: 30}).share_above(0.2) == 0.75
+    assert LinkageRisk({0: 10, 1: 10}).share_above(0.2) == 0.5
 
 
 def test_many_columns_are_tried_a_few_at_a_time():
     table = pa.table({f"c{i}": [i % 2, 1, 0, i % 3] for i in range(20)})
     found = measure(table, table.column_names).uniqueness()
-    assert max(len(each.columns) for each in found) == largest_subset(20) == 2
+    assert max(len(each.columns) for each in found) == max_combination_size(20) == 2
     assert len(found) == 20 + 190
     assert len(measure(table, table.column_names).uniqueness(1)) == 20
 
@@ -175,7 +175,7 @@ def test_many_columns_are_tried_a_few_at_a_time():
 def test_subsets_of_wide_columns_are_counted_as_narrow_ones_are():
     rows = [{f"c{i}": (j * j * (7 + i) + j) % 97 for i in range(3)} for j in range(90)]
     found = measure(pa.Table.from_pylist(rows), ["c0", "c1", "c2"]).uniqueness()
-    assert {each.columns: each.rows for each in found} == naive.alone(rows, ["c0", "c1", "c2"])
+    assert {each.columns: each.unique_rows for each in found} == naive.alone(rows, ["c0", "c1", "c2"])
     assert 0 < found[0].share < 1
 
 
@@ -185,7 +185,7 @@ def test_keys_of_subsets_do_not_overflow():
     once = pa.array(range(many))
     table = pa.table({f"c{i}": once for i in range(5)} | {"c0": pa.array([0, *range(1, many - 1), 0])})
     table = pa.concat_tables([table, table.set_column(0, "c0", pa.array([many - 1, *range(1, many)]))])
-    alone = {each.columns: each.rows for each in measure(table, table.column_names).uniqueness()}
+    alone = {each.columns: each.unique_rows for each in measure(table, table.column_names).uniqueness()}
     assert alone["c1", "c2", "c3", "c4"] == 0
     assert alone["c0", "c1", "c2", "c3", "c4"] == 4  # 80 bits: the first column must not fall off
 
@@ -220,11 +220,11 @@ def test_a_risk_shows_itself():
 def test_a_sensitive_column_is_found_by_its_name():
     table = pa.table({"a": [1, 1, 2], "s": ["x", "y", "x"], "t": [3, 3, 3]})
     risk = measure(table, "a", ["s", "t"])
-    assert risk.of("t") is risk.sensitive[1]
+    assert risk.attribute_risk("t") is risk.sensitive[1]
     with pytest.raises(ValueError, match=r"^column: 'a' is no sensitive column here. Those are: s, t\.$"):
-        risk.of("a")
+        risk.attribute_risk("a")
     with pytest.raises(ValueError, match="Those are: none"):
-        measure(table, "a").of("s")
+        measure(table, "a").attribute_risk("s")
 
 
 @pytest.mark.long
@@ -235,10 +235,10 @@ def test_what_was_measured_goes_to_json_and_back(rows):
     found = risk.to_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert (found["k"], found["not_protected"]) == (risk.k, risk.not_protected)
-    assert found["sensitive"]["word"]["l"] == risk.of("word").l
-    assert found["sensitive"]["word"]["exposed"] == len(risk.of("word").exposed)
+    assert found["sensitive"]["word"]["l"] == risk.attribute_risk("word").l
+    assert found["sensitive"]["word"]["exposed"] == len(risk.attribute_risk("word").exposed_rows)
     assert found["loss"]["columns"] == dict(risk.loss.columns)
-    assert found["journalist"]["single"] == risk.journalist.single
+    assert found["journalist"]["single"] == risk.journalist.uniquely_linked_rows
     assert found["population"] == len(rows)
 
 

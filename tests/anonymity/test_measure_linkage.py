@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.anonymity import intervals, measure, read_hierarchy
-from discreet.anonymity.coding.columns import encode
-from discreet.anonymity.labels.covers import cover_of
-from discreet.anonymity.labels.reading import read_cover, texts_of
-from discreet.anonymity.measuring import meeting
-from discreet.anonymity.measuring.meeting import meetings
+from discreet.anonymity.encoding.encoded_table import encode_column
+from discreet.anonymity.hierarchies.label_coverage import build_coverage, format_values, parse_coverage
+from discreet.anonymity.metrics import linkage_risk
+from discreet.anonymity.metrics.linkage_risk import count_points_in_boxes
 from tests.anonymity.samples import DATA
 
 PEOPLE = pa.table(
@@ -30,10 +29,10 @@ PEOPLE = pa.table(
 
 def covered(labels, values):
     """Return which of the values each label stands for."""
-    shown, originals = encode(pa.table({"it": labels}), "it"), encode(pa.table({"it": values}), "it")
-    cover = read_cover(shown, originals)
+    shown, originals = encode_column(pa.table({"it": labels}), "it"), encode_column(pa.table({"it": values}), "it")
+    cover = parse_coverage(shown, originals)
     every = np.arange(len(originals.values))
-    held = [cover.holds(np.full(len(every), place), every) for place in range(len(shown.values))]
+    held = [cover.contains(np.full(len(every), place), every) for place in range(len(shown.values))]
     by_label = dict(zip(shown.values.to_pylist(), held, strict=True))
     return [originals.values.filter(pa.array(by_label[label])).to_pylist() for label in labels]
 
@@ -119,7 +118,7 @@ def test_a_label_stands_for_values_of_every_kind(label, values, found):
     ids=lambda values: str(values.type),
 )
 def test_what_is_written_is_read_again(values):
-    texts = texts_of(values)
+    texts = format_values(values)
     assert covered(texts, values) == [[value] for value in values.to_pylist()]
     if values.type != pa.bool_():
         assert covered([f"{texts[0]} to {texts[1]}", f"[{texts[0]}, {texts[1]})"], values) == [
@@ -132,8 +131,8 @@ def test_values_match_across_types_and_libraries():
     pd = pytest.importorskip("pandas")
     released = pd.DataFrame({"age": [23.0, None, 44.0], "zip": pd.Categorical(["13053", "13068", "14853"])})
     risk = measure(released, ["age", "zip"], population=PEOPLE)
-    assert risk.journalist.rows == {0: 1, 1: 2}
-    assert risk.journalist.found.tolist() == [[0, 0], [2, 4]]
+    assert risk.journalist.rows_by_candidates == {0: 1, 1: 2}
+    assert risk.journalist.unique_links.tolist() == [[0, 0], [2, 4]]
 
 
 def test_people_are_found_by_ranges_prefixes_and_sets():
@@ -145,9 +144,13 @@ def test_people_are_found_by_ranges_prefixes_and_sets():
         }
     )
     risk = measure(released, ["age", "zip"], "ill", population=PEOPLE)
-    assert risk.journalist.rows == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}
-    assert risk.journalist.found.tolist() == [[1, 0]]
-    assert (risk.journalist.highest, risk.journalist.single, risk.journalist.unmatched) == (1, 1, 1)
+    assert risk.journalist.rows_by_candidates == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1}
+    assert risk.journalist.unique_links.tolist() == [[1, 0]]
+    assert (risk.journalist.highest_risk, risk.journalist.uniquely_linked_rows, risk.journalist.unmatched_rows) == (
+        1,
+        1,
+        1,
+    )
     assert risk.marketer == pytest.approx((1 + 1 / 2 + 1 / 2 + 1 / 3 + 1 / 4) / 6)
     assert "could be one person of the population only" in risk.not_protected
     assert "of a population of 5, 1 row could be one person only, 1 nobody" in str(risk)
@@ -156,7 +159,7 @@ def test_people_are_found_by_ranges_prefixes_and_sets():
 def test_without_a_population_the_journalist_is_the_prosecutor():
     risk = measure(PEOPLE, ["zip"])
     assert risk.population is None
-    assert risk.journalist.rows == risk.prosecutor.rows == {1: 3, 2: 2}
+    assert risk.journalist.rows_by_candidates == risk.prosecutor.rows_by_candidates == {1: 3, 2: 2}
     assert "as the prosecutor" in str(risk)
 
 
@@ -165,8 +168,8 @@ def test_labels_of_a_hierarchy_are_matched():
     released = pa.table({"town": ["South", "North", "Nice", "*"], "age": ["20-39", "20-39", "40-59", "*"]})
     ages = intervals(20, 59, 20)
     risk = measure(released, ["town", "age"], population=PEOPLE, hierarchies={"town": regions, "age": ages})
-    assert risk.journalist.rows == {1: 1, 2: 2, 5: 1}
-    assert risk.journalist.found.tolist() == [[2, 4]]
+    assert risk.journalist.rows_by_candidates == {1: 1, 2: 2, 5: 1}
+    assert risk.journalist.unique_links.tolist() == [[2, 4]]
 
 
 BOXES = st.lists(st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted), min_size=1, max_size=5)
@@ -179,8 +182,8 @@ def test_boxes_meet_the_points_that_lie_in_them(data, columns):
     sets = [data.draw(BOXES) for _ in range(columns)]
     boxes = data.draw(st.lists(st.tuples(*[st.integers(0, len(each) - 1) for each in sets]), min_size=1, max_size=8))
     points = data.draw(st.lists(st.tuples(*[st.integers(0, 4)] * columns), min_size=1, max_size=12))
-    counts, one = meetings(
-        list(np.array(boxes).T), [cover_of(each, 5) for each in sets], list(np.array(points, np.int32).T)
+    counts, one = count_points_in_boxes(
+        list(np.array(boxes).T), [build_coverage(each, 5) for each in sets], list(np.array(points, np.int32).T)
     )
     for box, count, found in zip(boxes, counts.tolist(), one.tolist(), strict=True):
         inside = [
@@ -193,19 +196,19 @@ def test_boxes_meet_the_points_that_lie_in_them(data, columns):
 
 
 def test_a_point_outside_one_column_is_in_no_box_of_another():
-    covers = [cover_of([[0], [1]], 2), cover_of([[0], [1]], 3)]
-    counts, one = meetings([np.array([0, 1]), np.array([1, 0])], covers, [np.array([1]), np.array([2])])
+    covers = [build_coverage([[0], [1]], 2), build_coverage([[0], [1]], 3)]
+    counts, one = count_points_in_boxes([np.array([0, 1]), np.array([1, 0])], covers, [np.array([1]), np.array([2])])
     assert (counts.tolist(), one.tolist()) == ([0, 0], [-1, -1])
 
 
 def test_a_large_meeting_is_split_into_parts_and_comes_out_the_same(monkeypatch):
     rng = np.random.default_rng(3)
     low = rng.integers(0, 40, (200, 3))
-    covers = [cover_of([range(a, min(a + 9, 50)) for a in low[:, column]], 50) for column in range(3)]
+    covers = [build_coverage([range(a, min(a + 9, 50)) for a in low[:, column]], 50) for column in range(3)]
     boxes, points = [np.arange(200)] * 3, list(rng.integers(0, 50, (3, 2000)))
-    whole = meetings(boxes, covers, points)
-    monkeypatch.setattr(meeting, "_AT_ONCE", 50)
-    parts = meetings(boxes, covers, points)
+    whole = count_points_in_boxes(boxes, covers, points)
+    monkeypatch.setattr(linkage_risk, "_MAX_PAIRS", 50)
+    parts = count_points_in_boxes(boxes, covers, points)
     expected = [
         int(np.all([(low[box, c] <= points[c]) & (points[c] < low[box, c] + 9) for c in range(3)], axis=0).sum())
         for box in range(200)
@@ -225,7 +228,7 @@ def fake_people():
 def test_generalised_patients_could_be_three_people_each(fake_people):
     medical, people = fake_people
     risk = measure(medical, ["Gender", "Age", "Zip"], "Diagnosis", population=people)
-    assert risk.journalist.rows == risk.prosecutor.rows == {3: 30_000}
+    assert risk.journalist.rows_by_candidates == risk.prosecutor.rows_by_candidates == {3: 30_000}
 
 
 def test_patients_with_their_age_and_zip_are_linked_to_their_names(fake_people):
@@ -233,6 +236,6 @@ def test_patients_with_their_age_and_zip_are_linked_to_their_names(fake_people):
     exact = medical.set_column(2, "Age", people["Age"]).set_column(3, "Zip", people["Zip"])
     mixed = people.take(np.random.default_rng(1).permutation(people.num_rows))
     risk = measure(exact, ["Gender", "Age", "Zip"], population=mixed)
-    rows, persons = risk.journalist.found.T
+    rows, persons = risk.journalist.unique_links.T
     assert exact["ID"].take(rows).equals(mixed["ID"].take(persons))
-    assert len(rows) == risk.journalist.single == 29_928
+    assert len(rows) == risk.journalist.uniquely_linked_rows == 29_928

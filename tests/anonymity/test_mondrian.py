@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.anonymity.coding.classes import Classes
-from discreet.anonymity.coding.columns import encode
-from discreet.anonymity.coding.tallies import looked_up, tally
-from discreet.anonymity.generalising.axes import Bag, Line, axis_of
-from discreet.anonymity.generalising.cuts import cut
-from discreet.anonymity.generalising.mondrian import partition
-from discreet.anonymity.generalising.spreads import spread_of
-from discreet.anonymity.generalising.targets import Check, Targets, passing
-from discreet.anonymity.labels.hierarchy import prefixes
-from discreet.anonymity.labels.tree import tree_of
-from discreet.anonymity.measuring.diversity import distinct
+from discreet.anonymity.encoding.encoded_table import encode_column
+from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, lookup_flags, weighted_contingency_table
+from discreet.anonymity.generalisation.dimensions import NominalScale, OrderedScale, build_dimension, encode_rows
+from discreet.anonymity.generalisation.mondrian import partition
+from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, SensitiveCriterion, satisfies_criteria
+from discreet.anonymity.generalisation.splits import best_splits
+from discreet.anonymity.hierarchies.hierarchy import prefixes
+from discreet.anonymity.hierarchies.taxonomy_tree import build_tree
+from discreet.anonymity.metrics.l_diversity import distinct_counts
 from tests.anonymity.samples import DATA
 
 QUASI = ("age", "workclass", "education", "marital_status", "occupation", "race", "sex", "native_country")
@@ -32,8 +30,10 @@ ROW = st.tuples(
 def axes_of(rows):
     ages, jobs, zips = (list(column) for column in zip(*rows, strict=True))
     table = pa.table({"age": pa.array(ages, pa.int64()), "job": pa.array(jobs, pa.string()), "zip": zips})
-    columns = [encode(table, name) for name in table.column_names]
-    return [axis_of(column, tree_of(column, prefixes(3)) if column.name == "zip" else None) for column in columns]
+    columns = [encode_column(table, name) for name in table.column_names]
+    return [
+        build_dimension(column, build_tree(column, prefixes(3)) if column.name == "zip" else None) for column in columns
+    ]
 
 
 def loss_of(group, rows):
@@ -58,7 +58,7 @@ def loss_of(group, rows):
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=40), st.integers(1, 4))
 def test_every_class_has_k_rows_and_equal_rows_stay_together(rows, k):
-    found = partition(axes_of(rows), Targets(k), np.ones(len(rows), np.int64))
+    found = partition(axes_of(rows), PrivacyCriteria(k), np.ones(len(rows), np.int64))
     assert sorted(Counter(found.ids.tolist()).values()) == sorted(found.sizes.tolist())
     assert found.sizes.min() >= k
     home = {}
@@ -71,10 +71,10 @@ def test_every_class_has_k_rows_and_equal_rows_stay_together(rows, k):
 @given(st.lists(ROW, min_size=4, max_size=40), st.integers(2, 4))
 def test_no_class_is_left_that_a_cut_would_improve(rows, k):
     axes = axes_of(rows)
-    found = partition(axes, Targets(k), np.ones(len(rows), np.int64))
+    found = partition(axes, PrivacyCriteria(k), np.ones(len(rows), np.int64))
     for axis in axes:
-        cells = tally(found, axis.codes, axis.totals, np.ones(len(rows), np.int64))
-        assert (cut(axis.shape, cells, k).gain <= 0).all()
+        cells = weighted_contingency_table(found, axis.codes, axis.totals, np.ones(len(rows), np.int64))
+        assert (best_splits(axis.scale, cells, k).gain <= 0).all()
 
 
 @pytest.mark.long
@@ -85,9 +85,9 @@ def test_a_row_of_weight_three_is_three_rows(rows, weights, k):
     if k > sum(weights):
         return
     many = [row for row, weight in zip(rows, weights, strict=True) for _ in range(weight)]
-    few = partition(axes_of(many), Targets(k), np.ones(len(many), np.int64))
-    light = [axis.__class__(axis.codes[np.cumsum(weights) - 1], axis.totals, axis.shape) for axis in axes_of(many)]
-    heavy = partition(light, Targets(k), np.array(weights))
+    few = partition(axes_of(many), PrivacyCriteria(k), np.ones(len(many), np.int64))
+    light = [axis.__class__(axis.codes[np.cumsum(weights) - 1], axis.totals, axis.scale) for axis in axes_of(many)]
+    heavy = partition(light, PrivacyCriteria(k), np.array(weights))
     assert heavy.ids.tolist() == few.ids[np.cumsum(weights) - 1].tolist()
     assert heavy.sizes.tolist() == few.sizes.tolist()
 
@@ -98,7 +98,7 @@ def test_a_row_of_weight_three_is_three_rows(rows, weights, k):
 def test_losses_of_groups_are_those_of_the_definition(rows, data):
     rows = sorted(rows, key=str)
     starts = sorted({0, *data.draw(st.lists(st.integers(1, len(rows) - 1), max_size=4))})
-    found = spread_of(axes_of(rows)).losses(np.arange(len(rows)), np.array(starts))
+    found = encode_rows(axes_of(rows)).losses(np.arange(len(rows)), np.array(starts))
     for start, end, lost in zip(starts, [*starts[1:], len(rows)], found, strict=True):
         assert lost == pytest.approx(loss_of(range(start, end), rows), abs=1e-12)
 
@@ -112,9 +112,11 @@ def test_a_cut_gains_what_it_says_and_no_other_gains_more(rows, k):
     A set is cut where its values, sorted by frequency, are; if k is 1 no other subset gains more.
     """
     axes = axes_of(rows)
-    one = Classes(np.zeros(len(rows), np.int64), np.array([len(rows)]))
+    one = EquivalenceClasses(np.zeros(len(rows), np.int64), np.array([len(rows)]))
     for axis in axes:
-        best = cut(axis.shape, tally(one, axis.codes, axis.totals, np.ones(len(rows), np.int64)), k)
+        best = best_splits(
+            axis.scale, weighted_contingency_table(one, axis.codes, axis.totals, np.ones(len(rows), np.int64)), k
+        )
         gains = [gain_of(axis, left, rows) for left in lefts(axis, k) if k <= left.sum() <= len(rows) - k]
         if max(gains, default=0) <= 0:
             assert best.gain[0] <= 0
@@ -127,12 +129,12 @@ def test_a_cut_gains_what_it_says_and_no_other_gains_more(rows, k):
 def lefts(axis, k):
     """Return every set of rows that could stay left."""
     present = sorted(set(axis.codes.tolist()))
-    if isinstance(axis.shape, Line):
+    if isinstance(axis.shape, OrderedScale):
         return [axis.codes <= code for code in present[:-1]]
-    if isinstance(axis.shape, Bag) and k > 1:
+    if isinstance(axis.shape, NominalScale) and k > 1:
         order = [code for code, _ in sorted(Counter(axis.codes.tolist()).items(), key=lambda item: (-item[1], item[0]))]
         return [np.isin(axis.codes, order[:many]) for many in range(1, len(order))]
-    if isinstance(axis.shape, Bag):
+    if isinstance(axis.shape, NominalScale):
         return [
             np.isin(axis.codes, [code for place, code in enumerate(present) if chosen >> place & 1])
             for chosen in range(1, 2 ** len(present) - 1)
@@ -143,7 +145,7 @@ def lefts(axis, k):
 
 def gain_of(axis, left, rows):
     def lost(codes):
-        if isinstance(axis.shape, Bag):
+        if isinstance(axis.shape, NominalScale):
             return axis.shape.loss(np.array([len(set(codes.tolist()))]))[0]
         return axis.shape.loss(np.array([codes.min()]), np.array([codes.max()]))[0]
 
@@ -158,8 +160,8 @@ def test_every_class_passes_the_checks(rows, least):
     kinds = {secret for _, secret in rows}
     least = min(least, len(kinds))
     secrets = np.array([sorted(kinds).index(secret) for _, secret in rows])
-    check = Check(secrets, np.bincount(secrets), lambda cells: distinct(cells) >= least)
-    found = partition(axes_of([row for row, _ in rows]), Targets(2, (check,)), np.ones(len(rows), np.int64))
+    check = SensitiveCriterion(secrets, np.bincount(secrets), lambda cells: distinct_counts(cells) >= least)
+    found = partition(axes_of([row for row, _ in rows]), PrivacyCriteria(2, (check,)), np.ones(len(rows), np.int64))
     seen = {}
     for group, (_, secret) in zip(found.ids.tolist(), rows, strict=True):
         seen.setdefault(group, set()).add(secret)
@@ -170,8 +172,10 @@ def test_a_check_sees_the_rows_outside_the_classes_too():
     """Closeness is to the whole table: the rows of the classes alone would look as if they were it."""
     secrets = np.array([0, 0, 1, 1, 1, 1])
     seen = []
-    check = Check(secrets, np.bincount(secrets), lambda cells: seen.append(cells) or cells.sizes > 0)
-    passing(Targets(1, (check,)), Classes(np.zeros(2, int), np.array([2])), np.arange(2), np.ones(2, int))
+    check = SensitiveCriterion(secrets, np.bincount(secrets), lambda cells: seen.append(cells) or cells.sizes > 0)
+    satisfies_criteria(
+        PrivacyCriteria(1, (check,)), EquivalenceClasses(np.zeros(2, int), np.array([2])), np.arange(2), np.ones(2, int)
+    )
     assert (seen[0].sizes.tolist(), seen[0].rows, seen[0].totals.tolist()) == ([2, 4], 6, [2, 4])
 
 
@@ -179,8 +183,8 @@ def test_bags_of_many_values_are_counted_without_bits():
     """Together they have more values than there are bits for: some are counted another way, with the same result."""
     noise = np.random.default_rng(5)
     table = pa.table({name: noise.integers(0, 400, 3000).astype(str) for name in "abcd"})
-    spread = spread_of([axis_of(encode(table, name), None) for name in table.column_names])
-    assert [field is None for field in spread.fields] == [False, False, True, True]
+    spread = encode_rows([build_dimension(encode_column(table, name), None) for name in table.column_names])
+    assert [field is None for field in spread.bit_fields] == [False, False, True, True]
     starts = np.array([0, 1, 700, 2999])
     expected = []
     for start, end in zip(starts, [*starts[1:], 3000], strict=True):
@@ -197,7 +201,7 @@ def test_few_rows_of_many_groups_are_tallied_by_sorting():
     _, ids, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     weights = noise.integers(1, 5, 200)
     totals = np.bincount(codes, minlength=10_000)
-    cells = tally(Classes(ids, sizes), codes, totals, weights)
+    cells = weighted_contingency_table(EquivalenceClasses(ids, sizes), codes, totals, weights)
     expected = Counter()
     for group, code, weight in zip(ids.tolist(), codes.tolist(), weights.tolist(), strict=True):
         expected[group, code] += weight
@@ -206,22 +210,22 @@ def test_few_rows_of_many_groups_are_tallied_by_sorting():
         == expected
     )
     flags = cells.values % 2 == 0
-    assert looked_up(cells, flags, ids, codes).tolist() == (codes % 2 == 0).tolist()
+    assert lookup_flags(cells, flags, ids, codes).tolist() == (codes % 2 == 0).tolist()
 
 
 @pytest.mark.parametrize("places", [[1.0, np.inf, -np.inf, np.nan], [1e308, -1e308, 0.0], [5.0], [np.inf, np.nan]])
 def test_places_beyond_all_numbers_are_too_far_from_everything(places):
-    values = encode(pa.table({"it": pa.array(places, from_pandas=False)}), "it")
-    line = axis_of(values, None).shape
-    assert np.isfinite(line.at).all()
-    assert ((line.at >= 0) & (line.at <= 1))[np.isfinite(values.positions)].all()
-    apart = np.abs(line.at[:, None] - line.at)[~np.isfinite(values.positions)]
+    values = encode_column(pa.table({"it": pa.array(places, from_pandas=False)}), "it")
+    line = build_dimension(values, None).scale
+    assert np.isfinite(line.positions).all()
+    assert ((line.positions >= 0) & (line.positions <= 1))[np.isfinite(values.positions)].all()
+    apart = np.abs(line.positions[:, None] - line.positions)[~np.isfinite(values.positions)]
     assert ((apart >= 1) | (apart == 0)).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_a_table_of_equal_rows_is_one_class(k):
-    found = partition(axes_of([(3, "a", "110")] * 7), Targets(k), np.ones(7, np.int64))
+    found = partition(axes_of([(3, "a", "110")] * 7), PrivacyCriteria(k), np.ones(7, np.int64))
     assert found.sizes.tolist() == [7]
 
 
@@ -231,7 +235,7 @@ def adult(names):
     table = pq.read_table(DATA / "adult.parquet")
     table = table.filter(pa.compute.equal(table["split"], "train")).drop_null()
     assert table.num_rows == 30_162
-    return [encode(table, name) for name in names]
+    return [encode_column(table, name) for name in names]
 
 
 def penalties(columns, ids):
@@ -263,7 +267,9 @@ ANONYPY = {5: (0.0458, 0.0319), 10: (0.0824, 0.0592), 50: (0.1949, 0.1536)}
 @pytest.mark.parametrize("k", ANONYPY)
 def test_adult_loses_a_fifth_less_than_with_anonypy(k):
     columns = adult(QUASI)
-    found = partition([axis_of(column, None) for column in columns], Targets(k), np.ones(30_162, np.int64))
+    found = partition(
+        [build_dimension(column, None) for column in columns], PrivacyCriteria(k), np.ones(30_162, np.int64)
+    )
     assert found.sizes.min() >= k
     for mine, theirs in zip(penalties(columns, found.ids), ANONYPY[k], strict=True):
         assert mine < 0.8 * theirs

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.anonymity.pseudonyms.candidates import Candidates, candidates, why_no_hash
+from discreet.anonymity.pseudonyms.brute_force import CandidateSpace, estimate_candidates, explain_brute_force
 from discreet.anonymity.pseudonyms.keys import new_key, read_key, write_key
-from discreet.anonymity.pseudonyms.pseudonyms import not_protected, pseudonymise
+from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms, pseudonymise
 
 KEY = hashlib.sha256(b"a key for tests").digest()
 OTHER = hashlib.sha256(b"another").digest()
@@ -172,9 +172,9 @@ def test_plain_hashing_is_refused_with_the_number_of_candidates_for_this_column(
     ],
 )
 def test_candidates_are_counted_from_the_formats_seen(values, count, form):
-    found = candidates(pa.array(values))
+    found = estimate_candidates(pa.array(values))
     assert found.count == count
-    assert form in found.form
+    assert form in found.description
 
 
 @pytest.mark.parametrize(
@@ -190,23 +190,23 @@ def test_candidates_are_counted_from_the_formats_seen(values, count, form):
     ],
 )
 def test_the_time_to_try_them_all_is_said_in_words(count, said):
-    assert said in why_no_hash(Candidates("ids", count))
+    assert said in explain_brute_force(CandidateSpace("ids", count))
 
 
 def test_a_huge_text_is_a_fine_id_and_is_not_quoted():
     huge = "x" * 1_000_000
     assert codes([huge]) == [by_hand(b"text", huge.encode())]
-    assert len(candidates(pa.array([huge])).form) < 100
+    assert len(estimate_candidates(pa.array([huge])).description) < 100
 
 
 def test_the_note_names_the_attack_that_is_left():
     table = pa.table({"id": ["5D12"], "place": ["Main Street"], "fare": [9]})
     note = pseudonymise(table, "id", KEY).schema.metadata[b"not_protected"].decode()
-    assert note == not_protected(["id"], ["place", "fare"])
+    assert note == describe_attacks_on_pseudonyms(["id"], ["place", "fare"])
     assert "linkage attack" in note
     assert "'id' can be found by place, fare)" in note
-    assert "frequency attack" in not_protected(["id"], [])
-    assert "a pseudonym of 'id' or 'boss' can be" in not_protected(["id", "boss"], ["age"])
+    assert "frequency attack" in describe_attacks_on_pseudonyms(["id"], [])
+    assert "a pseudonym of 'id' or 'boss' can be" in describe_attacks_on_pseudonyms(["id", "boss"], ["age"])
 
 
 def test_pandas_comes_back_as_pandas_with_a_note_and_without_its_index():

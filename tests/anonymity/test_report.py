@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from discreet.anonymity import attempt, measure, prefixes
-from discreet.anonymity.showing.page import fragment, page
-from discreet.anonymity.showing.pictures import Bar, bars
-from discreet.anonymity.showing.report import clean, report
-from discreet.cli.anonymity_report import show
+from discreet.anonymity import anonymise_and_measure, measure, prefixes
+from discreet.anonymity.report.bar_chart import ChartBar, draw_bars
+from discreet.anonymity.report.contents import build_report, make_printable
+from discreet.anonymity.report.html import render_fragment, render_page
+from discreet.cli.anonymise_pipeline import print_report
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\u202e\ud800"
 VOID = {"meta", "rect", "br"}
@@ -70,12 +70,12 @@ def outline(html):
 
 def printed(made, width=100):
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    show(made, console)
+    print_report(made, console)
     return console.file.getvalue()
 
 
 def test_a_measurement_is_told_in_parts():
-    made = report(measure(people(), ["zip", "age"], "ill"))
+    made = build_report(measure(people(), ["zip", "age"], "ill"))
     assert made.title == "8 rows, told apart by zip, age"
     assert numbers(made, "Classes") == {"k": ("1",), "classes": ("8",), "largest": ("1",), "alone": ("8",)}
     assert numbers(made, "What the classes tell: ill")["l"] == ("1",)
@@ -84,14 +84,14 @@ def test_a_measurement_is_told_in_parts():
 
 
 def test_a_release_is_told_beside_its_original():
-    done = attempt(people(), ["zip", "age"], 4, "ill", hierarchies={"zip": prefixes(5)})
-    made = report(done)
+    done = anonymise_and_measure(people(), ["zip", "age"], 4, "ill", hierarchies={"zip": prefixes(5)})
+    made = build_report(done)
     rows, tree = part(made, "Made coarser (mondrian)").sentences
     assert rows == "8 of 8 rows are released, 0 are left out."
     assert tree.startswith("Made coarser by a hierarchy: zip (prefixes(5)); ")
-    (only,) = part(report(attempt(people(), "zip", 4)), "Made coarser (mondrian)").sentences
+    (only,) = part(build_report(anonymise_and_measure(people(), "zip", 4)), "Made coarser (mondrian)").sentences
     assert only == rows
-    assert part(made, "Classes").grid.headers == ("", "before", "after", "")
+    assert part(made, "Classes").table.headers == ("", "before", "after", "")
     assert numbers(made, "Classes")["k"] == ("1", str(done.after.k))
     assert numbers(made, "What was lost")["left out"] == ("0",)
     assert [bar.label for bar in part(made, "What was lost").bars] == ["zip", "age"]
@@ -99,45 +99,45 @@ def test_a_release_is_told_beside_its_original():
 
 
 def test_levels_of_a_full_domain_release_are_told():
-    done = attempt(people(), "zip", 4, hierarchies={"zip": prefixes(5)}, method="full-domain")
-    told = part(report(done), "Made coarser (full-domain)").sentences[1]
+    done = anonymise_and_measure(people(), "zip", 4, hierarchies={"zip": prefixes(5)}, method="full-domain")
+    told = part(build_report(done), "Made coarser (full-domain)").sentences[1]
     assert told.startswith(f"Levels of the hierarchies: zip {done.levels['zip']} (")
 
 
 def test_a_full_domain_release_without_hierarchies_is_told_to_have_none():
-    done = attempt(people(), ["zip", "age"], 4, method="full-domain")
-    assert part(report(done), "Made coarser (full-domain)").sentences[-1] == (
+    done = anonymise_and_measure(people(), ["zip", "age"], 4, method="full-domain")
+    assert part(build_report(done), "Made coarser (full-domain)").sentences[-1] == (
         "No hierarchy for zip, age: each is either kept or '*'."
     )
 
 
 def test_a_release_tells_what_singled_people_out_before():
-    told = part(report(attempt(people(), ["zip", "age"], 4)), "What singles people out: before")
-    assert told.bars == part(report(measure(people(), ["zip", "age"])), "What singles people out").bars
+    told = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 4)), "What singles people out: before")
+    assert told.bars == part(build_report(measure(people(), ["zip", "age"])), "What singles people out").bars
     assert told.sentences[-1] == "In the release nobody is alone by any of them."
-    still = part(report(attempt(people(), ["zip", "age"], 1)), "What singles people out: before")
+    still = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 1)), "What singles people out: before")
     assert still.sentences[-1] == "In the release k is 1: some still are."
 
 
 def test_homogeneous_rows_are_listed_from_one_and_not_without_end():
     risk = measure(pa.table({"q": [1, 1, 2, 2, 3, 3], "s": list("aaabcc")}), "q", "s")
-    assert part(report(risk), "What the classes tell: s").sentences == (
+    assert part(build_report(risk), "What the classes tell: s").sentences == (
         "s has one value only in 2 classes: rows 1-2, 5-6.",
     )
     scattered = measure(pa.table({"q": [*range(99), 7], "s": ["a"] * 50 + ["b"] * 50}), "q", "s")
-    (told,) = part(report(scattered), "What the classes tell: s").sentences
+    (told,) = part(build_report(scattered), "What the classes tell: s").sentences
     assert told.endswith("rows 1-7, 9-99.")
     every_other = pa.table({"q": [i if i % 2 else 0 for i in range(100)], "s": ["a", "b"] * 50})
-    (told,) = part(report(measure(every_other, "q", "s")), "What the classes tell: s").sentences
+    (told,) = part(build_report(measure(every_other, "q", "s")), "What the classes tell: s").sentences
     assert told.endswith("rows 1-100.")
     halves = pa.table({"q": [i // 2 for i in range(100)], "s": [str(i % 4 // 2 * (i % 2)) for i in range(100)]})
-    (told,) = part(report(measure(halves, "q", "s")), "What the classes tell: s").sentences
+    (told,) = part(build_report(measure(halves, "q", "s")), "What the classes tell: s").sentences
     assert told.endswith("45-46, ….")
 
 
 def test_a_population_is_told():
     town = pa.table({"zip": ["13053"] * 3 + ["14850"], "age": [28, 28, 23, 47]})
-    made = report(measure(people(), ["zip", "age"], population=town))
+    made = build_report(measure(people(), ["zip", "age"], population=town))
     found = numbers(made, "Linking rows to people")
     assert found["one person"] == ("2",)
     assert found["nobody"] == ("5",)
@@ -147,15 +147,15 @@ def test_a_population_is_told():
 
 def test_bars_of_class_sizes_add_up_to_all_rows():
     table = pa.table({"q": [0] + [1] * 3 + [2] * 7 + [3] * 150})
-    found = part(report(measure(table, "q")), "Classes").bars
+    found = part(build_report(measure(table, "q")), "Classes").bars
     assert [bar.label for bar in found] == ["alone", "class of 2-4", "class of 5-9", "class of 100 or more"]
     assert sum(bar.share for bar in found) == pytest.approx(1)
 
 
 def test_columns_that_single_people_out_are_named_each_and_worst_together():
     table = pa.table({"a": [1, 1, 1, 1], "b": [1, 2, 1, 2], "c": [1, 1, 2, 2]})
-    found = part(report(measure(table, ["a", "b", "c"])), "What singles people out").bars
-    assert [(bar.label, bar.number) for bar in found] == [
+    found = part(build_report(measure(table, ["a", "b", "c"])), "What singles people out").bars
+    assert [(bar.label, bar.text) for bar in found] == [
         ("a", "0 %"),
         ("b", "0 %"),
         ("c", "0 %"),
@@ -166,11 +166,11 @@ def test_columns_that_single_people_out_are_named_each_and_worst_together():
 
 def test_shares_that_are_not_all_or_nothing_do_not_look_like_it():
     table = pa.table({"q": [0] * 5000 + [1]})
-    found = part(report(measure(table, "q")), "Classes").bars
-    assert [bar.number for bar in found] == ["< 0.1 %", "> 99.9 %"]
+    found = part(build_report(measure(table, "q")), "Classes").bars
+    assert [bar.text for bar in found] == ["< 0.1 %", "> 99.9 %"]
 
 
-@pytest.mark.parametrize("write", [page, fragment])
+@pytest.mark.parametrize("write", [render_page, render_fragment])
 def test_hostile_names_and_values_are_shown_and_never_obeyed(write):
     table = pa.table({HOSTILE.replace("\ud800", ""): ["a", "b", "b"], "s": ["x", "y", "y"]})
     html = write(measure(table, table.column_names[0], "s"))
@@ -183,7 +183,7 @@ def test_hostile_names_and_values_are_shown_and_never_obeyed(write):
 
 
 def test_the_page_stands_alone():
-    html = page(attempt(people(), ["zip", "age"], 4, "ill"))
+    html = render_page(anonymise_and_measure(people(), ["zip", "age"], 4, "ill"))
     found = outline(html)
     assert html.startswith("<!DOCTYPE html>")
     assert not found.names & {"script", "link", "img", "iframe", "object", "style "}
@@ -194,12 +194,12 @@ def test_the_page_stands_alone():
 
 
 def test_a_notebook_shows_an_attempt():
-    done = attempt(people(), ["zip", "age"], 4, "ill")
-    assert done._repr_html_() == fragment(done)
+    done = anonymise_and_measure(people(), ["zip", "age"], 4, "ill")
+    assert done._repr_html_() == render_fragment(done)
 
 
 def test_bars_stay_inside_their_picture():
-    drawn = bars([Bar("x" * 100, 7.0, "700 %"), Bar("y", -1.0, "")], "Title & <text>")
+    drawn = draw_bars([ChartBar("x" * 100, 7.0, "700 %"), ChartBar("y", -1.0, "")], "Title & <text>")
     widths = [float(width) for width in re.findall(r'<rect [^>]*width="([0-9.]+)"', drawn)]
     assert widths == [320.0, 0.0]
     assert "Title &amp; &lt;text&gt;" in drawn
@@ -209,7 +209,7 @@ def test_bars_stay_inside_their_picture():
 
 def test_the_terminal_shows_the_same_and_obeys_nothing():
     table = pa.table({"a\x1b[2J\nb": ["a", "b", "b"], "s[red]": ["x", "y", "y"]})
-    text = printed(report(measure(table, "a\x1b[2J\nb", "s[red]")))
+    text = printed(build_report(measure(table, "a\x1b[2J\nb", "s[red]")))
     assert "\x1b" not in text
     assert "told apart by a�[2J�b" in text
     assert "What the classes tell: s[red]" in text
@@ -218,10 +218,10 @@ def test_the_terminal_shows_the_same_and_obeys_nothing():
 
 @pytest.mark.parametrize("width", [20, 60, 200])
 def test_the_terminal_may_be_narrow_or_wide(width):
-    text = printed(report(attempt(people(), ["zip", "age"], 4, "ill")), width)
+    text = printed(build_report(anonymise_and_measure(people(), ["zip", "age"], 4, "ill")), width)
     assert max(map(len, text.splitlines())) <= width + 3
     assert "What was lost" in text
 
 
 def test_letters_that_cannot_be_seen_are_replaced():
-    assert clean("a\x00b\u202ec\ud800d é 漢") == "a�b�c�d é 漢"
+    assert make_printable("a\x00b\u202ec\ud800d é 漢") == "a�b�c�d é 漢"

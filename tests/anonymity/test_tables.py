@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.anonymity.coding.columns import encode
-from discreet.anonymity.coding.inputs import inputs
-from discreet.anonymity.coding.tables import names, read
+from discreet.anonymity.encoding.encoded_table import encode_column, encode_table
+from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from tests.anonymity.conftest import in_library
 
 TABLE = pa.table({"age": [41, 29, 35], "zip": ["13053", "13068", None], "sex": ["F", "M", "F"]})
@@ -22,24 +21,28 @@ def refused(error, words, call, *given):
 
 def test_a_table_comes_back_in_its_library_with_rows_chosen_and_columns_replaced(library):
     table = in_library(TABLE, library)
-    back = read(table).give_back({"age": pa.array(["30-49", "20-29"])}, np.array([2, 1]), note="care")
+    back = adapt_table(table).rebuild({"age": pa.array(["30-49", "20-29"])}, np.array([2, 1]), note="care")
     assert type(back) is type(table)
-    rows = read(back)
-    assert rows.names == ("age", "zip", "sex")
-    assert [rows.column(name).to_pylist() for name in rows.names] == [["30-49", "20-29"], [None, "13068"], ["F", "M"]]
-    assert read(table).column("age").to_pylist() == [41, 29, 35]
+    rows = adapt_table(back)
+    assert rows.column_names == ("age", "zip", "sex")
+    assert [rows.column(name).to_pylist() for name in rows.column_names] == [
+        ["30-49", "20-29"],
+        [None, "13068"],
+        ["F", "M"],
+    ]
+    assert adapt_table(table).column("age").to_pylist() == [41, 29, 35]
 
 
 def test_a_table_that_nothing_happened_to_is_the_same(library):
     table = in_library(TABLE, library)
-    assert read(table).give_back({}).equals(table)
+    assert adapt_table(table).rebuild({}).equals(table)
 
 
 def test_the_table_that_was_given_stays_as_it_is(library):
     table = in_library(TABLE, library)
-    back = read(table).give_back({"age": pa.array(["*"] * 3)}, note="care")
-    assert read(back).column("age").to_pylist() == ["*"] * 3
-    assert read(table).column("age").to_pylist() == [41, 29, 35]
+    back = adapt_table(table).rebuild({"age": pa.array(["*"] * 3)}, note="care")
+    assert adapt_table(back).column("age").to_pylist() == ["*"] * 3
+    assert adapt_table(table).column("age").to_pylist() == [41, 29, 35]
     assert not getattr(table, "attrs", None)
 
 
@@ -50,7 +53,7 @@ def test_pandas_keeps_its_types_and_gets_a_note_but_not_what_could_name_people()
         index=pd.Index(["Ana", "Bob", "Cem"], name="Dan"),
     )
     frame.attrs["source"] = "Ana"
-    back = read(frame).give_back({"age": pa.array(["*", "*"])}, np.array([1, 2]), note="care")
+    back = adapt_table(frame).rebuild({"age": pa.array(["*", "*"])}, np.array([1, 2]), note="care")
     assert back.index.equals(pd.RangeIndex(2))
     assert back.index.name is None
     assert back.attrs == {"not_protected": "care"}
@@ -68,7 +71,7 @@ def test_arrow_gets_a_note_and_loses_its_metadata():
         metadata={b"source": b"Ana", b"pandas": b"{}"},
     )
     table = pa.table({"age": [41, 29], "deep": [[{"x": 1}], []]}, schema)
-    back = read(table).give_back({}, np.array([0]), note="care")
+    back = adapt_table(table).rebuild({}, np.array([0]), note="care")
     assert back.schema.metadata == {b"not_protected": b"care"}
     assert back.schema.field("age").metadata is None
     assert back.schema.field("deep").type.value_type.field("x").metadata is None
@@ -90,7 +93,7 @@ def test_a_dictionary_of_arrow_has_no_value_that_no_row_has(kind):
     values = [{pa.types.is_list: [text], pa.types.is_map: [("k", text)]}.get(_shape(kind), text) for text in texts]
     if pa.types.is_struct(kind):
         values = [{"x": text} for text in texts]
-    back = read(pa.table({"a": pa.array(values, kind)})).give_back({}, np.array([3, 0, 2]))
+    back = adapt_table(pa.table({"a": pa.array(values, kind)})).rebuild({}, np.array([3, 0, 2]))
     assert back["a"].type == kind
     assert back["a"].to_pylist() == [values[3], values[0], values[2]]
     stream = pa.BufferOutputStream()
@@ -106,21 +109,21 @@ def _shape(kind):
 
 def test_equal_values_of_a_dictionary_become_one():
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["a", "a", None]))
-    back = read(pa.table({"a": twice})).give_back({})["a"].chunk(0)
+    back = adapt_table(pa.table({"a": twice})).rebuild({})["a"].chunk(0)
     assert back.dictionary.to_pylist() == ["a"]
     assert back.indices.to_pylist() == [0, 0, None, None]
 
 
 def test_the_order_of_a_dictionary_stays():
     sizes = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["low", "mid", "high"]), ordered=True)
-    assert read(pa.table({"a": sizes})).give_back({})["a"].chunk(0).dictionary.to_pylist() == ["low", "high"]
+    assert adapt_table(pa.table({"a": sizes})).rebuild({})["a"].chunk(0).dictionary.to_pylist() == ["low", "high"]
 
 
 def test_categories_of_pandas_that_no_row_has_are_gone():
     pd = pytest.importorskip("pandas")
     arrow = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
     frame = pd.DataFrame({"a": pd.Categorical(["x", "Ana"]), "b": pd.array(["x", "Ana"], arrow)})
-    back = read(frame).give_back({}, np.array([0]))
+    back = adapt_table(frame).rebuild({}, np.array([0]))
     assert back["a"].cat.categories.tolist() == ["x"]
     assert back["b"].dtype == arrow
     assert pa.table(back)["b"].chunk(0).dictionary.to_pylist() == ["x"]
@@ -130,7 +133,7 @@ def test_categories_of_polars_that_no_row_has_are_gone():
     pl = pytest.importorskip("polars")
     kinds = {"a": pl.Enum(["z", "Ana", "x"]), "b": pl.Categorical(pl.Categories("people"))}
     frame = pl.DataFrame({"a": ["x", "Ana", "z"], "b": ["x", "Ana", None]}, schema=kinds)
-    back = read(frame).give_back({}, np.array([0, 2]))
+    back = adapt_table(frame).rebuild({}, np.array([0, 2]))
     assert back.rows() == [("x", "x"), ("z", None)]
     assert back["a"].dtype.categories.to_list() == ["z", "x"]
     assert isinstance(back["b"].dtype, pl.Categorical)
@@ -139,37 +142,37 @@ def test_categories_of_polars_that_no_row_has_are_gone():
 
 def test_a_lazy_frame_comes_back_lazy():
     pl = pytest.importorskip("polars")
-    back = read(pl.from_arrow(TABLE).lazy()).give_back({"age": pa.array(["*"] * 3)})
+    back = adapt_table(pl.from_arrow(TABLE).lazy()).rebuild({"age": pa.array(["*"] * 3)})
     assert isinstance(back, pl.LazyFrame)
     assert back.collect()["age"].to_list() == ["*"] * 3
 
 
 def test_columns_of_pandas_may_be_called_by_numbers():
     pd = pytest.importorskip("pandas")
-    rows = read(pd.DataFrame(np.array([[1, 2], [3, 4]])))
-    assert names([0, 1], "quasi", rows) == ("0", "1")
-    assert rows.give_back({"1": pa.array(["x", "y"])})[1].tolist() == ["x", "y"]
+    rows = adapt_table(pd.DataFrame(np.array([[1, 2], [3, 4]])))
+    assert resolve_column_names([0, 1], "quasi", rows) == ("0", "1")
+    assert rows.rebuild({"1": pa.array(["x", "y"])})[1].tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize("given", [[1, 2], "table.csv", None, {"a": [1]}, np.zeros((2, 2))])
 def test_what_is_no_table_is_refused(given):
-    refused(TypeError, "give a table of pandas, polars or Arrow, not a", read, given)
+    refused(TypeError, "give a table of pandas, polars or Arrow, not a", adapt_table, given)
 
 
 def test_a_single_column_is_no_table():
-    refused(TypeError, "not a Series", read, pytest.importorskip("pandas").Series([1]))
-    refused(TypeError, "not a Series", read, pytest.importorskip("polars").Series([1]))
+    refused(TypeError, "not a Series", adapt_table, pytest.importorskip("pandas").Series([1]))
+    refused(TypeError, "not a Series", adapt_table, pytest.importorskip("polars").Series([1]))
 
 
 def test_a_record_batch_and_a_stream_are_tables():
     batch = TABLE.to_batches()[0]
-    assert read(batch).count == 3
-    assert read(pa.RecordBatchReader.from_batches(TABLE.schema, [batch])).names == ("age", "zip", "sex")
+    assert adapt_table(batch).row_count == 3
+    assert adapt_table(pa.RecordBatchReader.from_batches(TABLE.schema, [batch])).column_names == ("age", "zip", "sex")
 
 
 def test_one_name_is_as_good_as_a_list():
-    assert names("age", "quasi", read(TABLE)) == ("age",)
-    assert names(("age", "zip"), "quasi", read(TABLE)) == ("age", "zip")
+    assert resolve_column_names("age", "quasi", adapt_table(TABLE)) == ("age",)
+    assert resolve_column_names(("age", "zip"), "quasi", adapt_table(TABLE)) == ("age", "zip")
 
 
 @pytest.mark.parametrize(
@@ -188,18 +191,18 @@ def test_one_name_is_as_good_as_a_list():
     ],
 )
 def test_wrong_names_are_refused_with_the_way_out(given, error, words):
-    refused(error, words, names, given, "quasi", read(TABLE))
+    refused(error, words, resolve_column_names, given, "quasi", adapt_table(TABLE))
 
 
 def test_two_columns_of_one_name_are_refused_if_named():
     twice = pa.table([[1], [2], [3]], names=["a", "a", "b"])
-    assert names("b", "quasi", read(twice)) == ("b",)
-    refused(ValueError, "several columns 'a'", names, "a", "quasi", read(twice))
+    assert resolve_column_names("b", "quasi", adapt_table(twice)) == ("b",)
+    refused(ValueError, "several columns 'a'", resolve_column_names, "a", "quasi", adapt_table(twice))
 
 
 def test_a_table_of_many_columns_does_not_fill_the_message():
     wide = pa.table({f"column{i}": [1] for i in range(500)})
-    refused(ValueError, "and 488 more", names, "x", "quasi", read(wide))
+    refused(ValueError, "and 488 more", resolve_column_names, "x", "quasi", adapt_table(wide))
 
 
 @pytest.mark.parametrize(
@@ -214,14 +217,14 @@ def test_a_table_of_many_columns_does_not_fill_the_message():
     ],
 )
 def test_wrong_inputs_are_refused(table, quasi, sensitive, words):
-    refused(ValueError, words, inputs, table, quasi, sensitive)
+    refused(ValueError, words, encode_table, table, quasi, sensitive)
 
 
 @pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}]])
 def test_nested_columns_are_refused_when_they_are_named(values):
     table = pa.table({"a": [1, 2], "deep": values})
-    assert inputs(table, "a").quasi[0].codes.tolist() == [0, 1]
-    refused(TypeError, "column 'deep' holds", inputs, table, "deep")
+    assert encode_table(table, "a").quasi[0].codes.tolist() == [0, 1]
+    refused(TypeError, "column 'deep' holds", encode_table, table, "deep")
 
 
 @pytest.mark.parametrize(
@@ -238,14 +241,14 @@ def test_nested_columns_are_refused_when_they_are_named(values):
 def test_objects_of_several_kinds_are_refused_when_they_are_named(values, words):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": pd.Series(values, dtype=object), "b": [1, 2]})
-    assert inputs(frame, "b").rows.count == 2
-    refused(TypeError, words, inputs, frame, "a")
+    assert encode_table(frame, "b").source.row_count == 2
+    refused(TypeError, words, encode_table, frame, "a")
 
 
 def test_a_day_and_a_moment_are_not_taken_for_one_kind():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": pd.Series([date(2024, 1, 1), datetime(2024, 1, 1, 5)], dtype=object)})
-    refused(TypeError, "mixes date and datetime", inputs, frame, "a")
+    refused(TypeError, "mixes date and datetime", encode_table, frame, "a")
 
 
 def test_pandas_own_types_are_read():
@@ -259,25 +262,25 @@ def test_pandas_own_types_are_read():
             "whole": pd.array([1, 2, None, 2], "Int64"),
         }
     )
-    rows = read(frame)
-    assert encode(rows, "bin").values.to_pylist() == ["(0, 5]", "(5, 10]", None]
-    assert encode(rows, "span").codes.tolist() == [0, 0, 1, 2]
-    assert encode(rows, "month").codes.tolist() == [1, 0, 1, 2]
-    assert encode(rows, "month").ordered
-    assert encode(rows, "thin").values.to_pylist() == [0, 7]
-    assert encode(rows, "whole").codes.tolist() == [0, 1, 2, 1]
+    rows = adapt_table(frame)
+    assert encode_column(rows, "bin").values.to_pylist() == ["(0, 5]", "(5, 10]", None]
+    assert encode_column(rows, "span").codes.tolist() == [0, 0, 1, 2]
+    assert encode_column(rows, "month").codes.tolist() == [1, 0, 1, 2]
+    assert encode_column(rows, "month").is_ordered
+    assert encode_column(rows, "thin").values.to_pylist() == [0, 7]
+    assert encode_column(rows, "whole").codes.tolist() == [0, 1, 2, 1]
 
 
 @pytest.mark.parametrize("kind", ["Object", "Int128"])
 def test_columns_of_polars_that_arrow_lacks_are_refused(kind):
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"a": pl.Series([1, 2], dtype=getattr(pl, kind)), "b": [1, 2]})
-    assert inputs(frame, "b").rows.count == 2
-    refused(TypeError, "column 'a' cannot be read as Arrow data", inputs, frame, "a")
+    assert encode_table(frame, "b").source.row_count == 2
+    refused(TypeError, "column 'a' cannot be read as Arrow data", encode_table, frame, "a")
 
 
 def test_objects_of_one_kind_are_read():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"n": pd.Series([1, 2.5, None], dtype=object), "t": pd.Series(["a", None, "a"], dtype=object)})
-    assert encode(read(frame), "n").values.to_pylist() == [1.0, 2.5, None]
-    assert encode(read(frame), "t").codes.tolist() == [0, 1, 0]
+    assert encode_column(adapt_table(frame), "n").values.to_pylist() == [1.0, 2.5, None]
+    assert encode_column(adapt_table(frame), "t").codes.tolist() == [0, 1, 0]

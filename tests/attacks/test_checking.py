@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.attacks.checking import arrow_table, numbers
+from discreet.attacks.validation import arrow_table, finite_array
 
 TABLE = {"zip": ["02139", "02138"], "age": [30, 31]}
 
@@ -51,14 +51,14 @@ def test_what_is_no_table_is_refused(bad, message):
 )
 def test_what_is_no_number_is_refused(bad):
     with pytest.raises(TypeError, match="the oracle must return an array of numbers, 2, not"):
-        numbers(bad, (2,), "the oracle")
+        finite_array(bad, (2,), "the oracle")
 
 
 @pytest.mark.parametrize("bad", [[1, 2, 3], 1, [[1, 2]], [np.nan, 1], [np.inf, 1]])
 def test_numbers_of_another_shape_are_refused(bad):
     with pytest.raises(ValueError, match="the oracle must return an array of numbers, 2"):
-        numbers(bad, (2,), "the oracle")
+        finite_array(bad, (2,), "the oracle")
 
 
 def test_any_number_of_numbers_may_be_allowed():
-    assert numbers([[1, 2]], (-1, 2), "the oracle").shape == (1, 2)
+    assert finite_array([[1, 2]], (-1, 2), "the oracle").shape == (1, 2)

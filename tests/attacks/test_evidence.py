@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from discreet.attacks.evidence import Bits, Found, Guesses
-from discreet.attacks.implied import Implied
-from discreet.attacks.scores import Scores
-from discreet.audit.counting import Share, limits
+from discreet.attacks.evidence import BitEvidence, EventEvidence, GuessEvidence, ImpliedEpsilon
+from discreet.attacks.scores import ScoreEvidence
+from discreet.audit.binomial import Proportion, clopper_pearson
 
 CHANCES = st.floats(0.01, 0.99)
 EPSILONS = st.floats(0.0, 6.0)
@@ -22,14 +21,14 @@ EPSILONS = st.floats(0.0, 6.0)
 @settings(max_examples=60)
 def test_an_interval_misses_the_truth_no_more_often_than_it_says(trials, chance, confidence):
     hits = np.arange(trials + 1)
-    low, high = limits(hits, trials, (1 - confidence) / 2)
+    low, high = clopper_pearson(hits, trials, (1 - confidence) / 2)
     law = binom.pmf(hits, trials, chance)
     assert law[chance < low].sum() <= (1 - confidence) / 2 + 1e-12
     assert law[chance > high].sum() <= (1 - confidence) / 2 + 1e-12
 
 
 def test_the_ends_of_an_interval_are_where_the_binomial_tail_is_the_error():
-    low, high = limits(np.array([0, 3, 10]), 10, 0.01)
+    low, high = clopper_pearson(np.array([0, 3, 10]), 10, 0.01)
     assert low[0] == 0
     assert high[2] == 1
     assert binom.sf(2, 10, low[1]) == pytest.approx(0.01)
@@ -39,21 +38,21 @@ def test_the_ends_of_an_interval_are_where_the_binomial_tail_is_the_error():
 @pytest.mark.parametrize("hits", [-1, 11])
 def test_more_hits_than_trials_are_refused(hits):
     with pytest.raises((ValueError, TypeError), match="hits"):
-        Share(hits, 10)
+        Proportion(hits, 10)
 
 
 @given(EPSILONS, st.integers(2, 8))
 def test_randomized_response_among_many_values_reaches_the_ceiling_of_guesses(epsilon, values):
     truth = math.exp(epsilon) / (math.exp(epsilon) + values - 1)
-    assert Guesses(1, 2, prior=1 / values).ceiling(epsilon) == pytest.approx(truth)
+    assert GuessEvidence(1, 2, prior=1 / values).ceiling(epsilon) == pytest.approx(truth)
 
 
 @given(EPSILONS, st.floats(0, 0.3), st.floats(0.05, 0.5))
 def test_the_epsilon_implied_by_a_ceiling_is_the_epsilon(epsilon, delta, prior):
-    guesses = Guesses(1, 2, prior=prior)
+    guesses = GuessEvidence(1, 2, prior=prior)
     ceiling = guesses.ceiling(epsilon, delta)
     if ceiling < 1 - 1e-9:
-        assert guesses._epsilon(ceiling, delta) == pytest.approx(epsilon, abs=1e-6)
+        assert guesses._epsilon_for(ceiling, delta) == pytest.approx(epsilon, abs=1e-6)
 
 
 @pytest.mark.long
@@ -62,7 +61,7 @@ def test_the_epsilon_implied_by_a_ceiling_is_the_epsilon(epsilon, delta, prior):
 def test_the_ceiling_of_found_is_where_chances_stop_being_private(epsilon, delta, inside, outside):
     pairs = ((inside, outside), (outside, inside), (40 - inside, 40 - outside), (40 - outside, 40 - inside))
     excess = max(p / 40 - math.exp(epsilon) * q / 40 - delta for p, q in pairs)
-    ceiling = Found(Share(1, 2), Share(outside * 10**12, 40 * 10**12)).ceiling(epsilon, delta)
+    ceiling = EventEvidence(Proportion(1, 2), Proportion(outside * 10**12, 40 * 10**12)).ceiling(epsilon, delta)
     if excess <= 0:
         assert inside / 40 <= ceiling + 1e-12
     if excess > 1e-3 and inside >= outside:
@@ -71,17 +70,19 @@ def test_the_ceiling_of_found_is_where_chances_stop_being_private(epsilon, delta
 
 def test_the_ceiling_of_found_can_be_reached():
     # Outcomes of a mechanism with epsilon ln 3: 1/4 and 3/4.
-    strangers = Share(10**12, 4 * 10**12)
-    assert Found(Share(1, 1), strangers).ceiling(math.log(3)) == pytest.approx(3 / 4, abs=1e-5)
+    strangers = Proportion(10**12, 4 * 10**12)
+    assert EventEvidence(Proportion(1, 1), strangers).ceiling(math.log(3)) == pytest.approx(3 / 4, abs=1e-5)
 
 
 def test_few_strangers_leave_room_below_the_ceiling():
-    assert Found(Share(1, 1), Share(25, 100)).ceiling(0) == pytest.approx(Share(25, 100).interval()[1])
+    assert EventEvidence(Proportion(1, 1), Proportion(25, 100)).ceiling(0) == pytest.approx(
+        Proportion(25, 100).interval()[1]
+    )
 
 
 @pytest.mark.parametrize(("members", "strangers"), [(60, 60), (99, 100), (3, 5)])
 def test_equal_shares_imply_nothing(members, strangers):
-    implied = Found(Share(members, 100), Share(strangers, 100)).implied()
+    implied = EventEvidence(Proportion(members, 100), Proportion(strangers, 100)).implied()
     assert implied.low == 0
     assert implied.high > 0
 
@@ -95,21 +96,21 @@ def test_the_interval_of_an_implied_epsilon_covers_it():
         weight = laws[0][hits] * laws[1][others]
         if weight < 1e-7:
             continue
-        implied = Found(Share(hits, trials), Share(others, trials)).implied()
+        implied = EventEvidence(Proportion(hits, trials), Proportion(others, trials)).implied()
         missed += weight * (not implied.low <= epsilon <= implied.high)
     assert missed <= 0.05
 
 
 def test_evidence_counts_in_both_directions_and_by_its_contrary():
-    rare = Share(0, 1000)
-    for members, strangers in ((Share(500, 1000), rare), (rare, Share(500, 1000))):
-        assert Found(members, strangers).implied().low > 4
-        contrary = Found(*(Share(each.trials - each.hits, each.trials) for each in (members, strangers)))
+    rare = Proportion(0, 1000)
+    for members, strangers in ((Proportion(500, 1000), rare), (rare, Proportion(500, 1000))):
+        assert EventEvidence(members, strangers).implied().low > 4
+        contrary = EventEvidence(*(Proportion(each.trials - each.hits, each.trials) for each in (members, strangers)))
         assert contrary.implied().low > 4
 
 
 def test_delta_explains_what_happens_rarely():
-    found = Found(Share(30, 10_000), Share(0, 10_000))
+    found = EventEvidence(Proportion(30, 10_000), Proportion(0, 10_000))
     assert found.implied().low > 0.1
     assert found.implied(delta=0.01).low == 0
 
@@ -117,14 +118,14 @@ def test_delta_explains_what_happens_rarely():
 @pytest.mark.long
 def test_scores_that_know_nothing_imply_nothing():
     rng = np.random.default_rng(7)
-    low = [Scores(rng.normal(size=400), rng.normal(size=400)).implied().low for _ in range(40)]
+    low = [ScoreEvidence(rng.normal(size=400), rng.normal(size=400)).implied().low for _ in range(40)]
     assert sum(each > 0 for each in low) <= 6
 
 
 def test_scores_of_a_private_mechanism_stay_below_its_epsilon():
     rng = np.random.default_rng(3)
     noise = rng.laplace(0, 1, (2, 20_000))  # sensitivity 1: epsilon 1
-    scores = Scores(noise[0] + 1, noise[1])
+    scores = ScoreEvidence(noise[0] + 1, noise[1])
     assert 0.7 < scores.implied().low <= 1
     assert scores.success <= scores.ceiling(1)
 
@@ -132,27 +133,27 @@ def test_scores_of_a_private_mechanism_stay_below_its_epsilon():
 def test_the_highest_area_is_that_of_randomized_response():
     yes = math.e / (1 + math.e)
     members, strangers = np.array([1.0] * 7311 + [0.0] * 2689), np.array([1.0] * 2689 + [0.0] * 7311)
-    assert Scores(members, strangers).success == pytest.approx(Scores([0.0], [0.0]).ceiling(1), abs=1e-4)
+    assert ScoreEvidence(members, strangers).success == pytest.approx(ScoreEvidence([0.0], [0.0]).ceiling(1), abs=1e-4)
     assert yes == pytest.approx(0.7311, abs=1e-4)
-    assert Scores([0.0], [0.0]).ceiling(0, delta=0) == pytest.approx(0.5)
-    assert Scores([0.0], [0.0]).ceiling(0, delta=0.1) == pytest.approx(1 - 0.9**2 / 2)
+    assert ScoreEvidence([0.0], [0.0]).ceiling(0, delta=0) == pytest.approx(0.5)
+    assert ScoreEvidence([0.0], [0.0]).ceiling(0, delta=0.1) == pytest.approx(1 - 0.9**2 / 2)
 
 
 @pytest.mark.parametrize("bad", [[], [[1.0]], [math.nan]])
 def test_scores_must_be_one_number_for_each(bad):
     with pytest.raises(ValueError, match="members must be one score each"):
-        Scores(np.array(bad), np.array([1.0]))
+        ScoreEvidence(np.array(bad), np.array([1.0]))
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, -0.1])
 def test_a_prior_of_certainty_is_refused(prior):
     with pytest.raises(ValueError, match="prior"):
-        Guesses(1, 2, prior=prior)
+        GuessEvidence(1, 2, prior=prior)
 
 
 def test_few_people_prove_little():
-    assert Scores([1.0, 2.0], [0.0, 0.0]).implied() == Implied(0.0, 0.0, math.inf)
-    assert Guesses(3, 3).implied().low == 0
+    assert ScoreEvidence([1.0, 2.0], [0.0, 0.0]).implied() == ImpliedEpsilon(0.0, 0.0, math.inf)
+    assert GuessEvidence(3, 3).implied().low == 0
 
 
 def test_the_interval_of_an_area_covers_it():
@@ -160,13 +161,17 @@ def test_the_interval_of_an_area_covers_it():
     truth = 0.760250  # of two normal laws one deviation apart
     inside = 0
     for _ in range(500):
-        low, high = Scores(rng.normal(1, 1, 60), rng.normal(0, 1, 60)).interval()
+        low, high = ScoreEvidence(rng.normal(1, 1, 60), rng.normal(0, 1, 60)).interval()
         inside += low <= truth <= high
     assert 0.92 <= inside / 500 <= 0.98
 
 
 def test_a_huge_epsilon_allows_everything():
-    for evidence in (Guesses(1, 2), Found(Share(1, 2), Share(1, 2)), Scores([1.0], [0.0])):
+    for evidence in (
+        GuessEvidence(1, 2),
+        EventEvidence(Proportion(1, 2), Proportion(1, 2)),
+        ScoreEvidence([1.0], [0.0]),
+    ):
         assert evidence.ceiling(10_000.0) == pytest.approx(1)
 
 
@@ -178,12 +183,12 @@ def test_no_private_rule_guesses_bits_better_than_the_ceiling(epsilon, delta, te
     a, b = np.meshgrid(grid, grid)  # right if set, right if not
     private = (a <= rise * (1 - b) + delta) & (b <= rise * (1 - a) + delta)
     best = (prior * a + (1 - prior) * b)[private].max()
-    ceiling = Bits(Share(1, 2), Share(1, 2), prior=prior).ceiling(epsilon, delta)
+    ceiling = BitEvidence(Proportion(1, 2), Proportion(1, 2), prior=prior).ceiling(epsilon, delta)
     assert best <= ceiling + 1e-9
     assert ceiling <= best + 0.02
 
 
 def test_bits_leak_where_the_prior_alone_would_explain_the_success():
-    bits = Bits(Share(400, 460), Share(25, 52), prior=0.9)
+    bits = BitEvidence(Proportion(400, 460), Proportion(25, 52), prior=0.9)
     assert bits.success < bits.baseline
     assert bits.implied().low > 0.5

@@ -8,55 +8,55 @@ import pytest
 from readable import flaws
 
 from discreet import attacks
-from discreet.attacks.comparing import Comparison
-from discreet.attacks.defences import delta_of, shield
-from discreet.attacks.evidence import Found, Guesses
-from discreet.attacks.progress import report
-from discreet.attacks.ranking import curve
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult, percent
-from discreet.attacks.scores import Scores
-from discreet.audit.counting import Share
+from discreet.attacks.comparison import Comparison
+from discreet.attacks.defences import parse_defence, promised_delta
+from discreet.attacks.evidence import EventEvidence, GuessEvidence
+from discreet.attacks.progress import report_progress
+from discreet.attacks.result import AttackResult, exposure_by_rarity, percent
+from discreet.attacks.scores import ScoreEvidence, roc_curve
+from discreet.audit.binomial import Proportion
 
 
 def _result(defence="nothing", epsilon=None, evidence=None, **more):
-    found = evidence or Found(Share(9, 10), Share(1, 10))
-    return AttackResult("made_up", shield(defence, epsilon), "of the people were found", found, **more)
+    found = evidence or EventEvidence(Proportion(9, 10), Proportion(1, 10))
+    return AttackResult("made_up", parse_defence(defence, epsilon), "of the people were found", found, **more)
 
 
 def _made_up(data=None, *, defence="nothing", epsilon=None, random_state=None):
     rng = np.random.default_rng(random_state)
     members = rng.normal(size=300) + {"nothing": 3, "easy": 1, "curator": 0}[defence]
-    hit = exposure(np.arange(300), members > 1, by="how tall they are")
-    return _result(defence, epsilon, Scores(members, rng.normal(size=300)), exposure=hit, details={"data": str(data)})
+    hit = exposure_by_rarity(np.arange(300), members > 1, rarity_label="how tall they are")
+    return _result(
+        defence, epsilon, ScoreEvidence(members, rng.normal(size=300)), exposure=hit, details={"data": str(data)}
+    )
 
 
 def test_the_area_under_the_curve_is_the_chance_to_score_above_a_stranger():
     rng = np.random.default_rng(1)
     members, strangers = rng.integers(0, 9, 70).astype(float), rng.integers(0, 7, 50).astype(float)
     pairs = np.subtract.outer(members, strangers)
-    assert curve(members, strangers).auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
+    assert roc_curve(members, strangers).auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
 
 
 def test_members_found_are_not_told_where_strangers_are_too_few():
-    drawn = curve(np.arange(50.0) + 25, np.arange(50.0))
-    assert drawn.found_at(0.01) is None
-    assert drawn.found_at(0.02) == pytest.approx(26 / 50)
+    drawn = roc_curve(np.arange(50.0) + 25, np.arange(50.0))
+    assert drawn.tpr_at(0.01) is None
+    assert drawn.tpr_at(0.02) == pytest.approx(26 / 50)
 
 
 def test_ties_are_not_found():
-    assert curve(np.ones(1000), np.ones(1000)).found_at(0.01) == 0
+    assert roc_curve(np.ones(1000), np.ones(1000)).tpr_at(0.01) == 0
 
 
 def test_the_rarest_who_were_hit_are_named():
-    found = exposure([1, 5, 3, 4], [True, False, True, True], labels=["a", "b", "c", "d"])
+    found = exposure_by_rarity([1, 5, 3, 4], [True, False, True, True], labels=["a", "b", "c", "d"])
     assert found.rarest_hit == ("d", "c", "a")
     assert [share.trials for share in found.deciles] == [1, 1, 1, 1]
 
 
 def test_exposure_needs_one_entry_each():
     with pytest.raises(ValueError, match="one entry for each person"):
-        exposure([1, 2], [True])
+        exposure_by_rarity([1, 2], [True])
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,20 @@ def test_exposure_needs_one_entry_each():
 )
 def test_a_defence_that_means_nothing_is_refused(arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        shield(*arguments)
+        parse_defence(*arguments)
 
 
 def test_a_delta_is_what_the_defence_promises_and_goes_with_its_epsilon():
-    assert delta_of(shield("curator", 1), None, "1e-5") == Fraction(1, 100_000)
-    assert delta_of(shield("curator", 1), 0, "1e-5") == 0
-    assert delta_of(shield(list, 1), None, "1e-5") == 0
-    assert delta_of(shield(list, 1), "1/100", "1e-5") == Fraction(1, 100)
-    assert delta_of(shield(list), None, "1e-5") == 0
-    assert delta_of(shield("nothing"), "1/100", "1e-5") == delta_of(shield("easy"), "1/100", "1e-5") == 0
+    assert promised_delta(parse_defence("curator", 1), None, "1e-5") == Fraction(1, 100_000)
+    assert promised_delta(parse_defence("curator", 1), 0, "1e-5") == 0
+    assert promised_delta(parse_defence(list, 1), None, "1e-5") == 0
+    assert promised_delta(parse_defence(list, 1), "1/100", "1e-5") == Fraction(1, 100)
+    assert promised_delta(parse_defence(list), None, "1e-5") == 0
+    assert (
+        promised_delta(parse_defence("nothing"), "1/100", "1e-5")
+        == promised_delta(parse_defence("easy"), "1/100", "1e-5")
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_a_delta_is_what_the_defence_promises_and_goes_with_its_epsilon():
 )
 def test_a_delta_that_promises_nothing_is_refused(defence, delta, error):
     with pytest.raises(error, match="delta"):
-        delta_of(shield(*defence), delta, "1e-5")
+        promised_delta(parse_defence(*defence), delta, "1e-5")
 
 
 @pytest.mark.parametrize(
@@ -126,11 +130,12 @@ def test_what_a_notebook_shows_is_escaped():
 
 
 @pytest.mark.parametrize(
-    "evidence", [Found(Share(9, 10), Share(1, 10)), Guesses(9, 10), Scores([2.0, 3.0], [1.0, 2.0])]
+    "evidence",
+    [EventEvidence(Proportion(9, 10), Proportion(1, 10)), GuessEvidence(9, 10), ScoreEvidence([2.0, 3.0], [1.0, 2.0])],
 )
 @pytest.mark.parametrize(("defence", "epsilon"), [("nothing", None), ("curator", 1)])
 def test_every_result_can_be_drawn_and_read(evidence, defence, epsilon):
-    result = _result(defence, epsilon, evidence, exposure=exposure([1, 2], [True, False]))
+    result = _result(defence, epsilon, evidence, exposure=exposure_by_rarity([1, 2], [True, False]))
     figure = result.figure()
     assert percent(result.success) in figure.get_suptitle()
     assert flaws(figure) == []
@@ -144,7 +149,7 @@ def test_an_attack_may_draw_its_own_picture():
 
 def test_one_call_compares_all_defences():
     made = attacks.compare(_made_up, epsilons=["1/10", 1], data="given", random_state=5)
-    assert [str(result.shield) for result in made.results] == [
+    assert [str(result.against) for result in made.results] == [
         "nothing",
         "easy",
         "curator, epsilon 1/10",
@@ -172,9 +177,9 @@ def test_a_comparison_is_drawn_with_its_finding_and_its_whole_labels():
 
 def _compared(easy, curator, *, plays=1000, epsilon=1):
     right = {"nothing": plays, "easy": easy, "curator": curator}
-    shields = shield("nothing"), shield("easy"), shield("curator", epsilon)
+    shields = parse_defence("nothing"), parse_defence("easy"), parse_defence("curator", epsilon)
     return Comparison(
-        tuple(AttackResult("made_up", each, "were found", Guesses(right[each.word], plays)) for each in shields)
+        tuple(AttackResult("made_up", each, "were found", GuessEvidence(right[each.kind], plays)) for each in shields)
     )
 
 
@@ -213,16 +218,21 @@ def test_an_unknown_attack_is_refused_with_the_list():
 
 def test_a_promise_that_an_attack_refutes_does_not_hold():
     assert _result().holds is None
-    broken = AttackResult("made_up", shield(lambda data: data, "1/10"), "of all", Found(Share(90, 100), Share(10, 100)))
+    broken = AttackResult(
+        "made_up",
+        parse_defence(lambda data: data, "1/10"),
+        "of all",
+        EventEvidence(Proportion(90, 100), Proportion(10, 100)),
+    )
     assert broken.holds is False
     assert "claim of epsilon 1/10: refuted" in str(broken)
-    assert broken.allowed.endswith(", passed")
+    assert broken.ceiling_text.endswith(", passed")
     assert _result("curator", 5).holds is True
 
 
 def test_a_success_that_passes_the_ceiling_by_chance_says_so():
-    lucky = AttackResult("made_up", shield("curator", "1/10"), "of all", Guesses(54, 100))
-    assert lucky.allowed == "52.5 %, passed by chance"
+    lucky = AttackResult("made_up", parse_defence("curator", "1/10"), "of all", GuessEvidence(54, 100))
+    assert lucky.ceiling_text == "52.5 %, passed by chance"
     assert lucky.holds is True
 
 
@@ -255,10 +265,10 @@ def test_tab_completion_finds_the_attacks():
 
 
 def test_progress_off_a_terminal_is_at_most_ten_plain_lines(capsys):
-    assert list(report(range(25), "questions")) == list(range(25))
+    assert list(report_progress(range(25), "questions")) == list(range(25))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 10
     assert lines[-1] == "questions: 25 of 25"
-    list(report([1, 2], "few"))
+    list(report_progress([1, 2], "few"))
     assert capsys.readouterr().err.splitlines() == ["few: 1 of 2", "few: 2 of 2"]
-    assert list(report([], "none")) == []
+    assert list(report_progress([], "none")) == []

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import discreet as dc
 from discreet import audit
-from discreet.audit.canaries import chance
+from discreet.audit.canaries import p_value_bound
 
 
 def survey(m, epsilon, seed):
@@ -33,7 +33,7 @@ def slow_chance(right, guesses, canaries, *, epsilon, delta):
 @pytest.mark.parametrize(("right", "guesses", "canaries"), [(60, 100, 100), (30, 30, 200), (1, 10, 10), (9, 20, 50)])
 def test_the_chance_is_that_of_the_formula(right, guesses, canaries):
     for epsilon, delta in product((0.0, 0.3, 2.0), (0.0, 1e-6, 1e-3, 0.05)):
-        found = chance(right, guesses, canaries, epsilon=epsilon, delta=delta)
+        found = p_value_bound(right, guesses, canaries, epsilon=epsilon, delta=delta)
         assert found == pytest.approx(slow_chance(right, guesses, canaries, epsilon=epsilon, delta=delta), rel=1e-9)
 
 
@@ -67,8 +67,8 @@ def test_a_release_that_tells_all_with_probability_delta_is_no_false_alarm():
         told = rng.random() < m * delta  # one failure for all together, which group privacy allows
         scores = coins.astype(float) if told else rng.random(m)
         right = int(((scores > np.median(scores)) == coins).sum())
-        dropped += chance(right, m, m, epsilon=0, delta=0) < 0.05
-        alarms += chance(right, m, m, epsilon=0, delta=delta) < 0.05
+        dropped += p_value_bound(right, m, m, epsilon=0, delta=0) < 0.05
+        alarms += p_value_bound(right, m, m, epsilon=0, delta=delta) < 0.05
     assert dropped > 1000
     assert alarms <= 150
 
@@ -146,11 +146,11 @@ def test_scores_that_are_turned_round_are_suspected():
 @pytest.mark.parametrize("delta", [0, 1e-4])
 def test_one_more_than_what_is_allowed_refutes(delta):
     scores, coins = survey(2000, 2, 0)
-    seen = audit.one_run(scores, coins, delta, guesses=500, claim=1).seen
+    seen = audit.one_run(scores, coins, delta, guesses=500, claim=1).plot_data
     assert set(seen.allowed) == {"by guessing", "at epsilon 1"}
     for epsilon, most in zip((0, 1), seen.allowed.values(), strict=True):
-        assert chance(most, 500, 2000, epsilon=epsilon, delta=delta) >= 0.05
-        assert chance(most + 1, 500, 2000, epsilon=epsilon, delta=delta) < 0.05
+        assert p_value_bound(most, 500, 2000, epsilon=epsilon, delta=delta) >= 0.05
+        assert p_value_bound(most + 1, 500, 2000, epsilon=epsilon, delta=delta) < 0.05
 
 
 def test_the_picture_of_one_run_has_right_and_allowed_guesses():

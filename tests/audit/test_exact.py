@@ -49,27 +49,27 @@ def test_dice_are_tried_in_all_ways():
     def survey(bit, below):
         return bit if below(2) else below(2)
 
-    laws = [audit.law_of(survey, bit) for bit in (0, 1)]
+    laws = [audit.distribution_of(survey, bit) for bit in (0, 1)]
     assert laws[1] == {0: Fraction(1, 4), 1: Fraction(3, 4)}
     assert audit.exact(*laws, claim=dc.RandomizedResponse("1/2").loss()).holds
     assert not audit.exact(*laws, claim="1.0986").holds
 
 
 def test_dice_that_depend_on_other_dice_have_the_right_law():
-    law = audit.law_of(lambda data, below: sum(below(6) + 1 for _ in range(below(2) + 1)), None)
+    law = audit.distribution_of(lambda data, below: sum(below(6) + 1 for _ in range(below(2) + 1)), None)
     assert sum(law.values()) == 1
     assert law[1] == Fraction(1, 12)
     assert law[12] == Fraction(1, 72)
 
 
 def test_an_error_of_an_algorithm_is_an_outcome():
-    law = audit.law_of(lambda data, below: 1 // below(2), None)
+    law = audit.distribution_of(lambda data, below: 1 // below(2), None)
     assert list(law.values()) == [Fraction(1, 2)] * 2
     assert "raised ZeroDivisionError: integer division or modulo by zero" in law
 
 
 def test_an_algorithm_without_dice_has_one_outcome():
-    assert audit.law_of(lambda data, below: data, 5) == {5: 1}
+    assert audit.distribution_of(lambda data, below: data, 5) == {5: 1}
 
 
 def test_an_endless_algorithm_is_refused():
@@ -78,13 +78,13 @@ def test_an_endless_algorithm_is_refused():
             pass
 
     with pytest.raises(ValueError, match="must come to an end"):
-        audit.law_of(tosses_until_heads, None)
+        audit.distribution_of(tosses_until_heads, None)
 
 
 def test_too_many_ways_are_refused(monkeypatch):
-    monkeypatch.setattr("discreet.audit.exact_laws._PATHS", 50)
+    monkeypatch.setattr("discreet.audit.exact_distribution._MAX_PATHS", 50)
     with pytest.raises(ValueError, match="more than 50 ways"):
-        audit.law_of(lambda data, below: below(10) + below(10), None)
+        audit.distribution_of(lambda data, below: below(10) + below(10), None)
 
 
 def test_laws_and_outputs_do_not_mix():
@@ -100,7 +100,7 @@ def test_what_is_no_law_is_refused(wrong):
 
 def test_what_is_no_algorithm_is_refused():
     with pytest.raises(TypeError, match="algorithm must be a function"):
-        audit.law_of(5, None)
+        audit.distribution_of(5, None)
 
 
 def test_equal_laws_have_no_direction():

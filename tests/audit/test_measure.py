@@ -87,7 +87,10 @@ def test_an_error_is_an_outcome():
     assert not result.holds
     assert result.epsilon_low > 3
     assert result.event == "the run raised ZeroDivisionError"
-    assert ("errors", "raised ZeroDivisionError: division by zero in 500 of 500 and 0 of 500 runs") in result.lines()
+    assert (
+        "errors",
+        "raised ZeroDivisionError: division by zero in 500 of 500 and 0 of 500 runs",
+    ) in result.summary_rows()
 
 
 def test_the_text_of_an_error_is_an_outcome():
@@ -102,7 +105,7 @@ def test_the_text_of_an_error_is_an_outcome():
     )
 
 
-@pytest.mark.parametrize("events", [None, {"positive": lambda output: not isinstance(output, audit.Raised)}])
+@pytest.mark.parametrize("events", [None, {"positive": lambda output: not isinstance(output, audit.ErrorOutcome)}])
 def test_a_mechanism_that_never_works_is_not_audited(events):
     with pytest.raises(ValueError, match=r"every run on both data sets raised KeyError: 'nope'\. Nothing was audited"):
         audit.measure(lambda rows: {}["nope"], [1], [2], 1, 500, events=events)
@@ -119,7 +122,7 @@ def test_runs_that_failed_are_told_even_if_nothing_is_refuted():
 
     result = audit.measure(fails_at_times, 0, 1, 1, 2000, random_state=0, confidence=SURE)
     assert result.holds
-    said = [text for name, text in result.lines() if name == "errors"]
+    said = [text for name, text in result.summary_rows() if name == "errors"]
     assert len(said) == 4
     assert said[-1] == "raised errors of 1 other kind"
     assert any(text.startswith("raised ValueError in ") for text in said)
@@ -175,7 +178,7 @@ def test_an_event_of_ones_own_that_fails_on_an_error_is_told_so():
 
     with pytest.raises(ValueError, match=r"run \d+ raised ValueError; your event was given a `Raised`"):
         audit.measure(fails_at_times, 0, 1, 1, 500, events={"positive": lambda y: y > 0}, random_state=0)
-    failed = {"failed": lambda y: isinstance(y, audit.Raised) and y.kind == "ValueError" and y.text == "bad"}
+    failed = {"failed": lambda y: isinstance(y, audit.ErrorOutcome) and y.kind == "ValueError" and y.text == "bad"}
     assert sum(each.hits for each in audit.measure(fails_at_times, 0, 1, 1, 500, events=failed).counts) in (20, 980)
 
 

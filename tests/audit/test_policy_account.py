@@ -2,15 +2,16 @@
 
 import pytest
 
-from discreet.audit import planting, policy_account
-from discreet.audit.policy_account import account_checks
-from discreet.audit.policy_questions import questions
-from discreet.audit.policy_worlds import offer, opened, prepared
+from discreet.audit.policy import ledger_checks as policy_account
+from discreet.audit.policy import neighbouring_databases
+from discreet.audit.policy.curator_pairs import cost_request, open_curator_pairs, prepare_query
+from discreet.audit.policy.ledger_checks import ledger_checks
+from discreet.audit.policy.query_suite import audit_queries
 from discreet.kernel import release
 from discreet.kernel.event import Receipt
-from discreet.kernel.exact import fraction
 from discreet.kernel.ledger.sqlite import SQLiteLedger
 from discreet.kernel.loss import Budget
+from discreet.kernel.numbers import as_fraction
 from discreet.policy import Policy
 
 POLICY = """
@@ -35,16 +36,20 @@ ORDER = "The order of the rows does not matter"
 def broken(policy=POLICY):
     """Return the checks that do not hold, with what was seen."""
     found = Policy.parse(policy)
-    price = offer(found, fraction(1, "epsilon"))
-    with opened(found) as pairs:
-        asked = [prepared(pairs[0].present, questions(found)[0], price)]
-    return {check.name: check.seen for check in account_checks(found, asked, price) if not check.holds}
+    price = cost_request(found, as_fraction(1, "epsilon"))
+    with open_curator_pairs(found) as pairs:
+        asked = [prepare_query(pairs[0].present, audit_queries(found)[0], price)]
+    return {check.name: check.coverage for check in ledger_checks(found, asked, price) if not check.holds}
 
 
 @pytest.fixture(autouse=True)
 def two_places(monkeypatch):
-    places = tuple(place for place in planting.PLACES if place.name == policy_account._SHUFFLED or place.alone)
-    monkeypatch.setattr(planting, "PLACES", places)
+    places = tuple(
+        place
+        for place in neighbouring_databases.PLACEMENTS
+        if place.name == policy_account._PLACEMENT_NAME or place.alone
+    )
+    monkeypatch.setattr(neighbouring_databases, "PLACEMENTS", places)
 
 
 @pytest.mark.long
@@ -55,14 +60,14 @@ def test_a_sound_account_passes(delta):
 
 @pytest.mark.long
 def test_reading_before_paying_is_caught(monkeypatch):
-    sound = release.ask
+    sound = release.release_totals
 
     def hasty(asks, *, engine, **more):
         for each in asks:
             engine.totals(each.question)
         return sound(asks, engine=engine, **more)
 
-    monkeypatch.setattr(release, "ask", hasty)
+    monkeypatch.setattr(release, "release_totals", hasty)
     found = broken()
     assert {PAID, KEPT, ENDS} <= set(found)
     assert "rows were read before the charge was made" in found[PAID]
@@ -83,19 +88,19 @@ def test_a_ledger_that_forgets_a_charge_is_caught(monkeypatch):
 
 @pytest.mark.long
 def test_a_budget_that_never_ends_is_caught(monkeypatch):
-    monkeypatch.setattr(policy_account, "_MOST_ASKS", 5)
+    monkeypatch.setattr(policy_account, "_MAX_ASKS", 5)
     monkeypatch.setattr(Budget, "covers", lambda self, spent: True)
     assert broken() == {ENDS: "after 5 answers the budget did not refuse"}
 
 
 @pytest.mark.long
 def test_totals_that_depend_on_the_order_of_rows_are_caught(monkeypatch):
-    sound, sides = policy_account.exact, iter(range(100))
+    sound, sides = policy_account.exact_totals, iter(range(100))
 
     def shaky(curator, question):
         found = sound(curator, question)
         found[0].values[0, 0] += next(sides)
         return found
 
-    monkeypatch.setattr(policy_account, "exact", shaky)
+    monkeypatch.setattr(policy_account, "exact_totals", shaky)
     assert set(broken()) == {ORDER}

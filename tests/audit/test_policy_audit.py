@@ -6,23 +6,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.audit import planting, policy_audit, policy_checks
-from discreet.audit.policy_audit import audit_policy
-from discreet.audit.policy_checks import error_check, question_checks
-from discreet.audit.policy_errors import risky
-from discreet.audit.policy_questions import questions
-from discreet.audit.policy_worlds import offer, opened, prepared, released
-from discreet.curator import Curator
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.sources import EngineError
-from discreet.kernel import mechanism, noise, release, render
+from discreet.audit.policy import answer_checks as policy_checks
+from discreet.audit.policy import audit, neighbouring_databases
+from discreet.audit.policy.answer_checks import answer_checks, error_check
+from discreet.audit.policy.audit import audit_policy
+from discreet.audit.policy.curator_pairs import cost_request, open_curator_pairs, prepare_query, repeat_release
+from discreet.audit.policy.query_suite import audit_queries, error_prone_queries
+from discreet.curator.curator import Curator
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.table_source import EngineError
+from discreet.kernel import mechanism, noise, release
 from discreet.kernel.errors import PolicyError
-from discreet.kernel.exact import fraction
 from discreet.kernel.grid import Grid
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.numbers import as_fraction
+from discreet.kernel.partition_selection import Threshold
 from discreet.kernel.question import Count
-from discreet.kernel.threshold import Threshold
+from discreet.kernel.sqlgen import counts_and_sums
 from discreet.policy import Policy
 
 SURE = 1 - 1e-9
@@ -49,24 +50,28 @@ FEW = ("the same row too often, highest", "too many groups, highest", "above eve
 @pytest.fixture
 def few(monkeypatch):
     """Keep what a test is about, so that it takes a second."""
-    places = tuple(place for place in planting.PLACES if place.name in FEW or place.alone)
-    monkeypatch.setattr(planting, "PLACES", places)
-    monkeypatch.setattr(policy_audit, "risky", lambda *said: risky(*said)[:2])
-    monkeypatch.setattr(policy_audit, "account_checks", lambda *said, random_state: ())
+    places = tuple(place for place in neighbouring_databases.PLACEMENTS if place.name in FEW or place.alone)
+    monkeypatch.setattr(neighbouring_databases, "PLACEMENTS", places)
+    monkeypatch.setattr(audit, "error_prone_queries", lambda *said: error_prone_queries(*said)[:2])
+    monkeypatch.setattr(audit, "ledger_checks", lambda *said, random_state: ())
 
 
 @pytest.fixture(scope="module")
 def sound():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planting, "PLACES", tuple(place for place in planting.PLACES if place.name in FEW or place.alone))
-        patch.setattr(policy_audit, "risky", lambda *said: risky(*said)[:4])
+        patch.setattr(
+            neighbouring_databases,
+            "PLACEMENTS",
+            tuple(place for place in neighbouring_databases.PLACEMENTS if place.name in FEW or place.alone),
+        )
+        patch.setattr(audit, "error_prone_queries", lambda *said: error_prone_queries(*said)[:4])
         return audit_policy(Policy.parse(PURE), runs=100, confidence=SURE)
 
 
 def halved(monkeypatch, kind, sampler):
     def perturb(self, values):
         scale = self.scale / 2
-        return mechanism._perturbed(values, sampler(scale.numerator, scale.denominator))
+        return mechanism._add_noise(values, sampler(scale.numerator, scale.denominator))
 
     monkeypatch.setattr(kind, "perturb", perturb)
 
@@ -82,7 +87,7 @@ def test_a_sound_curator_passes(sound):
 
 @pytest.mark.long
 def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
-    names = {asked.name for asked in questions(Policy.parse(PURE + 'street = { type = "text" }\n'))}
+    names = {asked.name for asked in audit_queries(Policy.parse(PURE + 'street = { type = "text" }\n'))}
     assert "visits: street discovered" in names
     with pytest.raises(PolicyError, match="allows none of these"):
         audit_policy(Policy.parse(PURE + 'street = { type = "text" }\n'), runs=100, only=["discovered"])
@@ -90,17 +95,17 @@ def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
 
 @pytest.mark.long
 def test_half_the_noise_is_caught(monkeypatch, few):
-    halved(monkeypatch, Laplace, noise.laplace)
+    halved(monkeypatch, Laplace, noise.laplace_sampler)
     found = audit_policy(Policy.parse(PURE), runs=2500, confidence=SURE, only=["DISTINCT patient"])
-    assert found.broken == ("visits: COUNT(DISTINCT patient)",)
-    assert 1 < found.findings[0].low < 2
+    assert found.refuted_claims == ("visits: COUNT(DISTINCT patient)",)
+    assert 1 < found.findings[0].lower_bound < 2
 
 
 @pytest.mark.long
 def test_half_the_noise_is_caught_in_a_budget_with_a_delta(monkeypatch, few):
-    halved(monkeypatch, Gaussian, noise.gaussian)
+    halved(monkeypatch, Gaussian, noise.gaussian_sampler)
     found = audit_policy(Policy.parse(WITH_DELTA), runs=2000, confidence=SURE, only=["DISTINCT patient"])
-    assert found.broken == ("visits: COUNT(DISTINCT patient)",)
+    assert found.refuted_claims == ("visits: COUNT(DISTINCT patient)",)
 
 
 @pytest.mark.long
@@ -108,46 +113,48 @@ def test_noise_that_groups_share_is_caught(monkeypatch, few):
     sound = Laplace.perturb
     monkeypatch.setattr(Laplace, "perturb", lambda self, values: values + sound(self, np.zeros(1, np.int64)))
     found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["COUNT(*) by ward"])
-    assert "visits: COUNT(*) by ward" in found.broken
+    assert "visits: COUNT(*) by ward" in found.refuted_claims
 
 
 @pytest.mark.long
 def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monkeypatch, few):
-    bounded = render._term
+    bounded = counts_and_sums._clipped_term
 
     def unbounded(question, total, name, dialect):
-        return render._count(name) if isinstance(total, Count) else bounded(question, total, name, dialect)
+        return (
+            counts_and_sums._count_name(name) if isinstance(total, Count) else bounded(question, total, name, dialect)
+        )
 
-    monkeypatch.setattr(render, "_term", unbounded)
+    monkeypatch.setattr(counts_and_sums, "_clipped_term", unbounded)
     found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["visits: COUNT(*)"])
-    assert "visits: COUNT(*)" in found.broken
-    assert "No unit moves a total by more than its noise is made for" in found.broken
-    assert "visits: COUNT(*) (6 times)" in found.checks[0].seen
+    assert "visits: COUNT(*)" in found.refuted_claims
+    assert "No unit moves a total by more than its noise is made for" in found.refuted_claims
+    assert "visits: COUNT(*) (6 times)" in found.checks[0].coverage
 
 
 @pytest.mark.long
 def test_a_missing_limit_of_groups_is_caught(monkeypatch, few):
-    monkeypatch.setattr(render, "_weights", lambda: ['1048576 AS ".w"', '1048576 AS ".v"'])
+    monkeypatch.setattr(counts_and_sums, "_joined_weights", lambda: ['1048576 AS ".w"', '1048576 AS ".v"'])
     wards = ", ".join(f'"{number}"' for number in range(12))
     policy = Policy.parse(PURE.replace('"A", "B", "C"', wards))
     # Twelve small moves tell little each: 600 runs at all but 1e-9 prove 1.1 ± 0.12 and miss one time in ten. So many
     # at 95 % prove 2.7 ± 0.25, seven deviations above the claim; a false alarm would not be a failure of this test.
     found = audit_policy(policy, runs=2000, only=["COUNT(*) by ward"])
-    assert "visits: COUNT(*) by ward" in found.broken
-    assert found.findings[0].used > 5
+    assert "visits: COUNT(*) by ward" in found.refuted_claims
+    assert found.findings[0].cost_used > 5
 
 
 @pytest.mark.long
 def test_a_sum_that_is_not_clipped_is_caught(monkeypatch, few):
-    clipped = render.steps
+    clipped = counts_and_sums.write_grid_step
 
     def unclipped(value, grid, dialect):
         return clipped(value, Grid(-(10**6), 10**6, grid.step, grid.offset), dialect)
 
-    monkeypatch.setattr(render, "steps", unclipped)
+    monkeypatch.setattr(counts_and_sums, "write_grid_step", unclipped)
     found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["visits: SUM(cost)"])
-    assert "visits: SUM(cost)" in found.broken
-    assert found.findings[0].place == "above every bound"
+    assert "visits: SUM(cost)" in found.refuted_claims
+    assert found.findings[0].placement == "above every bound"
 
 
 @pytest.mark.long
@@ -155,10 +162,10 @@ def test_a_threshold_that_lets_everything_pass_is_caught(monkeypatch, few):
     policy = Policy.parse(WITH_DELTA)
     sound = audit_policy(policy, runs=100, confidence=SURE, only=["street discovered"])
     assert sound.holds, str(sound)
-    assert [finding.measures for finding in sound.findings] == ["rho", "delta"]
+    assert [finding.parameter for finding in sound.findings] == ["rho", "delta"]
     monkeypatch.setattr(Threshold, "passes", lambda self, values: np.asarray(values) > 0)
     found = audit_policy(policy, runs=300, confidence=SURE, only=["street discovered"])
-    assert "visits: street discovered: a group of one's own" in found.broken
+    assert "visits: street discovered: a group of one's own" in found.refuted_claims
 
 
 @pytest.mark.long
@@ -172,7 +179,7 @@ def test_an_engine_that_fails_on_some_values_is_caught(monkeypatch, few):
 
     monkeypatch.setattr(DuckDB, "totals", careless)
     found = audit_policy(Policy.parse(PURE), runs=100, confidence=SURE, only=["visits: COUNT(*)"])
-    assert set(found.broken) >= {
+    assert set(found.refuted_claims) >= {
         "No unit makes a question fail",
         "Whether a question fails does not depend on the unit",
     }
@@ -181,34 +188,34 @@ def test_an_engine_that_fails_on_some_values_is_caught(monkeypatch, few):
 @pytest.fixture
 def pairs(few):
     policy = Policy.parse(PURE)
-    with opened(policy) as found:
+    with open_curator_pairs(policy) as found:
         yield found
 
 
 def broken_of(pairs, *, only="COUNT(*) by ward"):
-    price = offer(pairs[0].present.policy, fraction(1, "epsilon"))
-    asked = next(asked for asked in questions(pairs[0].present.policy) if only in asked.name)
-    question = prepared(pairs[0].present, asked, price)
-    return {check.name for check in question_checks([(question, pairs)], price) if not check.holds}
+    price = cost_request(pairs[0].present.policy, as_fraction(1, "epsilon"))
+    asked = next(asked for asked in audit_queries(pairs[0].present.policy) if only in asked.name)
+    question = prepare_query(pairs[0].present, asked, price)
+    return {check.name for check in answer_checks([(question, pairs)], price) if not check.holds}
 
 
 @pytest.mark.long
 def test_an_answer_that_leaves_out_empty_groups_is_caught(monkeypatch, pairs):
     assert broken_of(pairs) == set()
-    full = release._listed
+    full = release._complete_groups
 
     def only_found(question, found):
         keys, values, places = full(question, found)
         kept = [place for place, key in enumerate(keys) if key in found.keys]
         return [keys[place] for place in kept], values[kept], places[kept]
 
-    monkeypatch.setattr(release, "_listed", only_found)
-    assert broken_of(pairs) == {policy_checks._SAME}
+    monkeypatch.setattr(release, "_complete_groups", only_found)
+    assert broken_of(pairs) == {policy_checks._SAME_SHAPE}
 
 
 @pytest.mark.long
 def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
-    remembering = Curator._recall
+    remembering = Curator._release_history
 
     def forgetting(self, parts, until=None, fresh=None):
         with memory_ledger(name=self.ledger.name, budget=self.policy.budget) as nothing:
@@ -219,31 +226,37 @@ def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
             finally:
                 self.ledger = mine
 
-    monkeypatch.setattr(Curator, "_recall", forgetting)
-    assert broken_of(pairs) == {policy_checks._REPEATED}
+    monkeypatch.setattr(Curator, "_release_history", forgetting)
+    assert broken_of(pairs) == {policy_checks._CACHED_ANSWER}
 
 
 @pytest.mark.long
 def test_a_curator_with_other_noise_than_what_was_audited_is_caught(monkeypatch, pairs):
-    audited = policy_checks.charged
-    monkeypatch.setattr(policy_checks, "charged", lambda *said: replace(audited(*said), mechanism='{"name":"other"}'))
-    assert broken_of(pairs) == {policy_checks._AUDITED}
+    audited = policy_checks.release_event
+    monkeypatch.setattr(
+        policy_checks, "release_event", lambda *said: replace(audited(*said), mechanism='{"name":"other"}')
+    )
+    assert broken_of(pairs) == {policy_checks._SAME_RELEASE}
 
 
 @pytest.mark.long
 def test_expressions_without_a_value_for_some_rows_are_asked_and_answered(pairs):
     policy = pairs[0].present.policy
-    check = error_check(risky(policy, ["visits"]), pairs[-2:], offer(policy, fraction(1, "epsilon")))
-    assert check.holds, check.seen
-    assert not check.seen.endswith(" 0 answers")
-    assert risky(policy, []) == []
+    check = error_check(
+        error_prone_queries(policy, ["visits"]), pairs[-2:], cost_request(policy, as_fraction(1, "epsilon"))
+    )
+    assert check.holds, check.coverage
+    assert not check.coverage.endswith(" 0 answers")
+    assert error_prone_queries(policy, []) == []
 
 
 @pytest.mark.long
 def test_every_run_is_released_with_noise_of_its_own(pairs):
     policy = pairs[0].present.policy
-    question = prepared(pairs[0].present, questions(policy)[0], offer(policy, fraction(1, "epsilon")))
-    runs = [parts[0].values[0, 0] for parts in released(pairs[0].present, question, 120)]
+    question = prepare_query(
+        pairs[0].present, audit_queries(policy)[0], cost_request(policy, as_fraction(1, "epsilon"))
+    )
+    runs = [parts[0].values[0, 0] for parts in repeat_release(pairs[0].present, question, 120)]
     assert len(runs) == 120
     assert len(set(runs)) > 5  # as good as certain at a scale of 2
 
@@ -273,7 +286,7 @@ def test_names_that_need_quotes_are_audited(few):
     found = audit_policy(Policy.parse(odd), runs=100, confidence=SURE, only=["SUM"])
     assert found.holds, str(found)
     assert found.findings[0].name == "the 'select' = 1: SUM(co's\"t;)"
-    assert not found.unasked
+    assert not found.refused_queries
 
 
 @pytest.mark.long

@@ -5,10 +5,10 @@ import math
 import pyarrow.compute as pc
 import pytest
 
-from discreet.audit.counting import Share
-from discreet.audit.planting import PLACES, limits_of, neighbours
-from discreet.audit.policy_questions import questions
-from discreet.audit.policy_rho import least_rho
+from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import rho_lower_bound
+from discreet.audit.policy.neighbouring_databases import PLACEMENTS, contribution_bounds, neighbouring_databases
+from discreet.audit.policy.query_suite import audit_queries
 from discreet.policy import Policy
 
 HOSPITAL = Policy.parse(
@@ -81,7 +81,7 @@ age = { type = "integer", between = [0, 120] }
 
 @pytest.fixture(scope="module")
 def hospital():
-    return {each.place.name: each for each in neighbours(HOSPITAL)}
+    return {each.placement.name: each for each in neighbouring_databases(HOSPITAL)}
 
 
 def planted(each, table):
@@ -102,7 +102,7 @@ def test_every_pair_differs_in_the_rows_of_one_unit(hospital):
 
 
 def test_the_planted_unit_has_more_rows_and_groups_than_allowed(hospital):
-    groups, rows = limits_of(HOSPITAL.tables["stays"])
+    groups, rows = contribution_bounds(HOSPITAL.tables["stays"])
     often = planted(hospital["the same row too often, highest"], "stays")
     assert often.num_rows > groups * rows
     assert len(set(often["ward"].to_pylist())) == 1
@@ -128,8 +128,8 @@ rows = 100_000
 user = { type = "integer" }
 """
     policy = Policy.parse(text)
-    assert {(asked.groups, asked.rows) for asked in questions(policy)} == {(20, 400)}
-    assert max(planted(each, "hits").num_rows for each in neighbours(policy)) > 20 * 400
+    assert {(asked.groups, asked.rows) for asked in audit_queries(policy)} == {(20, 400)}
+    assert max(planted(each, "hits").num_rows for each in neighbouring_databases(policy)) > 20 * 400
 
 
 def test_values_beyond_every_bound_missing_ones_and_nan_are_planted(hospital):
@@ -160,18 +160,18 @@ def test_a_unit_can_be_alone_in_the_data(hospital):
 
 
 def test_a_unit_of_a_window_is_planted_within_one_window():
-    for each in neighbours(DAYS):
+    for each in neighbouring_databases(DAYS):
         at = planted(each, "hits")["at"].to_pylist()
         assert len({time.date() for time in at}) == 1
 
 
 def test_a_unit_that_is_a_row_has_one_row():
-    assert len(list(neighbours(ROWS))) == len(PLACES)
-    assert all(planted(each, "forms").num_rows == 1 for each in neighbours(ROWS))
+    assert len(list(neighbouring_databases(ROWS))) == len(PLACEMENTS)
+    assert all(planted(each, "forms").num_rows == 1 for each in neighbouring_databases(ROWS))
 
 
 def test_the_questions_are_of_every_kind_that_a_policy_may_allow():
-    kinds = {asked.name for asked in questions(HOSPITAL)}
+    kinds = {asked.name for asked in audit_queries(HOSPITAL)}
     assert {
         "stays: COUNT(*)",
         "stays: COUNT(DISTINCT patient)",
@@ -208,24 +208,24 @@ unit = "person"
 person = { type = "integer" }
 """
     )
-    names = [asked.name for asked in questions(two)]
+    names = [asked.name for asked in audit_queries(two)]
     assert names[-3:] == ["a: joined with b", "a: who in b", "a: UNION ALL with b"]
 
 
 def test_the_same_seed_makes_up_the_same_data(hospital):
-    again = {each.place.name: each for each in neighbours(HOSPITAL, random_state=0)}
-    other = {each.place.name: each for each in neighbours(HOSPITAL, random_state=1)}
-    name = PLACES[0].name
+    again = {each.placement.name: each for each in neighbouring_databases(HOSPITAL, random_state=0)}
+    other = {each.placement.name: each for each in neighbouring_databases(HOSPITAL, random_state=1)}
+    name = PLACEMENTS[0].name
     assert again[name].present["stays"] == hospital[name].present["stays"]
     assert other[name].present["stays"] != hospital[name].present["stays"]
 
 
 def test_two_counts_prove_no_more_rho_than_gaussian_noise_has():
     # At rho = 1/2 the best threshold has probabilities 0.6915 and 0.3085, whose divergence is 0.309.
-    assert 0.295 < least_rho(Share(691_500, 10**6), Share(308_500, 10**6), error=1e-9) < 0.309
-    assert least_rho(Share(691_500, 10**6), Share(308_500, 10**6), delta=0.5, error=0.05) == 0
-    assert least_rho(Share(3, 3), Share(0, 3), error=1e-9) == 0
+    assert 0.295 < rho_lower_bound(Proportion(691_500, 10**6), Proportion(308_500, 10**6), error=1e-9) < 0.309
+    assert rho_lower_bound(Proportion(691_500, 10**6), Proportion(308_500, 10**6), delta=0.5, error=0.05) == 0
+    assert rho_lower_bound(Proportion(3, 3), Proportion(0, 3), error=1e-9) == 0
 
 
 def test_what_happens_on_one_side_only_proves_a_large_rho():
-    assert least_rho(Share(1000, 1000), Share(0, 1000), error=1e-9) > 2
+    assert rho_lower_bound(Proportion(1000, 1000), Proportion(0, 1000), error=1e-9) > 2

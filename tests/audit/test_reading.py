@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from discreet import audit
-from discreet.audit.outcomes import Raised, Runs
-from discreet.audit.reading import read_both
+from discreet.audit.output_encoding import encode_runs
+from discreet.audit.runs import ErrorOutcome, Runs
 
 SURE = 1 - 1e-9
 OUTPUTS = [
@@ -53,32 +53,32 @@ def told(seen, place):
 @pytest.mark.parametrize("pilot", [[5, 6], [5, 0.5], [(1, 2), (3, 4)], ["a", None], [5, math.nan]], ids=repr)
 @pytest.mark.parametrize("alone", [True, False], ids=["runs", "a batch"])
 def test_an_output_is_read_the_same_whatever_came_with_it(pilot, alone):
-    together, _ = read_both(Runs([*pilot, *OUTPUTS], [*pilot, *OUTPUTS], alone=alone), len(pilot))
+    together, _ = encode_runs(Runs([*pilot, *OUTPUTS], [*pilot, *OUTPUTS], one_by_one=alone), len(pilot))
     for place, output in enumerate(OUTPUTS, len(pilot)):
-        apart, other = read_both(Runs([*pilot, output], [*pilot, math.nan], alone=alone), len(pilot))
+        apart, other = encode_runs(Runs([*pilot, output], [*pilot, math.nan], one_by_one=alone), len(pilot))
         assert told(apart, len(pilot)) == told(together, place), output
         assert apart.numbers.dtype == other.numbers.dtype == together.numbers.dtype
 
 
 def test_arrays_of_one_type_or_another_are_read_by_their_values():
     whole, spoiled = np.array([5, 6, 7, 8]), np.array([5, 6, 7, math.nan])
-    first, second = read_both(Runs(whole, spoiled, alone=False), 2)
+    first, second = encode_runs(Runs(whole, spoiled, one_by_one=False), 2)
     assert first.numbers.dtype == second.numbers.dtype == np.int64
     assert first.numbers[:3].tolist() == second.numbers.tolist() == [[5], [6], [7]]
-    assert second.has.tolist() == [True, True, True, False]
-    assert second.names[second.kinds[3]] == "a number, NaN"
+    assert second.has_numbers.tolist() == [True, True, True, False]
+    assert second.kind_names[second.kinds[3]] == "a number, NaN"
 
 
 def test_integers_are_kept_to_the_last_bit():
     large = (1 << 62) + 1
-    first, second = read_both(Runs([large, large, math.nan], [large + 1, large, large], alone=True), 2)
+    first, second = encode_runs(Runs([large, large, math.nan], [large + 1, large, large], one_by_one=True), 2)
     assert first.numbers.ravel().tolist() == [large, large]
     assert second.numbers.ravel().tolist() == [large + 1, large, large]
 
 
 def test_runs_that_judge_have_no_say_in_how_outputs_are_read():
     pilot = [1, 2]
-    first, second = read_both(Runs([*pilot, (1, 2), (1, 2), (1, 2)], [*pilot, 0.5, 0.5, 0.5], alone=True), 2)
+    first, second = encode_runs(Runs([*pilot, (1, 2), (1, 2), (1, 2)], [*pilot, 0.5, 0.5, 0.5], one_by_one=True), 2)
     assert first.numbers.tolist() == second.numbers.tolist() == [[1], [2]]
     assert first.numbers.dtype == np.int64
 
@@ -92,12 +92,12 @@ def test_what_an_audit_looks_at_is_decided_by_its_pilot_runs():
 
 
 def test_a_part_of_the_runs_has_the_numbers_of_these_runs():
-    seen, _ = read_both(Runs([1, "a", 2, None, 3], [1, 1, 1, 1, 1], alone=True), 5)
-    part = seen.part(1, 4)
+    seen, _ = encode_runs(Runs([1, "a", 2, None, 3], [1, 1, 1, 1, 1], one_by_one=True), 5)
+    part = seen.subset(1, 4)
     assert len(part) == 3
-    assert part.has.tolist() == [False, True, False]
+    assert part.has_numbers.tolist() == [False, True, False]
     assert part.numbers.tolist() == [[2]]
-    assert seen.part(4).numbers.tolist() == [[3]]
+    assert seen.subset(4).numbers.tolist() == [[3]]
 
 
 @pytest.mark.long
@@ -188,5 +188,5 @@ def alarms(often, rare, seeds):
 
 
 def test_an_error_says_what_it_is():
-    assert str(Raised("KeyError", "")) == "raised KeyError"
-    assert str(audit.Raised("KeyError", "'a'")) == "raised KeyError: 'a'"
+    assert str(ErrorOutcome("KeyError", "")) == "raised KeyError"
+    assert str(audit.ErrorOutcome("KeyError", "'a'")) == "raised KeyError: 'a'"

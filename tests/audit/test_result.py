@@ -7,7 +7,7 @@ import pytest
 from readable import flaws
 
 from discreet import audit
-from discreet.audit.result import AuditResult, Seen
+from discreet.audit.result import AuditResult, FeatureSamples
 
 PLAIN = AuditResult(1.5, Fraction(1), 100, 0.0, 0.95, "x > <b>3</b>", "likelier on D than on D2")
 
@@ -20,7 +20,7 @@ def test_a_claim_below_what_was_proved_is_refuted():
 
 
 def test_the_text_has_all_that_matters():
-    text = str(AuditResult(1.5, Fraction(1), 9, 1e-6, 0.95, "x", "y", (audit.Share(1, 9), audit.Share(0, 9))))
+    text = str(AuditResult(1.5, Fraction(1), 9, 1e-6, 0.95, "x", "y", (audit.Proportion(1, 9), audit.Proportion(0, 9))))
     for part in ("claimed epsilon: 1", "at least 1.5", "refuted", "delta: 1e-06", "1 of 9 and 0 of 9", "95 %"):
         assert part in text
 
@@ -52,15 +52,15 @@ RNG = np.random.default_rng(0)
 )
 def test_every_result_can_be_drawn(here, relation, claim, low):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-    seen = Seen("the output", here, here + 1, relation, 1.0)
-    figure = AuditResult(low, claim, 100, 0.0, 0.95, "x", "", seen=seen).figure()
+    seen = FeatureSamples("the output", here, here + 1, relation, 1.0)
+    figure = AuditResult(low, claim, 100, 0.0, 0.95, "x", "", plot_data=seen).figure()
     assert len(figure.axes) == 2
     assert flaws(figure) == []
 
 
 def test_results_without_runs_are_drawn_by_their_counts():
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-    shares = audit.Share(3, 10), audit.Share(0, 10)
+    shares = audit.Proportion(3, 10), audit.Proportion(0, 10)
     AuditResult(1.5, Fraction(1), 10, 0.0, 0.95, "x", "", shares).figure().draw_without_rendering()
     audit.exact({0: 1.0}, {1: 1.0}, claim=1).figure().draw_without_rendering()
 

@@ -15,7 +15,7 @@ import audited
 def worst_of(broken, **more):
     mechanism = broken(np.random.default_rng(0))
     with np.errstate(all="ignore"):
-        return audit.search(mechanism, audit.nearby(0, 10), 1, 800, tries=75, random_state=0, **more)
+        return audit.search(mechanism, audit.edge_case_neighbours(0, 10), 1, 800, tries=75, random_state=0, **more)
 
 
 @pytest.mark.long
@@ -88,12 +88,12 @@ def test_neighbours_that_are_none_are_refused(neighbours, message):
 
 def test_bounds_in_the_wrong_order_are_refused():
     with pytest.raises(ValueError, match="low must be below high"):
-        audit.nearby(1, 1)
+        audit.edge_case_neighbours(1, 1)
 
 
 def test_nearby_data_sets_differ_in_one_row():
     rng = np.random.default_rng(0)
-    for each in audit.nearby(-1, 1, rows=4):
+    for each in audit.edge_case_neighbours(-1, 1, rows=4):
         first, second = each(rng) if callable(each) else each
         assert np.array_equal(first[:-1], second, equal_nan=True)
 
@@ -101,12 +101,12 @@ def test_nearby_data_sets_differ_in_one_row():
 @pytest.mark.long
 def test_the_worst_pair_is_told_in_short():
     result = worst_of(audited.exact_at_the_bound)
-    said = dict(result.lines())["worst pair"]
+    said = dict(result.summary_rows())["worst pair"]
     assert said.startswith("D = array([")
     assert ", D2 = array([" in said
     crowd = np.arange(1000.0)
     told = audit.search(len, [(np.append(crowd, 7.5), crowd)], 1, 200, random_state=0)
-    said = dict(told.lines())["worst pair"]
+    said = dict(told.summary_rows())["worst pair"]
     assert len(said) < 160
     assert "7.5" in said
 

@@ -45,7 +45,7 @@ def test_clipped_statistics_stay_within_their_bound_on_every_neighbour():
     def clipped(rows):
         return np.clip(np.nan_to_num(rows), 0, 10).sum()
 
-    moved = audit.sensitivity(clipped, audit.nearby(0, 10), tries=2000, random_state=0)
+    moved = audit.sensitivity(clipped, audit.edge_case_neighbours(0, 10), tries=2000, random_state=0)
     assert moved.l1 == pytest.approx(10)
     assert moved.pairs == 2000
 

@@ -6,10 +6,10 @@ Each claims EPSILON for the removal of one row. `told` is what it gives away, as
 import numpy as np
 
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.purse import STEPS
-from discreet.learn.columns.scaler import StandardScaler
-from discreet.learn.rows import array_rows
-from discreet.learn.session import Source, begin
+from discreet.kernel.reservation import CLIP_RADIUS
+from discreet.learn.fit_session import FitSource, open_session
+from discreet.learn.preprocessing import StandardScaler
+from discreet.learn.row_sources import array_rows
 
 EPSILON = 0.5
 LOW, HIGH = -5.0, 5.0
@@ -17,7 +17,7 @@ LOW, HIGH = -5.0, 5.0
 
 def opened(X, shares=(1,), *, epsilon=EPSILON, delta=0):
     ends = np.full(X.shape[1], LOW), np.full(X.shape[1], HIGH)
-    return begin(Source(array_rows(X, ends)), name="Broken", epsilon=epsilon, delta=delta, shares=shares)
+    return open_session(FitSource(array_rows(X, ends)), name="Broken", epsilon=epsilon, delta=delta, shares=shares)
 
 
 def scaled(rows, public):
@@ -154,9 +154,9 @@ class OneNoiseForTwoSums:
     """The same noise on the sum of a column and on the sum of another: their difference has none."""
 
     def fit(self, X):
-        noise = Laplace(int(2 * STEPS / EPSILON)).perturb(np.zeros(1, np.int64))[0]
-        sums = np.rint(np.clip(X, LOW, HIGH) / HIGH * STEPS).astype(np.int64).sum(axis=0)
-        self.sums_ = (sums + noise) / STEPS
+        noise = Laplace(int(2 * CLIP_RADIUS / EPSILON)).perturb(np.zeros(1, np.int64))[0]
+        sums = np.rint(np.clip(X, LOW, HIGH) / HIGH * CLIP_RADIUS).astype(np.int64).sum(axis=0)
+        self.sums_ = (sums + noise) / CLIP_RADIUS
         return self
 
     def told(self, X):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from discreet.kernel import summing
+from discreet.kernel import model_release
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.purse import STEPS, ball, pay
+from discreet.kernel.reservation import CLIP_RADIUS, clipped_sum_sensitivity, reserve
 from discreet.learn import StandardScaler
-from discreet.learn.classes.naive_bayes import GaussianNB
-from discreet.learn.rows import array_rows
-from discreet.learn.session import Source, begin
+from discreet.learn.fit_session import FitSource, open_session
+from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.row_sources import array_rows
 from tests.broken import learners
 from tests.learn.audits import (
     Data,
@@ -124,7 +124,7 @@ def neighbours(data):
 
 def test_a_sum_that_is_divided_by_the_exact_count_lies_on_a_grid_that_tells_the_count():
     def told_by(n, number):
-        return abs(number * n * STEPS - round(number * n * STEPS)) < 1e-4
+        return abs(number * n * CLIP_RADIUS - round(number * n * CLIP_RADIUS)) < 1e-4
 
     outputs = [float(learners.ExactCountDivides().told(HERE)[0]) for _ in range(50)]
     assert all(told_by(11, each) for each in outputs)
@@ -146,9 +146,9 @@ def shown_by(told):
 @pytest.mark.long
 def test_a_forgotten_clip_is_caught_by_an_audit_and_by_exact_integers(monkeypatch):
     learner = learners.ForgetsToClip()
-    assert moved_by(learner) <= ball(Laplace(STEPS)).l1
-    monkeypatch.setattr(summing, "_kept", learners.kept_by_rounding_alone)
-    assert moved_by(learner) == 10 * STEPS
+    assert moved_by(learner) <= clipped_sum_sensitivity(Laplace(CLIP_RADIUS)).l1
+    monkeypatch.setattr(model_release, "_clip_to_ball", learners.kept_by_rounding_alone)
+    assert moved_by(learner) == 10 * CLIP_RADIUS
     assert shown(learner, HERE) > EPSILON
 
 
@@ -171,7 +171,7 @@ def test_a_forgotten_clip_is_caught_in_a_whole_fit(monkeypatch):
         return [spent(draws_of(model, data), *rows)[0] for _ in range(5)]
 
     assert max(costs()) <= model.epsilon
-    monkeypatch.setattr(summing, "_kept", learners.kept_by_rounding_alone)
+    monkeypatch.setattr(model_release, "_clip_to_ball", learners.kept_by_rounding_alone)
     assert min(costs()) > 2 * model.epsilon
 
 
@@ -231,10 +231,10 @@ def test_nobodys_rows_together_pass_the_ball(way, delta, rows):
     """Three thirds, each rounded up, would be more than one."""
     alone = rows_of(np.full((rows, 2), 5.0), [0] * rows)
     with watched() as found:
-        draw_by(way, begin(Source(alone), name="x", epsilon=1, delta=delta, shares=[1]))
+        draw_by(way, open_session(FitSource(alone), name="x", epsilon=1, delta=delta, shares=[1]))
     total = [int(each) for each in exact(found[0], alone)]
-    assert 0 < sum(map(abs, total)) <= (STEPS if way != "sum" or not delta else 2 * STEPS)
-    assert sum(each * each for each in total) <= STEPS * STEPS
+    assert 0 < sum(map(abs, total)) <= (CLIP_RADIUS if way != "sum" or not delta else 2 * CLIP_RADIUS)
+    assert sum(each * each for each in total) <= CLIP_RADIUS * CLIP_RADIUS
 
 
 def rows_of(X, unit):
@@ -242,10 +242,10 @@ def rows_of(X, unit):
 
 
 def test_the_ball_is_kept_even_if_the_shrinking_of_sparse_vectors_is_wrong(monkeypatch):
-    monkeypatch.setattr(summing, "_room", lambda size, *, l1: size * 0 + 4.0 * STEPS)
+    monkeypatch.setattr(model_release, "_radius_before_rounding", lambda size, *, l1: size * 0 + 4.0 * CLIP_RADIUS)
     crowd = rows_of(np.full((3, 2), 5.0), [0] * 3)
     with watched() as found:
-        draw_by("sparse", begin(Source(crowd), name="x", epsilon=1, shares=[1]))
+        draw_by("sparse", open_session(FitSource(crowd), name="x", epsilon=1, shares=[1]))
     assert not exact(found[0], crowd).any()
 
 
@@ -253,9 +253,13 @@ def test_what_the_kernel_cannot_vouch_for_is_refused():
     with pytest.raises(ValueError, match="size must be at most"):
         learners.opened(HERE).sum(learners.scaled, (), size=(1 << 18) + 1, radius=1)
     with pytest.raises(TypeError, match="noises must be Laplace and Gaussian"):
-        pay([Laplace(STEPS), "none"])
+        reserve([Laplace(CLIP_RADIUS), "none"])
     # An l2 ball reaches as far in l1 as it has numbers; for integers, at most its squared radius.
-    assert ball(Gaussian(STEPS)).l1 == ball(Gaussian(STEPS)).l2_squared == STEPS * STEPS
+    assert (
+        clipped_sum_sensitivity(Gaussian(CLIP_RADIUS)).l1
+        == clipped_sum_sensitivity(Gaussian(CLIP_RADIUS)).l2_squared
+        == CLIP_RADIUS * CLIP_RADIUS
+    )
 
 
 def test_a_secret_that_a_rule_brings_along_is_stopped():

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from discreet.anonymity import measure, pseudonymise, read_key
 from discreet.cli import app
-from discreet.cli.files import read_table, typed
+from discreet.cli.table_files import infer_types, read_table
 
 PEOPLE = """id,name,zip,age,ill
 1,Ana,02139,28,heart
@@ -536,4 +536,4 @@ def test_a_packed_csv_is_read(tmp_path):
 )
 def test_text_becomes_a_number_or_a_date_only_if_every_value_is_one(texts, kind):
     table = pa.table({"a": pa.array(texts, pa.string()), "b": pa.array(texts, pa.string())})
-    assert [str(each) for each in typed(table, ["a", "c"]).schema.types] == [kind, "string"]
+    assert [str(each) for each in infer_types(table, ["a", "c"]).schema.types] == [kind, "string"]

@@ -9,7 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from discreet.attacks import laboratory
+from discreet.attacks import registry
 from discreet.cli import app
 from discreet.cli import attack as command
 
@@ -23,7 +23,7 @@ def run(*words, cwd, **more):
 
 def test_the_list_names_every_attack_and_what_it_does(tmp_path):
     shown = run("list", cwd=tmp_path).output
-    for name in laboratory.MODULES:
+    for name in registry.ATTACK_PACKAGES:
         assert name in shown
     assert "Run one with" in shown
 
@@ -83,7 +83,7 @@ def test_settings_of_an_attack_can_be_chosen(tmp_path):
     ("text", "default", "value"), [("20", None, 20), ("1e-6", None, 1e-6), ("tree", None, "tree"), ("3", 2.5, 3.0)]
 )
 def test_a_setting_is_read_as_what_it_can_be(text, default, value):
-    assert command._read(text, default) == value
+    assert command._parse_setting(text, default) == value
 
 
 @pytest.mark.long
@@ -103,52 +103,54 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 
 @pytest.mark.long
 def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys, monkeypatch):
-    from discreet.attacks.comparing import Comparison
-    from discreet.attacks.defences import shield
-    from discreet.attacks.evidence import Guesses
-    from discreet.attacks.page import Chapter, page
+    from discreet.attacks.comparison import Comparison
+    from discreet.attacks.defences import parse_defence
+    from discreet.attacks.evidence import GuessEvidence
+    from discreet.attacks.html_report import ReportSection, report_html
     from discreet.attacks.result import AttackResult
 
-    monkeypatch.setattr("discreet.attacks.page._picture", lambda *_: "")  # they take long, and are drawn elsewhere
+    monkeypatch.setattr(
+        "discreet.attacks.html_report._embedded_figure", lambda *_: ""
+    )  # they take long, and are drawn elsewhere
     against = ("nothing",), ("easy",), ("curator", 1)
     for easy, is_said in ((520, True), (900, False)):
         results = [
-            AttackResult("threshold_game", shield(*each), "were right", Guesses(right, 1000))
+            AttackResult("threshold_game", parse_defence(*each), "were right", GuessEvidence(right, 1000))
             for each, right in zip(against, (1000, easy, 700), strict=True)
         ]
-        made = Chapter(laboratory.attack_named("threshold_game"), "made up", Comparison(tuple(results)))
-        assert ("stands above the easy fix" in page([made])) == is_said
-        command._show(made, every=False)
+        made = ReportSection(registry.attack_named("threshold_game"), "made up", Comparison(tuple(results)))
+        assert ("stands above the easy fix" in report_html([made])) == is_said
+        command._print_section(made, all_details=False)
         assert ("stands above the easy fix" in " ".join(capsys.readouterr().out.split())) == is_said
 
 
 @pytest.mark.long
 def test_many_attacks_have_a_table_of_contents():
     from discreet.attacks import compare
-    from discreet.attacks.page import Chapter, page
+    from discreet.attacks.html_report import ReportSection, report_html
 
-    made = Chapter(laboratory.attack_named("threshold_game"), "made up", compare("threshold_game", epsilons=[1]))
-    assert 'href="#threshold_game"' in page([made] * 4)
-    assert "href" not in page([made])
+    made = ReportSection(registry.attack_named("threshold_game"), "made up", compare("threshold_game", epsilons=[1]))
+    assert 'href="#threshold_game"' in report_html([made] * 4)
+    assert "href" not in report_html([made])
 
 
 def test_a_folder_of_the_environment_without_the_data_means_made_up_data(tmp_path, monkeypatch):
     monkeypatch.delenv("DISCREET_DATA", raising=False)
-    found = laboratory.attack_named("linkage")
-    assert command._data(found, None) == (None, found.built_in)
+    found = registry.attack_named("linkage")
+    assert command._load_data(found, None) == (None, found.built_in_data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_DATA", str(tmp_path))
-        assert command._data(found, None) == (None, found.built_in)
+        assert command._load_data(found, None) == (None, found.built_in_data)
 
 
 def test_real_data_are_loaded_where_they_are(tmp_path, monkeypatch):
     (tmp_path / "people.csv").write_text("")
     found = dataclasses.replace(
-        laboratory.attack_named("linkage"), files=("people.csv",), load=lambda folder: folder.name
+        registry.attack_named("linkage"), data_files=("people.csv",), load=lambda folder: folder.name
     )
-    assert command._data(found, tmp_path) == (tmp_path.name, "real: people.csv")
+    assert command._load_data(found, tmp_path) == (tmp_path.name, "real: people.csv")
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
-    assert command._data(found, None) == (tmp_path.name, "real: people.csv")
+    assert command._load_data(found, None) == (tmp_path.name, "real: people.csv")
 
 
 @pytest.mark.long

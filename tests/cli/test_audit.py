@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 from typer.testing import CliRunner
 
-from discreet.audit import planting, policy_audit
-from discreet.audit.policy_page import page
-from discreet.audit.policy_result import Check, Finding, PolicyAudit, Unasked
+from discreet.audit.policy import audit, neighbouring_databases
+from discreet.audit.policy.html_report import report_html
+from discreet.audit.policy.result import CheckResult, Finding, PolicyAudit, RefusedQuery
 from discreet.cli import app
 from discreet.kernel import mechanism, noise
 from discreet.kernel.mechanism import Laplace
@@ -32,9 +32,9 @@ street = { type = "text" }
 
 @pytest.fixture(autouse=True)
 def few_places(monkeypatch):
-    places = tuple(place for place in planting.PLACES if "too" in place.name or place.alone)
-    monkeypatch.setattr(planting, "PLACES", places)
-    monkeypatch.setattr(policy_audit, "risky", lambda *_: [])
+    places = tuple(place for place in neighbouring_databases.PLACEMENTS if "too" in place.name or place.alone)
+    monkeypatch.setattr(neighbouring_databases, "PLACEMENTS", places)
+    monkeypatch.setattr(audit, "error_prone_queries", lambda *_: [])
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
 def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
     def perturb(self, values):
         scale = self.scale / 2
-        return mechanism._perturbed(values, noise.laplace(scale.numerator, scale.denominator))
+        return mechanism._add_noise(values, noise.laplace_sampler(scale.numerator, scale.denominator))
 
     monkeypatch.setattr(Laplace, "perturb", perturb)
     done = run(
@@ -127,8 +127,16 @@ class _Page(HTMLParser):
 def test_the_page_runs_nothing_fetches_nothing_and_escapes_every_name():
     evil = "<script>alert(1)</script>\x1b[31m\" onload='x'"
     finding = Finding(evil, evil, evil, "epsilon", 1.0, 0.0, 2.5, 1.0, evil)
-    made = page(
-        PolicyAudit(evil, evil, 100, 0.95, (finding,), (Check(evil, holds=False, seen=evil),), (Unasked(evil, evil),))
+    made = report_html(
+        PolicyAudit(
+            evil,
+            evil,
+            100,
+            0.95,
+            (finding,),
+            (CheckResult(evil, holds=False, coverage=evil),),
+            (RefusedQuery(evil, evil),),
+        )
     )
     seen = _Page()
     seen.feed(made)
@@ -140,7 +148,7 @@ def test_the_page_runs_nothing_fetches_nothing_and_escapes_every_name():
 
 def test_the_page_draws_a_bar_for_each_finding_and_a_line_for_the_claim():
     findings = tuple(Finding(f"t: {low}", "SELECT", "here", "rho", 0.5, 0.0, low, 1.0, "it") for low in (0.0, 0.4, 9.0))
-    made = page(PolicyAudit("clinic", "patient", 100, 0.95, findings, (), ()))
+    made = report_html(PolicyAudit("clinic", "patient", 100, 0.95, findings, (), ()))
     assert made.count("<rect") == 3
     assert "ρ ≥ 0<" not in made  # noqa: RUF001 - rho
     assert "no lower bound above 0 at this sample size (100 runs" in made

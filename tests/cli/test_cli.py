@@ -10,7 +10,7 @@ import pytest
 from commands import run, run_process
 
 import discreet as dc
-from discreet.cli.numbers import number, number_below
+from discreet.cli.terminal import format_fraction, format_rounded_down
 
 ASKED = """
 [data]
@@ -161,12 +161,12 @@ def test_an_unknown_format_is_told_in_plain_words(tmp_path, policy_file):
     [("1/10", "1/10"), ("2", "2"), ("1/3", "1/3"), ("123457/1000000", "0.1235"), ("1/100000", "1e-05")],
 )
 def test_short_fractions_are_shown_as_they_are_and_others_with_four_digits(value, text):
-    assert number(Fraction(value)) == text
+    assert format_fraction(Fraction(value)) == text
 
 
 def test_what_is_left_is_never_shown_as_more_than_it_is():
     for value in (Fraction(87659, 100000), Fraction(1, 3000), Fraction(99999999, 10**8), Fraction(0)):
-        assert 0 <= value - Fraction(number_below(value)) <= value / 1000
+        assert 0 <= value - Fraction(format_rounded_down(value)) <= value / 1000
 
 
 @pytest.fixture

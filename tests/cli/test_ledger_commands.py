@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli import app
+from discreet.curator.ledger_location import address_without_user, checkpoint_path, open_or_create_ledger
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.places import address, head_beside, ledger_of
 from discreet.policy import Policy
 
 EVENT = Event(mechanism='{"name":"laplace","scale":"10"}', sensitivity="{}", question="how many visitors?", by="ana")
@@ -64,7 +64,7 @@ def policy_file(request, tmp_path):
     (tmp_path / "visits.csv").write_text("patient\n1\n2\n")
     place = "ledger.sqlite" if request.param == "file" else new_database(request.getfixturevalue("postgres"))
     path = write(tmp_path, place)
-    with ledger_of(Policy.load(path)) as ledger:
+    with open_or_create_ledger(Policy.load(path)) as ledger:
         ledger.settle(ledger.charge(Loss("1/10"), EVENT), b"731")
         ledger.charge(Loss("1/5"), EVENT)
     return path
@@ -78,14 +78,14 @@ def test_a_ledger_is_shown_verified_and_acknowledged_wherever_it_is(policy_file)
     assert "moved" not in shown.stdout
     verified = run("ledger", "verify", policy_file)
     assert verified.stdout == f"{policy_file}: 2 charges, every hash, total and answer as recorded\n"
-    with ledger_of(Policy.load(policy_file)) as ledger:
-        assert len(ledger.unsettled()) == 1
+    with open_or_create_ledger(Policy.load(policy_file)) as ledger:
+        assert len(ledger.unsettled_events()) == 1
         assert run("ledger", "acknowledge", policy_file).stdout == f"{policy_file}: acknowledged\n"
-        assert len(ledger.unsettled()) == 0
+        assert len(ledger.unsettled_events()) == 0
 
 
 def test_a_ledger_is_found_by_its_own_place_and_name(policy_file):
-    place = Policy.load(policy_file).ledger
+    place = Policy.load(policy_file).ledger_location
     shown = run("ledger", "show", place, "--name", "Our visits")
     assert (shown.exit_code, shown.stdout.count("how many visitors?")) == (0, 2), shown.stderr
     assert run("ledger", "verify", place, "--name", "Our visits").exit_code == 0
@@ -103,7 +103,7 @@ def test_a_ledger_moves_and_the_policy_follows(policy_file, kind, request):
     folder = policy_file.parent
     target = folder / "new.sqlite" if kind == "file" else new_database(request.getfixturevalue("postgres"))
     moved = run("ledger", "move", policy_file, "--to", target)
-    where = address(target)
+    where = address_without_user(target)
     line = 'ledger = "new.sqlite"' if kind == "file" else f'ledger = "{target}"'
     assert (moved.exit_code, moved.stderr) == (0, "")
     assert moved.stdout == f"{policy_file}: 2 charges moved to {where}. The policy must say:\n{line}\n"
@@ -123,11 +123,11 @@ def test_a_ledger_moves_and_the_policy_follows(policy_file, kind, request):
     write(folder, re.fullmatch('ledger = "(.*)"', line)[1])
     assert "2 charges, every hash" in run("ledger", "verify", policy_file).stdout
     policy = Policy.load(policy_file)
-    with ledger_of(policy) as ledger:
+    with open_or_create_ledger(policy) as ledger:
         ledger.charge(Loss("1/5"), EVENT)
         with pytest.raises(Refused, match="in all epsilon 1/2; for ana epsilon 0"):
             ledger.charge(Loss("1/10"), EVENT)
-    assert head_beside(policy).exists() == (kind == "database" or "postgresql" in asked.stderr.split("write")[0])
+    assert checkpoint_path(policy).exists() == (kind == "database" or "postgresql" in asked.stderr.split("write")[0])
 
 
 def test_a_moved_ledger_is_not_moved_twice(policy_file):
@@ -155,7 +155,7 @@ def test_a_ledger_without_a_policy_moves_too(tmp_path, postgres):
 @pytest.fixture
 def plain(tmp_path):
     path = write(tmp_path, "ledger.sqlite")
-    ledger_of(Policy.load(path)).close()
+    open_or_create_ledger(Policy.load(path)).close()
     return path
 
 
@@ -194,7 +194,7 @@ def test_a_place_that_cannot_be_used_is_named_and_the_ledger_stays(plain, to, sa
     done = run("ledger", "move", plain, "--to", to)
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
-    with ledger_of(Policy.load(plain)) as ledger:
+    with open_or_create_ledger(Policy.load(plain)) as ledger:
         ledger.charge(Loss("1/10"), EVENT)
         ledger.verify()
 

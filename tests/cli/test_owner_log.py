@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli import app, owner_log
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.sources import EngineError
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.table_source import EngineError
 
 POLICY = """
 [data]
@@ -95,7 +95,7 @@ def test_a_log_that_cannot_be_written_shows_nothing_of_what_it_should_hold(folde
 
 
 def test_the_log_does_not_grow_without_end(folder, failing, monkeypatch):
-    monkeypatch.setattr(owner_log, "_LARGEST", 1500)
+    monkeypatch.setattr(owner_log, "_MAX_BYTES", 1500)
     for number in range(5):
         run(folder, "ask", f"SELECT COUNT(*) AS n FROM visits WHERE patient > {number}", "--epsilon", "1/10")
     logs = sorted(path for path in folder.glob("ledger.sqlite.log*"))

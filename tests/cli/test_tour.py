@@ -14,18 +14,25 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.cli.tour import asking, attack, averaging, learning, pictures, tour
-from discreet.cli.tour.copies import Copies
-from discreet.cli.tour.page import inline, write_page
+from discreet.cli import demo
+from discreet.cli.tour import averaging_attack, chapter_ask, chapter_attack, chapter_learn, plot
+from discreet.cli.tour.curator_copies import CuratorCopies
+from discreet.cli.tour.differencing_game import (
+    GuessingResult,
+    differencing_queries,
+    play,
+    play_non_private,
+    tradeoff_point,
+)
+from discreet.cli.tour.page import inline_svg, write_page
 from discreet.cli.tour.recorder import Recorder, warn
-from discreet.cli.tour.town import SECRET, Town, build
-from discreet.cli.tour.tradeoff import Played, counts, play, play_exact, point
+from discreet.cli.tour.town import SECRET_ILLNESS, Town, write_town
 
 SMALL = """
 import sys
 from pathlib import Path
-from discreet.cli.tour.stage import Sizes
-from discreet.cli.tour.tour import Chapter, take
+from discreet.cli.tour.context import Sizes
+from discreet.cli.demo import Chapter, take
 take(Chapter.ALL, Path(sys.argv[1]), Sizes(copies=16, plays=40, times=110))
 """
 COMMAND = "from discreet.cli import app; app()"
@@ -50,7 +57,7 @@ def told(tmp_path_factory):
 @pytest.fixture(scope="module")
 def town(tmp_path_factory):
     folder = tmp_path_factory.mktemp("town")
-    build(folder)
+    write_town(folder)
     return Town(folder)
 
 
@@ -80,7 +87,7 @@ def test_every_chapter_is_told(told):
         "What the local model costs in accuracy",
     ):
         assert words in shown
-    assert len(tour.CHAPTERS) == len(tour.Chapter) - 1
+    assert len(demo.CHAPTERS) == len(demo.Chapter) - 1
 
 
 def test_it_is_readable_at_80_columns_without_colour_and_progress_is_plain_lines_on_stderr(told):
@@ -101,7 +108,7 @@ def test_the_last_line_is_the_path_of_the_page(told):
 def test_answers_stand_beside_the_truth_with_margin_and_price(told):
     line = r"^ +(\D.*?) +([\d,.]+) +([\d,.-]+) ± ([\d,.]+) +(yes|no)(?: +1/10)?$"
     answers = re.findall(line, told[0].stdout, re.MULTILINE)
-    assert len(answers) == len(asking.QUESTIONS) - 1 + 8  # one of them for every ward
+    assert len(answers) == len(chapter_ask.QUERIES) - 1 + 8  # one of them for every ward
     for _, *numbers, inside in answers:
         truth, value, margin = (float(number.replace(",", "")) for number in numbers)
         if abs(abs(value - truth) - margin) > 0.02:  # else rounding decides
@@ -110,15 +117,15 @@ def test_answers_stand_beside_the_truth_with_margin_and_price(told):
 
 @pytest.mark.long
 def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
-    truths = {each: asking._by_key(town.truth(each.sql)) for each in asking.QUESTIONS}
-    inside = [one for each in asking.ask_copies(town, truths, 30).values() for one in each]
+    truths = {each: chapter_ask._values_by_key(town.truth(each.sql)) for each in chapter_ask.QUERIES}
+    inside = [one for each in chapter_ask.ask_copies(town, truths, 30).values() for one in each]
     slack = 8 * math.sqrt(0.95 * 0.05 / len(inside))
     assert sum(inside) / len(inside) > 0.95 - slack - 0.01
 
 
 @pytest.mark.long
 def test_exact_counts_give_the_governor_away_in_every_town(town):
-    assert play_exact(town, 200).share == 1
+    assert play_non_private(town, 200).share == 1
 
 
 def test_the_tour_shows_the_governor_s_diagnosis(told):
@@ -130,7 +137,7 @@ def test_the_tour_shows_the_governor_s_diagnosis(told):
 def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
     condition = town.governor().condition
     assert town.truth(f"SELECT COUNT(*) FROM people WHERE {condition}") == [(1,)]
-    for illness in ("none", SECRET):
+    for illness in ("none", SECRET_ILLNESS):
         people = town.people(ill=illness)
         assert town.truth(f"SELECT ill FROM people WHERE {condition}", people=people) == [(illness,)]
         assert town.truth("SELECT COUNT(*) FROM people", people=people) == town.truth("SELECT COUNT(*) FROM people")
@@ -139,10 +146,10 @@ def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
 def test_private_counts_let_an_attacker_guess_as_theory_says_and_within_the_upper_bound(town, epsilon):
-    played, theory = play(town, epsilon, 400), point(float(epsilon))
+    played, theory = play(town, epsilon, 400), tradeoff_point(float(epsilon))
     band = 6.2 * 0.5 / math.sqrt(played.plays)
     assert abs(played.share - theory.differencing) <= band
-    assert theory.differencing <= theory.ceiling
+    assert theory.differencing <= theory.upper_bound
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
@@ -153,8 +160,8 @@ def test_the_chance_of_differencing_is_that_of_all_pairs_of_rounded_noises(epsil
     for k in range(-30 * grid, 30 * grid + 1):
         chances[round(k / grid)] += float(noise.pmf(k))
     right = sum(p * q * ((1 + a - b >= 1) + (a - b < 1)) / 2 for a, p in chances.items() for b, q in chances.items())
-    assert point(epsilon).differencing == pytest.approx(right, abs=1e-3)
-    assert point(epsilon).ceiling == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
+    assert tradeoff_point(epsilon).differencing == pytest.approx(right, abs=1e-3)
+    assert tradeoff_point(epsilon).upper_bound == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
 
 
 def test_asking_again_gives_the_stored_answer_and_other_words_end_with_the_budget(told):
@@ -170,23 +177,23 @@ def said(capsys):
 
 def begun(folder):
     recorder = Recorder(folder)
-    recorder.title("Anything")
+    recorder.add_section("Anything")
     return recorder
 
 
 def test_conclusions_about_repeats_follow_from_what_was_seen(tmp_path, capsys):
-    averaging.tell_again(begun(tmp_path), averaging.Again("SELECT 1", 5, 1, 1, Fraction(1)))
+    averaging_attack.show_repeated(begun(tmp_path), averaging_attack.RepeatedQuery("SELECT 1", 5, 1, 1, Fraction(1)))
     assert "1 different answer, 1 charge," in (shown := said(capsys))
     assert "nothing to average" in shown
-    averaging.tell_again(begun(tmp_path), averaging.Again("SELECT 1", 5, 3, 3, Fraction(3)))
+    averaging_attack.show_repeated(begun(tmp_path), averaging_attack.RepeatedQuery("SELECT 1", 5, 3, 3, Fraction(3)))
     assert "3 different answers, 3 charges," in (shown := said(capsys))
     assert "drew fresh noise" in shown
 
 
 @pytest.mark.parametrize(("differences", "verdict"), [((90, -80, 7), "too wide"), ((1, 1, 1), "narrow enough")])
 def test_an_average_that_identifies_somebody_would_be_called_so(tmp_path, capsys, differences, verdict):
-    done = averaging.Rephrased("SELECT 1", 6, 6, "no", Fraction(1), differences, (1.0, 1.0))
-    averaging.tell_rephrased(begun(tmp_path), done)
+    done = averaging_attack.RephrasedQuery("SELECT 1", 6, 6, "no", Fraction(1), differences, (1.0, 1.0))
+    averaging_attack.show_rephrased(begun(tmp_path), done)
     assert f"which is {verdict} to distinguish" in said(capsys)
 
 
@@ -200,8 +207,8 @@ def test_an_average_that_identifies_somebody_would_be_called_so(tmp_path, capsys
     ],
 )
 def test_the_attack_is_compared_with_a_coin_and_with_its_bound(tmp_path, capsys, right, better, bound):
-    played = [Played(Fraction(1, 10), right, 1000), Played(Fraction(3), 700, 1000)]
-    attack._private(begun(tmp_path), played, Played(Fraction(0), 10, 10))
+    played = [GuessingResult(Fraction(1, 10), right, 1000), GuessingResult(Fraction(3), 700, 1000)]
+    chapter_attack._show_private(begun(tmp_path), played, GuessingResult(Fraction(0), 10, 10))
     shown = said(capsys)
     assert better in shown
     assert bound in shown
@@ -220,14 +227,14 @@ def test_the_attack_is_compared_with_a_coin_and_with_its_bound(tmp_path, capsys,
     ],
 )
 def test_conclusions_about_models_follow_from_who_was_located(shares, present, absent):
-    shown = "".join(map(str, learning._verdict(shares, 0.01, 4)))
+    shown = "".join(map(str, chapter_learn._verdict(shares, 0.01, 4)))
     assert all(words in shown for words in present)
     assert not any(words in shown for words in absent)
 
 
 @pytest.mark.parametrize(("inside", "verdict"), [(950, "The stated 95% holds"), (800, "below the stated 95%")])
 def test_margins_that_hold_too_seldom_would_be_called_so(tmp_path, capsys, inside, verdict):
-    asking._shares(begun(tmp_path), [{asking.QUESTIONS[0]: [True] * inside + [False] * (1000 - inside)}])
+    chapter_ask._show_coverage(begun(tmp_path), [{chapter_ask.QUERIES[0]: [True] * inside + [False] * (1000 - inside)}])
     assert verdict in said(capsys)
 
 
@@ -329,19 +336,19 @@ def test_another_run_differs_wherever_noise_decides(told, tmp_path):
 
 
 def test_no_share_that_is_shown_stands_in_the_source(told):
-    source = "".join(path.read_text(encoding="utf-8") for path in Path(tour.__file__).parent.glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(demo.__file__).parent.glob("*.py"))
     share = re.compile(r"\d\.\d+ ?%")
     assert len(share.findall(told[0].stdout)) > 10
     assert share.findall(source) == []
 
 
 def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(town):
-    sql = counts(town.governor())[0]
+    sql = differencing_queries(town.governor())[0]
     with town.under("1") as curator:
-        copies = Copies(curator)
+        copies = CuratorCopies(curator)
         answers = []
         for _ in range(12):
-            with copies.fresh() as copy:
+            with copies.open_copy() as copy:
                 answers.append(copy.ask(sql, epsilon="1/100"))
                 assert copy.budget().spent.epsilon == Fraction(1, 100)
         own = curator.ask(sql, epsilon="1/100")
@@ -351,9 +358,9 @@ def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(to
 
 
 def test_counts_of_a_copy_are_around_the_truth_and_take_its_whole_budget(town):
-    questions = counts(town.governor())
+    questions = differencing_queries(town.governor())
     with town.under("1") as curator:
-        asked = Copies(curator).counts(questions, Fraction(20))
+        asked = CuratorCopies(curator).prepare_counts(questions, Fraction(20))
         exact = [town.truth(sql)[0][0] for sql in questions]
         assert all(abs(value - truth) <= 4 for value, truth in zip(asked.ask(), exact, strict=True))
 
@@ -361,17 +368,17 @@ def test_counts_of_a_copy_are_around_the_truth_and_take_its_whole_budget(town):
 def test_without_matplotlib_the_tour_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     recorder = Recorder(tmp_path)
-    recorder.title("A picture")
-    pictures.add(recorder, lambda: pictures.draw_counts(tmp_path), "A count.")
+    recorder.add_section("A picture")
+    plot.draw_picture(recorder, lambda: plot.draw_counts(tmp_path), "A count.")
     assert "the extra `pictures`" in " ".join(capsys.readouterr().out.split())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_said_is_escaped_on_the_page_and_no_markup_in_the_terminal(tmp_path, capsys):
     recorder = Recorder(tmp_path)
-    recorder.title("a < b [red]")
-    recorder.say("x & y ", warn("<b>"))
-    recorder.table(("h<",), [("[bold]c>",)])
+    recorder.add_section("a < b [red]")
+    recorder.add_paragraph("x & y ", warn("<b>"))
+    recorder.add_table(("h<",), [("[bold]c>",)])
     page = write_page(tmp_path / "page.html", recorder.sections, 1.0).read_text(encoding="utf-8")
     assert "a &lt; b [red]" in page
     assert 'x &amp; y <span class="warn">&lt;b&gt;</span>' in page
@@ -384,7 +391,7 @@ def test_a_picture_on_the_page_has_ids_of_its_own_and_the_ink_of_the_page():
         '<?xml version="1.0"?><!DOCTYPE svg><svg width="9pt" height="8pt" viewBox="0 0 9 8">\n<metadata>m</metadata>'
         '<path id="p" style="fill: #ffffff; stroke: #333333"/><g clip-path="url(#p)"><use xlink:href="#p"/></g></svg>'
     )
-    assert inline(svg, "i1") == (
+    assert inline_svg(svg, "i1") == (
         '<svg viewBox="0 0 9 8"><path id="i1-p" style="fill: none; stroke: currentColor"/>'
         '<g clip-path="url(#i1-p)"><use xlink:href="#i1-p"/></g></svg>'
     )

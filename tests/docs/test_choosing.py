@@ -30,4 +30,4 @@ def test_the_table_of_beliefs_is_what_the_definition_says():
 def test_some_eighty_questions_at_a_tenth_of_a_limit_fit_with_a_delta():
     for epsilon in (1, 2, 4):
         limit = dc.Budget(epsilon, delta="1e-9")
-        assert 75 <= limit.rho / limit.price(dc.Budget(epsilon).epsilon / 10).rho <= 100
+        assert 75 <= limit.rho / limit.cost_of(dc.Budget(epsilon).epsilon / 10).rho <= 100

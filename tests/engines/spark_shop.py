@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.policy import Policy
-from discreet.sql import read
+from discreet.query.passes import plan_query
 
 POLICY = """
 [data]
@@ -109,9 +109,9 @@ def here():
 
 def exact(curator, sql):
     """Return the exact totals of a question, which nobody but a test ever sees."""
-    plan = read(sql, curator.policy, curator._engine, by="owner", groups=None, rows=None)
+    plan = plan_query(sql, curator.policy, curator._engine, by="owner", groups=None, rows=None)
     found = []
-    for part in plan.parts:
+    for part in plan.releases:
         totals = curator._engine.totals(part.question)
         each = dict(zip(totals.keys, map(tuple, totals.values.tolist()), strict=True))
         cells = [

@@ -5,10 +5,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.engines import casts, spark_columns
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.sources import Source
-from discreet.engines.spark import Spark
+from discreet.engines.duckdb import casts
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.spark import casts as spark_columns
+from discreet.engines.spark.engine import Spark
+from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Type
 
 KINDS = {"n": Type.INTEGER, "r": Type.REAL, "b": Type.BOOLEAN, "x": Type.TEXT, "d": Type.DATE, "s": Type.TIMESTAMP}
@@ -128,10 +129,10 @@ def differences(url, path, names, zone="UTC"):
     sources = {}
     for letter, kind in KINDS.items():
         fitting = {name: kind for name in names if _fits(natives[name], kind)}
-        sources[letter] = Source(path, {"i": Type.INTEGER, **fitting})
+        sources[letter] = TableSource(path, {"i": Type.INTEGER, **fitting})
     with Spark(sources, url=url, timezone=zone) as spark, DuckDB(sources, timezone=zone) as duck:
         for letter, source in sources.items():
-            ours = spark.query(f"SELECT * FROM {spark.dialect.source(letter)}").sort_by("i")
+            ours = spark.query(f"SELECT * FROM {spark.dialect.table_source(letter)}").sort_by("i")
             theirs = duck.query(f'SELECT * FROM "{letter}" ORDER BY i')
             assert ours.schema.types == theirs.schema.types
             for name in source.columns:
@@ -143,7 +144,7 @@ def differences(url, path, names, zone="UTC"):
 def _fits(stored, kind):
     """Whether the column fits in both; that they agree about it is another test."""
     spark, duck = NATIVES[str(stored)]
-    return casts.fits(duck, kind) and spark_columns.fits(spark, kind)
+    return casts.can_cast(duck, kind) and spark_columns.can_cast(spark, kind)
 
 
 NATIVES = {  # what Arrow calls it, Spark, and DuckDB

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.sources import EngineError, Source
+from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.table_source import EngineError, TableSource
 from discreet.kernel.errors import DiscreetError, PolicyError
 from discreet.kernel.expr import Type
 
@@ -31,7 +31,7 @@ FAR = 2**63 - 5
 
 def rows(place, timezone="UTC", /, **types):
     """Return what a table shows of its columns."""
-    with DuckDB({"t": Source(place, types)}, timezone=timezone) as engine:
+    with DuckDB({"t": TableSource(place, types)}, timezone=timezone) as engine:
         found = engine.query("SELECT * FROM t")
         assert dict(zip(found.column_names, found.schema.types, strict=True)) == {
             name: ARROW[kind] for name, kind in types.items()
@@ -293,7 +293,7 @@ def test_far_instants_are_null_in_every_zone(tmp_path):
 def test_names_may_have_capitals_quotes_and_blanks(tmp_path):
     odd = "a \"quoted\" 'name', and more"
     place = parquet(tmp_path, "it's [1] *?.parquet", **{odd: [1], "Mixed": [2], "select": [3]})
-    with DuckDB({odd: Source(place, {odd: N, "mixed": N, "select": N})}) as engine:
+    with DuckDB({odd: TableSource(place, {odd: N, "mixed": N, "select": N})}) as engine:
         doubled = odd.replace('"', '""')
         found = engine.query(f'SELECT * FROM "{doubled}"').to_pydict()
         assert found == {odd: [1], "mixed": [2], "select": [3]}
@@ -301,7 +301,7 @@ def test_names_may_have_capitals_quotes_and_blanks(tmp_path):
 
 
 def test_columns_that_are_not_declared_do_not_exist(tmp_path):
-    with DuckDB({"t": Source(parquet(tmp_path, a=[1], b=[2]), {"a": N})}) as engine:
+    with DuckDB({"t": TableSource(parquet(tmp_path, a=[1], b=[2]), {"a": N})}) as engine:
         assert engine.query("SELECT * FROM t").column_names == ["a"]
         with pytest.raises(EngineError):
             engine.query("SELECT b FROM t")
@@ -370,7 +370,7 @@ def test_no_csv_raises(tmp_path):
     for place in range(300):
         body = bytes(chance.choice(b',,,""\n\n\raab1\xff\x00\xc3') for _ in range(chance.randint(0, 80)))
         path = csv(tmp_path, b"a,b,c\n1,2,3\n" + body + b"\n4,5,6\n", f"{place}.csv")
-        sources[f"t{place}"] = Source(path, {"a": N, "b": X, "c": R})
+        sources[f"t{place}"] = TableSource(path, {"a": N, "b": X, "c": R})
     with DuckDB(sources) as engine:
         for table in sources:
             found = engine.query(f"SELECT * FROM {table}").to_pylist()
@@ -381,7 +381,7 @@ def test_a_text_never_becomes_another_persons_row(tmp_path):
     lines = "9,9,9\n" * 5000
     row = f'1,2,"{lines}"\n'
     place = csv(tmp_path, "user,b,c\n" + row * 600)  # more than one thread would read at once
-    with DuckDB({"t": Source(place, {"user": N, "c": X})}, tuning=Tuning(threads=4)) as engine:
+    with DuckDB({"t": TableSource(place, {"user": N, "c": X})}, tuning=Tuning(threads=4)) as engine:
         found = engine.query('SELECT "user", COUNT(*) AS n, MIN(LENGTH(c)) AS l FROM t GROUP BY 1').to_pydict()
     assert found == {"user": [1], "n": [600], "l": [len(lines)]}
 
@@ -449,7 +449,7 @@ def test_objects_in_pandas_are_read_as_their_texts():
 def test_later_changes_to_a_frame_do_not_matter(made):
     numbers = np.array([1.0, 2.0])
     given = made({"x": numbers}) if made is pl.DataFrame else pd.DataFrame({"x": numbers}, copy=False)
-    with DuckDB({"t": Source(given, {"x": R})}) as engine:
+    with DuckDB({"t": TableSource(given, {"x": R})}) as engine:
         numbers[:] = 9
         if made is pd.DataFrame:
             given.loc[:, "x"] = 9.0
@@ -492,7 +492,7 @@ def test_a_table_without_rows_is_a_table(tmp_path, place):
 
 def test_public_tables_show_all_columns_that_have_a_type(tmp_path):
     place = parquet(tmp_path, n=[1], r=[1.5], t=["x"], d=[date(2026, 1, 1)], b=[b"x"], l=[[1]], q=[True], z=pa.nulls(1))
-    with DuckDB({"p": Source(place), "c": Source(csv(tmp_path, "k,v\n1,2\n"))}) as engine:
+    with DuckDB({"p": TableSource(place), "c": TableSource(csv(tmp_path, "k,v\n1,2\n"))}) as engine:
         assert engine.columns("p") == {"n": N, "r": R, "t": X, "d": D, "q": B}
         assert engine.columns("c") == {"k": X, "v": X}
         assert engine.query("SELECT * FROM p").column_names == ["n", "r", "t", "d", "q"]
@@ -500,7 +500,7 @@ def test_public_tables_show_all_columns_that_have_a_type(tmp_path):
 
 def test_the_values_of_a_public_column_are_sorted_and_not_null(tmp_path):
     place = parquet(tmp_path, n=[3, 1, None, 1], t=["b", "B", "é", "a"], x=[NAN, 1.0, 0.5, INF])
-    with DuckDB({"p": Source(place)}) as engine:
+    with DuckDB({"p": TableSource(place)}) as engine:
         assert engine.values("p", "n") == [1, 3]
         assert engine.values("p", "t") == ["B", "a", "b", "é"]
         assert engine.values("p", "x") == [0.5, 1.0]
@@ -511,7 +511,7 @@ def test_the_values_of_a_public_column_are_sorted_and_not_null(tmp_path):
 def test_the_fanout_is_the_largest_number_of_rows_with_the_same_key(tmp_path):
     place = parquet(tmp_path, a=[1, 1, 1, 2, None, None, None, None], b=["x", "x", "y", "x", "x", "x", "x", None])
     empty = parquet(tmp_path, "empty.parquet", a=pa.array([], pa.int64()))
-    with DuckDB({"p": Source(place), "none": Source(empty)}) as engine:
+    with DuckDB({"p": TableSource(place), "none": TableSource(empty)}) as engine:
         assert engine.fanout("p", ("a",)) == 3
         assert engine.fanout("p", ("a", "b")) == 2
         assert engine.fanout("p", ()) == 8
@@ -520,7 +520,7 @@ def test_the_fanout_is_the_largest_number_of_rows_with_the_same_key(tmp_path):
 
 def refused(place, /, table="visits", **types):
     with pytest.raises(PolicyError) as caught:
-        DuckDB({table: Source(place, types)}).close()
+        DuckDB({table: TableSource(place, types)}).close()
     assert str(caught.value).startswith(f"table {table}")
     return str(caught.value)
 
@@ -573,7 +573,9 @@ def test_tables_of_a_duckdb_file_are_found_in_their_schemas(tmp_path):
         "CREATE SCHEMA s",
         "CREATE TABLE s.u AS SELECT 3 AS a",
     )
-    sources = {name: Source(f"{path}/{place}", {"a": N}) for name, place in (("x", "T"), ("y", "s.t"), ("z", "s.u"))}
+    sources = {
+        name: TableSource(f"{path}/{place}", {"a": N}) for name, place in (("x", "T"), ("y", "s.t"), ("z", "s.u"))
+    }
     with DuckDB(sources) as engine:
         found = [engine.query(f"SELECT a FROM {name}").column("a").to_pylist() for name in sources]
     assert found == [[1], [2], [3]]
@@ -611,9 +613,9 @@ def test_a_file_without_permission_is_refused(tmp_path):
 def test_names_that_are_one_name_to_the_engine_are_refused():
     rows = pa.table({"a": [1]})
     with pytest.raises(PolicyError, match="another table has this name"):
-        DuckDB({"T": Source(rows, {"a": N}), "t": Source(rows, {"a": N})})
+        DuckDB({"T": TableSource(rows, {"a": N}), "t": TableSource(rows, {"a": N})})
     with pytest.raises(PolicyError, match="column A: another column has this name"):
-        DuckDB({"t": Source(rows, {"A": N, "a": N})})
+        DuckDB({"t": TableSource(rows, {"A": N, "a": N})})
 
 
 def test_public_files_that_differ_must_be_declared(tmp_path):
@@ -628,10 +630,10 @@ def locked(tmp_path):
     (tmp_path / "other.csv").write_text("a\nother people's\n")
     path = database(tmp_path, "CREATE TABLE t AS SELECT 1 AS a")
     sources = {
-        "p": Source(parquet(tmp_path, a=[1]), {"a": N}),
-        "c": Source(csv(tmp_path, "a\n1\n"), {"a": N}),
-        "d": Source(f"{path}/t", {"a": N}),
-        "f": Source(pa.table({"a": [1]}), {"a": N}),
+        "p": TableSource(parquet(tmp_path, a=[1]), {"a": N}),
+        "c": TableSource(csv(tmp_path, "a\n1\n"), {"a": N}),
+        "d": TableSource(f"{path}/t", {"a": N}),
+        "f": TableSource(pa.table({"a": [1]}), {"a": N}),
     }
     with DuckDB(sources) as engine:
         yield engine
@@ -726,7 +728,7 @@ def test_the_configuration_is_what_the_lock_down_says(locked, tmp_path):
 
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered():
-    with DuckDB({"t": Source(pa.table({"a": [1]}), {"a": N})}, tuning=Tuning(seconds=0.05)) as engine:
+    with DuckDB({"t": TableSource(pa.table({"a": [1]}), {"a": N})}, tuning=Tuning(seconds=0.05)) as engine:
         with pytest.raises(EngineError, match="time"):
             engine.query("SELECT COUNT(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a.range) = b.range")
         assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
@@ -734,7 +736,7 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered():
 
 def test_a_question_that_takes_too_much_memory_is_stopped_and_the_next_is_answered(tmp_path):
     tuning = Tuning(memory="20MB", threads=1, folder=str(tmp_path))
-    with DuckDB({"t": Source(pa.table({"a": [1]}), {"a": N})}, tuning=tuning) as engine:
+    with DuckDB({"t": TableSource(pa.table({"a": [1]}), {"a": N})}, tuning=tuning) as engine:
         with pytest.raises(EngineError, match="Memory"):
             engine.query("SELECT LENGTH(STRING_AGG(REPEAT('x', 100000), '')) FROM range(1000)")
         assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
@@ -752,7 +754,7 @@ def test_what_does_not_fit_in_memory_goes_to_a_folder_that_is_removed(tmp_path):
 
 def test_a_question_that_takes_too_much_of_the_disk_is_stopped_and_the_next_is_answered(tmp_path):
     tuning = Tuning(memory="60MB", threads=1, folder=str(tmp_path), disk="1MB")
-    with DuckDB({"t": Source(pa.table({"a": [1]}), {"a": N})}, tuning=tuning) as engine:
+    with DuckDB({"t": TableSource(pa.table({"a": [1]}), {"a": N})}, tuning=tuning) as engine:
         with pytest.raises(EngineError, match="max_temp_directory_size"):
             engine.query("SELECT COUNT(*) FROM (SELECT range AS k, MAX(hash(range)) FROM range(6000000) GROUP BY k)")
         assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
@@ -760,7 +762,7 @@ def test_a_question_that_takes_too_much_of_the_disk_is_stopped_and_the_next_is_a
 
 def test_a_failure_to_open_leaves_nothing_behind(tmp_path):
     with pytest.raises(PolicyError):
-        DuckDB({"t": Source(str(tmp_path / "gone.csv"))}, tuning=Tuning(folder=str(tmp_path)))
+        DuckDB({"t": TableSource(str(tmp_path / "gone.csv"))}, tuning=Tuning(folder=str(tmp_path)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -782,7 +784,7 @@ def test_wrong_tuning_and_zones_are_refused():
 def test_a_file_that_changes_after_the_engine_was_opened_is_not_read(tmp_path, change, end):
     made = {"parquet": lambda folder: parquet(folder, a=[1]), "csv": lambda folder: csv(folder, "a\n1\n")}
     path = Path(made[end](tmp_path)) if end in made else database(tmp_path, "CREATE TABLE t AS SELECT 1 AS a")
-    with DuckDB({"t": Source(f"{path}/t" if end == "duckdb" else str(path), {"a": N})}) as engine:
+    with DuckDB({"t": TableSource(f"{path}/t" if end == "duckdb" else str(path), {"a": N})}) as engine:
         assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
         data = path.read_bytes()
         if change == "removed":
@@ -801,7 +803,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_is_not_read(tmp_path, c
 
 def test_a_file_that_changes_while_a_question_runs_spoils_the_answer(tmp_path, monkeypatch):
     place = parquet(tmp_path, a=[1])
-    with DuckDB({"t": Source(place, {"a": N})}) as engine:
+    with DuckDB({"t": TableSource(place, {"a": N})}) as engine:
         run = engine._run
 
         def slow(sql):
@@ -816,7 +818,7 @@ def test_a_file_that_changes_while_a_question_runs_spoils_the_answer(tmp_path, m
 
 def test_threads_take_turns():
     place = pa.table({"a": list(range(1000))})
-    with DuckDB({"t": Source(place, {"a": N})}) as engine:
+    with DuckDB({"t": TableSource(place, {"a": N})}) as engine:
         found = []
 
         def ask():
@@ -850,7 +852,7 @@ def test_closing_stops_a_question_that_is_running():
 
     thread = threading.Thread(target=ask)
     thread.start()
-    while not engine._lock.locked():
+    while not engine._connection_lock.locked():
         thread.join(0.001)
     engine.close()
     thread.join()

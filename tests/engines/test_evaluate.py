@@ -10,10 +10,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.evaluate import evaluate, finite, order
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.reference.evaluate import evaluate, finite_or_null, sort_key
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.writing import key_of, write
+from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 
@@ -180,8 +180,8 @@ def test_case_takes_the_first_condition_that_is_true():
 
 
 def test_null_is_last_and_nan_before_it():
-    assert sorted([None, NAN, 1.0, -INF, INF], key=order)[-2:] != [1.0, INF]
-    assert [order(x) < order(y) for x, y in ((INF, NAN), (NAN, None), (NAN, INF), (None, NAN))] == [
+    assert sorted([None, NAN, 1.0, -INF, INF], key=sort_key)[-2:] != [1.0, INF]
+    assert [sort_key(x) < sort_key(y) for x, y in ((INF, NAN), (NAN, None), (NAN, INF), (None, NAN))] == [
         True,
         True,
         False,
@@ -190,8 +190,8 @@ def test_null_is_last_and_nan_before_it():
 
 
 def test_what_is_gathered_is_finite_and_has_one_zero():
-    assert [finite(x) for x in (INF, -INF, NAN, None, 3, "a")] == [None, None, None, None, 3, "a"]
-    assert math.copysign(1, finite(-0.0)) == 1
+    assert [finite_or_null(x) for x in (INF, -INF, NAN, None, 3, "a")] == [None, None, None, None, 3, "a"]
+    assert math.copysign(1, finite_or_null(-0.0)) == 1
 
 
 # DuckDB computes the same, for all values that break things, and many others.
@@ -203,15 +203,15 @@ def engine():
         yield connection
 
 
-def compare(engine, exprs, schema, rows, how=write):
+def compare(engine, exprs, schema, rows, how=write_expr):
     fields = pa.schema([("row", pa.int64()), *((name, strategies.ARROW[kind]) for name, kind in schema.items())])
     engine.register("given", pa.Table.from_pylist([{"row": at, **row} for at, row in enumerate(rows)], schema=fields))
     for expr in exprs:
         got = engine.execute(f"SELECT {how(expr, DUCKDB)} AS v, typeof(v) FROM given ORDER BY row").fetchall()
         for row, (value, kind) in zip(rows, got, strict=True):
             wanted = evaluate(expr, row)
-            if how is key_of:
-                wanted = finite(wanted)
+            if how is write_key:
+                wanted = finite_or_null(wanted)
             assert operations.same(value, wanted), (expr, row, value, wanted)
             assert kind == DUCKDB.types[expr.type]
 
@@ -227,7 +227,7 @@ def test_each_operation_means_the_same_in_the_engine(engine, op):
 def test_a_null_keeps_its_type_in_the_engine(engine, op):
     """Else a column of a UNION would become another's type."""
     for expr in operations.of_nulls(op):
-        found = engine.execute(f"SELECT typeof({write(expr, DUCKDB)}), {write(expr, DUCKDB)}").fetchall()
+        found = engine.execute(f"SELECT typeof({write_expr(expr, DUCKDB)}), {write_expr(expr, DUCKDB)}").fetchall()
         assert found == [(DUCKDB.types[expr.type], evaluate(expr, {}))]
 
 
@@ -250,4 +250,4 @@ def test_nested_expressions_mean_the_same_in_the_engine(engine, seed):
     rows = [{name: rng.choice(operations.values_of(kind, 20)) for name, kind in schema.items()} for _ in range(30)]
     exprs = [strategies.expression(rng, schema, rng.choice(list(Type)), depth=4) for _ in range(30)]
     compare(engine, exprs, schema, rows)
-    compare(engine, exprs[:10], schema, rows, key_of)
+    compare(engine, exprs[:10], schema, rows, write_key)

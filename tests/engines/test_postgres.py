@@ -11,17 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.engines import postgres as module
-from discreet.engines import postgres_session
-from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.postgres import Postgres
-from discreet.engines.sources import EngineError, Source, Unavailable
+from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.postgres import engine as module
+from discreet.engines.postgres import session
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.table_source import EngineError, TableSource, Unavailable
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
-from discreet.kernel.relation import Own, Scan
-from discreet.postgres.connecting import connect, driver
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.relation import Scan, UnitKey
+from discreet.postgres.server import connect, driver
 
 N, R, B, X, D, S = Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT, Type.DATE, Type.TIMESTAMP
 TYPES = {"patient": N, "ward": X, "cost": R, "kept": B}
@@ -95,7 +105,7 @@ def url(admin):
     return admin.replace("postgres@", "engine_reader@")
 
 
-VISITS = {"visits": Source("clinic.visits", TYPES)}
+VISITS = {"visits": TableSource("clinic.visits", TYPES)}
 
 
 @pytest.fixture
@@ -104,20 +114,20 @@ def engine(url):
         yield found
 
 
-SCAN = Scan("visits", tuple(Column(name, kind) for name, kind in TYPES.items()), Own((Column("patient", N),)), ROWS)
+SCAN = Scan("visits", tuple(Column(name, kind) for name, kind in TYPES.items()), UnitKey((Column("patient", N),)), ROWS)
 COST, WARD = Column("cost", R), Column("ward", X)
 BY_WARD = (("ward", WARD),)
 SIZES = Grid(0, 125, "1/8")
-LIMIT = Limit(2, 5)
-DECLARED = Public((("A", "B", "Ä", "b", " ", "other", None),))
+LIMIT = ContributionBounds(2, 5)
+DECLARED = PublicGroups((("A", "B", "Ä", "b", " ", "other", None),))
 QUESTIONS = {
-    "whole": Question(SCAN, (), Public(()), LIMIT, (Units(), Count(), Count(COST), Sum(COST, SIZES))),
-    "declared": Question(SCAN, BY_WARD, DECLARED, LIMIT, (Units(), Count(), Sum(COST, SIZES))),
-    "discovered": Question(SCAN, BY_WARD, Discover(10), LIMIT, (Units(), Count(), Sum(COST, SIZES))),
-    "cells": Question(SCAN, BY_WARD, DECLARED, LIMIT, (Units(), Cells(COST, SIZES, 11, 3))),
-    "values": Question(SCAN, BY_WARD, DECLARED, LIMIT, (Values(Column("kept", B)), Count())),
+    "whole": Question(SCAN, (), PublicGroups(()), LIMIT, (CountUnits(), Count(), Count(COST), Sum(COST, SIZES))),
+    "declared": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
+    "discovered": Question(SCAN, BY_WARD, SelectedGroups(10), LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
+    "cells": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), HistogramTree(COST, SIZES, 11, 3))),
+    "values": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountDistinct(Column("kept", B)), Count())),
 }
-COUNT = Question(SCAN, (), Public(()), LIMIT, (Units(),))
+COUNT = Question(SCAN, (), PublicGroups(()), LIMIT, (CountUnits(),))
 
 
 def comparable(found):
@@ -132,7 +142,7 @@ def comparable(found):
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_totals_are_those_of_duckdb(engine, name):
-    with DuckDB({"visits": Source(pa.table(visits()), TYPES)}) as other:
+    with DuckDB({"visits": TableSource(pa.table(visits()), TYPES)}) as other:
         wanted = comparable(other.totals(QUESTIONS[name]))
     assert comparable(engine.totals(QUESTIONS[name])) == wanted
     assert sum(sum(row) for row in wanted[0].values()) > 100
@@ -140,8 +150,8 @@ def test_totals_are_those_of_duckdb(engine, name):
 
 def shown(url, place, **types):
     """Return what questions see of a table."""
-    with Postgres({"t": Source(place, types)}, url=url) as engine:
-        return sorted(engine.query(f"SELECT * FROM {engine.dialect.source('t')} AS t").to_pylist(), key=str)
+    with Postgres({"t": TableSource(place, types)}, url=url) as engine:
+        return sorted(engine.query(f"SELECT * FROM {engine.dialect.table_source('t')} AS t").to_pylist(), key=str)
 
 
 PLACES = {
@@ -184,7 +194,10 @@ def test_a_table_of_another_server_is_read(admin, url, postgres):
 
 def test_public_tables_tell_their_columns_values_and_fanout(url):
     rows = {"name": ["A", "B", "Ä", None], "region": ["west", "west", "south", "west"], "size": [1, 2, None, 2]}
-    with Postgres({"r": Source("regions")}, url=url) as engine, DuckDB({"r": Source(pa.table(rows))}) as other:
+    with (
+        Postgres({"r": TableSource("regions")}, url=url) as engine,
+        DuckDB({"r": TableSource(pa.table(rows))}) as other,
+    ):
         for each in (engine, other):
             assert each.columns("r") == {"name": X, "region": X, "size": N}
             assert each.values("r", "name") == ["A", "B", "Ä"]
@@ -246,10 +259,10 @@ def test_a_table_that_does_not_fit_is_told_with_its_cause_and_fix(admin, url, ca
     place, types, words = WRONG[case]
     if case in NO_NAMES:
         with pytest.raises(PolicyError) as caught:
-            Postgres({"t": Source(place, types)}, url=url)
+            Postgres({"t": TableSource(place, types)}, url=url)
     else:
         with pytest.warns(UserWarning, match="questions that use it are refused"):
-            engine = Postgres({"t": Source(place, types)}, url=url)
+            engine = Postgres({"t": TableSource(place, types)}, url=url)
         with engine, pytest.raises(PolicyError) as caught:
             engine.fanout("t", tuple(types))
     assert words in str(caught.value)
@@ -260,7 +273,7 @@ def test_columns_may_be_granted_one_by_one(url):
 
 
 def test_to_open_a_table_reads_no_row(url):
-    with Postgres({"t": Source("touchy", {"x": N})}, url=url) as engine:
+    with Postgres({"t": TableSource("touchy", {"x": N})}, url=url) as engine:
         assert engine.columns("t") == {"x": N}
         with pytest.raises(EngineError, match=r"the engine stopped: the server refused \(SQLSTATE P0001"):
             engine.values("t", "x")
@@ -268,7 +281,7 @@ def test_to_open_a_table_reads_no_row(url):
 
 def test_what_the_server_says_is_kept_from_logs(url, caplog):
     """It quotes values: neither the text, nor what led to it, nor a log of both may have one."""
-    with Postgres({"t": Source("numbers", {"x": N})}, url=url) as engine:
+    with Postgres({"t": TableSource("numbers", {"x": N})}, url=url) as engine:
         with pytest.raises(EngineError, match=r"SQLSTATE 22P02, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC") as caught:
             engine.values("t", "x")
         logging.getLogger("discreet").error("a question failed", exc_info=caught.value)
@@ -289,7 +302,7 @@ def test_a_database_of_another_encoding_is_refused(admin, url):
         server.execute("DROP DATABASE IF EXISTS ascii_test WITH (FORCE)")
         server.execute("CREATE DATABASE ascii_test ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(PolicyError, match=r"the database has the encoding SQL_ASCII\. Use one with UTF8"):
-        Postgres({"t": Source("pg_class", {"x": N})}, url=url.replace("engine_test", "ascii_test"))
+        Postgres({"t": TableSource("pg_class", {"x": N})}, url=url.replace("engine_test", "ascii_test"))
 
 
 def test_a_role_that_only_reads_gives_no_warning(url):
@@ -394,7 +407,7 @@ def test_what_a_role_can_do_behind_a_view_is_warned_of(admin):
         )
         try:
             with pytest.warns(UserWarning, match=r'It can INSERT on "clinic"."visits"\. '):
-                Postgres({"t": Source("seen", {"patient": N})}, url=admin.replace("postgres@", "mighty@")).close()
+                Postgres({"t": TableSource("seen", {"patient": N})}, url=admin.replace("postgres@", "mighty@")).close()
         finally:
             server.execute("DROP OWNED BY mighty; DROP ROLE mighty")
 
@@ -461,9 +474,9 @@ def test_settings_of_a_role_change_no_answer(admin, url):
         for name, value in ODD.items():
             server.execute(f"ALTER ROLE engine_reader SET {name} = {value}")
     try:
-        sources = {**VISITS, "m": Source("public.moments", {"at": S, "words": S})}
+        sources = {**VISITS, "m": TableSource("public.moments", {"at": S, "words": S})}
         with Postgres(sources, url=url, timezone="Europe/Berlin") as engine:
-            found = engine.query(f"SELECT * FROM {engine.dialect.source('m')} AS m").to_pydict()
+            found = engine.query(f"SELECT * FROM {engine.dialect.table_source('m')} AS m").to_pydict()
             assert {name: str(values[0]) for name, values in found.items()} == {
                 "at": "2026-07-01 12:00:00",
                 "words": "2026-02-01 11:00:00",
@@ -479,7 +492,7 @@ def test_settings_of_a_role_change_no_answer(admin, url):
 
 
 def test_a_setting_that_the_server_does_not_keep_is_seen(url, monkeypatch):
-    monkeypatch.setitem(postgres_session._SETTINGS, "extra_float_digits", "+1")
+    monkeypatch.setitem(session._SETTINGS, "extra_float_digits", "+1")
     with pytest.raises(EngineError, match="the server does not keep the setting extra_float_digits"):
         Postgres(VISITS, url=url)
 
@@ -488,7 +501,7 @@ def test_all_selects_of_a_question_see_one_state(admin, engine, monkeypatch):
     """While a question runs, between its SELECTs, somebody adds rows that the next question sees."""
     question = QUESTIONS["cells"]
     before = comparable(engine.totals(question))
-    read, asked = postgres_session.Snapshot.table, []
+    read, asked = session.Snapshot.run_select, []
 
     def meddled(snapshot, sql):
         asked.append(sql)
@@ -496,7 +509,7 @@ def test_all_selects_of_a_question_see_one_state(admin, engine, monkeypatch):
             server.execute("INSERT INTO clinic.visits SELECT -g, 'A', 1 FROM generate_series(1, 50) AS g")
         return read(snapshot, sql)
 
-    monkeypatch.setattr(postgres_session.Snapshot, "table", meddled)
+    monkeypatch.setattr(session.Snapshot, "run_select", meddled)
     try:
         assert comparable(engine.totals(question)) == before
         assert len(asked) == 2
@@ -519,7 +532,7 @@ def turns(admin):
         server.execute("DROP TABLE IF EXISTS turns, turned")
 
 
-TURNS = {"t": Source("turns", {"x": N, "y": N})}
+TURNS = {"t": TableSource("turns", {"x": N, "y": N})}
 
 
 def test_a_column_that_gets_another_type_is_read_as_that_type(turns, url):
@@ -571,7 +584,7 @@ def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(tur
 
 def test_to_prepare_a_question_reads_no_row(admin, url):
     """A function that stands behind a view fails for every row: to prepare calls it for none."""
-    with Postgres({"t": Source("touchy", {"x": N})}, url=url) as engine:
+    with Postgres({"t": TableSource("touchy", {"x": N})}, url=url) as engine:
         with engine.prepare({"t": frozenset({"x"})}):
             pass
         with pytest.raises(EngineError, match="the server refused"):
@@ -581,10 +594,10 @@ def test_to_prepare_a_question_reads_no_row(admin, url):
 def test_what_is_prepared_is_one_state_under_locks_that_only_readers_need(turns, url):
     """Between a charge and the read nobody can change the table's columns, and what is written is not seen."""
     question = Question(
-        Scan("t", (Column("x", N), Column("y", N)), Own((Column("x", N),)), 100),
+        Scan("t", (Column("x", N), Column("y", N)), UnitKey((Column("x", N),)), 100),
         (),
-        Public(()),
-        Limit(1, 1),
+        PublicGroups(()),
+        ContributionBounds(1, 1),
         (Count(),),
     )
     modes = "SELECT DISTINCT mode FROM pg_locks WHERE relation = 'turns'::regclass AND granted"
@@ -605,9 +618,9 @@ def test_the_shorter_limit_counts_of_the_roles_and_ours(admin, url, own):
             server.execute(f"ALTER ROLE engine_reader SET {name} = '{own}'")
     try:
         with Postgres(VISITS, url=url, tuning=Tuning(seconds=60)) as engine, engine._session.snapshot(60) as snapshot:
-            snapshot.table("SELECT 1::bigint AS x")
+            snapshot.run_select("SELECT 1::bigint AS x")
             asked = "SELECT name, setting::bigint FROM pg_settings WHERE name = ANY(%s)"
-            found = dict(snapshot.rows(asked, [list(limits)]))
+            found = dict(snapshot.catalog_rows(asked, [list(limits)]))
     finally:
         with connect(admin) as server:
             server.execute("ALTER ROLE engine_reader RESET ALL")
@@ -619,13 +632,13 @@ def test_the_shorter_limit_counts_of_the_roles_and_ours(admin, url, own):
         assert found["idle_in_transaction_session_timeout"] == (120_000 if own == "2min" else 310_000)
 
 
-FIT = Scan("many", (Column("unit", N), Column("x", R), Column("n", N)), Own((Column("unit", N),)), 10**7)
-MANY = {"many": Source("many", {"unit": N, "x": R, "n": N})}
-SLOW = {"slow": Source("slow", {"patient": N}), **VISITS}
+FIT = Scan("many", (Column("unit", N), Column("x", R), Column("n", N)), UnitKey((Column("unit", N),)), 10**7)
+MANY = {"many": TableSource("many", {"unit": N, "x": R, "n": N})}
+SLOW = {"slow": TableSource("slow", {"patient": N}), **VISITS}
 
 
 def test_rows_come_in_batches_unit_by_unit(engine):
-    with DuckDB({"visits": Source(pa.table(visits()), TYPES)}) as other:
+    with DuckDB({"visits": TableSource(pa.table(visits()), TYPES)}) as other:
         sides = [list(each.batches(SCAN, ("cost", "kept"), 500)) for each in (engine, other)]
     rows = []
     for batches in sides:
@@ -698,7 +711,7 @@ def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
 
 
 def test_closing_works_while_rows_are_left(url, monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 0.2)
+    monkeypatch.setattr(module, "_STOP_TIMEOUT", 0.2)
     engine = Postgres(MANY, url=url)
     batches = engine.batches(FIT, ("x",), 1000)
     next(batches)
@@ -759,7 +772,7 @@ def test_the_time_is_that_of_the_whole_question(engine):
 
 def test_a_server_that_stands_still_does_not_stop_the_engine(admin, url, monkeypatch):
     """A process that no longer answers keeps its connection open: only the engine's own clock ends the question."""
-    monkeypatch.setattr(postgres_session, "_GRACE", 0.5)
+    monkeypatch.setattr(session, "_GRACE", 0.5)
     with Postgres(SLOW, url=url, tuning=Tuning(seconds=2)) as engine, connect(admin) as server:
         failed = in_thread(lambda: engine.fanout("slow", ()))
         process = running(server)
@@ -777,8 +790,8 @@ def test_a_server_that_stood_still_before_does_not_stop_the_engine_either(admin,
         os.kill(process, signal.SIGSTOP)
         try:
             with monkeypatch.context() as patched:
-                patched.setattr(postgres_session, "_GRACE", 0.2)
-                patched.setattr(postgres_session, "_PREPARING", 0.3)
+                patched.setattr(session, "_GRACE", 0.2)
+                patched.setattr(session, "_PREPARE_TIMEOUT", 0.3)
                 with pytest.raises(Unavailable) as away:
                     engine.totals(COUNT)
             assert "took too long" in away.value.reason
@@ -802,7 +815,7 @@ def test_what_does_not_fit_on_the_disk_fails_and_the_next_question_works(admin, 
 
 
 def test_a_lock_on_a_table_does_not_hold_a_question_for_ever(admin, engine, monkeypatch):
-    monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.3)
+    monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.3)
     with connect(admin) as server, server.transaction():
         server.execute("LOCK TABLE clinic.visits IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(Unavailable, match=r"another session locks a table.* Nothing was charged"):

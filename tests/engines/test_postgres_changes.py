@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from discreet.engines import postgres_session
-from discreet.engines.postgres import Postgres
-from discreet.engines.sources import EngineError, Source, Unavailable
+from discreet.engines.postgres import session
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.table_source import EngineError, TableSource, Unavailable
 from discreet.kernel.expr import Type
-from discreet.postgres.connecting import connect
+from discreet.postgres.server import connect
 
 COLUMNS = {"p": Type.INTEGER, "x": Type.INTEGER}
 SETUP = """
@@ -62,7 +62,7 @@ def admin(postgres):
 
 
 def opened(admin, *places):
-    sources = {place: Source(place, COLUMNS) for place in places}
+    sources = {place: TableSource(place, COLUMNS) for place in places}
     return Postgres(sources, url=admin.replace("postgres@", "changes_reader@"))
 
 
@@ -133,7 +133,7 @@ def test_a_role_that_cannot_wait_is_told_and_gets_no_number(admin, change):
 
 
 def test_who_waits_too_long_for_a_lock_is_told_once(admin, monkeypatch):
-    monkeypatch.setattr(postgres_session, "_LONGEST_WAIT", 0.5)
+    monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.5)
     with opened(admin, "plain") as engine, connect(admin) as writer:
         engine.fanout("plain", ())
         with writer.transaction():
@@ -148,8 +148,8 @@ def test_who_waits_too_long_for_a_lock_is_told_once(admin, monkeypatch):
 
 def test_limits_of_time_before_a_question_is_read(admin):
     """To connect, for a lock, and for as long as a charge may take; what is read then has the question's own limit."""
-    with opened(admin, "plain") as engine, engine._session.state(20) as snapshot:
+    with opened(admin, "plain") as engine, engine._session.locked_snapshot(20) as snapshot:
         limits = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
         names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
-        found = {name: round(int(setting), -3) for name, setting in snapshot.rows(limits, [names])}
+        found = {name: round(int(setting), -3) for name, setting in snapshot.catalog_rows(limits, [names])}
     assert found == dict(zip(names, (60000, 30000, 310000), strict=True))

@@ -10,12 +10,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from discreet.engines import casts, postgres_columns
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.postgres import Postgres
-from discreet.engines.sources import Source
+from discreet.engines.duckdb import casts
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres import casts as postgres_columns
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Type
-from discreet.postgres.connecting import connect
+from discreet.postgres.server import connect
 
 KINDS = {"n": Type.INTEGER, "r": Type.REAL, "b": Type.BOOLEAN, "x": Type.TEXT, "d": Type.DATE, "s": Type.TIMESTAMP}
 
@@ -132,10 +133,10 @@ def table(url, *columns):
 
 def seen(url, columns, zone="UTC"):
     """Return what PostgreSQL shows of columns: name there, and as what."""
-    sources = {name: Source("t", {"i": Type.INTEGER, column: kind}) for name, (column, kind) in columns.items()}
+    sources = {name: TableSource("t", {"i": Type.INTEGER, column: kind}) for name, (column, kind) in columns.items()}
     with Postgres(sources, url=url, timezone=zone) as engine:
         return {
-            name: engine.query(f"SELECT {column} FROM {engine.dialect.source(name)} AS t ORDER BY i")
+            name: engine.query(f"SELECT {column} FROM {engine.dialect.table_source(name)} AS t ORDER BY i")
             .column(0)
             .to_pylist()
             for name, (column, _) in columns.items()
@@ -150,7 +151,7 @@ def seen_by_duckdb(path, kind, values, kinds, zone="UTC"):
             connection.execute(f"CREATE TYPE mood AS ENUM ({', '.join(map(literal, LABELS))})")
         connection.register("given", pa.table({"i": range(len(values)), "x": values}))
         connection.execute(f"CREATE TABLE t AS SELECT i, CAST(x AS {kind}) AS v FROM given")
-    sources = {name: Source(f"{path}/t", {"i": Type.INTEGER, "v": each}) for name, each in kinds.items()}
+    sources = {name: TableSource(f"{path}/t", {"i": Type.INTEGER, "v": each}) for name, each in kinds.items()}
     with DuckDB(sources, timezone=zone) as engine:
         return {name: engine.query(f"SELECT v FROM {name} ORDER BY i").column(0).to_pylist() for name in kinds}
 
@@ -160,8 +161,10 @@ def seen_by_duckdb(path, kind, values, kinds, zone="UTC"):
 def test_every_value_is_what_duckdb_sees(database, tmp_path, stored):
     other, values = STORED[stored]
     native = native_of(database, stored)
-    fitting = {name: kind for name, kind in KINDS.items() if casts.fits(other if stored != "mood" else "ENUM", kind)}
-    assert fitting == {name: kind for name, kind in KINDS.items() if postgres_columns.fits(native, kind)}
+    fitting = {
+        name: kind for name, kind in KINDS.items() if casts.can_cast(other if stored != "mood" else "ENUM", kind)
+    }
+    assert fitting == {name: kind for name, kind in KINDS.items() if postgres_columns.can_cast(native, kind)}
     zones = ZONES if stored in ("timestamptz", "text") else ["UTC"]
     for place, zone in enumerate(zones):
         wanted = seen_by_duckdb(tmp_path / f"{place}.duckdb", other, values, fitting, zone)
@@ -214,7 +217,7 @@ def test_what_only_postgresql_stores_is_itself_or_null(database):
             f"{name}_{word}": (name, kind)
             for name in columns
             for word, kind in KINDS.items()
-            if postgres_columns.fits(native_of_column(database, name), kind)
+            if postgres_columns.can_cast(native_of_column(database, name), kind)
         }
         found = seen(url, asked, "Asia/Tokyo")
     kept = {name: values[: len(columns[asked[name][0]][1])] for name, values in found.items()}
@@ -250,7 +253,7 @@ def test_texts_are_told_apart_byte_by_byte_whatever_their_collation(database):
     words = ["ana", "Ana", "aná", "b"]
     with (
         table(database, ("v", 'text COLLATE "alike"', words)) as url,
-        Postgres({"t": Source("t", {"v": Type.TEXT})}, url=url) as engine,
+        Postgres({"t": TableSource("t", {"v": Type.TEXT})}, url=url) as engine,
     ):
         assert engine.values("t", "v") == sorted(words)
         assert engine.fanout("t", ("v",)) == 1
@@ -272,11 +275,13 @@ def test_constants_of_a_view_are_not_cast_before_they_are_looked_at(database):
         "i_s": ("i", Type.TIMESTAMP),
         "f_n": ("f", Type.INTEGER),
     }
-    sources = {name: Source("fixed", {column: kind}) for name, (column, kind) in kinds.items()}
+    sources = {name: TableSource("fixed", {column: kind}) for name, (column, kind) in kinds.items()}
     found = {}
     with Postgres(sources, url=database.replace("postgres@", "columns_reader@")) as engine:
         for name in sources:
-            found |= engine.query(f"SELECT {name[0]} AS {name} FROM {engine.dialect.source(name)} AS t").to_pydict()
+            found |= engine.query(
+                f"SELECT {name[0]} AS {name} FROM {engine.dialect.table_source(name)} AS t"
+            ).to_pydict()
     shown = {name: values[0] for name, values in found.items() if values[0] is not None}
     assert shown == {
         **{f"{name}_x": value for name, value in values.items()},
@@ -354,12 +359,12 @@ def test_a_text_without_end_is_null_and_stops_nothing(postgres):
         connection.execute("DROP TABLE IF EXISTS endless")
         connection.execute("CREATE TABLE endless AS SELECT 1 AS who, REPEAT('a', 140000000) AS t")
         try:
-            sources = {kind.value: Source("public.endless", {"t": kind}) for kind in Type}
+            sources = {kind.value: TableSource("public.endless", {"t": kind}) for kind in Type}
             with pytest.warns(UserWarning, match="superuser"):
                 opened = Postgres(sources, url=postgres.url())
             with opened as engine:
                 for kind in Type:
-                    sql = f"SELECT COUNT(*) AS n FROM {engine.dialect.source(kind.value)} AS s WHERE t IS NULL"
+                    sql = f"SELECT COUNT(*) AS n FROM {engine.dialect.table_source(kind.value)} AS s WHERE t IS NULL"
                     assert engine.query(sql).column("n").to_pylist() == [1], kind
         finally:
             connection.execute("DROP TABLE endless")
@@ -375,8 +380,8 @@ def test_one_long_text_does_not_show_in_the_time(database):
             "INSERT INTO long SELECT -n, repeat('é', n / 2) FROM unnest(%s::integer[]) AS n", [[65_536, 65_538]]
         )
     columns = {"n": Type.INTEGER, "x": Type.TEXT}
-    with Postgres({"t": Source("long", columns)}, url=database.replace("postgres@", "columns_reader@")) as engine:
-        rows = f"FROM {engine.dialect.source('t')} AS t"
+    with Postgres({"t": TableSource("long", columns)}, url=database.replace("postgres@", "columns_reader@")) as engine:
+        rows = f"FROM {engine.dialect.table_source('t')} AS t"
         kept = engine.query(f"SELECT n {rows} WHERE x IS NOT NULL ORDER BY n").column("n").to_pylist()
         trimmed = ", ".join(f"SUM(CHAR_LENGTH(BTRIM(x || '{i}', ' ')))::bigint AS x{i}" for i in range(18))
         lengths = engine.query(f"SELECT {trimmed} {rows}").to_pylist()[0]

@@ -4,35 +4,34 @@ from datetime import date, datetime
 
 import pytest
 
-from discreet.engines.reference import Reference
-from discreet.kernel.expr import Call, Column, Constant, Type
-from discreet.kernel.fold import Fold, Folded
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Units
+from discreet.kernel.question import ContributionBounds, Count, CountUnits, PublicGroups, Question, SelectedGroups, Sum
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Has,
-    JoinOwn,
+    JoinKind,
+    JoinOnUnit,
     JoinPublic,
-    Keep,
-    Own,
+    ParentUnit,
     PerUnit,
     PublicTable,
     Scan,
-    SemiOwn,
-    Through,
+    SemiJoinKind,
+    SemiJoinOnUnit,
     Union,
+    UnitKey,
     Where,
 )
 
 INT, REAL, TEXT = Type.INTEGER, Type.REAL, Type.TEXT
 USER, CITY, X, ID = Column("user", INT), Column("city", TEXT), Column("x", REAL), Column("id", INT)
-VISITS = Scan("visits", (USER, CITY, X), Own((USER,)), most=1000)
-STAYS = Scan("stays", (ID, USER), Own((USER,)), most=1000)
-ITEMS = Scan("items", (Column("stay", INT), Column("n", INT)), Through("stay", STAYS, "id"), most=1000)
-PARTS = Scan("parts", (Column("n", INT), Column("m", INT)), Through("n", ITEMS, "n"), most=1000)
-EVENTS = Scan("events", (CITY, X), EachRow(), most=1000)
+VISITS = Scan("visits", (USER, CITY, X), UnitKey((USER,)), max_rows=1000)
+STAYS = Scan("stays", (ID, USER), UnitKey((USER,)), max_rows=1000)
+ITEMS = Scan("items", (Column("stay", INT), Column("n", INT)), ParentUnit("stay", STAYS, "id"), max_rows=1000)
+PARTS = Scan("parts", (Column("n", INT), Column("m", INT)), ParentUnit("n", ITEMS, "n"), max_rows=1000)
+EVENTS = Scan("events", (CITY, X), EachRow(), max_rows=1000)
 TABLES = {
     "visits": [
         {"user": 1, "city": "a", "x": 1.0},
@@ -53,23 +52,23 @@ TABLES = {
     ],
     "empty": [],
 }
-REFERENCE = Reference(TABLES)
+REFERENCE = ReferenceEngine(TABLES)
 BY_CITY = (("city", CITY),)
-CITIES = Public((("a", "b"),))
+CITIES = PublicGroups((("a", "b"),))
 WHOLE = Grid(-10, 10, 1)
 
 
 def rows_of(relation):
-    return [(unit, tuple(row.values())) for unit, row in REFERENCE.rows(relation)]
+    return [(unit, tuple(row.values())) for unit, row in REFERENCE.owned_rows(relation)]
 
 
 def totals_of(question, tables=TABLES):
-    found = Reference(tables).totals(question)
+    found = ReferenceEngine(tables).totals(question)
     return dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
 
 
 def test_a_row_without_an_owner_is_left_out():
-    assert [unit for unit, _ in REFERENCE.rows(VISITS)] == [(1,), (1,), (1,), (2,)]
+    assert [unit for unit, _ in REFERENCE.owned_rows(VISITS)] == [(1,), (1,), (1,), (2,)]
 
 
 def test_a_child_belongs_to_the_one_owner_of_its_parents():
@@ -81,34 +80,34 @@ def test_a_grandchild_of_a_row_of_several_is_nobodys():
 
 
 def test_each_row_is_a_unit_of_its_own():
-    units = [unit for unit, _ in REFERENCE.rows(EVENTS)]
+    units = [unit for unit, _ in REFERENCE.owned_rows(EVENTS)]
     assert len(set(units)) == 2
 
 
 def test_only_declared_columns_are_there():
-    assert rows_of(Scan("visits", (USER,), Own((USER,)), most=9))[0] == ((1,), (1,))
+    assert rows_of(Scan("visits", (USER,), UnitKey((USER,)), max_rows=9))[0] == ((1,), (1,))
 
 
 def test_conditions_that_are_null_keep_nothing():
     positive = Call("less", (Constant(0.0, REAL), X))
-    assert [row["x"] for _, row in REFERENCE.rows(Where(VISITS, positive))] == [1.0, 9.0]
+    assert [row["x"] for _, row in REFERENCE.owned_rows(Where(VISITS, positive))] == [1.0, 9.0]
 
 
 def test_a_public_table_gives_its_first_rows_in_order():
     table = PublicTable("cities", (("name", Column("name", TEXT)), ("zone", Column("zone", INT))))
     one = Derive(Where(VISITS, Call("equal", (X, Constant(9.0, REAL)))), BY_CITY)
-    kept = JoinPublic(one, table, (("city", "name"),), None, Keep.MATCHED, fanout=2)
+    kept = JoinPublic(one, table, (("city", "name"),), None, JoinKind.INNER, fanout=2)
     assert rows_of(kept) == [((2,), ("a", "a", 1)), ((2,), ("a", "a", 2))]
-    all_three = JoinPublic(one, table, (("city", "name"),), None, Keep.MATCHED, fanout=9)
+    all_three = JoinPublic(one, table, (("city", "name"),), None, JoinKind.INNER, fanout=9)
     assert rows_of(all_three)[-1] == ((2,), ("a", "a", None))
     also = Call("equal", (Column("zone", INT), Constant(4, INT)))
-    assert rows_of(JoinPublic(one, table, (), also, Keep.MATCHED, fanout=4)) == [((2,), ("a", None, 4))]
-    assert rows_of(JoinPublic(one, table, (), also, Keep.ALL, fanout=3)) == [((2,), ("a", None, None))]
+    assert rows_of(JoinPublic(one, table, (), also, JoinKind.INNER, fanout=4)) == [((2,), ("a", None, 4))]
+    assert rows_of(JoinPublic(one, table, (), also, JoinKind.LEFT, fanout=3)) == [((2,), ("a", None, None))]
 
 
 def test_own_rows_meet_within_the_unit_and_only_the_first_of_them():
     right = Derive(STAYS, (("stay", ID),))
-    join = JoinOwn(Derive(VISITS, (("x", X),)), right, None, Keep.MATCHED, most=2)
+    join = JoinOnUnit(Derive(VISITS, (("x", X),)), right, None, JoinKind.INNER, max_rows_per_unit=2)
     assert rows_of(join) == [
         ((1,), (-3.0, 7)),
         ((1,), (-3.0, 8)),
@@ -117,78 +116,103 @@ def test_own_rows_meet_within_the_unit_and_only_the_first_of_them():
         ((2,), (9.0, 8)),
     ]
     none = Where(right, Call("less", (Column("stay", INT), Constant(8, INT))))
-    left = JoinOwn(Derive(VISITS, (("x", X),)), none, None, Keep.ALL, most=1)
+    left = JoinOnUnit(Derive(VISITS, (("x", X),)), none, None, JoinKind.LEFT, max_rows_per_unit=1)
     assert rows_of(left) == [((1,), (-3.0, 7)), ((2,), (9.0, None))]
 
 
 def test_units_with_and_without_a_row_elsewhere():
     in_b = Where(VISITS, Call("equal", (CITY, Constant("b", TEXT))))
-    for has, users in ((Has.SOME, {1}), (Has.NONE, {2})):
-        assert {row["user"] for _, row in REFERENCE.rows(SemiOwn(VISITS, in_b, has))} == users
+    for has, users in ((SemiJoinKind.SEMI, {1}), (SemiJoinKind.ANTI, {2})):
+        assert {row["user"] for _, row in REFERENCE.owned_rows(SemiJoinOnUnit(VISITS, in_b, has))} == users
 
 
 def test_one_row_for_each_unit_and_key():
-    folds = tuple((fold.value, Folded(fold, None if fold is Fold.ROWS else X)) for fold in list(Fold)[:5])
+    folds = tuple(
+        (fold.value, UnitAggregate(fold, None if fold is AggregateFunction.ROWS else X))
+        for fold in list(AggregateFunction)[:5]
+    )
     assert rows_of(PerUnit(VISITS, (), folds)) == [((1,), (3, 2, 2, -3.0, 1.0)), ((2,), (1, 1, 1, 9.0, 9.0))]
-    steps = (("steps", Folded(Fold.STEPS, X, Grid(-1, 5, "1/2", 1))),)
+    steps = (("steps", UnitAggregate(AggregateFunction.GRID_SUM, X, Grid(-1, 5, "1/2", 1))),)
     assert rows_of(PerUnit(VISITS, BY_CITY, steps)) == [((1,), ("a", -2)), ((1,), ("b", None)), ((2,), ("a", 9))]
 
 
 def test_a_sum_of_integers_is_null_where_64_bits_do_not_hold_it():
     tables = {"stays": [{"id": (1 << 63) - 1, "user": 1}, {"id": 1, "user": 1}, {"id": 5, "user": 2}]}
-    per = PerUnit(STAYS, (), (("s", Folded(Fold.SUM, ID)),))
-    assert [row["s"] for _, row in Reference(tables).rows(per)] == [None, 5]
+    per = PerUnit(STAYS, (), (("s", UnitAggregate(AggregateFunction.SUM, ID)),))
+    assert [row["s"] for _, row in ReferenceEngine(tables).owned_rows(per)] == [None, 5]
 
 
 def test_a_union_has_the_rows_of_both():
-    assert len(REFERENCE.rows(Union(VISITS, VISITS))) == 8
+    assert len(REFERENCE.owned_rows(Union(VISITS, VISITS))) == 8
 
 
 def test_keys_that_are_not_listed_do_not_count():
-    question = Question(VISITS, BY_CITY, Public((("a", None),)), Limit(groups=2, rows=9), (Count(), Units(), Count(X)))
+    question = Question(
+        VISITS,
+        BY_CITY,
+        PublicGroups((("a", None),)),
+        ContributionBounds(groups=2, rows=9),
+        (Count(), CountUnits(), Count(X)),
+    )
     assert totals_of(question) == {("a",): (3, 2, 3)}
 
 
 def test_more_rows_than_the_limit_weigh_as_much_as_so_many():
-    question = Question(VISITS, (), Public(()), Limit(groups=1, rows=1), (Count(), Sum(X, WHOLE), Sum(X, WHOLE, 2, 1)))
+    question = Question(
+        VISITS,
+        (),
+        PublicGroups(()),
+        ContributionBounds(groups=1, rows=1),
+        (Count(), Sum(X, WHOLE), Sum(X, WHOLE, 2, 1)),
+    )
     assert totals_of(question) == {(): (2, -1 + 9, ((1 - 1) + (9 - 1)) // 2 + 80)}
 
 
 def test_sums_are_scaled_towards_zero():
     tables = {"visits": [{"user": 1, "city": "a", "x": x} for x in (-1.0, -1.0, -1.0, 0.0)]}
-    question = Question(VISITS, (), Public(()), Limit(groups=1, rows=1), (Sum(X, WHOLE),))
+    question = Question(VISITS, (), PublicGroups(()), ContributionBounds(groups=1, rows=1), (Sum(X, WHOLE),))
     assert totals_of(question, tables) == {(): (0,)}  # -3/4
 
 
 def test_a_unit_in_more_groups_than_the_limit_weighs_as_much_as_so_many():
     tables = {"visits": [{"user": 1, "city": city, "x": -1.0} for city in "abc"]}
-    question = Question(VISITS, BY_CITY, Discover(most=3), Limit(groups=1, rows=1), (Units(), Sum(X, WHOLE)))
+    question = Question(
+        VISITS,
+        BY_CITY,
+        SelectedGroups(max_groups=3),
+        ContributionBounds(groups=1, rows=1),
+        (CountUnits(), Sum(X, WHOLE)),
+    )
     third = (1 << 20) // 3
-    assert question.bits(question.totals[0]) == 20
+    assert question.fraction_bits(question.totals[0]) == 20
     assert totals_of(question, tables) == {(city,): (third, -third) for city in "abc"}
 
 
 def test_a_unit_in_too_many_groups_has_no_say_in_which_are_shown():
     many = [{"user": 1, "city": city, "x": 1.0} for city in "abc"]
-    question = Question(VISITS, BY_CITY, Discover(most=2), Limit(groups=1, rows=1), (Units(), Count()))
+    question = Question(
+        VISITS, BY_CITY, SelectedGroups(max_groups=2), ContributionBounds(groups=1, rows=1), (CountUnits(), Count())
+    )
     assert totals_of(question, {"visits": many}) == {}
     with_another = totals_of(question, {"visits": [*many, {"user": 2, "city": "b", "x": None}]})
     assert with_another == {("b",): (1 << 20, (1 << 20) + (1 << 20) // 3)}
 
 
 def test_units_with_a_value_are_counted_once():
-    question = Question(VISITS, BY_CITY, CITIES, Limit(groups=2, rows=2), (Units(X), Units()))
+    question = Question(VISITS, BY_CITY, CITIES, ContributionBounds(groups=2, rows=2), (CountUnits(X), CountUnits()))
     assert totals_of(question) == {("a",): (2, 2), ("b",): (0, 1)}
 
 
 def test_event_level_totals_are_not_bounded():
-    question = Question(EVENTS, BY_CITY, CITIES, Limit(groups=1, rows=1), (Count(), Units(), Sum(X, WHOLE)))
+    question = Question(
+        EVENTS, BY_CITY, CITIES, ContributionBounds(groups=1, rows=1), (Count(), CountUnits(), Sum(X, WHOLE))
+    )
     assert totals_of(question) == {("a",): (2, 2, 3)}
 
 
 def test_a_question_without_keys_has_one_group_also_of_no_rows():
     for scan in (VISITS, EVENTS):
-        question = Question(scan, (), Public(()), Limit(groups=1, rows=1), (Count(), Units()))
+        question = Question(scan, (), PublicGroups(()), ContributionBounds(groups=1, rows=1), (Count(), CountUnits()))
         assert totals_of(question, {"visits": [], "events": []}) == {(): (0, 0)}
 
 
@@ -200,7 +224,7 @@ def test_public_facts_are_those_of_the_engine():
             {"i": 1, "r": None, "b": None, "t": None, "d": None, "s": None, "n": None},
         ],
     }
-    reference = Reference(tables)
+    reference = ReferenceEngine(tables)
     assert list(reference.columns("all").values()) == [*Type, TEXT]
     assert reference.columns("empty") == {}
     assert reference.values("cities", "zone") == [1, 2, 4]
@@ -210,4 +234,4 @@ def test_public_facts_are_those_of_the_engine():
 
 def test_an_unknown_table_is_an_error():
     with pytest.raises(KeyError):
-        REFERENCE.rows(Scan("nowhere", (USER,), Own((USER,)), most=9))
+        REFERENCE.owned_rows(Scan("nowhere", (USER,), UnitKey((USER,)), max_rows=9))

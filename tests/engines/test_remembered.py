@@ -10,30 +10,42 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.reference import Reference
-from discreet.engines.remembered import Remembered
-from discreet.engines.sources import EngineError, Source
+from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.engines.table_source import EngineError, TableSource
+from discreet.engines.totals_cache import TotalsCache
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
-from discreet.kernel.relation import Own, Scan
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.relation import Scan, UnitKey
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.INTEGER)
-VISITS = Scan("visits", (USER, PLACE, X), Own((USER,)), most=1000)
+VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)
 ROWS = [{"user": user, "place": place, "x": user + n} for user in range(6) for n, place in enumerate("aab")]
 BY = (("place", PLACE),)
-LISTED = Question(VISITS, BY, Public((("a", "b", "c"),)), Limit(1, 1), (Count(), Sum(X, Grid(0, 9, 1))))
+LISTED = Question(
+    VISITS, BY, PublicGroups((("a", "b", "c"),)), ContributionBounds(1, 1), (Count(), Sum(X, Grid(0, 9, 1)))
+)
 
 
 class Counting:
     """An engine that counts how often it is asked, and for what."""
 
     def __init__(self, tables):
-        self._reference, self.asked = Reference(tables), []
+        self._reference, self.asked = ReferenceEngine(tables), []
 
     def totals(self, question):
         self.asked.append(question.totals)
@@ -46,64 +58,64 @@ def seen(question, totals):
 
 
 def test_the_same_totals_are_computed_once_whatever_is_asked_of_them():
-    engine, known = Counting({"visits": ROWS}), Remembered(1 << 20)
+    engine, known = Counting({"visits": ROWS}), TotalsCache(1 << 20)
     for totals in (LISTED.totals, LISTED.totals[::-1], LISTED.totals[:1], (Count(), Count())):
         question = replace(LISTED, totals=totals)
         found = known.totals(question, engine.totals)
-        assert seen(question, found) == seen(question, Reference({"visits": ROWS}).totals(question))
+        assert seen(question, found) == seen(question, ReferenceEngine({"visits": ROWS}).totals(question))
     assert engine.asked == [LISTED.totals]
 
 
 def test_only_what_is_missing_is_computed():
-    engine, known = Counting({"visits": ROWS}), Remembered(1 << 20)
+    engine, known = Counting({"visits": ROWS}), TotalsCache(1 << 20)
     known.totals(LISTED, engine.totals)
-    tree = Cells(X, Grid(0, 9, 1), 10, 1)
-    question = replace(LISTED, totals=(Count(), tree, Values(X), Units()))
+    tree = HistogramTree(X, Grid(0, 9, 1), 10, 1)
+    question = replace(LISTED, totals=(Count(), tree, CountDistinct(X), CountUnits()))
     found = known.totals(question, engine.totals)
-    assert engine.asked[1] == (tree, Values(X), Units())
-    assert seen(question, found) == seen(question, Reference({"visits": ROWS}).totals(question))
+    assert engine.asked[1] == (tree, CountDistinct(X), CountUnits())
+    assert seen(question, found) == seen(question, ReferenceEngine({"visits": ROWS}).totals(question))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        replace(LISTED, limit=Limit(2, 1)),
-        replace(LISTED, limit=Limit(1, 2)),
-        replace(LISTED, groups=Public((("a", "b"),))),
-        replace(LISTED, by=(), groups=Public(())),
+        replace(LISTED, limit=ContributionBounds(2, 1)),
+        replace(LISTED, limit=ContributionBounds(1, 2)),
+        replace(LISTED, groups=PublicGroups((("a", "b"),))),
+        replace(LISTED, by=(), groups=PublicGroups(())),
         replace(LISTED, relation=replace(VISITS, most=999)),
-        replace(LISTED, groups=Discover(5), totals=(Units(), *LISTED.totals)),
+        replace(LISTED, groups=SelectedGroups(5), totals=(CountUnits(), *LISTED.totals)),
     ],
     ids=["groups", "rows", "keys", "none", "relation", "discovered"],
 )
 def test_another_question_is_computed_anew(other):
-    engine, known = Counting({"visits": ROWS}), Remembered(1 << 20)
+    engine, known = Counting({"visits": ROWS}), TotalsCache(1 << 20)
     known.totals(LISTED, engine.totals)
     found = known.totals(other, engine.totals)
     assert len(engine.asked) == 2
-    assert seen(other, found) == seen(other, Reference({"visits": ROWS}).totals(other))
+    assert seen(other, found) == seen(other, ReferenceEngine({"visits": ROWS}).totals(other))
 
 
 def test_whatever_was_asked_before_the_totals_are_those_of_the_reference():
     for seed in range(30):
         rng = random.Random(f"remembered {seed}")
         tables = strategies.database(rng)
-        engine, known = Counting(tables), Remembered(1 << 16)
+        engine, known = Counting(tables), TotalsCache(1 << 16)
         question = strategies.question(rng, tables, 0)
-        first = question.totals[:1] if isinstance(question.groups, Discover) else ()
+        first = question.totals[:1] if isinstance(question.groups, SelectedGroups) else ()
         for _ in range(6):
             some = tuple(rng.sample(question.totals, rng.randint(1, len(question.totals))))
             asked = replace(question, totals=first + some)
             found = known.totals(asked, engine.totals)
-            assert seen(asked, found) == seen(asked, Reference(tables).totals(asked))
+            assert seen(asked, found) == seen(asked, ReferenceEngine(tables).totals(asked))
 
 
 def test_what_was_not_used_for_longest_is_forgotten():
-    engine, known = Counting({"visits": ROWS}), Remembered(3000)
+    engine, known = Counting({"visits": ROWS}), TotalsCache(3000)
     for limit in (*range(1, 12), 11, 10, 1):
-        known.totals(replace(LISTED, limit=Limit(1, limit)), engine.totals)
+        known.totals(replace(LISTED, limit=ContributionBounds(1, limit)), engine.totals)
     assert len(engine.asked) == 12  # the last ones were known still, the first was not
-    assert Remembered(0).totals(LISTED, engine.totals).keys
+    assert TotalsCache(0).totals(LISTED, engine.totals).keys
     assert len(engine.asked) == 13
 
 
@@ -111,12 +123,28 @@ def test_what_was_not_used_for_longest_is_forgotten():
 def test_nobody_decides_by_being_there_what_is_remembered(most):
     """A place of her own is shown to nobody; that a later answer takes longer must not tell of it either."""
     hers = [{"user": 9, "place": "hers", "x": 7}, {"user": 9, "place": "b", "x": 7}]
-    found = Question(replace(VISITS, most=100), BY, Discover(5), Limit(1, 1), (Units(), Count(), Values(X)))
-    tree = replace(LISTED, totals=(Count(), Cells(X, Grid(0, 50, 1), 51, 1)))
+    found = Question(
+        replace(VISITS, most=100),
+        BY,
+        SelectedGroups(5),
+        ContributionBounds(1, 1),
+        (CountUnits(), Count(), CountDistinct(X)),
+    )
+    tree = replace(LISTED, totals=(Count(), HistogramTree(X, Grid(0, 50, 1), 51, 1)))
     asked = []
     for rows in (ROWS, ROWS + hers, ROWS[:1], []):
-        engine, known = Counting({"visits": rows}), Remembered(most)
-        for question in (LISTED, found, tree, found, LISTED, tree, replace(found, limit=Limit(2, 2)), LISTED, found):
+        engine, known = Counting({"visits": rows}), TotalsCache(most)
+        for question in (
+            LISTED,
+            found,
+            tree,
+            found,
+            LISTED,
+            tree,
+            replace(found, limit=ContributionBounds(2, 2)),
+            LISTED,
+            found,
+        ):
             known.totals(question, engine.totals)
         asked.append(engine.asked)
     assert asked[1:] == asked[:1] * 3
@@ -126,7 +154,7 @@ def test_an_engine_whose_file_was_changed_does_not_answer_from_memory(tmp_path):
     path = tmp_path / "visits.parquet"
     pa.parquet.write_table(pa.Table.from_pylist(ROWS), path)
     columns = {"user": Type.INTEGER, "place": Type.TEXT, "x": Type.INTEGER}
-    with DuckDB({"visits": Source(str(path), columns)}) as engine:
+    with DuckDB({"visits": TableSource(str(path), columns)}) as engine:
         before = engine.totals(LISTED)
         assert np.array_equal(engine.totals(LISTED).values, before.values)
         path.write_bytes(b"something else")
@@ -136,7 +164,7 @@ def test_an_engine_whose_file_was_changed_does_not_answer_from_memory(tmp_path):
 
 def test_a_closed_engine_does_not_answer_from_memory():
     columns = {"user": Type.INTEGER, "place": Type.TEXT, "x": Type.INTEGER}
-    engine = DuckDB({"visits": Source(pa.Table.from_pylist(ROWS), columns)})
+    engine = DuckDB({"visits": TableSource(pa.Table.from_pylist(ROWS), columns)})
     engine.totals(LISTED)
     engine.close()
     with pytest.raises(EngineError, match="closed"):

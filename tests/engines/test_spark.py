@@ -12,18 +12,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines import spark as module
-from discreet.engines import spark_connecting, spark_session
-from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.sources import EngineError, Source, SourceChanged, Unavailable
-from discreet.engines.spark import Spark
-from discreet.engines.spark_connecting import SETTINGS, place_of, set_all, shown
+from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.spark import connection
+from discreet.engines.spark import engine as module
+from discreet.engines.spark import session as spark_session
+from discreet.engines.spark.connection import SETTINGS, apply_settings, server_name, server_url
+from discreet.engines.spark.engine import Spark
+from discreet.engines.table_source import EngineError, SourceChanged, TableSource, Unavailable
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
-from discreet.kernel.relation import EachRow, Own, Scan
-from discreet.kernel.summing import Part
+from discreet.kernel.model_release import PartialSum
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.relation import EachRow, Scan, UnitKey
 from tests.engines.spark_servers import FOREVER, again, sail_at, shared
 from tests.servers.spark import session
 
@@ -40,20 +51,20 @@ VISITS = pa.table(
         "secret": ["…"] * ROWS,
     }
 )
-SCAN = Scan("visits", tuple(Column(name, kind) for name, kind in TYPES.items()), Own((Column("patient", N),)), ROWS)
+SCAN = Scan("visits", tuple(Column(name, kind) for name, kind in TYPES.items()), UnitKey((Column("patient", N),)), ROWS)
 COST, WARD = Column("cost", R), Column("ward", X)
 BY_WARD = (("ward", WARD),)
 SIZES = Grid(0, 125, "1/8")
-LIMIT = Limit(2, 5)
-DECLARED = Public((("A", "B", "Ä", "b", " ", "other", None),))
+LIMIT = ContributionBounds(2, 5)
+DECLARED = PublicGroups((("A", "B", "Ä", "b", " ", "other", None),))
 QUESTIONS = {
-    "whole": Question(SCAN, (), Public(()), LIMIT, (Units(), Count(), Count(COST), Sum(COST, SIZES))),
-    "declared": Question(SCAN, BY_WARD, DECLARED, LIMIT, (Units(), Count(), Sum(COST, SIZES))),
-    "discovered": Question(SCAN, BY_WARD, Discover(10), LIMIT, (Units(), Count(), Sum(COST, SIZES))),
-    "cells": Question(SCAN, BY_WARD, DECLARED, LIMIT, (Units(), Cells(COST, SIZES, 11, 3))),
-    "values": Question(SCAN, BY_WARD, DECLARED, LIMIT, (Values(Column("kept", B)), Count())),
+    "whole": Question(SCAN, (), PublicGroups(()), LIMIT, (CountUnits(), Count(), Count(COST), Sum(COST, SIZES))),
+    "declared": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
+    "discovered": Question(SCAN, BY_WARD, SelectedGroups(10), LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
+    "cells": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), HistogramTree(COST, SIZES, 11, 3))),
+    "values": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountDistinct(Column("kept", B)), Count())),
 }
-COUNT = Question(SCAN, (), Public(()), LIMIT, (Units(),))
+COUNT = Question(SCAN, (), PublicGroups(()), LIMIT, (CountUnits(),))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +78,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def engine(sail, folder):
-    with Spark({"visits": Source(str(folder), TYPES)}, url=sail.url) as found:
+    with Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url) as found:
         yield found
 
 
@@ -84,7 +95,7 @@ def comparable(found):
 @pytest.mark.long(but=["declared", "discovered"])
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_totals_are_those_of_duckdb(engine, name):
-    with DuckDB({"visits": Source(VISITS, TYPES)}) as other:
+    with DuckDB({"visits": TableSource(VISITS, TYPES)}) as other:
         wanted = comparable(other.totals(QUESTIONS[name]))
     assert comparable(engine.totals(QUESTIONS[name])) == wanted
     assert sum(sum(row) for row in wanted[0].values()) > 100
@@ -94,7 +105,7 @@ def test_totals_are_those_of_duckdb(engine, name):
 @pytest.mark.parametrize("owner", [SCAN.owner, EachRow()], ids=["units", "rows"])
 def test_batches_are_those_of_duckdb_unit_by_unit(engine, owner):
     scan, columns = Scan("visits", SCAN.columns, owner, ROWS), ("cost", "patient")
-    with DuckDB({"visits": Source(VISITS, TYPES)}) as other:
+    with DuckDB({"visits": TableSource(VISITS, TYPES)}) as other:
         wanted = np.concatenate([numbers for numbers, _ in other.batches(scan, columns, 10_000)])
     given = list(engine.batches(scan, columns, 700))
     numbers, places = (np.concatenate(each) for each in zip(*given, strict=True))
@@ -102,7 +113,7 @@ def test_batches_are_those_of_duckdb_unit_by_unit(engine, owner):
     assert len(given) >= 5
     assert sorted(map(tuple, numbers)) == sorted(map(tuple, wanted))
     assert (np.diff(places) >= 0).all()
-    if isinstance(owner, Own):
+    if isinstance(owner, UnitKey):
         assert len(set(places)) == len(set(numbers[:, 1])) == len(set(zip(places, numbers[:, 1], strict=True))) == 211
     else:
         assert places.tolist() == list(range(len(numbers)))
@@ -111,8 +122,8 @@ def test_batches_are_those_of_duckdb_unit_by_unit(engine, owner):
 
 def test_rows_of_which_none_fits_give_no_batch(sail, tmp_path):
     pq.write_table(pa.table({"patient": [1, 2], "cost": [None, 1e999]}), tmp_path / "t.parquet")
-    scan = Scan("t", (Column("patient", N), Column("cost", R)), Own((Column("patient", N),)), 10)
-    with Spark({"t": Source(str(tmp_path), {"patient": N, "cost": R})}, url=sail.url) as engine:
+    scan = Scan("t", (Column("patient", N), Column("cost", R)), UnitKey((Column("patient", N),)), 10)
+    with Spark({"t": TableSource(str(tmp_path), {"patient": N, "cost": R})}, url=sail.url) as engine:
         ((rows, places),) = engine.batches(scan, ("patient",), 10)
         assert (rows.tolist(), places.tolist()) == ([[1.0], [2.0]], [0, 1])
         assert list(engine.batches(scan, ("cost",), 10)) == []
@@ -127,7 +138,7 @@ def part():
     def adds(told, starts, rows):
         return np.array([len(starts), told.sum(), rows], np.int64)
 
-    return Part(rule, (2.0,), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, adds=adds)
+    return PartialSum(rule, (2.0,), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, sum_batch=adds)
 
 
 @pytest.mark.long
@@ -145,7 +156,7 @@ def test_sums_are_computed_where_the_rows_are(engine):
 
 def visible(url, place, **types):
     """Return what questions see of a table."""
-    with Spark({"t": Source(place, types)}, url=url) as engine:
+    with Spark({"t": TableSource(place, types)}, url=url) as engine:
         return sorted(engine.query("SELECT * FROM t0").to_pylist(), key=str)
 
 
@@ -163,7 +174,7 @@ def test_folders_named_by_values_are_a_column_of_texts(sail, tmp_path):
         (tmp_path / f"year={year}").mkdir()
         pq.write_table(pa.table({"a": [int(year)]}), tmp_path / f"year={year}" / "t.parquet")
     assert visible(sail.url, str(tmp_path), a=N, year=N) == [{"a": 2025, "year": 2025}, {"a": 2026, "year": 2026}]
-    with Spark({"t": Source(str(tmp_path))}, url=sail.url) as engine:
+    with Spark({"t": TableSource(str(tmp_path))}, url=sail.url) as engine:
         assert engine.columns("t") == {"a": N, "year": X}
 
 
@@ -177,12 +188,14 @@ def test_names_may_have_capitals_quotes_dots_and_dollars(sail, tmp_path):
     odd = 'a "quoted" `name`, a.b and ${env:HOME}'
     pq.write_table(pa.table({odd: [1, 1], "Mixed": [2, 3], "select": [3, 3]}), tmp_path / "it's 1.parquet")
     types = {odd: N, "mixed": N, "select": N}
-    with Spark({odd: Source(str(tmp_path / "it's 1.parquet"), types)}, url=sail.url) as engine:
+    with Spark({odd: TableSource(str(tmp_path / "it's 1.parquet"), types)}, url=sail.url) as engine:
         assert engine.columns(odd) == types
         assert engine.values(odd, odd) == [1]
         assert engine.fanout(odd, (odd, "mixed")) == 1
-        scan = Scan(odd, tuple(Column(name, kind) for name, kind in types.items()), Own((Column(odd, N),)), 10)
-        asked = Question(scan, (("k", Column("mixed", N)),), Discover(5), LIMIT, (Units(), Count(Column(odd, N))))
+        scan = Scan(odd, tuple(Column(name, kind) for name, kind in types.items()), UnitKey((Column(odd, N),)), 10)
+        asked = Question(
+            scan, (("k", Column("mixed", N)),), SelectedGroups(5), LIMIT, (CountUnits(), Count(Column(odd, N)))
+        )
         assert sorted(engine.totals(asked).keys) == [(2,), (3,)]
         assert [rows.tolist() for rows, _ in engine.batches(scan, (odd, "mixed"), 9)] in (
             [[[1.0, 2.0], [1.0, 3.0]]],
@@ -199,7 +212,7 @@ def test_columns_that_are_not_declared_do_not_exist(engine):
 def test_public_tables_show_all_columns_that_have_a_type(sail, tmp_path):
     columns = {"n": [3, 1, None, 1], "t": ["b", "B", "é", "a"], "x": [0.25, 1.0, 0.5, float("inf")], "q": [True] * 4}
     pq.write_table(pa.table({**columns, "d": [date(2026, 1, 1)] * 4, "b": [b"x"] * 4}), tmp_path / "p.parquet")
-    with Spark({"p": Source(str(tmp_path / "p.parquet"))}, url=sail.url) as engine:
+    with Spark({"p": TableSource(str(tmp_path / "p.parquet"))}, url=sail.url) as engine:
         assert engine.columns("p") == {"n": N, "t": X, "x": R, "q": B, "d": D}
         assert engine.values("p", "n") == [1, 3]
         assert engine.values("p", "t") == ["B", "a", "b", "é"]
@@ -216,7 +229,7 @@ def refused(url, place, /, table="visits", **types):
     def use():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            engine = Spark({table: Source(place, types)}, url=url)
+            engine = Spark({table: TableSource(place, types)}, url=url)
         with engine:
             engine.fanout(table, tuple(types))
 
@@ -234,7 +247,7 @@ def test_what_does_not_fit_is_refused_by_the_schema_alone(sail, tmp_path):
     )
     assert "Correct its name" in refused(sail.url, "global_temp.touchy", other=N)
     assert 'never of type text. Declare type = "real"' in refused(sail.url, "global_temp.touchy", x=X)
-    with Spark({"t": Source("global_temp.touchy", {"amount": X})}, url=sail.url) as engine:
+    with Spark({"t": TableSource("global_temp.touchy", {"amount": X})}, url=sail.url) as engine:
         assert engine.columns("t") == {"amount": X}
         with pytest.raises(EngineError, match="the engine stopped"):
             engine.query("SELECT amount FROM t0")
@@ -278,15 +291,15 @@ def test_other_sources_are_refused_before_a_server_is_asked(place, words):
 
 def test_names_that_are_one_name_to_the_engine_are_refused():
     with pytest.raises(PolicyError, match="another table has this name"):
-        Spark({"T": Source("x", {"a": N}), "t": Source("y", {"a": N})}, url="sc://127.0.0.1:1")
+        Spark({"T": TableSource("x", {"a": N}), "t": TableSource("y", {"a": N})}, url="sc://127.0.0.1:1")
     with pytest.raises(PolicyError, match="column A: another column has this name"):
-        Spark({"t": Source("x", {"A": N, "a": N})}, url="sc://127.0.0.1:1")
+        Spark({"t": TableSource("x", {"A": N, "a": N})}, url="sc://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("zone", ["Mars", "UTC'", "Europe/Berlin', 1) --"])
 def test_a_zone_that_spark_does_not_know_is_refused(sail, folder, zone):
     with pytest.raises(PolicyError, match="is not known to Spark"):
-        Spark({"visits": Source(str(folder), TYPES)}, url=sail.url, timezone=zone)
+        Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url, timezone=zone)
 
 
 @pytest.mark.parametrize(
@@ -326,11 +339,11 @@ class Forgetful:
 
 def test_a_server_that_does_not_keep_a_setting_or_is_too_old_is_not_used():
     with pytest.raises(EngineError, match=r"does not keep the setting spark\.sql\.ansi"):
-        set_all(Forgetful())
+        apply_settings(Forgetful())
     old = Forgetful()
     old.version = "3.5.7"
     with pytest.raises(PolicyError, match=r"3\.5\.7 is too old"):
-        set_all(old)
+        apply_settings(old)
 
 
 @pytest.mark.parametrize("change", ["removed", "rewritten", "grown", "added"])
@@ -338,7 +351,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(sail, tm
     path = tmp_path / "1.parquet"
     pq.write_table(pa.table({"a": [1, 2]}), path)
     pq.write_table(pa.table({"a": [3]}), tmp_path / "2.parquet")
-    with Spark({"t": Source(str(tmp_path), {"a": N})}, url=sail.url) as engine:
+    with Spark({"t": TableSource(str(tmp_path), {"a": N})}, url=sail.url) as engine:
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [3]}
         if change == "removed":
             path.unlink()
@@ -350,7 +363,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(sail, tm
             with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
             assert "was changed, added or removed" in changed.value.reason
-        engine._session._drop()
+        engine._session._drop_session()
         for _ in range(2):
             with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
@@ -361,13 +374,13 @@ def test_a_file_that_changes_while_a_question_is_read_spoils_its_answer(sail, tm
     path = tmp_path / "1.parquet"
     pq.write_table(pa.table({"a": [1, 2]}), path)
 
-    def changed(spark, sql, run=module._table):
+    def changed(spark, sql, run=module._run_select):
         found = run(spark, sql)
         os.utime(path, ns=(10**18, 10**18))
         return found
 
-    with Spark({"t": Source(str(tmp_path), {"a": N})}, url=sail.url) as engine:
-        monkeypatch.setattr(module, "_table", changed)
+    with Spark({"t": TableSource(str(tmp_path), {"a": N})}, url=sail.url) as engine:
+        monkeypatch.setattr(module, "_run_select", changed)
         with pytest.raises(SourceChanged, match="was changed, added or removed"):
             engine.query("SELECT COUNT(*) AS n FROM t0")
 
@@ -375,14 +388,14 @@ def test_a_file_that_changes_while_a_question_is_read_spoils_its_answer(sail, tm
 def test_a_column_that_is_renamed_stops_the_questions_that_use_it_and_no_others(sail):
     types = {"a": N, "b": N}
     shared(sail.url, turns="SELECT 1L AS a, 2L AS b")
-    with Spark({"t": Source("global_temp.turns", types)}, url=sail.url) as engine:
+    with Spark({"t": TableSource("global_temp.turns", types)}, url=sail.url) as engine:
         assert engine.values("t", "b") == [2]
         shared(sail.url, turns="SELECT 1L AS a, 2L AS bb")
         assert engine.values("t", "a") == [1]
         with pytest.raises(PolicyError, match=r'column b: .* The source has "bb"'):
             engine.values("t", "b")
         with pytest.warns(UserWarning, match="column b"):
-            opened = Spark({"t": Source("global_temp.turns", types)}, url=sail.url)
+            opened = Spark({"t": TableSource("global_temp.turns", types)}, url=sail.url)
         with opened:
             assert opened.values("t", "a") == [1]
             with pytest.raises(PolicyError, match="column b"):
@@ -393,7 +406,7 @@ def test_a_column_that_is_renamed_stops_the_questions_that_use_it_and_no_others(
 
 def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(sail):
     shared(sail.url, going="SELECT 1L AS a", staying="SELECT 2L AS a")
-    places = {name: Source(f"global_temp.{name}", {"a": N}) for name in ("going", "staying")}
+    places = {name: TableSource(f"global_temp.{name}", {"a": N}) for name in ("going", "staying")}
     with Spark(places, url=sail.url) as engine:
         with session(sail.url) as spark:
             spark.sql("DROP VIEW global_temp.going").toArrow()
@@ -406,7 +419,7 @@ def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(sai
 
 def test_to_prepare_a_question_reads_no_row_on_spark(sail):
     shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('read') END AS x FROM range(3)")
-    with Spark({"t": Source("global_temp.touchy", {"x": X})}, url=sail.url) as engine:
+    with Spark({"t": TableSource("global_temp.touchy", {"x": X})}, url=sail.url) as engine:
         with engine.prepare({"t": frozenset({"x"})}):
             pass
         with pytest.raises(EngineError, match="the engine stopped"):
@@ -416,29 +429,31 @@ def test_to_prepare_a_question_reads_no_row_on_spark(sail):
 def test_a_column_that_is_lost_after_the_charge_is_not_read_as_null(sail):
     """A session that is lost is made anew, with views of what there is then: used columns must still be there."""
     shared(sail.url, losing="SELECT 1L AS a")
-    scan = Scan("t", (Column("a", N),), Own((Column("a", N),)), 10)
-    sources, used = {"t": Source("global_temp.losing", {"a": N})}, {"t": frozenset({"a"})}
+    scan = Scan("t", (Column("a", N),), UnitKey((Column("a", N),)), 10)
+    sources, used = {"t": TableSource("global_temp.losing", {"a": N})}, {"t": frozenset({"a"})}
     with Spark(sources, url=sail.url) as engine, engine.prepare(used) as reader:
         shared(sail.url, losing="SELECT 1L AS z")
-        engine._session._drop()
+        engine._session._drop_session()
         with pytest.raises(EngineError, match="changed after the question was charged"):
-            reader.totals(Question(scan, (), Public(()), LIMIT, (Count(),)))
+            reader.totals(Question(scan, (), PublicGroups(()), LIMIT, (Count(),)))
 
 
 def test_totals_of_files_are_remembered_and_those_of_tables_are_not(sail, folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(module, "_table", lambda spark, sql, run=module._table: asked.append(sql) or run(spark, sql))
+    monkeypatch.setattr(
+        module, "_run_select", lambda spark, sql, run=module._run_select: asked.append(sql) or run(spark, sql)
+    )
     shared(sail.url, living=f"SELECT * FROM parquet.`{folder}`")
     for place, times in ((str(folder), 1), ("global_temp.living", 2)):
         asked.clear()
-        with Spark({"visits": Source(place, TYPES)}, url=sail.url) as engine:
+        with Spark({"visits": TableSource(place, TYPES)}, url=sail.url) as engine:
             assert comparable(engine.totals(COUNT)) == comparable(engine.totals(COUNT))
         assert len(asked) == times
 
 
 def test_remembered_totals_are_not_told_after_a_file_has_changed(sail, tmp_path):
     pq.write_table(VISITS, tmp_path / "1.parquet")
-    with Spark({"visits": Source(str(tmp_path), TYPES)}, url=sail.url) as engine:
+    with Spark({"visits": TableSource(str(tmp_path), TYPES)}, url=sail.url) as engine:
         engine.totals(COUNT)
         pq.write_table(VISITS.slice(10), tmp_path / "1.parquet")
         with pytest.raises(Unavailable, match="was changed"):
@@ -446,7 +461,7 @@ def test_remembered_totals_are_not_told_after_a_file_has_changed(sail, tmp_path)
 
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail, folder):
-    with Spark({"visits": Source(str(folder), TYPES)}, url=sail.url, tuning=Tuning(seconds=0.5)) as engine:
+    with Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url, tuning=Tuning(seconds=0.5)) as engine:
         with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
             engine.query(FOREVER)
         engine.tuning = Tuning()
@@ -455,9 +470,9 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail
 
 @pytest.mark.long
 def test_a_server_that_does_not_listen_to_a_stop_is_left(folder, monkeypatch):
-    monkeypatch.setattr(spark_session.Session, "stop", lambda _: None)
-    monkeypatch.setattr(spark_session, "_TRIES", 1)
-    sources = {"visits": Source(str(folder), TYPES)}
+    monkeypatch.setattr(spark_session.SparkConnectSession, "interrupt", lambda _: None)
+    monkeypatch.setattr(spark_session, "_MAX_INTERRUPTS", 1)
+    sources = {"visits": TableSource(str(folder), TYPES)}
     with sail_at() as server, Spark(sources, url=server.url, tuning=Tuning(seconds=0.5)) as engine:
         with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
             engine.query(FOREVER)
@@ -466,8 +481,8 @@ def test_a_server_that_does_not_listen_to_a_stop_is_left(folder, monkeypatch):
 
 
 def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 30)
-    engine, failed = Spark({"visits": Source(str(folder), TYPES)}, url=sail.url), []
+    monkeypatch.setattr(module, "_STOP_TIMEOUT", 30)
+    engine, failed = Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url), []
 
     def ask():
         try:
@@ -477,7 +492,7 @@ def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    while not engine._asking.locked():
+    while not engine._question_lock.locked():
         thread.join(0.001)
     engine.close()
     thread.join(240)  # which nothing but a real hang reaches
@@ -486,8 +501,8 @@ def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
 
 
 def test_closing_does_not_wait_for_batches_that_nobody_takes(sail, folder, monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 0.2)
-    engine = Spark({"visits": Source(str(folder), TYPES)}, url=sail.url)
+    monkeypatch.setattr(module, "_STOP_TIMEOUT", 0.2)
+    engine = Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url)
     given = engine.batches(SCAN, ("cost",), 100)
     next(given)
     engine.close()
@@ -496,7 +511,7 @@ def test_closing_does_not_wait_for_batches_that_nobody_takes(sail, folder, monke
 
 
 def test_a_closed_engine_answers_nothing_and_closes_again(sail, folder):
-    engine = Spark({"visits": Source(str(folder), TYPES)}, url=sail.url)
+    engine = Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url)
     engine.close()
     engine.close()
     for ask in (lambda: engine.totals(COUNT), lambda: next(engine.batches(SCAN, ("cost",), 9))):
@@ -530,19 +545,19 @@ def test_threads_take_turns(engine):
 
 @pytest.mark.long
 def test_a_server_that_dies_fails_one_question_and_the_next_is_answered_when_it_is_back(folder, monkeypatch):
-    monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.5)
+    monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.5)
     server = sail_at()
     try:
-        with Spark({"visits": Source(str(folder), TYPES)}, url=server.url) as engine:
+        with Spark({"visits": TableSource(str(folder), TYPES)}, url=server.url) as engine:
             wanted = comparable(engine.totals(COUNT))
-            run, killer = module._table, threading.Thread(target=server.kill)
+            run, killer = module._run_select, threading.Thread(target=server.kill)
 
             def dies(spark, sql):
                 killer.start()
                 return run(spark, sql)
 
             with monkeypatch.context() as patched:
-                patched.setattr(module, "_table", dies)
+                patched.setattr(module, "_run_select", dies)
                 with pytest.raises(EngineError, match="Spark at 127"):
                     engine.query(FOREVER)
             killer.join()
@@ -558,10 +573,10 @@ def test_a_server_that_dies_fails_one_question_and_the_next_is_answered_when_it_
 
 
 def test_nobody_at_the_address_is_told_soon_and_without_the_token(folder, monkeypatch):
-    monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.2)
+    monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.2)
     for options in ("", "/;token=s3cr3t", "/;token=s3cr3t;use_ssl=true"):
         with pytest.raises(EngineError) as caught:
-            Spark({"visits": Source(str(folder), TYPES)}, url=f"sc://127.0.0.1:1{options}")
+            Spark({"visits": TableSource(str(folder), TYPES)}, url=f"sc://127.0.0.1:1{options}")
         assert "Spark at 127.0.0.1:1 does not answer" in str(caught.value)
         assert "s3cr3t" not in str(caught.value)
 
@@ -570,7 +585,7 @@ def test_nobody_at_the_address_is_told_soon_and_without_the_token(folder, monkey
     "url", ["spark://h:1", "sc://", "sc://h:x", "sc://h;token=s3cr3t", "sc://u:s3cr3t@h", "h:15002"]
 )
 def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url):
-    for look in (place_of, shown):
+    for look in (server_url, server_name):
         with pytest.raises(PolicyError, match="Write it as sc://host:15002") as caught:
             look(url)
         assert "s3cr3t" not in str(caught.value)
@@ -579,11 +594,11 @@ def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url):
 def test_the_environment_may_say_where_the_server_is(monkeypatch):
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(PolicyError, match="nothing says where it is"):
-        place_of(None)
+        server_url(None)
     monkeypatch.setenv("SPARK_REMOTE", "sc://lake.example:443/;use_ssl=true;token=s3cr3t")
-    assert place_of(None).endswith("token=s3cr3t")
-    assert shown(place_of(None)) == "Spark at lake.example:443"
-    assert place_of("sc://localhost") == "sc://localhost"
+    assert server_url(None).endswith("token=s3cr3t")
+    assert server_name(server_url(None)) == "Spark at lake.example:443"
+    assert server_url("sc://localhost") == "sc://localhost"
 
 
 @pytest.mark.parametrize(
@@ -597,7 +612,7 @@ def test_the_environment_may_say_where_the_server_is(monkeypatch):
 def test_a_connection_that_others_can_read_is_warned_about(url, warned):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        place_of(url)
+        server_url(url)
     assert [("not encrypted" in str(each.message)) for each in caught] == [True] * warned
 
 
@@ -608,9 +623,11 @@ MANY = 200_000
 def test_many_groups_come_as_they_are(sail, tmp_path):
     groups = pa.table({"unit": np.arange(2 * MANY), "key": np.arange(2 * MANY) % MANY})
     pq.write_table(groups, tmp_path / "t.parquet")
-    scan = Scan("t", (Column("unit", N), Column("key", N)), Own((Column("unit", N),)), 2 * MANY)
-    asked = Question(scan, (("key", Column("key", N)),), Discover(1), Limit(1, 1), (Units(), Count()))
-    with Spark({"t": Source(str(tmp_path), {"unit": N, "key": N})}, url=sail.url) as engine:
+    scan = Scan("t", (Column("unit", N), Column("key", N)), UnitKey((Column("unit", N),)), 2 * MANY)
+    asked = Question(
+        scan, (("key", Column("key", N)),), SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(), Count())
+    )
+    with Spark({"t": TableSource(str(tmp_path), {"unit": N, "key": N})}, url=sail.url) as engine:
         found = engine.totals(asked)
     assert len(found.keys) == MANY
     assert (found.values == found.values[0]).all()
@@ -618,8 +635,8 @@ def test_many_groups_come_as_they_are(sail, tmp_path):
 
 LEFT_OPEN = """
 import sys
-from discreet.engines.spark import Spark
-from discreet.engines.sources import Source
+from discreet.engines.spark.engine import Spark
+from discreet.engines.table_source import Source
 from discreet.kernel.expr import Type
 engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
 print(engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
@@ -638,8 +655,8 @@ def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
 
 FORKED = """
 import os, sys
-from discreet.engines.spark import Spark
-from discreet.engines.sources import Source
+from discreet.engines.spark.engine import Spark
+from discreet.engines.table_source import Source
 from discreet.kernel.expr import Type
 engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
 engine.query("SELECT COUNT(*) AS n FROM t0")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.engines import spark_columns
+from discreet.engines.spark import casts
 from discreet.kernel.expr import Type
 from tests.engines.spark_values import KINDS, STORED, differences, write
 
@@ -39,14 +39,14 @@ NATIVES = {
 
 @pytest.mark.parametrize("native", NATIVES)
 def test_a_type_fits_where_any_of_its_values_can(native):
-    fitting = [letter for letter, kind in KINDS.items() if spark_columns.fits(native, kind)]
+    fitting = [letter for letter, kind in KINDS.items() if casts.can_cast(native, kind)]
     assert "".join(fitting) == NATIVES[native]
-    natural = spark_columns.natural(native)
-    assert natural is None if native == "void" or not fitting else spark_columns.fits(native, natural)
+    natural = casts.default_type(native)
+    assert natural is None if native == "void" or not fitting else casts.can_cast(native, natural)
 
 
 def test_a_collation_does_not_make_two_texts_one():
-    (text,), _ = spark_columns.shown({"x": ("c0", "string collate UNICODE_CI", Type.TEXT)}, "UTC")
+    (text,), _ = casts.cast_columns({"x": ("c0", "string collate UNICODE_CI", Type.TEXT)}, "UTC")
     assert text == "TRY_VALIDATE_UTF8((c0 COLLATE UTF8_BINARY)) AS v0"
 
 
@@ -55,11 +55,13 @@ def test_a_column_that_holds_nothing_is_null_in_every_type(sail, tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from discreet.engines.sources import Source
-    from discreet.engines.spark import Spark
+    from discreet.engines.spark.engine import Spark
+    from discreet.engines.table_source import TableSource
 
     pq.write_table(pa.table({"x": pa.nulls(2)}), tmp_path / "t.parquet")
-    sources = {letter: Source(str(tmp_path / "t.parquet"), {"x": kind}) for letter, kind in KINDS.items()}
+    sources = {letter: TableSource(str(tmp_path / "t.parquet"), {"x": kind}) for letter, kind in KINDS.items()}
     with Spark(sources, url=sail.url) as engine:
         for letter in KINDS:
-            assert engine.query(f"SELECT x FROM {engine.dialect.source(letter)}").to_pydict() == {"x": [None, None]}
+            assert engine.query(f"SELECT x FROM {engine.dialect.table_source(letter)}").to_pydict() == {
+                "x": [None, None]
+            }

@@ -15,19 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines import spark as module
-from discreet.engines import spark_connecting, spark_session
-from discreet.engines.sources import EngineError, Source, Unavailable
-from discreet.engines.spark import Spark
-from discreet.engines.spark_sums import tried
+from discreet.engines.spark import connection
+from discreet.engines.spark import engine as module
+from discreet.engines.spark import session as spark_session
+from discreet.engines.spark.engine import Spark
+from discreet.engines.spark.vector_sums import check_workers
+from discreet.engines.table_source import EngineError, TableSource, Unavailable
 from discreet.kernel.expr import Column, Type
-from discreet.kernel.relation import Own, Scan
-from discreet.kernel.summing import Part
+from discreet.kernel.model_release import PartialSum
+from discreet.kernel.relation import Scan, UnitKey
 from tests.engines.spark_servers import sail_at, shared
 from tests.servers.spark import session
 
 N, R = Type.INTEGER, Type.REAL
-SCAN = Scan("t", (Column("who", N), Column("x", R)), Own((Column("who", N),)), 1000)
+SCAN = Scan("t", (Column("who", N), Column("x", R)), UnitKey((Column("who", N),)), 1000)
 BOUNDS = ((0.0, 100.0),)
 COUNT = "SELECT COUNT(*) AS n FROM t0"
 
@@ -36,7 +37,7 @@ COUNT = "SELECT COUNT(*) AS n FROM t0"
 def sources(tmp_path_factory):
     place = tmp_path_factory.mktemp("rows") / "t.parquet"
     pq.write_table(pa.table({"who": [1, 1, 2], "x": [3.0, 4.0, 50.0]}), place)
-    return {"t": Source(str(place), {"who": N, "x": R})}
+    return {"t": TableSource(str(place), {"who": N, "x": R})}
 
 
 def part():
@@ -48,7 +49,7 @@ def part():
     def adds(told, starts, rows):
         return np.array([len(starts), told.sum(), rows], np.int64)
 
-    return Part(rule, (), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, adds=adds)
+    return PartialSum(rule, (), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, sum_batch=adds)
 
 
 SUM = [2, 57, 3]
@@ -56,15 +57,15 @@ SUM = [2, 57, 3]
 
 @pytest.mark.long
 def test_two_fits_keep_their_own_rows(sail, sources):
-    with Spark(sources, url=sail.url) as engine, engine.held(SCAN, ("x",)) as first:
-        with engine.held(SCAN, ("x",)) as second:
+    with Spark(sources, url=sail.url) as engine, engine.cached_rows(SCAN, ("x",)) as first:
+        with engine.cached_rows(SCAN, ("x",)) as second:
             assert second(part(), BOUNDS).tolist() == SUM
         assert first(part(), BOUNDS).tolist() == SUM
 
 
 @pytest.mark.long
 def test_a_question_that_fails_leaves_the_rows_of_a_fit_to_it(sail, sources):
-    with Spark(sources, url=sail.url) as engine, engine.held(SCAN, ("x",)) as sums:
+    with Spark(sources, url=sail.url) as engine, engine.cached_rows(SCAN, ("x",)) as sums:
         assert sums(part(), BOUNDS).tolist() == SUM
         before = engine._session._spark
         with pytest.raises(EngineError):
@@ -91,13 +92,13 @@ def stopped():
 
 @pytest.mark.long
 def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monkeypatch):
-    monkeypatch.setattr(spark_session, "_FAREWELL", 0.5)
-    monkeypatch.setattr(spark_session, "_TRIES", 1)
+    monkeypatch.setattr(spark_session, "_CLEAN_UP_TIMEOUT", 0.5)
+    monkeypatch.setattr(spark_session, "_MAX_INTERRUPTS", 1)
     server, hang = stopped
     engine = Spark(sources, url=server.url)
 
     def fit():
-        with engine.held(SCAN, ("x",)) as sums:
+        with engine.cached_rows(SCAN, ("x",)) as sums:
             sums(part(), BOUNDS)
             hang()
 
@@ -105,7 +106,7 @@ def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monk
     fitting.start()
     fitting.join(240)  # which nothing but a real hang reaches
     assert not fitting.is_alive()
-    monkeypatch.setattr(module, "_OPENING", 0.5)
+    monkeypatch.setattr(module, "_OPEN_TIMEOUT", 0.5)
     with pytest.raises(Unavailable) as away:
         engine.query(COUNT)
     assert "longer than 0.5 seconds" in away.value.reason
@@ -113,7 +114,7 @@ def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monk
 
 
 def test_an_address_that_is_silent_is_told_soon(sources, monkeypatch):
-    monkeypatch.setattr(spark_session, "_GREETING", 0.5)
+    monkeypatch.setattr(spark_session, "_FIRST_REPLY_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(EngineError, match=f"Spark at 127.0.0.1:{port} does not answer. Check the address"):
@@ -160,7 +161,7 @@ def test_no_secret_of_the_address_is_in_an_error_or_what_it_comes_from(sources, 
 
 def test_no_value_of_a_row_is_in_an_error_or_what_it_comes_from(sail, caplog):
     shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('ALICE-HIV') END AS x FROM range(3)")
-    with Spark({"t": Source("global_temp.touchy", {"x": Type.TEXT})}, url=sail.url) as engine:
+    with Spark({"t": TableSource("global_temp.touchy", {"x": Type.TEXT})}, url=sail.url) as engine:
         try:
             engine.query("SELECT x FROM t0")
         except EngineError as error:
@@ -175,7 +176,7 @@ def test_an_error_of_our_own_is_told_by_its_place_alone(sail, sources):
     with Spark(sources, url=sail.url) as engine:
         with (
             pytest.raises(EngineError, match=r"KeyError at test_spark_faults\.py, line \d+") as caught,
-            engine.reading({}),
+            engine.question_session({}),
         ):
             raise KeyError("ALICE-HIV")
         assert "ALICE" not in "".join(traceback.format_exception(caught.value))
@@ -183,15 +184,15 @@ def test_an_error_of_our_own_is_told_by_its_place_alone(sail, sources):
 
 @pytest.mark.long
 def test_a_lost_server_is_not_taken_for_workers_that_cannot_sum(monkeypatch):
-    monkeypatch.setattr(spark_connecting, "_PATIENCE", 0.2)
+    monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.2)
     server = sail_at()
     try:
         with session(server.url) as spark:
             spark.client.set_retry_policies([])
-            assert tried(spark)
+            assert check_workers(spark)
             server.kill()
             with pytest.raises(Exception, match="UNAVAILABLE"):
-                tried(spark)
+                check_workers(spark)
     finally:
         server.stop()
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines.duckdb import DuckDB, Tuning
-from discreet.engines.sources import Source
-from discreet.engines.spill import make_spill_folder, remove_orphans
+from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.duckdb.spill import make_spill_folder, remove_orphans
+from discreet.engines.table_source import TableSource
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 
@@ -24,7 +24,7 @@ SPILLS = "SELECT SUM(m) AS s FROM (SELECT u, MAX(x) AS m FROM t GROUP BY u)"
 
 
 def many_rows():
-    return Source(
+    return TableSource(
         pa.table({"u": np.arange(ROWS), "x": np.arange(ROWS, dtype=float)}), {"u": Type.INTEGER, "x": Type.REAL}
     )
 
@@ -114,7 +114,7 @@ def test_an_orphan_is_removed_at_the_next_open_and_a_folder_in_use_stays(tmp_pat
 
 def test_a_folder_in_use_by_another_process_stays(tmp_path):
     code = (
-        "import sys; from discreet.engines.spill import make_spill_folder; "
+        "import sys; from discreet.engines.duckdb.spill import make_spill_folder; "
         "print(make_spill_folder(sys.argv[1]).path, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=-1, stdout=-1, text=True) as other:

@@ -2,33 +2,32 @@
 
 import pytest
 
-from discreet.engines.reference import Reference
-from discreet.engines.usage import usage_of, usage_of_rows
-from discreet.kernel.expr import Call, Column, Constant, Type
-from discreet.kernel.fold import Fold, Folded
-from discreet.kernel.question import Count, Limit, Public, Question, Units
+from discreet.engines.column_usage import usage_of_questions, usage_of_relation
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
+from discreet.kernel.question import ContributionBounds, Count, CountUnits, PublicGroups, Question
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Has,
-    JoinOwn,
+    JoinKind,
+    JoinOnUnit,
     JoinPublic,
-    Keep,
-    Own,
+    ParentUnit,
     PerUnit,
     PublicTable,
     Scan,
-    SemiOwn,
-    Through,
+    SemiJoinKind,
+    SemiJoinOnUnit,
     Union,
+    UnitKey,
     Where,
 )
 
 N, B = Type.INTEGER, Type.BOOLEAN
 USER, A, C, D = (Column(name, N) for name in ("user", "a", "c", "d"))
-VISITS = Scan("visits", (USER, A, C, D), Own((USER,)), most=100)
-EVENTS = Scan("events", (A, C), EachRow(), most=100)
-LINES = Scan("lines", (Column("visit", N), Column("weight", N)), Through("visit", VISITS, "a"), most=100)
+VISITS = Scan("visits", (USER, A, C, D), UnitKey((USER,)), max_rows=100)
+EVENTS = Scan("events", (A, C), EachRow(), max_rows=100)
+LINES = Scan("lines", (Column("visit", N), Column("weight", N)), ParentUnit("visit", VISITS, "a"), max_rows=100)
 TOWNS = PublicTable("towns", (("town", Column("name", N)), ("size", Column("size", N))))
 
 
@@ -42,7 +41,7 @@ CASES = {
     "a column that is counted": (VISITS, (), Count(A), {"visits": {"user", "a"}}),
     "a key": (VISITS, (("k", C),), Count(), {"visits": {"user", "c"}}),
     "a condition": (Where(VISITS, above(D)), (), Count(A), {"visits": {"user", "a", "d"}}),
-    "the owner of a parent row": (LINES, (), Units(), {"lines": {"visit"}, "visits": {"user", "a"}}),
+    "the owner of a parent row": (LINES, (), CountUnits(), {"lines": {"visit"}, "visits": {"user", "a"}}),
     "a column that is computed": (
         Derive(VISITS, (("x", C), ("y", D))),
         (),
@@ -50,25 +49,29 @@ CASES = {
         {"visits": {"user", "c"}},
     ),
     "a public table": (
-        JoinPublic(VISITS, TOWNS, (("a", "town"),), None, Keep.MATCHED, 1),
+        JoinPublic(VISITS, TOWNS, (("a", "town"),), None, JoinKind.INNER, 1),
         (),
         Count(),
         {"visits": {"user", "a"}, "towns": {"name", "size"}},
     ),
     "rows of which some are kept": (
-        JoinOwn(VISITS, Derive(VISITS, (("x", C),)), None, Keep.MATCHED, 2),
+        JoinOnUnit(VISITS, Derive(VISITS, (("x", C),)), None, JoinKind.INNER, 2),
         (),
         Count(),
         {"visits": {"user", "a", "c", "d"}},
     ),
     "units that have a row elsewhere": (
-        SemiOwn(VISITS, Where(LINES, above(Column("weight", N))), Has.SOME),
+        SemiJoinOnUnit(VISITS, Where(LINES, above(Column("weight", N))), SemiJoinKind.SEMI),
         (),
         Count(),
         {"visits": {"user", "a"}, "lines": {"visit", "weight"}},
     ),
     "what a unit has in all": (
-        PerUnit(VISITS, (("k", C),), (("n", Folded(Fold.COUNT, A)), ("m", Folded(Fold.COUNT, D)))),
+        PerUnit(
+            VISITS,
+            (("k", C),),
+            (("n", UnitAggregate(AggregateFunction.COUNT, A)), ("m", UnitAggregate(AggregateFunction.COUNT, D))),
+        ),
         (),
         Count(Column("n", N)),
         {"visits": {"user", "a", "c"}},
@@ -83,13 +86,15 @@ CASES = {
 
 
 def question(relation, by, total):
-    return Question(relation, by, Public(tuple((1, 2) for _ in by)), Limit(2, 2), (total,))
+    return Question(relation, by, PublicGroups(tuple((1, 2) for _ in by)), ContributionBounds(2, 2), (total,))
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_question_uses_its_columns_and_those_of_its_unit(case):
     relation, by, total, expected = CASES[case]
-    assert usage_of([question(relation, by, total)]) == {table: frozenset(names) for table, names in expected.items()}
+    assert usage_of_questions([question(relation, by, total)]) == {
+        table: frozenset(names) for table, names in expected.items()
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -97,14 +102,14 @@ def test_columns_that_are_not_used_can_be_missing(case):
     """With NULL in their place, the exact totals are the same."""
     relation, by, total, _ = CASES[case]
     asked = question(relation, by, total)
-    usage = usage_of([asked])
+    usage = usage_of_questions([asked])
 
     def totals(without):
         tables = {
             table: [{name: None if (table, name) in without else value for name, value in row.items()} for row in rows]
             for table, rows in ROWS.items()
         }
-        found = Reference(tables).totals(asked)
+        found = ReferenceEngine(tables).totals(asked)
         return dict(zip(found.keys, found.values.tolist(), strict=True))
 
     named = {(table, name) for table, rows in ROWS.items() for name in rows[0]}
@@ -122,4 +127,4 @@ ROWS = {
 
 def test_rows_for_a_model_use_what_their_columns_are_made_of():
     rows = Derive(Where(VISITS, above(D)), (("x", A), ("y", C)))
-    assert usage_of_rows(rows, ("x",)) == {"visits": frozenset({"user", "a", "d"})}
+    assert usage_of_relation(rows, ("x",)) == {"visits": frozenset({"user", "a", "d"})}

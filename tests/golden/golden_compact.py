@@ -3,26 +3,25 @@
 from fractions import Fraction
 from itertools import chain
 
+from discreet.estimate.planned_release import FrequencyFunction
+from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Public
+from discreet.kernel.question import ClippedUnits, Count, CountDistinct, CountUnits, HistogramTree, PublicGroups, Sum
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Has,
-    JoinOwn,
+    JoinOnUnit,
     JoinPublic,
-    Own,
+    ParentUnit,
     PerUnit,
     Scan,
-    SemiOwn,
-    Through,
+    SemiJoinKind,
+    SemiJoinOnUnit,
     Union,
+    UnitKey,
     Where,
 )
-from discreet.kernel.totals import Cells, Count, Sum, Touched, Units, Values
-from discreet.sql.descent import Target
-from discreet.sql.plan import Frequent
 
 
 def compact(plan):
@@ -38,7 +37,9 @@ def _part(part):
     yield f"{part.name} from"
     yield from (f"  {line}" for line in _relation(question.relation))
     for place, (name, expr) in enumerate(question.by):
-        values = _values(question.groups.domains[place]) if isinstance(question.groups, Public) else "to be discovered"
+        values = (
+            _values(question.groups.domains[place]) if isinstance(question.groups, PublicGroups) else "to be discovered"
+        )
         yield f"  by {name} = {_expr(expr)}: {values}"
     limit = question.limit
     told = "bounded" if question.bounded else "unbounded"
@@ -74,13 +75,13 @@ def _relation(relation, depth=0):
             what = f"{table.table} ({_named(table.columns)}){kept}"
             yield f"{indent}{keep.value} join {what} on {on or 'anything'}{also}, fanout {fanout}"
             yield from _relation(source, below)
-        case JoinOwn(left, right, also, keep, most):
+        case JoinOnUnit(left, right, also, keep, most):
             also = f" and {_expr(also)}" if also else ""
             yield f"{indent}{keep.value} join on the unit{also}, most {most}"
             yield from _relation(left, below)
             yield from _relation(right, below)
-        case SemiOwn(source, other, has):
-            yield f"{indent}units with {'a' if has is Has.SOME else 'no'} row in the second"
+        case SemiJoinOnUnit(source, other, has):
+            yield f"{indent}units with {'a' if has is SemiJoinKind.SEMI else 'no'} row in the second"
             yield from _relation(source, below)
             yield from _relation(other, below)
         case PerUnit(source, keys, values):
@@ -95,11 +96,11 @@ def _relation(relation, depth=0):
 
 def _owner(owner):
     match owner:
-        case Own(unit):
+        case UnitKey(unit):
             return ", ".join(map(_expr, unit))
         case EachRow():
             return "each row"
-        case Through(on, parent, key):
+        case ParentUnit(on, parent, key):
             return f"{on} → {parent.table}.{key}, of {_owner(parent.owner)}"
 
 
@@ -128,18 +129,18 @@ def _total(total):
     match total:
         case Count(expr):
             return f"count({_expr(expr) if expr else '*'})"
-        case Units(expr):
+        case CountUnits(expr):
             return f"units({_expr(expr) if expr else '*'})"
         case Sum(expr, grid, power, shift):
             centre = f" around {_number(grid.offset * grid.step)}" if grid.offset else ""
             squared = f" squared less {shift}" if power == 2 else ""
             return f"sum({_expr(expr)}{squared}, {_ends(grid)}{centre})"
-        case Values(expr):
+        case CountDistinct(expr):
             return f"values({_expr(expr)})"
-        case Cells(expr, places, fan, depth):
+        case HistogramTree(expr, places, fan, depth):
             listed = _ends(places) if isinstance(places, Grid) else _values(places)
             return f"cells({_expr(expr)}, {listed}, {fan} to the {depth})"
-        case Touched(rows):
+        case ClippedUnits(rows):
             return f"touched({'groups or rows' if rows else 'groups'})"
 
 
@@ -160,9 +161,9 @@ def _field(value):
     match value:
         case Fraction():
             return _number(value)
-        case Target(share):
+        case QuantileTarget(share):
             return _number(share)
-        case Frequent(shown, most):
+        case FrequencyFunction(shown, most):
             return f"{shown.name.lower()} {most}"
         case Type():
             return value.name.lower()

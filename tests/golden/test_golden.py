@@ -15,16 +15,16 @@ import pytest
 from golden_compact import compact
 from golden_policies import POLICIES, PUBLIC
 
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.dialects.spark import SPARK
-from discreet.kernel.dialect import quoted
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.spark.dialect import SPARK
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
-from discreet.kernel.gather import selects
 from discreet.kernel.relation import PublicTable, Scan
-from discreet.postgres.connecting import connect, driver
-from discreet.sql import read
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.postgres.server import connect, driver
+from discreet.query.passes import plan_query
 
 HERE = Path(__file__).parent
 WRITES = os.environ.get("DISCREET_GOLDEN") == "write"
@@ -62,7 +62,7 @@ def outcome(case, policy):
     """Return what a query became, and the plan if it was not refused."""
     limits = {name: int(case.said[name]) for name in ("groups", "rows") if name in case.said}
     try:
-        plan = read(case.sql, policy, PUBLIC, by=case.said.get("by", "owner"), **limits)
+        plan = plan_query(case.sql, policy, PUBLIC, by=case.said.get("by", "owner"), **limits)
     except Refused as refusal:
         return f"refused: {refusal}", None
     return compact(plan), plan
@@ -80,7 +80,7 @@ def asked(plan, dialect):
     return [
         (f"{part.name}{'' if place is None else f'.{place}'}", text)
         for part in plan.parts
-        for place, text in selects(part.question, dialect).items()
+        for place, text in write_selects(part.question, dialect).items()
     ]
 
 
@@ -153,8 +153,8 @@ def empty_tables(plan, types):
         for table, columns in mentioned(part.question):
             found.setdefault(table, {}).update(columns)
     for table, columns in found.items():
-        listed = ", ".join(f"{quoted(name)} {types[kind]}" for name, kind in columns.items())
-        yield f"CREATE TEMPORARY TABLE {quoted(table)} ({listed or 'nothing INTEGER'})"
+        listed = ", ".join(f"{quote_name(name)} {types[kind]}" for name, kind in columns.items())
+        yield f"CREATE TEMPORARY TABLE {quote_name(table)} ({listed or 'nothing INTEGER'})"
 
 
 def check_binding(path, dialect, execute, stops):
@@ -169,8 +169,8 @@ def check_binding(path, dialect, execute, stops):
             if whole != sql:
                 with pytest.raises(stops):
                     execute(f"EXPLAIN {whole.replace('BIT_OR(', 'BIT_OR(CAST(1 AS DOUBLE PRECISION) * ')}")
-        for table in {table for part in plan.parts for table, _ in mentioned(part.question)}:
-            execute(f"DROP TABLE {quoted(table)}")
+        for table in {table for part in plan.releases for table, _ in mentioned(part.question)}:
+            execute(f"DROP TABLE {quote_name(table)}")
 
 
 @pytest.mark.long(but=["checkins_chosen", "meter", "shop_queries", "weblog"])

@@ -20,11 +20,11 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from discreet.curator.ledger_location import address_without_user, move_ledger_to, open_ledger_at, parse_location_option
 from discreet.kernel.errors import DiscreetError, Failed, LedgerError, Refused
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.places import address, ledger_at, move_to, read_place
 
 CENT = Loss("1/100")
 WORKERS = 4
@@ -34,7 +34,7 @@ HEADS = [Path()]
 
 
 def event(question="count", by="owner"):
-    return Event(mechanism="{}", sensitivity="{}", question=question, by=by, topics=((question,),))
+    return Event(mechanism="{}", sensitivity="{}", question=question, by=by, fingerprints=((question,),))
 
 
 def made(place, name="demo", budget=1):
@@ -42,9 +42,9 @@ def made(place, name="demo", budget=1):
     if isinstance(place, Path):
         ledger = create_ledger(place, name=name, budget=Budget(budget))
     else:
-        from discreet.postgres.ledger import create_postgres_ledger
+        from discreet.ledger_postgres.ledger import create_postgres_ledger
 
-        ledger = create_postgres_ledger(place, name=name, budget=Budget(budget), head=head_of(name))
+        ledger = create_postgres_ledger(place, name=name, budget=Budget(budget), checkpoint=head_of(name))
     with ledger:
         ledger.settle(ledger.charge(CENT, event("one")), b"1")
         ledger.settle(ledger.charge(CENT, event("two"), "two"), b"2")
@@ -57,12 +57,12 @@ def head_of(name):
 
 
 def opened(place, name="demo"):
-    return ledger_at(place, name=name, head=head_of(name))
+    return open_ledger_at(place, name=name, checkpoint=head_of(name))
 
 
 def move(source, target, name="demo", tell=lambda _done, _rows: None):
     with opened(source, name) as ledger:
-        return move_to(ledger, target, name=name, head=head_of(name), tell=tell)
+        return move_ledger_to(ledger, target, name=name, checkpoint=head_of(name), progress=tell)
 
 
 # Ending at every step
@@ -159,8 +159,8 @@ def check_moved(source, target, name, charged):
     with opened(source, name) as old, opened(target, name) as new:
         old.verify()
         new.verify()
-        assert old.moved == address(target)
-        assert new.moved is None
+        assert old.moved_to == address_without_user(target)
+        assert new.moved_to is None
         rows = rows_of(new)
         assert rows_of(old) == rows[: len(rows_of(old))], "the rows differ"
         assert rows[len(rows_of(old))].kind == "arrive"
@@ -206,7 +206,7 @@ def work(source, target, worker, told):
         except LedgerError as error:
             assert "was moved" in str(error), error  # noqa: PT017 - a script, not a test
             assert place == source
-            assert ledger.moved == address(target)
+            assert ledger.moved_to == address_without_user(target)
             ledger.close()
             place = target
             ledger = wait_for(lambda: arrived(target))
@@ -288,7 +288,7 @@ def slowly(done, _rows):
 
 def main(what, folder, source, target, number):
     HEADS[0] = Path(folder)
-    source, target = read_place(source, "source"), read_place(target, "target")
+    source, target = parse_location_option(source, "source"), parse_location_option(target, "target")
     acts = {"crash": crash, "race": race, "kill": lambda *places: race(*places, kills=8)}
     print(json.dumps(acts[what](folder, source, target, int(number))))
 

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.ledger.chain import Row
+from discreet.kernel.ledger.chain import LedgerRow
 from discreet.kernel.loss import Budget
-from discreet.postgres.connecting import connect, driver
-from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
-from discreet.postgres.ledger_schema import schema_of
+from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.ledger_postgres.schema import schema_name
+from discreet.postgres.server import connect, driver
 
 KINDS = ["file", "postgres"]
-COLUMNS = ", ".join(f'"{column}"' for column in Row._fields)
+COLUMNS = ", ".join(f'"{column}"' for column in LedgerRow._fields)
 
 
 class FilePlace:
@@ -61,7 +61,7 @@ class FilePlace:
         self.run(*([f"DROP TRIGGER {name}"] for (name,) in triggers), *statements)
 
     def rows(self):
-        return [Row(*found) for found in self.run([f"SELECT {COLUMNS} FROM rows ORDER BY seq"])]
+        return [LedgerRow(*found) for found in self.run([f"SELECT {COLUMNS} FROM rows ORDER BY seq"])]
 
 
 class PostgresPlace:
@@ -71,14 +71,14 @@ class PostgresPlace:
         self.refusals = (driver().Error,)
         self.url, self.folder, self._bin = url, Path(folder), Path(bin_folder)
         self.head = self.folder / head
-        self.schema = schema_of("demo")
+        self.schema = schema_name("demo")
         self.text = json.dumps([url, str(folder), str(bin_folder), head])
 
     def create(self, **terms):
         return create_postgres_ledger(self.url, **{"name": "demo", "budget": Budget(1), "head": self.head, **terms})
 
     def open(self, name="demo"):
-        return open_postgres_ledger(self.url, name=name, head=self.head)
+        return open_postgres_ledger(self.url, name=name, checkpoint=self.head)
 
     def server(self, head):
         """Return the same ledger as another server sees it, which has a head of its own."""
@@ -123,7 +123,7 @@ class PostgresPlace:
         self.run(*off, *statements, *on)
 
     def rows(self):
-        return [Row(*found) for found in self.run([f"SELECT {COLUMNS} FROM rows ORDER BY seq"])]
+        return [LedgerRow(*found) for found in self.run([f"SELECT {COLUMNS} FROM rows ORDER BY seq"])]
 
     def _program(self, name, *words):
         command = [str(self._bin / name), f"--dbname={self.url}", *words]

@@ -166,9 +166,9 @@ def test_the_continuous_noise_is_asked_for_what_the_lemma_takes_away(l1, monkeyp
         asked.append((epsilon, delta))
         return Fraction(1)
 
-    monkeypatch.setattr(calibration, "_continuous", recorded)
+    monkeypatch.setattr(calibration, "_continuous_sigma", recorded)
     epsilon, delta = Fraction(1), Fraction(1, 10**6)
-    scales = calibration._smoothed(Sensitivity(groups=l1, size=1), epsilon, delta)
+    scales = calibration._scales_by_smoothing(Sensitivity(groups=l1, size=1), epsilon, delta)
     with mpmath.workdps(40):
         for sigma, (e, d) in zip(scales, asked, strict=True):
             s = mpmath.sqrt(mpmath.mpf(sigma.numerator) ** 2 / sigma.denominator**2 - 1)
@@ -181,7 +181,7 @@ def test_the_continuous_noise_is_asked_for_what_the_lemma_takes_away(l1, monkeyp
 
 
 def test_floats_only_suggest_a_scale(monkeypatch):
-    right = calibration._continuous(COUNT, Fraction(1), Fraction(1, 10**6))
+    right = calibration._continuous_sigma(COUNT, Fraction(1), Fraction(1, 10**6))
 
     class Wrong:
         """A mathematics in which the tails are a hundred times too thin."""
@@ -193,7 +193,7 @@ def test_floats_only_suggest_a_scale(monkeypatch):
             return math.erfc(x) / 100
 
     monkeypatch.setattr(calibration, "math", Wrong())
-    still = calibration._continuous(COUNT, Fraction(1), Fraction(1, 10**6))
+    still = calibration._continuous_sigma(COUNT, Fraction(1), Fraction(1, 10**6))
     assert right <= still <= 2 * right
 
 
@@ -202,16 +202,16 @@ def test_floats_only_suggest_a_scale(monkeypatch):
 def test_each_way_of_its_own_is_private(sensitivity):
     epsilon, delta = Fraction(1), Fraction(1, 10**5)
     change = (sensitivity.size,) * sensitivity.groups
-    scales = calibration._smoothed(sensitivity, epsilon, delta)
+    scales = calibration._scales_by_smoothing(sensitivity, epsilon, delta)
     assert scales
     for sigma in scales:
         assert vector_delta(float(sigma), 1, change) <= 1e-5
     if sensitivity is COUNT:
-        (summed,) = calibration._summed(epsilon, delta, min(scales))
+        (summed,) = calibration._scale_by_summation(epsilon, delta, min(scales))
         assert summed < min(scales)
         assert exact_delta(summed, epsilon) <= 1e-5
         assert exact_delta(summed * Fraction(99_999, 100_000), epsilon) > 1e-5  # the least
-        assert calibration._summed(epsilon, delta, Fraction(61)) == []
+        assert calibration._scale_by_summation(epsilon, delta, Fraction(61)) == []
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), ("1/10", 1e-9), (3, 1e-3)])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.kernel.choice import Exponential, PermuteAndFlip
 from discreet.kernel.mechanism import Sensitivity
+from discreet.kernel.selection import Exponential, PermuteAndFlip
 
 _spec = importlib.util.spec_from_file_location("evidence", Path(__file__).parents[1] / "broken" / "evidence.py")
 evidence = importlib.util.module_from_spec(_spec)

@@ -8,28 +8,38 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.engines.reference import Reference
+from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import release
-from discreet.kernel.earlier import Earlier, drawn_in, recall
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.expr import Column, Type
+from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.grid import Grid
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Touched, Units
-from discreet.kernel.relation import EachRow, Own, Scan
-from discreet.kernel.release import Ask, Catalog, ask
-from discreet.kernel.topic import topics_of
+from discreet.kernel.question import (
+    ClippedUnits,
+    ContributionBounds,
+    Count,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.refinement import EarlierDraw, recall_values, stored_draws
+from discreet.kernel.relation import EachRow, Scan, UnitKey
+from discreet.kernel.release import Catalog, ReleaseRequest, release_totals
 from discreet.privacy import composed_dp_event, declared_epsilon, to_dp_event
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.REAL)
-VISITS = Scan("visits", (USER, PLACE, X), Own((USER,)), most=1000)
-EVENTS = Scan("events", (USER, PLACE, X), EachRow(), most=10_000)
+VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)
+EVENTS = Scan("events", (USER, PLACE, X), EachRow(), max_rows=10_000)
 CATALOG = Catalog({"visits": VISITS, "events": EVENTS}, {})
 BY = (("place", PLACE),)
-COUNT = Question(VISITS, (), Public(()), Limit(1, 1), (Count(),))
-TWO = Question(VISITS, BY, Public((("a", "b"),)), Limit(2, 1), (Count(), Sum(X, Grid(-2, 2, 1))))
+COUNT = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (Count(),))
+TWO = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1), (Count(), Sum(X, Grid(-2, 2, 1))))
 ROWS = [{"user": user, "place": place, "x": 1.0} for user, place in ((1, "a"), (2, "a"), (3, "b"))]
 
 
@@ -41,16 +51,18 @@ def told(ledger, *asks, rows=ROWS, version="1", **more):
     price = sum((each.loss() for each in asks), Loss(0))
     given = {
         "catalog": CATALOG,
-        "engine": Reference({"visits": rows, "events": rows}),
+        "engine": ReferenceEngine({"visits": rows, "events": rows}),
         "question": "q",
         "ledger": ledger,
         **more,
     }
-    return ask(asks, price=price, version=version, **given)
+    return release_totals(asks, cost=price, version=version, **given)
 
 
 def finer(question, receipt, before, after):
-    return Ask(question, tuple(map(Laplace, after)), earlier=tuple(Earlier(receipt.id, Laplace(b)) for b in before))
+    return ReleaseRequest(
+        question, tuple(map(Laplace, after)), earlier=tuple(EarlierDraw(receipt.id, Laplace(b)) for b in before)
+    )
 
 
 # What it costs.
@@ -59,19 +71,19 @@ def finer(question, receipt, before, after):
 @pytest.mark.parametrize(("before", "after", "l1"), [(10, 4, 1), ("5/3", "1/7", 3), (1000, 999, 20)])
 def test_refining_costs_the_difference_and_a_whole_rho(before, after, l1):
     moved = Sensitivity(1, l1)
-    loss = Earlier("r", Laplace(before)).loss(Laplace(after), moved)
+    loss = EarlierDraw("r", Laplace(before)).loss(Laplace(after), moved)
     assert loss.epsilon == Laplace(after).loss(moved).epsilon - Laplace(before).loss(moved).epsilon
     assert loss.rho == Laplace(after).loss(moved).rho  # the difference would be too little for who adapts
     assert (loss + Laplace(before).loss(moved)).epsilon == Laplace(after).loss(moved).epsilon
     for same in (before, Fraction(before) + 1):
         with pytest.raises(ValueError, match="less noise"):
-            Earlier("r", Laplace(before)).loss(Laplace(same), moved)
+            EarlierDraw("r", Laplace(before)).loss(Laplace(same), moved)
 
 
 def test_what_is_charged_in_steps_is_the_price_of_asking_once():
     ledger = opened()
     scales = ["9", "7", "5/2", "1/3"]
-    receipt = told(ledger, Ask(COUNT, (Laplace(scales[0]),))).receipt
+    receipt = told(ledger, ReleaseRequest(COUNT, (Laplace(scales[0]),))).receipt
     for before, after in itertools.pairwise(scales):
         receipt = told(ledger, finer(COUNT, receipt, [before], [after])).receipt
     assert ledger.spent().epsilon == 3
@@ -81,11 +93,11 @@ def test_what_is_charged_in_steps_is_the_price_of_asking_once():
 
 def test_a_loss_with_a_rho_above_half_its_square_is_kept_by_the_ledger():
     ledger = opened()
-    receipt = told(ledger, Ask(COUNT, (Laplace(2),))).receipt
+    receipt = told(ledger, ReleaseRequest(COUNT, (Laplace(2),))).receipt
     told(ledger, finer(COUNT, receipt, [2], [1]))
     loss = ledger.events()[-1].loss
     assert (loss.epsilon, loss.rho) == (Fraction(1, 2), Fraction(1, 2))
-    assert ledger.spent() == Loss(1, Fraction(1, 8) + Fraction(1, 2)).exactly(Fraction(1), Fraction(5, 8))
+    assert ledger.spent() == Loss(1, Fraction(1, 8) + Fraction(1, 2)).of_bounds(Fraction(1), Fraction(5, 8))
     ledger.verify()
 
 
@@ -122,12 +134,12 @@ def test_the_door_draws_from_that_law():
     """Chi-square of the real path, where the ledger holds what was shown; a false alarm has a chance below 1e-9."""
     stats = pytest.importorskip("scipy.stats")
     wide, narrow, keys = 3, 1, tuple(f"k{i:04}" for i in range(3000))
-    question = Question(EVENTS, BY, Public((keys,)), Limit(1, 1), (Count(),))
+    question = Question(EVENTS, BY, PublicGroups((keys,)), ContributionBounds(1, 1), (Count(),))
     rows = [{"user": i, "place": key, "x": 0.0} for i, key in enumerate(keys)]  # one person in every group
     seen = np.zeros((0, 2), np.int64)
     for _ in range(4):
         ledger = opened()
-        first = told(ledger, Ask(question, (Laplace(wide),)), rows=rows)
+        first = told(ledger, ReleaseRequest(question, (Laplace(wide),)), rows=rows)
         second = told(ledger, finer(question, first.receipt, [wide], [narrow]), rows=rows)
         pair = np.stack([each.parts[0].values[:, 0] for each in (first, second)], axis=1)
         seen = np.concatenate([seen, pair])
@@ -154,7 +166,7 @@ def test_the_kernel_refines_the_stored_numbers_of_the_same_totals(monkeypatch):
         met.append((noisy.tolist(), exact.tolist(), before, after))
         return exact + 100
 
-    first = told(ledger, Ask(TWO, (Laplace(8), Laplace(9))))
+    first = told(ledger, ReleaseRequest(TWO, (Laplace(8), Laplace(9))))
     monkeypatch.setattr(release, "refine", refine)
     second = told(ledger, finer(TWO, first.receipt, [8, 9], [2, 3]))
     shown = first.parts[0].values
@@ -166,9 +178,9 @@ def test_the_kernel_refines_the_stored_numbers_of_the_same_totals(monkeypatch):
 
 
 def test_how_many_units_a_limit_touched_is_refined_as_one_number():
-    question = Question(VISITS, BY, Public((("a", "b"),)), Limit(2, 1), (Count(), Touched()))
+    question = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1), (Count(), ClippedUnits()))
     ledger = opened(100)
-    first = told(ledger, Ask(question, (Laplace(1), Laplace(9))))
+    first = told(ledger, ReleaseRequest(question, (Laplace(1), Laplace(9))))
     second = told(ledger, finer(question, first.receipt, [1, 9], ["1/2", "1/40"]))
     assert second.parts[0].values[:, 1].tolist() == [0, 0]
 
@@ -178,20 +190,22 @@ def test_how_many_units_a_limit_touched_is_refined_as_one_number():
 
 def test_only_the_newest_stored_draw_with_its_own_noise_is_refined():
     ledger = opened()
-    first = told(ledger, Ask(COUNT, (Laplace(9),))).receipt
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
     with pytest.raises(ValueError, match="another noise"):
         told(ledger, finer(COUNT, first, [8], [4]))
     with pytest.raises(Refused, match="Ask again"):
         told(ledger, finer(COUNT, first, [9], [4]), version="2")  # other data
-    other = Question(VISITS, (), Public(()), Limit(1, 2), (Count(),))
+    other = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 2), (Count(),))
     with pytest.raises(Refused, match="Ask again"):
         told(ledger, finer(other, first, [9], [4]))  # another limit
     second = told(ledger, finer(COUNT, first, [9], [4])).receipt
     with pytest.raises(Refused, match="Ask again"):
         told(ledger, finer(COUNT, first, [9], [3]))  # refined already
     with pytest.raises(Refused, match="Ask again"):
-        recall(topics_of(COUNT, "1")[0], Earlier(first.id, Laplace(9)), ledger)  # the ledger would not take it either
-    told(ledger, Ask(COUNT, (Laplace(50),)))
+        recall_values(
+            fingerprints_of(COUNT, "1")[0], EarlierDraw(first.id, Laplace(9)), ledger
+        )  # the ledger would not take it either
+    told(ledger, ReleaseRequest(COUNT, (Laplace(50),)))
     with pytest.raises(Refused, match="Ask again"):
         told(ledger, finer(COUNT, second, [4], [2]))  # not the newest any more
     assert len(ledger.events()) == 3
@@ -200,9 +214,9 @@ def test_only_the_newest_stored_draw_with_its_own_noise_is_refined():
 def test_what_was_lost_on_the_way_is_not_refined_from_again(monkeypatch):
     """A refinement that was charged may have been seen by somebody: nothing follows the same draw a second time."""
     ledger = opened()
-    first = told(ledger, Ask(COUNT, (Laplace(9),))).receipt
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
     with monkeypatch.context() as patch:
-        patch.setattr(Reference, "totals", lambda *_: 1 / 0)
+        patch.setattr(ReferenceEngine, "totals", lambda *_: 1 / 0)
         with pytest.raises(Failed):
             told(ledger, finer(COUNT, first, [9], [4]))
     with pytest.raises(Refused, match="Ask again"):
@@ -212,16 +226,16 @@ def test_what_was_lost_on_the_way_is_not_refined_from_again(monkeypatch):
 def test_between_looking_and_paying_nobody_comes_in(monkeypatch):
     """The ledger looks again in the transaction that charges."""
     ledger = opened()
-    first = told(ledger, Ask(COUNT, (Laplace(9),))).receipt
-    genuine = release.recall
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
+    genuine = release.recall_values
 
     def slow(topic, before, where):
         found = genuine(topic, before, where)
-        monkeypatch.setattr(release, "recall", genuine)
+        monkeypatch.setattr(release, "recall_values", genuine)
         told(ledger, finer(COUNT, first, [9], [8]))  # somebody else is quicker
         return found
 
-    monkeypatch.setattr(release, "recall", slow)
+    monkeypatch.setattr(release, "recall_values", slow)
     spent = Laplace(8).loss(Sensitivity(1, 1)).epsilon
     with pytest.raises(Refused, match="at this moment"):
         told(ledger, finer(COUNT, first, [9], [4]))
@@ -230,7 +244,7 @@ def test_between_looking_and_paying_nobody_comes_in(monkeypatch):
 
 def test_one_question_does_not_make_a_draw_finer_twice():
     ledger = opened()
-    first = told(ledger, Ask(COUNT, (Laplace(9),))).receipt
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
     twice = finer(COUNT, first, [9], [4])
     with pytest.raises(ValueError, match="finer once"):
         told(ledger, twice, twice)
@@ -239,10 +253,10 @@ def test_one_question_does_not_make_a_draw_finer_twice():
 
 def test_a_value_at_the_end_of_its_range_is_not_refined():
     ledger = opened()
-    first = told(ledger, Ask(COUNT, (Laplace(9),))).receipt
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
     event = ledger.events()[0]
     stored = json.dumps([{"keys": [[]], "trees": [], "values": [[(1 << 63) - 1]]}]).encode()
-    topic = topics_of(COUNT, "1")[0]
+    topic = fingerprints_of(COUNT, "1")[0]
 
     class Cut:
         def answers(self, _):
@@ -252,29 +266,29 @@ def test_a_value_at_the_end_of_its_range_is_not_refined():
             return first.id
 
     with pytest.raises(ValueError, match="end of int64"):
-        recall(topic, Earlier(first.id, Laplace(9)), Cut())
+        recall_values(topic, EarlierDraw(first.id, Laplace(9)), Cut())
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Ask(COUNT, (Gaussian(4),), earlier=(Earlier("r", Laplace(9)),)),
-        lambda: Ask(COUNT, (Laplace(4),), earlier=("r",)),
-        lambda: Ask(TWO, (Laplace(4), Laplace(4)), earlier=(Earlier("r", Laplace(9)),)),
-        lambda: Ask(
-            Question(VISITS, BY, Discover(3), Limit(1, 1), (Units(),)),
+        lambda: ReleaseRequest(COUNT, (Gaussian(4),), earlier=(EarlierDraw("r", Laplace(9)),)),
+        lambda: ReleaseRequest(COUNT, (Laplace(4),), earlier=("r",)),
+        lambda: ReleaseRequest(TWO, (Laplace(4), Laplace(4)), earlier=(EarlierDraw("r", Laplace(9)),)),
+        lambda: ReleaseRequest(
+            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(),)),
             (Laplace(4),),
             30,
-            earlier=(Earlier("r", Laplace(9)),),
+            earlier=(EarlierDraw("r", Laplace(9)),),
         ),
-        lambda: Ask(
-            Question(VISITS, (), Public(()), Limit(1, 1), (Cells(X, Grid(0, 3, 1), 4, 1),)),
+        lambda: ReleaseRequest(
+            Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (HistogramTree(X, Grid(0, 3, 1), 4, 1),)),
             (Laplace(4),),
             walks=(lambda *_: None,),
-            earlier=(Earlier("r", Laplace(9)),),
+            earlier=(EarlierDraw("r", Laplace(9)),),
         ),
-        lambda: Earlier("r", Gaussian(3)),
-        lambda: Earlier(3, Laplace(3)),
+        lambda: EarlierDraw("r", Gaussian(3)),
+        lambda: EarlierDraw(3, Laplace(3)),
     ],
 )
 def test_what_cannot_be_made_finer_is_no_question(wrong):
@@ -287,26 +301,26 @@ def test_what_cannot_be_made_finer_is_no_question(wrong):
 
 def test_a_total_that_is_known_is_neither_shown_nor_paid_for():
     ledger = opened()
-    asked = Ask(TWO, (Laplace(1000), Laplace(2)), known=frozenset({0}))
+    asked = ReleaseRequest(TWO, (Laplace(1000), Laplace(2)), cached=frozenset({0}))
     assert asked.loss() == Laplace(2).loss(TWO.sensitivity_of(TWO.totals[1]))
     released = told(ledger, asked)
     assert released.parts[0].values[:, 0].tolist() == [0, 0]
     (event,) = ledger.events()
-    assert event.topics == (("", topics_of(TWO, "1")[1]),)
+    assert event.fingerprints == (("", fingerprints_of(TWO, "1")[1]),)
     assert json.loads(event.mechanism)["name"] == "laplace"
-    assert [(draw.place, draw.noise) for draw in drawn_in(event)] == [(1, Laplace(2))]
+    assert [(draw.index, draw.noise) for draw in stored_draws(event)] == [(1, Laplace(2))]
 
 
 @pytest.mark.parametrize("known", [{0, 1}, {2}, {-1}])
 def test_something_must_be_asked_for(known):
     with pytest.raises(ValueError, match="known"):
-        Ask(TWO, (Laplace(1), Laplace(2)), known=frozenset(known))
+        ReleaseRequest(TWO, (Laplace(1), Laplace(2)), cached=frozenset(known))
 
 
 def test_the_total_that_discovers_groups_is_always_drawn():
-    question = Question(VISITS, BY, Discover(3), Limit(1, 1), (Units(), Count()))
+    question = Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count()))
     with pytest.raises(ValueError, match="discovered"):
-        Ask(question, (Laplace(1), Laplace(1)), 20, known=frozenset({0}))
+        ReleaseRequest(question, (Laplace(1), Laplace(1)), 20, cached=frozenset({0}))
 
 
 # What the accountants say.
@@ -315,7 +329,7 @@ def test_the_total_that_discovers_groups_is_always_drawn():
 def test_a_refined_event_converts_and_replaces_the_one_that_it_refined():
     pytest.importorskip("dp_accounting")
     ledger = opened()
-    first = told(ledger, Ask(COUNT, (Laplace(10),))).receipt
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(10),))).receipt
     told(ledger, finer(COUNT, first, [10], [4]))
     one, two = ledger.events()
     assert to_dp_event(two) == to_dp_event(Laplace(4), 1)  # by itself it loses no less than the finer draw
@@ -327,7 +341,7 @@ def test_a_refined_event_converts_and_replaces_the_one_that_it_refined():
 def test_several_refined_totals_convert_too():
     pytest.importorskip("dp_accounting")
     ledger = opened()
-    first = told(ledger, Ask(TWO, (Laplace(10), Laplace(20)))).receipt
+    first = told(ledger, ReleaseRequest(TWO, (Laplace(10), Laplace(20)))).receipt
     told(ledger, finer(TWO, first, [10, 20], [4, 10]))
     one, two = ledger.events()
     pairs = zip(TWO.totals, (Laplace(4), Laplace(10)), strict=True)

@@ -12,22 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.kernel import exact
-from discreet.kernel.exact import (
+from discreet.kernel import numbers
+from discreet.kernel.numbers import (
+    as_fraction,
+    as_integer,
+    as_nonnegative,
+    as_positive,
+    as_probability,
     exp_bounds,
     exp_up,
-    fraction,
     log_bounds,
     log_down,
     log_up,
-    not_negative,
     odds_for,
-    positive,
     round_down,
     round_up,
-    share,
     sqrt_up,
-    whole,
 )
 
 RANDOM = random.Random(20)
@@ -111,8 +111,8 @@ def test_rounded_logarithms_and_exponentials_lie_on_their_side():
 def test_square_roots_are_rounded_up_to_a_few_digits(x, digits):
     root = sqrt_up(x, digits)
     assert root * root >= x
-    exact = math.isqrt(math.floor(x * 10**200))  # sqrt(x)·10^100, rounded down
-    assert root * 10**100 <= (exact + 1) * (1 + Fraction(100, 10**digits))
+    numbers = math.isqrt(math.floor(x * 10**200))  # sqrt(x)·10^100, rounded down
+    assert root * 10**100 <= (numbers + 1) * (1 + Fraction(100, 10**digits))
     # Few digits: the root is a whole number of a power of ten that is not far below it.
     mantissa = root / Fraction(10) ** (len(str(math.floor(root))) if root >= 1 else 0)
     assert (mantissa * 10 ** (digits + 45)).denominator == 1
@@ -163,7 +163,7 @@ def test_rounding_goes_its_way_and_by_less_than_a_unit(x, digits):
     ],
 )
 def test_numbers_are_read_as_they_were_meant(given_, meant):
-    found = fraction(given_, "epsilon")
+    found = as_fraction(given_, "epsilon")
     assert type(found) is Fraction
     assert found == meant
 
@@ -172,8 +172,8 @@ def test_numbers_are_read_as_they_were_meant(given_, meant):
 @settings(deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_means_its_shortest_text(x):
-    assert fraction(x, "x") == Fraction(repr(x))
-    assert float(fraction(x, "x")) == x
+    assert as_fraction(x, "x") == Fraction(repr(x))
+    assert float(as_fraction(x, "x")) == x
 
 
 REFUSED = [
@@ -228,7 +228,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("value", REFUSED, ids=lambda value: f"{type(value).__name__}-{str(value)[:12]!r}")
-@pytest.mark.parametrize("read", [fraction, positive, not_negative, share])
+@pytest.mark.parametrize("read", [as_fraction, as_positive, as_nonnegative, as_probability])
 def test_what_is_no_number_is_refused_by_name(read, value):
     start = time.process_time()  # its own work, however busy the machine is
     with pytest.raises((TypeError, ValueError), match=r"\bepsilon\b") as caught:
@@ -241,20 +241,20 @@ def test_what_is_no_number_is_refused_by_name(read, value):
 @pytest.mark.parametrize(
     ("read", "value"),
     [
-        (positive, 0),
-        (positive, -1),
-        (positive, "-1/10"),
-        (positive, -0.0),
-        (positive, -(10**5000)),
-        (not_negative, -1e-300),
-        (not_negative, "-1e-400"),
-        (not_negative, -(10**5000)),
-        (share, 0),
-        (share, 1),
-        (share, 1.0),
-        (share, "11/10"),
-        (share, -0.5),
-        (share, 10**5000),
+        (as_positive, 0),
+        (as_positive, -1),
+        (as_positive, "-1/10"),
+        (as_positive, -0.0),
+        (as_positive, -(10**5000)),
+        (as_nonnegative, -1e-300),
+        (as_nonnegative, "-1e-400"),
+        (as_nonnegative, -(10**5000)),
+        (as_probability, 0),
+        (as_probability, 1),
+        (as_probability, 1.0),
+        (as_probability, "11/10"),
+        (as_probability, -0.5),
+        (as_probability, 10**5000),
     ],
     ids=range(14),
 )
@@ -264,16 +264,16 @@ def test_numbers_out_of_range_are_refused_by_name(read, value):
 
 
 def test_numbers_at_the_ends_of_their_range_are_read():
-    assert positive("1e-400", "x") == Fraction(1, 10**400)
-    assert not_negative(0, "x") == 0
-    assert not_negative(-0.0, "x") == 0
-    assert share("1e-400", "x") > 0
-    assert share(0.9999999999999999, "x") < 1
+    assert as_positive("1e-400", "x") == Fraction(1, 10**400)
+    assert as_nonnegative(0, "x") == 0
+    assert as_nonnegative(-0.0, "x") == 0
+    assert as_probability("1e-400", "x") > 0
+    assert as_probability(0.9999999999999999, "x") < 1
 
 
 @pytest.mark.parametrize("value", [7, np.int16(7), np.uint64(7)])
 def test_integers_are_read(value):
-    found = whole(value, "count")
+    found = as_integer(value, "count")
     assert type(found) is int
     assert found == 7
 
@@ -283,14 +283,14 @@ def test_integers_are_read(value):
 )
 def test_what_is_no_integer_is_refused_by_name(value):
     with pytest.raises(TypeError, match=r"\bcount\b"):
-        whole(value, "count")
+        as_integer(value, "count")
 
 
 @pytest.mark.parametrize(("value", "least"), [(-1, 0), (0, 1), (-(10**5000), 0)], ids=range(3))
 def test_integers_below_the_least_are_refused_by_name(value, least):
     with pytest.raises(ValueError, match=r"\bcount\b"):
-        whole(value, "count", least)
-    assert whole(least, "count", least) == least
+        as_integer(value, "count", least)
+    assert as_integer(least, "count", least) == least
 
 
 def test_a_number_that_says_different_things_is_asked_once():
@@ -302,7 +302,7 @@ def test_a_number_that_says_different_things_is_asked_once():
             type(self).asked += 1
             return 1000 if type(self).asked > 1 else 1
 
-    read = fraction(Two(1, 1), "epsilon")
+    read = as_fraction(Two(1, 1), "epsilon")
     assert type(read) is Fraction
     assert read == 1 == read.numerator
 
@@ -325,6 +325,6 @@ def test_odds_lean_on_the_side_of_the_enclosure_that_hides_more(epsilon, monkeyp
     asked, wide = Fraction(epsilon), 1 << 100
     narrow = odds_for(asked)
     monkeypatch.setattr(
-        exact, "exp_bounds", lambda x, bits: (exp_bounds(x, bits)[0] - wide, exp_bounds(x, bits)[1] + wide)
+        numbers, "exp_bounds", lambda x, bits: (exp_bounds(x, bits)[0] - wide, exp_bounds(x, bits)[1] + wide)
     )
     assert odds_for(asked) < narrow

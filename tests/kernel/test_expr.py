@@ -12,12 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.evaluate import evaluate
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel import expr as module
-from discreet.kernel.dialect import quoted
-from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type, check_name, check_value, columns_of, weigh
-from discreet.kernel.writing import write
+from discreet.kernel.expr import (
+    SIGNATURES,
+    Call,
+    Column,
+    Constant,
+    Type,
+    check_name,
+    check_value,
+    columns_of,
+    expanded_size,
+)
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.relation_sql import write_expr
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
@@ -122,7 +132,7 @@ def test_every_operation_can_be_written_and_evaluated():
         if isinstance(expr, Call):
             used.add(expr.op)
         evaluate(expr, row)
-        write(expr, DUCKDB)
+        write_expr(expr, DUCKDB)
     assert used == {*SIGNATURES, "case"}
 
 
@@ -188,7 +198,7 @@ VALUES = {
     BOOL: st.booleans(),
     TEXT: st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     DATE: st.dates(),
-    TIME: st.datetimes().map(lambda time: time.replace(fold=0)),
+    TIME: st.datetimes().map(lambda time: time.replace(function=0)),
 }
 
 
@@ -204,7 +214,7 @@ def engine():
 def test_the_engine_reads_every_constant_as_it_is(engine, data):
     kind = data.draw(st.sampled_from(list(Type)))
     values = data.draw(st.lists(VALUES[kind], min_size=1, max_size=20))
-    listed = ", ".join(write(Constant(value, kind), DUCKDB) for value in values)
+    listed = ", ".join(write_expr(Constant(value, kind), DUCKDB) for value in values)
     [(found, types)] = engine.execute(f"SELECT [{listed}] AS v, typeof(v)").fetchall()
     assert [repr(value) for value in found] == [repr(value) for value in values]
     assert types == f"{DUCKDB.types[kind]}[]"
@@ -233,10 +243,10 @@ NASTY = [
 @pytest.mark.parametrize("text", NASTY)
 def test_a_constant_can_be_nothing_else(engine, text):
     for expr in (of(text), Call("coalesce", (of(None), of(text)))):
-        assert engine.execute(f"SELECT {write(expr, DUCKDB)}").fetchall() == [(text,)]
+        assert engine.execute(f"SELECT {write_expr(expr, DUCKDB)}").fetchall() == [(text,)]
     equal = Call("equal", (Column("c", TEXT), of(text)))
     engine.execute("CREATE OR REPLACE TABLE one AS SELECT ? AS c", [text])
-    assert engine.execute(f"SELECT {write(equal, DUCKDB)} FROM one").fetchall() == [(True,)]
+    assert engine.execute(f"SELECT {write_expr(equal, DUCKDB)} FROM one").fetchall() == [(True,)]
 
 
 # Names.
@@ -244,8 +254,8 @@ def test_a_constant_can_be_nothing_else(engine, text):
 
 @pytest.mark.parametrize("name", [*NASTY, "select", "a.b", "rowid", "1", " ", "k0", "*", "a" * 200])
 def test_a_name_can_be_nothing_else(engine, name):
-    engine.execute(f"CREATE OR REPLACE TABLE one AS SELECT 7 AS {quoted(check_name(name))}, 8 AS other")
-    assert engine.execute(f"SELECT {write(Column(name, INT), DUCKDB)} FROM one").fetchall() == [(7,)]
+    engine.execute(f"CREATE OR REPLACE TABLE one AS SELECT 7 AS {quote_name(check_name(name))}, 8 AS other")
+    assert engine.execute(f"SELECT {write_expr(Column(name, INT), DUCKDB)} FROM one").fetchall() == [(7,)]
 
 
 @pytest.mark.parametrize("name", ["", ".u0", ".", "a\0", "a" * 201, "\ud800", None, 1, b"a", ["a"]])
@@ -270,12 +280,12 @@ def test_an_expression_is_neither_too_long_nor_too_deep():
     with pytest.raises(ValueError, match="nested"):
         Call("not", (deep,))
     doubled = N
-    while 3 * doubled.weight < module._HEAVIEST:
+    while 3 * doubled.size < module._MAX_SIZE:
         doubled = Call("add", (doubled, doubled))
     with pytest.raises(ValueError, match="long"):
         Call("add", (doubled, Call("add", (doubled, doubled))))
     with pytest.raises(ValueError, match="long"):
-        Call("one_of", (N, *(ONE,) * module._HEAVIEST))
+        Call("one_of", (N, *(ONE,) * module._MAX_SIZE))
 
 
 def arguments(op):
@@ -294,17 +304,17 @@ def arguments(op):
 def test_no_argument_is_written_more_often_than_the_weight_says(op):
     """Where a template names an argument twice its text doubles at every level: the weight must know."""
     expr = Call(op, tuple(arguments(op)))
-    own = module._LOOK if op in module.LOOKS else 1
-    copies, rest = divmod(expr.weight - own, len(expr.args))
+    own = module._SCAN_SIZE if op in module.TEXT_SCANS else 1
+    copies, rest = divmod(expr.size - own, len(expr.args))
     assert rest == 0
     for arg in columns_of(expr):
-        assert 1 <= write(expr, DUCKDB).count(arg) <= copies
+        assert 1 <= write_expr(expr, DUCKDB).count(arg) <= copies
 
 
 @pytest.mark.long
 def test_an_expression_as_heavy_as_may_be_is_written_and_run(engine):
     heavy = Call("clip", (X, of(0.0, REAL), of(1.0, REAL)))
-    while heavy.weight * 3 + 20 < module._HEAVIEST:
+    while heavy.size * 3 + 20 < module._MAX_SIZE:
         heavy = Call("clip", (heavy, of(0.0, REAL), of(1.0, REAL)))
     wide = Call("least", (N,) * 2000)
     deep = N
@@ -312,7 +322,7 @@ def test_an_expression_as_heavy_as_may_be_is_written_and_run(engine):
         deep = Call("negate", (deep,))
     for expr, row in ((heavy, {"x": 7.0}), (wide, {"n": 3}), (deep, {"n": 3})):
         name, value = next(iter(row.items()))
-        found = engine.execute(f"SELECT {write(expr, DUCKDB)} FROM (SELECT {value} AS {name})").fetchall()
+        found = engine.execute(f"SELECT {write_expr(expr, DUCKDB)} FROM (SELECT {value} AS {name})").fetchall()
         assert found == [(evaluate(expr, row),)]
 
 
@@ -357,7 +367,7 @@ def test_a_plain_pattern_is_taken_and_read_alike(engine, pattern):
         *("".join(rng.choices("abé.e\n,;x", k=6)) for _ in range(100)),
     ]
     engine.execute("CREATE OR REPLACE TABLE texts AS SELECT unnest(?::VARCHAR[]) AS name", [texts])
-    found = engine.execute(f"SELECT {write(expr, DUCKDB)} FROM texts").fetchall()
+    found = engine.execute(f"SELECT {write_expr(expr, DUCKDB)} FROM texts").fetchall()
     assert [value for (value,) in found] == [evaluate(expr, {"name": text}) for text in texts]
 
 
@@ -413,7 +423,7 @@ def test_whatever_pattern_is_taken_never_fails_in_the_engine(engine, pattern):
     except ValueError:
         return
     for text in ("", "a", "ab\n", "(a)*{2}", "é", "a,b-0"):
-        found = engine.execute(f"SELECT {write(expr, DUCKDB)} FROM (SELECT ? AS name)", [text]).fetchall()
+        found = engine.execute(f"SELECT {write_expr(expr, DUCKDB)} FROM (SELECT ? AS name)", [text]).fetchall()
         assert found == [(evaluate(expr, {"name": text}),)]
 
 
@@ -431,8 +441,8 @@ def test_whatever_is_like_never_fails_in_the_engine(engine, pattern, texts):
             assert (len(pattern) - len(pattern.rstrip("\\"))) % 2  # the only reason
             continue
         rows = [{"name": text} for text in (*texts, pattern, pattern.replace("\\", ""), pattern[:-1])]
-        listed = ", ".join(f"({write(of(row['name']), DUCKDB)})" for row in rows)
-        found = engine.execute(f"SELECT {write(expr, DUCKDB)} FROM (VALUES {listed}) AS t(name)").fetchall()
+        listed = ", ".join(f"({write_expr(of(row['name']), DUCKDB)})" for row in rows)
+        found = engine.execute(f"SELECT {write_expr(expr, DUCKDB)} FROM (VALUES {listed}) AS t(name)").fetchall()
         assert [value for (value,) in found] == [evaluate(expr, row) for row in rows]
 
 
@@ -467,10 +477,10 @@ def test_texts_cannot_be_doubled_until_the_memory_is_full(engine):
     text = "b" * 1500
     for _ in range(3):
         joined = Call("join", (NAME, of("a"), NAME))
-        found = engine.execute(f"SELECT {write(joined, DUCKDB)} FROM (SELECT '{text}' AS name)").fetchall()
+        found = engine.execute(f"SELECT {write_expr(joined, DUCKDB)} FROM (SELECT '{text}' AS name)").fetchall()
         text = evaluate(joined, {"name": text})
         assert found == [(text,)]
-        assert len(text) == module.LONGEST_TEXT
+        assert len(text) == module.MAX_TEXT_LENGTH
 
 
 def test_an_expression_weighs_its_parts_as_often_as_they_are_written():
@@ -483,6 +493,6 @@ def test_an_expression_weighs_its_parts_as_often_as_they_are_written():
         Call("like", (text, Constant("a%", Type.TEXT))): 110,
         nine: 1,
     }
-    assert {expr: weigh(expr, {}) for expr in weights} == weights
+    assert {expr: expanded_size(expr, {}) for expr in weights} == weights
     assert {expr: expr.weight for expr in weights} == weights
-    assert weigh(Call("clip", (x, nine, nine)), {"x": 7}) == 28
+    assert expanded_size(Call("clip", (x, nine, nine)), {"x": 7}) == 28

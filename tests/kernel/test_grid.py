@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from discreet.engines.dialects.duckdb import DUCKDB
+from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.kernel.grid import Grid
-from discreet.kernel.writing import steps
+from discreet.kernel.sqlgen.relation_sql import write_grid_step
 
 ENDS = st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e300, 1e300), st.fractions(-1000, 1000, max_denominator=999))
 STEPS = st.one_of(
@@ -64,8 +64,8 @@ def test_the_step_is_the_nearest_one(low, wide, parts, value):
 def test_ties_go_up_and_an_offset_moves_the_ends():
     grid = Grid(-10, 10, 4, offset=2)
     assert [grid.index(x) for x in (-6.0, -2.0, 2.0, 6.0)] == [-1, 0, 1, 2]
-    assert (grid.first, grid.last, grid.size) == (-2 - 2, 3 - 2, 4)
-    assert Grid(0, 0, 1).size == 1
+    assert (grid.first, grid.last, grid.max_abs_index) == (-2 - 2, 3 - 2, 4)
+    assert Grid(0, 0, 1).max_abs_index == 1
 
 
 GRIDS = [
@@ -87,7 +87,7 @@ def engine():
         drawn = [struct.unpack("d", struct.pack("Q", rng.getrandbits(64)))[0] for _ in range(400)]
         drawn += [rng.randint(-400, 400) / rng.choice([2, 3, 8, 10]) for _ in range(800)]
         drawn += [math.inf, -math.inf, math.nan, None, 0.0, -0.0, 1e308, -1e308, 5e-324, 0.49999999999999994]
-        ties = [(k + 0.5) * grid.ends[2] for grid in GRIDS for k in range(-20, 20)]
+        ties = [(k + 0.5) * grid.as_floats[2] for grid in GRIDS for k in range(-20, 20)]
         drawn += [near for tie in ties for near in (math.nextafter(tie, -math.inf), tie, math.nextafter(tie, math.inf))]
         connection.register("given", pa.table({"row": range(len(drawn)), "x": pa.array(drawn, pa.float64())}))
         whole = [rng.getrandbits(64) - (1 << 63) for _ in range(200)] + [*range(-50, 50), None]
@@ -99,7 +99,7 @@ def engine():
 @pytest.mark.parametrize("table", ["given", "counted"])
 def test_the_engine_finds_the_same_step(engine, grid, table):
     connection, rows = engine
-    sql = f"SELECT {steps('x', grid, DUCKDB)} AS v, typeof(v) FROM {table} ORDER BY row"
+    sql = f"SELECT {write_grid_step('x', grid, DUCKDB)} AS v, typeof(v) FROM {table} ORDER BY row"
     for value, (found, kind) in zip(rows[table], connection.execute(sql).fetchall(), strict=True):
         held = value is not None and math.isfinite(value)
         assert found == (grid.index(float(value)) - grid.offset if held else None), value

@@ -7,17 +7,17 @@ import pytest
 from kernel.ledger_places import KINDS, place_of
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
-from discreet.kernel.event import Event, Receipt, canonical
-from discreet.kernel.ledger import create_ledger, left, memory_ledger, open_ledger
-from discreet.kernel.ledger.terms import recorded, shortfall
-from discreet.kernel.loss import NOTHING, Budget, Loss
+from discreet.kernel.event import Event, Receipt, canonical_json
+from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger, remaining_budget
+from discreet.kernel.ledger.terms import round_for_ledger, shortfall
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 
 CENT = Loss("1/100")
 
 
 def event(question="SELECT COUNT(*) FROM t", by="owner"):
-    mechanism = canonical({"name": "laplace", "scale": "10"})
-    return Event(mechanism=mechanism, sensitivity=canonical({"groups": 1, "size": 1}), question=question, by=by)
+    mechanism = canonical_json({"name": "laplace", "scale": "10"})
+    return Event(mechanism=mechanism, sensitivity=canonical_json({"groups": 1, "size": 1}), question=question, by=by)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_refusal_states_the_largest_price_that_still_fits(ledger):
     ledger.charge(Loss("2/3"), event())
     with pytest.raises(Refused, match="What still fits: in all epsilon 1/3"):
         ledger.charge(Loss("1/2"), event())
-    assert left(ledger.budget, ledger.spent()).epsilon == Fraction(1, 3)
+    assert remaining_budget(ledger.budget, ledger.spent()).epsilon == Fraction(1, 3)
     ledger.charge(Loss("1/3"), event())
 
 
@@ -100,7 +100,7 @@ def test_a_budget_with_a_delta_counts_rho_and_delta_apart(place):
     budget = Budget(1, "1e-6", discover="1/2")
     with place.create(budget=budget) as ledger:
         ledger.charge(Loss(None, budget.rho / 2, budget.discover), event())
-        assert left(budget, ledger.spent()) == Loss(None, budget.rho / 2, 0)
+        assert remaining_budget(budget, ledger.spent()) == Loss(None, budget.rho / 2, 0)
         with pytest.raises(Refused, match=r"rho 0\.0114687 with delta 0"):
             ledger.charge(Loss(None, budget.rho / 2, Fraction(1, 10**12)), event())
         ledger.charge(Loss(None, budget.rho / 2), event())
@@ -288,7 +288,7 @@ def test_only_the_owner_can_read_the_files(path):
 
 
 def test_commits_are_durable(path):
-    with create_ledger(path, name="demo", budget=Budget(1)) as ledger, ledger._session.reading() as table:
+    with create_ledger(path, name="demo", budget=Budget(1)) as ledger, ledger._session.read_transaction() as table:
         settings = [
             table.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
         ]
@@ -315,7 +315,7 @@ def test_a_key_is_a_short_text(ledger, bad):
         ledger.charge(CENT, event(), key=bad)
     with pytest.raises(TypeError, match="key"):
         ledger.charge(CENT, event(), key=7)
-    assert ledger.spent() == NOTHING
+    assert ledger.spent() == ZERO_LOSS
 
 
 def test_an_answer_is_bytes_of_bounded_length(ledger, monkeypatch):
@@ -382,7 +382,7 @@ def test_long_fractions_are_rounded_up_and_stay_short(ledger):
     assert exact <= spent.epsilon <= exact + Fraction(7, 10**100)
     assert spent.rho <= spent.epsilon**2 / 2
     assert spent.epsilon.denominator <= 10**100
-    assert recorded(Loss("1/3")) == Loss("1/3")
+    assert round_for_ledger(Loss("1/3")) == Loss("1/3")
     ledger.verify()
 
 
@@ -467,7 +467,7 @@ def test_a_head_that_cannot_be_written_stops_the_ledger_and_the_charge_stands(pa
 
     with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.kernel.ledger.place.write_head", broken)
+            patch.setattr("discreet.kernel.ledger.sqlite_location.write_head", broken)
             with pytest.raises(LedgerError, match="No space left"):
                 ledger.charge(CENT, event())
         with pytest.raises(LedgerError, match="an earlier write failed"):
@@ -486,7 +486,7 @@ def test_the_head_is_written_after_the_commit(path, monkeypatch):
             seen.append((other.execute("SELECT max(seq) FROM rows").fetchone()[0], head.seq))
         other.close()
 
-    monkeypatch.setattr("discreet.kernel.ledger.place.write_head", look)
+    monkeypatch.setattr("discreet.kernel.ledger.sqlite_location.write_head", look)
     create_ledger(path, name="demo", budget=Budget(1)).close()
     assert seen == [(1, 1)]
 
@@ -501,7 +501,7 @@ def test_an_interrupted_charge_leaves_nothing_half_done(place, monkeypatch):
             patch.setattr("discreet.kernel.ledger.account.event_text", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 ledger.charge(CENT, event())
-        assert ledger.spent() == NOTHING
+        assert ledger.spent() == ZERO_LOSS
         ledger.charge(CENT, event())
         ledger.verify()
 
@@ -516,7 +516,9 @@ def test_gaussian_noise_on_a_pure_budget_is_refused_with_the_way_out(ledger):
 
 def test_a_key_is_bound_to_the_mechanism_too(ledger):
     ledger.settle(ledger.charge(CENT, event(), key="k"), b"1")
-    other = Event(mechanism=canonical({"name": "laplace", "scale": "20"}), sensitivity="{}", question=event().question)
+    other = Event(
+        mechanism=canonical_json({"name": "laplace", "scale": "20"}), sensitivity="{}", question=event().question
+    )
     with pytest.raises(Refused, match="another question"):
         ledger.charge(CENT, other, key="k")
 
@@ -559,7 +561,7 @@ def test_a_file_exchanged_between_two_connections_is_seen_by_a_read_too(path, tm
     other = tmp_path / "other.sqlite"
     create_ledger(other, name="others", budget=Budget(1)).close()
     with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
-        with ledger._session.threads:
+        with ledger._session.thread_lock:
             ledger._session.disconnect()  # as before a fork
         other.replace(path)
         with pytest.raises(LedgerError, match="exchanged"):

@@ -14,7 +14,7 @@ CHARGED, SETTLED = 4, 5  # the rows of the second charge, of four, and of its an
 
 
 def event(topic, by="ana"):
-    return Event(mechanism="{}", sensitivity="{}", question=topic, topics=((topic,),), by=by)
+    return Event(mechanism="{}", sensitivity="{}", question=topic, fingerprints=((topic,),), by=by)
 
 
 @pytest.fixture(params=KINDS)
@@ -183,7 +183,7 @@ def test_looking_at_old_charges_reads_few_rows(place, monkeypatch):
             read.append(row)
             return read_row(row)
 
-        for module in ("discreet.kernel.ledger.table", "discreet.postgres.ledger_table"):
+        for module in ("discreet.kernel.ledger.sqlite_table", "discreet.ledger_postgres.table"):
             monkeypatch.setattr(f"{module}.read_row", counted)
         ledger.charge(CENT, event("new"))
         assert len(read) == 1, "the last row"

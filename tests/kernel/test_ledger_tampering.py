@@ -7,13 +7,13 @@ import pytest
 from kernel.ledger_places import KINDS, FilePlace, place_of
 
 from discreet.kernel.errors import LedgerError, Refused
-from discreet.kernel.event import Event, canonical
+from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.ledger.chain import Act, Kind, Row, event_text, row_after
+from discreet.kernel.ledger.chain import LedgerRow, PendingRow, RowKind, event_text, row_after
 from discreet.kernel.loss import Budget, Loss
 
 CENT = Loss("1/100")
-EVENT = Event(mechanism=canonical({"name": "laplace"}), sensitivity="{}", question="count")
+EVENT = Event(mechanism=canonical_json({"name": "laplace"}), sensitivity="{}", question="count")
 
 
 def fill(ledger, start, stop):
@@ -44,7 +44,7 @@ def assert_found(place, match):
     assert str(ledger._session.place) in str(found.value)
 
 
-@pytest.mark.parametrize("column", Row._fields)
+@pytest.mark.parametrize("column", LedgerRow._fields)
 @pytest.mark.parametrize("seq", [3, 5, 8])
 def test_any_changed_field_of_any_row_is_found(place, column, seq):
     new = 99 if column == "seq" else "1/7 1/98 0" if column in ("loss", "spent", "spent_by") else "other"
@@ -74,7 +74,7 @@ def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
     with place.open() as ledger:
         spent = ledger.spent("owner")
         with ledger._session.writing() as table:
-            act = Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
+            act = PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
             table.add_row(row_after(table.last(), spent, act))
     assert_found(place, "row 11 .*the price does not fit")
 
@@ -302,7 +302,7 @@ def test_a_half_created_ledger_is_not_an_empty_one(tmp_path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.kernel.ledger.table.SQLiteTable.add_row", crash)
+        patch.setattr("discreet.kernel.ledger.sqlite_table.SQLiteTable.add_row", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             create_ledger(path, name="demo", budget=Budget(1))
     with pytest.raises(LedgerError, match="not completely created"):

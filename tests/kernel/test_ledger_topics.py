@@ -16,7 +16,7 @@ CENT = Loss("1/100")
 
 def event(*topics, follows=(), by="owner"):
     parts = (tuple(topics),) if topics else ()
-    return Event(mechanism="{}", sensitivity="{}", question="q", topics=parts, follows=tuple(follows), by=by)
+    return Event(mechanism="{}", sensitivity="{}", question="q", fingerprints=parts, follows=tuple(follows), by=by)
 
 
 def filled(place):

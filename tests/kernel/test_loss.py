@@ -13,7 +13,7 @@ from scipy import integrate, optimize
 from scipy.special import log_ndtr, ndtr
 
 from discreet.kernel import loss as loss_module
-from discreet.kernel.loss import NOTHING, Budget, Loss, zcdp_epsilon, zcdp_rho
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss, zcdp_epsilon, zcdp_rho
 
 amounts = st.fractions(0, 10, max_denominator=1000)
 small = st.fractions(0, Fraction(1, 2), max_denominator=10**9)
@@ -50,13 +50,13 @@ def test_losses_add_as_exact_fractions(e1, r1, d1, e2, r2, d2):  # noqa: PLR0917
     total = one + two
     assert (total.epsilon, total.rho, total.delta) == (e1 + e2, one.rho + two.rho, d1 + d2)
     assert total == two + one
-    assert one + NOTHING == one
+    assert one + ZERO_LOSS == one
     without = Loss(None, r1) + two
     assert (without.epsilon, without.rho) == (None, r1 + two.rho)
 
 
 def test_a_hundred_tenths_are_ten_and_delta_ends_at_one():
-    assert sum([Loss(0.1)] * 100, NOTHING) == Loss(10, Fraction(1, 2))
+    assert sum([Loss(0.1)] * 100, ZERO_LOSS) == Loss(10, Fraction(1, 2))
     assert (Loss(1, None, "0.6") + Loss(1, None, "0.7")).delta == 1
 
 
@@ -113,9 +113,9 @@ def test_a_group_without_a_known_bound_is_refused():
 
 
 def test_replacing_one_unit_costs_twice_the_epsilon():
-    assert Loss("1/10").replacing().epsilon == Fraction(1, 5)
-    assert Loss("1/10").replacing().rho == 4 * Loss("1/10").rho
-    assert Loss(None, 1).replacing().rho == 4
+    assert Loss("1/10").for_substitution().epsilon == Fraction(1, 5)
+    assert Loss("1/10").for_substitution().rho == 4 * Loss("1/10").rho
+    assert Loss(None, 1).for_substitution().rho == 4
 
 
 def test_many_in_a_group_take_no_time():
@@ -192,7 +192,7 @@ def test_floats_only_suggest_an_order(order, monkeypatch):
 def test_conversion_takes_the_better_way():
     assert Loss(1).to_epsilon(0) == 1
     assert Loss(1).to_epsilon("1e-9") == 1  # its rho of 1/2 would cost more
-    many = sum([CENT] * 299, NOTHING)
+    many = sum([CENT] * 299, ZERO_LOSS)
     assert Fraction(99, 100) < many.to_epsilon("1e-9") <= 1 < many.epsilon
     assert Loss(None, 0).to_epsilon("1e-9") == 0
     own = Loss(1, "1/100", "1e-9")
@@ -224,7 +224,7 @@ def test_very_small_deltas_convert(delta):
 
 def answered(budget, price, most=2000):
     """Return how many questions fit, each asked after the answer to the one before."""
-    spent, count = NOTHING, 0
+    spent, count = ZERO_LOSS, 0
     while budget.covers(spent + price) and count < most:
         spent, count = spent + price, count + 1
     return count
@@ -236,28 +236,28 @@ def test_exactly_299_adaptive_counts_fit():
     assert answered(Budget(1), CENT) == 100
     assert answered(Budget(1), Loss("1/101")) == 101
     tenth = Budget(1, 1e-9)
-    assert answered(tenth, tenth.price(0.1)) == 84
-    assert answered(tenth, tenth.price(1)) == 1
+    assert answered(tenth, tenth.cost_of(0.1)) == 84
+    assert answered(tenth, tenth.cost_of(1)) == 1
     assert answered(Budget("0.3"), Loss(0.1)) == 3
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-9), (4, 1e-6), ("1/10", "1e-12")])
 def test_what_fits_is_private_and_one_more_is_not_promised(epsilon, delta):
     budget = Budget(epsilon, delta)
-    assert zcdp_epsilon(budget.rho, budget.conversion) <= budget.epsilon + Fraction(1, 10**11)
+    assert zcdp_epsilon(budget.rho, budget.conversion_delta) <= budget.epsilon + Fraction(1, 10**11)
     with mpmath.workdps(40):
-        assert best_bound(budget.rho, budget.conversion) <= real(budget.epsilon)
-        assert best_bound(budget.rho * Fraction(1_000_001, 1_000_000), budget.conversion) > real(budget.epsilon)
+        assert best_bound(budget.rho, budget.conversion_delta) <= real(budget.epsilon)
+        assert best_bound(budget.rho * Fraction(1_000_001, 1_000_000), budget.conversion_delta) > real(budget.epsilon)
 
 
 def test_a_budget_keeps_its_three_limits_apart():
     budget = Budget(1, "1e-6", discover="1/4")
-    assert (budget.delta, budget.discover, budget.conversion) == (
+    assert (budget.delta, budget.discover, budget.conversion_delta) == (
         Fraction(1, 10**6),
         Fraction(1, 4 * 10**6),
         Fraction(3, 4 * 10**6),
     )
-    assert budget.rho == zcdp_rho(Fraction(1), budget.conversion)
+    assert budget.rho == zcdp_rho(Fraction(1), budget.conversion_delta)
     assert budget.covers(Loss(None, budget.rho, budget.discover))
     assert not budget.covers(Loss(None, budget.rho + Fraction(1, 10**20)))
     assert not budget.covers(Loss(None, 0, budget.discover + Fraction(1, 10**20)))
@@ -269,10 +269,10 @@ def test_a_budget_keeps_its_three_limits_apart():
 
 def test_a_pure_budget_takes_nothing_but_pure_losses():
     assert Budget(1).rho is None
-    assert Budget(1).conversion == 0
+    assert Budget(1).conversion_delta == 0
     assert not Budget(1).covers(Loss(None, "1e-30"))
     assert not Budget(1).covers(Loss("1/10", None, "1e-30"))
-    assert Budget(1).price("1/10") == Loss("1/10")
+    assert Budget(1).cost_of("1/10") == Loss("1/10")
 
 
 def test_nothing_of_a_budget_or_a_loss_moves():
@@ -386,7 +386,7 @@ def test_bad_numbers_are_refused_by_name(bad):
         with pytest.raises((ValueError, TypeError), match=name):
             make(bad)
     with pytest.raises((ValueError, TypeError), match="epsilon"):
-        Budget(1).price(bad)
+        Budget(1).cost_of(bad)
     with pytest.raises((ValueError, TypeError), match="delta"):
         Loss(1).to_epsilon(bad)
 
@@ -401,7 +401,7 @@ def test_further_nonsense_is_refused():
         (lambda: Budget(1, None), "delta"),
         (lambda: Budget(1, "1e-9", discover=1), "discover"),
         (lambda: Budget(1, 0, discover="1/2"), "discover"),
-        (lambda: Budget(1).price(0), "epsilon"),
+        (lambda: Budget(1).cost_of(0), "epsilon"),
         (lambda: Loss(1).for_group(0), "size"),
         (lambda: Loss(1).for_group(1.5), "size"),
         (lambda: Loss(1).for_group(True), "size"),  # noqa: FBT003
@@ -448,18 +448,18 @@ def test_a_group_with_an_epsilon_beyond_all_sense_has_a_delta_of_one():
     assert (group.epsilon, group.rho, group.delta) == (1200, 1200**2 / 2, 1)
 
 
-ROOMY = Loss.exactly(Fraction(1), Fraction(1), Fraction(1, 10))
+ROOMY = Loss.of_bounds(Fraction(1), Fraction(1), Fraction(1, 10))
 
 
 @pytest.mark.parametrize(
     ("loss", "within"),
     [
         (ROOMY, True),
-        (NOTHING, True),
-        (Loss.exactly(Fraction(2), Fraction(1), Fraction(1, 10)), False),
-        (Loss.exactly(None, Fraction(1), Fraction(1, 10)), False),
-        (Loss.exactly(Fraction(1), Fraction(2), Fraction(1, 10)), False),
-        (Loss.exactly(Fraction(1), Fraction(1), Fraction(2, 10)), False),
+        (ZERO_LOSS, True),
+        (Loss.of_bounds(Fraction(2), Fraction(1), Fraction(1, 10)), False),
+        (Loss.of_bounds(None, Fraction(1), Fraction(1, 10)), False),
+        (Loss.of_bounds(Fraction(1), Fraction(2), Fraction(1, 10)), False),
+        (Loss.of_bounds(Fraction(1), Fraction(1), Fraction(2, 10)), False),
     ],
     ids=["itself", "nothing", "more epsilon", "no epsilon", "more rho", "more delta"],
 )

@@ -337,10 +337,10 @@ def test_sums_are_formed_in_unbounded_integers():
     ends = [INT64.min, INT64.min + 1, -5, -1, 0, 1, 5, INT64.max - 1, INT64.max]
     values, drawn = (np.array(x, np.int64) for x in zip(*[(a, b) for a in ends for b in ends], strict=True))
     exact = [min(INT64.max, max(INT64.min, int(a) + int(b))) for a, b in zip(values, drawn, strict=True)]
-    assert module._added(values, drawn).tolist() == exact
-    assert module._added(values, drawn.astype(object)).tolist() == exact
+    assert module.add_saturating(values, drawn).tolist() == exact
+    assert module.add_saturating(values, drawn.astype(object)).tolist() == exact
     far = np.array([10**40, -(10**40)], object)
-    assert module._added(np.zeros(2, np.int64), far).tolist() == [INT64.max, INT64.min]
+    assert module.add_saturating(np.zeros(2, np.int64), far).tolist() == [INT64.max, INT64.min]
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -415,5 +415,5 @@ ALIKE = (2**64 - 1) // 3  # twice this wraps to a number that differs from it in
 )
 def test_a_sum_beyond_int64_is_exact_for_one_value_and_moved_to_the_end_in_an_array(value, noise):
     pair = np.array([value], np.int64), np.array([noise], np.int64)
-    assert module._added_one(*pair) == value + noise
-    assert module._added(*pair).tolist() == [min(max(value + noise, LEAST), MOST)]
+    assert module._add_one(*pair) == value + noise
+    assert module.add_saturating(*pair).tolist() == [min(max(value + noise, LEAST), MOST)]

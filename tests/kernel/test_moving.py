@@ -12,12 +12,20 @@ from pathlib import Path
 import pytest
 
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
-from discreet.kernel.event import Event, canonical
+from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger
-from discreet.kernel.ledger.chain import Act, Kind, arrival, check_rows, departure, gone, row_after
-from discreet.kernel.ledger.moving import move_ledger
-from discreet.kernel.ledger.sqlite import target_ledger
-from discreet.kernel.loss import NOTHING, Budget, Loss
+from discreet.kernel.ledger.chain import (
+    PendingRow,
+    RowKind,
+    arrival_row,
+    check_rows,
+    departure_row,
+    moved_message,
+    row_after,
+)
+from discreet.kernel.ledger.migration import move_ledger
+from discreet.kernel.ledger.sqlite import open_target_ledger
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 
 CENT = Loss("1/100")
 HERE = Path(__file__).parent
@@ -32,12 +40,12 @@ def opened(path):
 
 
 def move(source, target, **more):
-    with opened(source) as old, target_ledger(target) as new:
+    with opened(source) as old, open_target_ledger(target) as new:
         return move_ledger(old, new, to=str(target), **more)
 
 
 def rows_of(path):
-    with opened(path) as ledger, ledger._session.reading() as table:
+    with opened(path) as ledger, ledger._session.read_transaction() as table:
         return list(table.rows())
 
 
@@ -48,7 +56,9 @@ def contents(folder):
 @pytest.fixture
 def old(tmp_path):
     path = tmp_path / "old.sqlite"
-    with create_ledger(path, name="demo", budget=Budget(1), analysts={"ana": Budget("1/2")}, promise="{}") as ledger:
+    with create_ledger(
+        path, name="demo", budget=Budget(1), analysts={"ana": Budget("1/2")}, unit_declaration="{}"
+    ) as ledger:
         ledger.settle(ledger.charge(CENT, event(by="ana", topics=(("t",),)), key="k"), b"\x00 answer")
         ledger.settle(ledger.charge(CENT, event("Zoë \x00 \U0001f600")), b"")
         ledger.acknowledge()
@@ -75,11 +85,11 @@ def stop_at(monkeypatch, name):
 def interrupted(old, new, monkeypatch):
     """Leave a move when the source has ended, and nothing is in the target."""
     with monkeypatch.context() as patch:
-        stop_at(patch, "discreet.kernel.ledger.moving._copy_rest")
+        stop_at(patch, "discreet.kernel.ledger.migration._copy_rest")
         with pytest.raises(KeyboardInterrupt):
             move(old, new)
     with opened(old) as ledger:
-        assert ledger.moved == str(new)
+        assert ledger.moved_to == str(new)
 
 
 # What a move does
@@ -96,11 +106,11 @@ def test_everything_goes_along(old, new):
     with opened(new) as ledger:
         ledger.verify()
         assert (ledger.events(), ledger.spent("ana"), ledger.answers(["t", "u"])) == (events, spent, topics)
-        assert (ledger.name, ledger.budget, ledger.promise) == ("demo", Budget(1), "{}")
+        assert (ledger.name, ledger.budget, ledger.unit_declaration) == ("demo", Budget(1), "{}")
         assert ledger.analysts == {"ana": Budget("1/2")}
         assert ledger.charge(CENT, event(by="ana", topics=(("t",),)), key="k").answer == b"\x00 answer"
-        assert [each.question for each in ledger.unsettled()] == ["open"]
-        assert (ledger.newest("u"), ledger.newest("t")) == (events[-1].id, None)
+        assert [each.question for each in ledger.unsettled_events()] == ["open"]
+        assert (ledger.latest_receipt("u"), ledger.latest_receipt("t")) == (events[-1].id, None)
         with pytest.raises(Failed, match="outcome is unknown"):
             ledger.charge(CENT, event("open", topics=(("u",),)), key="open")
         assert ledger.spent() == CENT + CENT + CENT
@@ -116,12 +126,12 @@ def test_the_source_is_read_and_nothing_else(old, new):
     with opened(old) as ledger:
         ledger.verify()
         assert len(ledger.events()) == 3
-        assert ledger.moved == str(new)
+        assert ledger.moved_to == str(new)
         for act in (
             lambda: ledger.charge(CENT, event()),
             lambda: ledger.charge(CENT, event(by="ana"), key="k"),
             lambda: ledger.set_budget(Budget(2), analysts=None),
-            lambda: ledger.depart("elsewhere", "token"),
+            lambda: ledger.mark_moved("elsewhere", "token"),
             ledger.acknowledge,
         ):
             with pytest.raises(LedgerError, match=r"old.sqlite: The ledger was moved: write ledger = \"/.*new.sqlite"):
@@ -144,8 +154,10 @@ def test_a_ledger_moves_on_and_on(old, new):
 
 def test_where_a_ledger_went_is_told_with_what_it_takes_to_follow():
     """A file is on one machine only; a URL is kept without the user, and each server may have another."""
-    assert "It is a file on the machine on which the move was made" in gone("/srv/visits.sqlite")
-    assert "Add the user and the options that this server connects with" in gone("postgresql://db.example/ledgers")
+    assert "It is a file on the machine on which the move was made" in moved_message("/srv/visits.sqlite")
+    assert "Add the user and the options that this server connects with" in moved_message(
+        "postgresql://db.example/ledgers"
+    )
 
 
 def test_a_place_that_a_ledger_left_is_not_used_again_and_says_so(old, new):
@@ -178,7 +190,7 @@ def test_progress_is_told(old, new):
 
 
 def test_a_ledger_in_memory_can_be_kept(new):
-    with memory_ledger(name="demo", budget=Budget(1)) as ledger, target_ledger(new) as target:
+    with memory_ledger(name="demo", budget=Budget(1)) as ledger, open_target_ledger(new) as target:
         ledger.settle(ledger.charge(CENT, event(), key="k"), b"1")
         assert move_ledger(ledger, target, to=str(new))
         assert target.charge(CENT, event(), key="k").answer == b"1"
@@ -188,7 +200,7 @@ MOVE_BIG = """
 import resource, sys
 from pathlib import Path
 from discreet.kernel.ledger import open_ledger
-from discreet.places import move_to
+from discreet.curator.ledger_location import move_to
 with open_ledger(sys.argv[1], name="demo") as ledger:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     move_to(ledger, Path(sys.argv[2]), name="demo", tell=lambda done, rows: None)
@@ -252,7 +264,7 @@ def test_two_places_never_take_charges(old, new, monkeypatch):
     places = []
     for act in acts[:-1]:
         with monkeypatch.context() as patch:
-            stop_at(patch, f"discreet.kernel.ledger.moving.{act}")
+            stop_at(patch, f"discreet.kernel.ledger.migration.{act}")
             with pytest.raises(KeyboardInterrupt):
                 move(old, new)
         places.append([takes(path) for path in (old, new)])
@@ -373,13 +385,13 @@ def test_a_move_is_finished_in_the_same_place_only(old, new, interrupted, tmp_pa
 
 def test_a_place_that_another_try_reserved_is_refused_after_the_move(old, new, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        stop_at(patch, "discreet.kernel.ledger.moving._copy")
+        stop_at(patch, "discreet.kernel.ledger.migration._copy")
         with pytest.raises(KeyboardInterrupt):
             move(old, new)
     shutil.move(new.parent, tmp_path / "first")
     new.parent.mkdir()
     with monkeypatch.context() as patch:
-        stop_at(patch, "discreet.kernel.ledger.moving._copy_rest")
+        stop_at(patch, "discreet.kernel.ledger.migration._copy_rest")
         with pytest.raises(KeyboardInterrupt):
             move(old, new)
     shutil.rmtree(new.parent)
@@ -410,7 +422,7 @@ def test_a_tampered_source_is_refused(old, new):
     with pytest.raises(LedgerError, match=r"old\.sqlite: row 3: its answer was changed"):
         move(old, new)
     with opened(old) as ledger:
-        assert ledger.moved is None
+        assert ledger.moved_to is None
 
 
 def test_a_source_that_was_changed_after_it_left_is_refused(old, new, interrupted):
@@ -484,19 +496,19 @@ def test_the_folder_of_the_target_must_exist(old, tmp_path):
 def chain(*acts):
     rows = []
     for act in acts:
-        rows.append(row_after(rows[-1] if rows else None, NOTHING, act(rows) if callable(act) else act))
+        rows.append(row_after(rows[-1] if rows else None, ZERO_LOSS, act(rows) if callable(act) else act))
     return rows
 
 
 TERMS = '{"analysts":null,"budget":{"delta":"0","discover":"0","epsilon":"1","rho":null},"name":"demo","promise":""}'
-CREATE = Act(kind=Kind.CREATE, by="owner", body=TERMS)
-LEAVE = departure("/there", "token")
-ARRIVE = Act(kind=Kind.ARRIVE, by="owner", body=canonical({"token": "token"}))
+CREATE = PendingRow(kind=RowKind.CREATE, by="owner", body=TERMS)
+LEAVE = departure_row("/there", "token")
+ARRIVE = PendingRow(kind=RowKind.ARRIVE, by="owner", body=canonical_json({"token": "token"}))
 
 
 def test_nothing_follows_a_move_but_its_arrival():
     check_rows(chain(CREATE, LEAVE))
-    check_rows(chain(CREATE, LEAVE, lambda rows: arrival(rows[-1])))
+    check_rows(chain(CREATE, LEAVE, lambda rows: arrival_row(rows[-1])))
     check_rows(chain(CREATE, LEAVE, ARRIVE, CREATE_BUDGET, LEAVE, ARRIVE))
     out_of_place = "is out of place: the arrival follows the move"
     for acts, problem in (
@@ -507,24 +519,24 @@ def test_nothing_follows_a_move_but_its_arrival():
         ([CREATE, LEAVE, STRANGE], "row 3 arrives with another token"),
         ([CREATE, PAID_LEAVE], "row 2 charges for an owner's act"),
         ([CREATE, LEAVE, PAID_ARRIVAL], "row 3 charges for an owner's act"),
-        ([CREATE, Act(kind=Kind.MOVE, by="owner", body="{}")], "row 2 cannot be read"),
-        ([CREATE, Act(kind=Kind.MOVE, by="owner", body='{"to":1,"token":""}')], "row 2 does not say where"),
+        ([CREATE, PendingRow(kind=RowKind.MOVE, by="owner", body="{}")], "row 2 cannot be read"),
+        ([CREATE, PendingRow(kind=RowKind.MOVE, by="owner", body='{"to":1,"token":""}')], "row 2 does not say where"),
     ):
         with pytest.raises(LedgerError, match=problem):
             check_rows(chain(*acts))
 
 
-CREATE_BUDGET = Act(kind=Kind.BUDGET, by="owner", body=TERMS)
-STRANGE = Act(kind=Kind.ARRIVE, by="owner", body=canonical({"token": "another"}))
-PAID_LEAVE = Act(kind=Kind.MOVE, by="owner", body=LEAVE.body, loss=CENT)
-PAID_ARRIVAL = Act(kind=Kind.ARRIVE, by="owner", body=ARRIVE.body, loss=CENT)
+CREATE_BUDGET = PendingRow(kind=RowKind.BUDGET, by="owner", body=TERMS)
+STRANGE = PendingRow(kind=RowKind.ARRIVE, by="owner", body=canonical_json({"token": "another"}))
+PAID_LEAVE = PendingRow(kind=RowKind.MOVE, by="owner", body=LEAVE.body, loss=CENT)
+PAID_ARRIVAL = PendingRow(kind=RowKind.ARRIVE, by="owner", body=ARRIVE.body, loss=CENT)
 
 
 def test_the_database_itself_takes_nothing_after_a_move(old, new):
     """A program of an earlier version, which knows no moves, may have the file open."""
     with opened(old) as ledger:
         move(old, new)
-        act = Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
-        with pytest.raises(LedgerError, match="the ledger was moved"), ledger._session.writing() as table:
-            table.add_row(row_after(table.last(), NOTHING, act))
+        act = PendingRow(kind=RowKind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
+        with pytest.raises(LedgerError, match="the ledger was moved"), ledger._session.write_transaction() as table:
+            table.add_row(row_after(table.last_row(), ZERO_LOSS, act))
     assert rows_of(old)[-1].kind == "move"

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.normal import gaussian_tail_bounds, normal_tail_bounds
+from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds, normal_tail_bounds
 
 RANDOM = random.Random(21)
 

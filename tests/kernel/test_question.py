@@ -12,25 +12,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.gathering import totals_of as gathered
-from discreet.engines.reference import Reference
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.engines.sql_totals import compute_totals as gathered
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
-    Cells,
+    ClippedUnits,
+    ContributionBounds,
     Count,
-    Discover,
-    Limit,
-    Public,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
     Question,
+    SelectedGroups,
     Sum,
-    Touched,
-    Units,
-    Values,
-    highest,
+    max_abs_contribution,
 )
-from discreet.kernel.relation import Derive, EachRow, JoinPublic, Keep, Own, PerUnit, PublicTable, Scan
+from discreet.kernel.relation import Derive, EachRow, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, UnitKey
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
@@ -38,14 +38,14 @@ from strategies import differences
 
 INT, REAL, TEXT = Type.INTEGER, Type.REAL, Type.TEXT
 USER, PLACE, X = Column("user", INT), Column("place", INT), Column("x", REAL)
-VISITS = Scan("visits", (USER, PLACE, X), Own((USER,)), most=10_000)
-EVENTS = Scan("visits", (USER, PLACE, X), EachRow(), most=10_000)
+VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=10_000)
+EVENTS = Scan("visits", (USER, PLACE, X), EachRow(), max_rows=10_000)
 BY_PLACE = (("place", PLACE),)
-ALONE = Public(())
+ALONE = PublicGroups(())
 
 
 def by_reference(tables, question):
-    return strategies.Seen(question, Reference(tables).totals(question))
+    return strategies.Seen(question, ReferenceEngine(tables).totals(question))
 
 
 def by_duckdb(tables, question):
@@ -121,9 +121,11 @@ def totals_of(draw):
         draw(st.sampled_from([-10, -3, 0, 2])), draw(st.sampled_from([2, 10, 100])), draw(st.sampled_from([1, "1/3"]))
     )
     sums = [Sum(X, grid, power, shift) for power in (1, 2) for shift in (0, 5, -5)]
-    cells = [Cells(X, grid, fan=fan, depth=9 if fan == 3 else 1) for fan in (3, 1000)] + [Cells(PLACE, (0, 1, 7), 3, 1)]
-    others = [Count(), Count(X), Units(X), Values(PLACE), Touched(), *cells, *sums]
-    return (Units(), *draw(st.lists(st.sampled_from(others), min_size=1, max_size=4)))
+    cells = [HistogramTree(X, grid, branching=fan, depth=9 if fan == 3 else 1) for fan in (3, 1000)] + [
+        HistogramTree(PLACE, (0, 1, 7), 3, 1)
+    ]
+    others = [Count(), Count(X), CountUnits(X), CountDistinct(PLACE), ClippedUnits(), *cells, *sums]
+    return (CountUnits(), *draw(st.lists(st.sampled_from(others), min_size=1, max_size=4)))
 
 
 @st.composite
@@ -131,8 +133,10 @@ def heavy(draw):
     """Draw a question, and the rows of one unit and of others."""
     places = st.integers(0, draw(st.sampled_from([0, 3, 40])))
     rows = st.lists(st.tuples(places, st.sampled_from(VALUES)), max_size=draw(st.sampled_from([3, 80])))
-    keys = Public((tuple(range(41)),)) if draw(st.booleans()) else Discover(draw(st.sampled_from([1, 5, 50])))
-    limit = Limit(draw(st.integers(1, 4)), draw(st.integers(1, 3)))
+    keys = (
+        PublicGroups((tuple(range(41)),)) if draw(st.booleans()) else SelectedGroups(draw(st.sampled_from([1, 5, 50])))
+    )
+    limit = ContributionBounds(draw(st.integers(1, 4)), draw(st.integers(1, 3)))
     question = Question(VISITS, BY_PLACE, keys, limit, totals_of(draw))
     return question, draw(rows), draw(rows), draw(rows)
 
@@ -156,11 +160,16 @@ def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivi
     moved = Counter()
     for seed in range(block * 40, block * 40 + 40):
         rng = random.Random(f"apart {seed}")
-        tree = Cells(X, Grid(0, 9, 1), fan=rng.choice([2, 4, 10]), depth=4)
-        totals = (Units(), Values(rng.choice([PLACE, Column("user", INT)])), Values(Call("to_integer", (X,))), tree)
-        totals += (Cells(PLACE, (0, 1, 2, 3), 4, 1), Count(X), Touched())
-        limit = Limit(rng.randint(1, 3), rng.randint(1, 3))
-        groups = Public((tuple(range(5)),)) if seed % 2 else Discover(rng.choice([1, 2, 50]))
+        tree = HistogramTree(X, Grid(0, 9, 1), branching=rng.choice([2, 4, 10]), depth=4)
+        totals = (
+            CountUnits(),
+            CountDistinct(rng.choice([PLACE, Column("user", INT)])),
+            CountDistinct(Call("to_integer", (X,))),
+            tree,
+        )
+        totals += (HistogramTree(PLACE, (0, 1, 2, 3), 4, 1), Count(X), ClippedUnits())
+        limit = ContributionBounds(rng.randint(1, 3), rng.randint(1, 3))
+        groups = PublicGroups((tuple(range(5)),)) if seed % 2 else SelectedGroups(rng.choice([1, 2, 50]))
         question = Question(VISITS, BY_PLACE, groups, limit, totals)
         people = [
             [(rng.randrange(5), rng.choice([None, *map(float, range(10))])) for _ in range(rng.randrange(14))]
@@ -170,7 +179,7 @@ def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivi
         check_bound(full, less, question)
         for place, total in enumerate(totals):
             moved[type(total)] += any(differences(full, less, question, place))
-    assert all(moved[kind] > 5 for kind in (Cells, Values, Touched))
+    assert all(moved[kind] > 5 for kind in (HistogramTree, CountDistinct, ClippedUnits))
 
 
 @pytest.mark.long
@@ -178,7 +187,7 @@ def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivi
 @settings(max_examples=150)
 def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped):
     question, others, unit, another = drawn
-    assume(isinstance(question.groups, Public))
+    assume(isinstance(question.groups, PublicGroups))
     if not grouped:
         question = Question(VISITS, (), ALONE, question.limit, question.totals)
     one, other = (by_reference(visits(others, rows), question) for rows in (unit, another))
@@ -189,16 +198,16 @@ def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped
 
 
 def test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice():
-    count = Question(VISITS, (), ALONE, Limit(1, 1), (Count(),))
-    histogram = Question(VISITS, BY_PLACE, Public(((0, 1, 2),)), Limit(1, 1), (Count(),))
-    signed = Question(VISITS, (), ALONE, Limit(1, 1), (Sum(X, Grid(-5, 5, 1)),))
-    small = Question(VISITS, (), ALONE, Limit(1, 1), (Sum(X, Grid(0, 5, 1)),))
-    both = Question(VISITS, BY_PLACE, Public(((0, 1, 2),)), Limit(1, 1), (Sum(X, Grid(-5, 5, 1)),))
-    assert count.sensitivity() == count.sensitivity(replacing=True)
+    count = Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Count(),))
+    histogram = Question(VISITS, BY_PLACE, PublicGroups(((0, 1, 2),)), ContributionBounds(1, 1), (Count(),))
+    signed = Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(-5, 5, 1)),))
+    small = Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(0, 5, 1)),))
+    both = Question(VISITS, BY_PLACE, PublicGroups(((0, 1, 2),)), ContributionBounds(1, 1), (Sum(X, Grid(-5, 5, 1)),))
+    assert count.sensitivity() == count.sensitivity(substitution=True)
     assert count.sensitivity().l1 == 1
-    one, two = histogram.sensitivity(), histogram.sensitivity(replacing=True)
+    one, two = histogram.sensitivity(), histogram.sensitivity(substitution=True)
     assert (two.l1, two.l2_squared) == (2 * one.l1, 2 * one.l2_squared)
-    assert [question.sensitivity(replacing=True).l1 for question in (signed, small)] == [10, 5]
+    assert [question.sensitivity(substitution=True).l1 for question in (signed, small)] == [10, 5]
     # And no less would do: these neighbours attain it.
     moved = {
         count: ([(0, 1.0)], []),
@@ -210,7 +219,7 @@ def test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice():
     for question, (unit, another) in moved.items():
         one, other = (by_reference(visits([], rows), question) for rows in (unit, another))
         changes = differences(one, other, question, 0)
-        sensitivity = question.sensitivity(replacing=True)
+        sensitivity = question.sensitivity(substitution=True)
         assert (sum(map(abs, changes)), sum(x * x for x in changes)) == (sensitivity.l1, sensitivity.l2_squared)
 
 
@@ -221,7 +230,7 @@ def test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice():
 )
 def test_a_unit_attains_the_sensitivity(total, groups, rows):
     """A unit at the limit in every way: a smaller sensitivity would be a lie."""
-    question = Question(VISITS, BY_PLACE, Discover(9), Limit(groups, rows), (Units(), total))
+    question = Question(VISITS, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (CountUnits(), total))
     unit = [(place, -100.0) for place in range(groups) for _ in range(rows)]
     full = by_reference(visits([], unit), question)
     for place, each in enumerate(question.totals):
@@ -234,8 +243,8 @@ def test_a_unit_attains_the_sensitivity(total, groups, rows):
 @pytest.mark.parametrize("copies", [1, 3])
 def test_a_row_of_its_own_attains_the_sensitivity(copies):
     table = PublicTable("many", (("k", Column("k", INT)),))
-    relation = JoinPublic(EVENTS, table, (), None, Keep.MATCHED, fanout=copies)
-    question = Question(relation, (), ALONE, Limit(1, 1), (Count(), Sum(X, Grid(0, 4, 1))))
+    relation = JoinPublic(EVENTS, table, (), None, JoinKind.INNER, fanout=copies)
+    question = Question(relation, (), ALONE, ContributionBounds(1, 1), (Count(), Sum(X, Grid(0, 4, 1))))
     tables = visits([(0, 9.0)]) | {"many": [{"k": k} for k in range(5)]}
     assert by_reference(tables, question) == {(): [copies, 4 * copies]}
     assert [question.sensitivity_of(total).l1 for total in question.totals] == [copies, 4 * copies]
@@ -243,16 +252,16 @@ def test_a_row_of_its_own_attains_the_sensitivity(copies):
 
 def test_one_row_for_each_unit_needs_no_limit():
     per = PerUnit(VISITS, (), ())
-    question = Question(per, (), ALONE, Limit(7, 7), (Count(), Units()))
-    assert not question.bounded
+    question = Question(per, (), ALONE, ContributionBounds(7, 7), (Count(), CountUnits()))
+    assert not question.needs_clipping
     assert question.sensitivity_of(Count()).l1 == 1
 
 
 def test_the_spread_is_no_wider_than_the_listed_keys():
-    question = Question(VISITS, BY_PLACE, Public(((0, 1),)), Limit(5, 1), (Count(),))
-    assert (question.spread, question.scaled, question.bits(Count())) == (2, False, 0)
-    wide = Question(VISITS, BY_PLACE, Public((tuple(range(9)),)), Limit(5, 1), (Count(),))
-    assert (wide.spread, wide.scaled, wide.bits(Count())) == (5, True, 20)
+    question = Question(VISITS, BY_PLACE, PublicGroups(((0, 1),)), ContributionBounds(5, 1), (Count(),))
+    assert (question.l0_bound, question.needs_l0_clipping, question.fraction_bits(Count())) == (2, False, 0)
+    wide = Question(VISITS, BY_PLACE, PublicGroups((tuple(range(9)),)), ContributionBounds(5, 1), (Count(),))
+    assert (wide.l0_bound, wide.needs_l0_clipping, wide.fraction_bits(Count())) == (5, True, 20)
 
 
 @pytest.mark.long
@@ -268,19 +277,19 @@ def test_the_spread_is_no_wider_than_the_listed_keys():
 @settings(max_examples=500)
 def test_no_number_on_the_way_exceeds_64_bits(most, groups, rows, low, high, power, shift):  # noqa: PLR0917
     """Whatever a question allows, the numbers that render writes fit, with as many rows as there may be."""
-    scan = Scan("visits", (USER, PLACE, X), Own((USER,)), most=most)
+    scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=most)
     total = Sum(X, Grid(-low, high, 1), power, shift)
     try:
-        question = Question(scan, BY_PLACE, Discover(9), Limit(groups, rows), (Units(), total))
+        question = Question(scan, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (CountUnits(), total))
     except ValueError:
         return
     for each in question.totals:
-        fine, top = 1 << question.bits(each), highest(each)
+        fine, top = 1 << question.fraction_bits(each), max_abs_contribution(each)
         assert most * top * fine < 1 << 63  # a unit's sum in one group, made finer; and the sum of all units
-        term = question.weight(each) * top * fine
+        term = question.max_count_per_group(each) * top * fine
         assert term <= 1 << 42  # a unit's term in one group
         assert term << 20 < 1 << 63  # and with a weight
-        assert most * question.rows < 1 << 63  # what is left of a division, times the rows
+        assert most * question.max_rows_per_group < 1 << 63  # what is left of a division, times the rows
 
 
 @pytest.mark.long
@@ -296,28 +305,28 @@ def test_no_row_adds_more_than_the_highest(low, wide, offset, power, shift):
     grid = Grid(low, low + wide, 1, offset)
     total = Sum(X, grid, power, shift)
     for value in (low, low + wide, 0, -1e300, 1e300, float(offset), low + wide / 2):
-        assert abs((grid.index(float(value)) - offset) ** power - shift) <= highest(total)
+        assert abs((grid.index(float(value)) - offset) ** power - shift) <= max_abs_contribution(total)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None, (1 << 42) + 1])
 @pytest.mark.parametrize("name", ["groups", "rows"])
 def test_a_limit_is_a_whole_number_of_at_least_one(name, bad):
     with pytest.raises((ValueError, TypeError), match=name):
-        Limit(**{"groups": 1, "rows": 1, name: bad})
+        ContributionBounds(**{"groups": 1, "rows": 1, name: bad})
 
 
 def test_numbers_of_numpy_do_not_wrap():
     """An int64 of numpy that stayed in a question would make products wrap, and a sensitivity small."""
-    limit = Limit(np.int64(1 << 40), np.int64(4))
+    limit = ContributionBounds(np.int64(1 << 40), np.int64(4))
     total = Sum(X, Grid(0, 1, 1), 1, np.int64(-(1 << 38)))
-    scan = Scan("visits", (USER, PLACE, X), Own((USER,)), most=np.int64(10_000))
-    question = Question(scan, BY_PLACE, Discover(np.int64(5)), limit, (Units(), total))
+    scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=np.int64(10_000))
+    question = Question(scan, BY_PLACE, SelectedGroups(np.int64(5)), limit, (CountUnits(), total))
     plain = Question(
-        Scan("visits", (USER, PLACE, X), Own((USER,)), most=10_000),
+        Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=10_000),
         BY_PLACE,
-        Discover(5),
-        Limit(1 << 40, 4),
-        (Units(), Sum(X, Grid(0, 1, 1), 1, -(1 << 38))),
+        SelectedGroups(5),
+        ContributionBounds(1 << 40, 4),
+        (CountUnits(), Sum(X, Grid(0, 1, 1), 1, -(1 << 38))),
     )
     assert [question.sensitivity_of(each).l2_squared for each in question.totals] == [
         plain.sensitivity_of(each).l2_squared for each in plain.totals
@@ -325,18 +334,20 @@ def test_numbers_of_numpy_do_not_wrap():
     assert type(question.sensitivity_of(total).l1) is int
     for shift in (np.int64(-(1 << 62)), np.int64((1 << 62) + 5)):
         with pytest.raises(ValueError, match="64 bits"):
-            Question(scan, BY_PLACE, Discover(5), limit, (Units(), Sum(X, Grid(0, 1 << 31, 1), 2, shift)))
-    wide = JoinPublic(scan, PublicTable("p", ()), (), None, Keep.ALL, fanout=np.int64(1 << 40))
-    assert type(wide.shape.rows) is int
+            Question(scan, BY_PLACE, SelectedGroups(5), limit, (CountUnits(), Sum(X, Grid(0, 1 << 31, 1), 2, shift)))
+    wide = JoinPublic(scan, PublicTable("p", ()), (), None, JoinKind.LEFT, fanout=np.int64(1 << 40))
+    assert type(wide.shape.max_rows) is int
 
 
 def test_too_wide_a_sum_is_refused():
     fine = Sum(X, Grid(0, 1 << 39, 1))
     with pytest.raises(ValueError, match="64 bits"):
-        Question(VISITS, (), ALONE, Limit(1, 9), (fine,))
-    Question(VISITS, (), ALONE, Limit(1, 8), (fine,))
+        Question(VISITS, (), ALONE, ContributionBounds(1, 9), (fine,))
+    Question(VISITS, (), ALONE, ContributionBounds(1, 8), (fine,))
     with pytest.raises(ValueError, match="64 bits"):
-        Question(Scan("visits", VISITS.columns, VISITS.owner, most=1 << 23), (), ALONE, Limit(1, 1), (fine,))
+        Question(
+            Scan("visits", VISITS.columns, VISITS.owner, max_rows=1 << 23), (), ALONE, ContributionBounds(1, 1), (fine,)
+        )
 
 
 NULL = Constant(None, INT)
@@ -351,22 +362,22 @@ NULL = Constant(None, INT)
         ({"totals": (Count(Column("nothing", INT)),)}, ValueError, "nothing"),
         ({"totals": (Count(Column("x", INT)),)}, ValueError, "'x' of type integer"),
         ({"by": (("k", Column("nothing", INT)),)}, ValueError, "nothing"),
-        ({"by": (("k", PLACE), ("k", PLACE)), "groups": Public(((1,), (1,)))}, ValueError, "differ"),
-        ({"groups": Public(())}, ValueError, "every key"),
-        ({"groups": Public(((1,), (2,)))}, ValueError, "every key"),
-        ({"groups": Public((("a",),))}, TypeError, "integer"),
-        ({"groups": Public(((1.0,),))}, TypeError, "integer"),
-        ({"groups": Discover(3)}, ValueError, "count their units"),
-        ({"groups": Discover(3), "totals": (Units(X),)}, ValueError, "count their units"),
-        ({"groups": Discover(3), "by": (), "totals": (Units(),)}, ValueError, "count their units"),
+        ({"by": (("k", PLACE), ("k", PLACE)), "groups": PublicGroups(((1,), (1,)))}, ValueError, "differ"),
+        ({"groups": PublicGroups(())}, ValueError, "every key"),
+        ({"groups": PublicGroups(((1,), (2,)))}, ValueError, "every key"),
+        ({"groups": PublicGroups((("a",),))}, TypeError, "integer"),
+        ({"groups": PublicGroups(((1.0,),))}, TypeError, "integer"),
+        ({"groups": SelectedGroups(3)}, ValueError, "count their units"),
+        ({"groups": SelectedGroups(3), "totals": (CountUnits(X),)}, ValueError, "count their units"),
+        ({"groups": SelectedGroups(3), "by": (), "totals": (CountUnits(),)}, ValueError, "count their units"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(change, error, words):
     given_ = {
         "relation": VISITS,
         "by": BY_PLACE,
-        "groups": Public(((1, 2),)),
-        "limit": Limit(1, 1),
+        "groups": PublicGroups(((1, 2),)),
+        "limit": ContributionBounds(1, 1),
         "totals": (Count(),),
     }
     Question(**given_)
@@ -381,7 +392,7 @@ def test_a_question_that_makes_no_sense_is_refused(change, error, words):
 )
 def test_listed_keys_differ_and_are_not_too_many(domains):
     with pytest.raises(ValueError, match="domains"):
-        Public(domains)
+        PublicGroups(domains)
 
 
 @pytest.mark.parametrize("bad", [{"expr": PLACE, "power": 3}, {"expr": PLACE, "power": 0}, {"expr": Column("t", TEXT)}])
@@ -399,15 +410,17 @@ def test_a_shift_is_a_whole_number(bad):
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, None])
 def test_discover_takes_a_whole_number(bad):
     with pytest.raises((ValueError, TypeError), match="most"):
-        Discover(bad)
+        SelectedGroups(bad)
 
 
 def test_norms_of_several_totals_add():
-    question = Question(VISITS, (), ALONE, Limit(1, 3), (Count(), Sum(X, Grid(-2, 5, 1))))
+    question = Question(VISITS, (), ALONE, ContributionBounds(1, 3), (Count(), Sum(X, Grid(-2, 5, 1))))
     assert (question.sensitivity().l1, question.sensitivity().l2_squared) == (3 + 15, 9 + 225)
 
 
 def test_a_finer_step_makes_a_larger_sensitivity():
     for step in (1, Fraction(1, 2), Fraction(1, 4)):
-        question = Question(Derive(VISITS, (("x", X),)), (), ALONE, Limit(1, 1), (Sum(X, Grid(0, 8, step)),))
+        question = Question(
+            Derive(VISITS, (("x", X),)), (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(0, 8, step)),)
+        )
         assert question.sensitivity().l1 == 8 / step

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.kernel import refine as module
-from discreet.kernel.exact import exp_bounds
+from discreet.kernel import refinement as module
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.noise import keystream, sampler
-from discreet.kernel.refine import refine
+from discreet.kernel.numbers import exp_bounds
+from discreet.kernel.refinement import refine
 
 _spec = importlib.util.spec_from_file_location("evidence", Path(__file__).parents[1] / "broken" / "evidence.py")
 evidence = importlib.util.module_from_spec(_spec)
@@ -105,10 +105,12 @@ def coded_law(monkeypatch, wide, narrow, n, reach):
     scales = Fraction(wide), Fraction(narrow)
     with monkeypatch.context() as patch:
         patch.setattr(module.noise, "laplace", sampler_of)
-        patch.setattr(module, "_coin", lambda before, after: Listed(coins) if (before, after) == scales else None)
+        patch.setattr(
+            module, "_zero_jump_sampler", lambda before, after: Listed(coins) if (before, after) == scales else None
+        )
         exact = np.full(len(coins), 17)
         got = refine(exact + n, exact, Laplace(wide), Laplace(narrow)) - exact
-    stays = module._stays(*scales, BITS).floors[0]
+    stays = module._zero_jump_boundaries(*scales, BITS).floors[0]
     of_coin = [stays, 2**BITS - stays]
     of_climb, of_jump = (fixed(laplace(q, int(k)) for k in ends) for q in asked)
     law = Counter()
@@ -163,12 +165,12 @@ def test_the_coin_has_its_exact_boundary(wide, narrow):
         stays = mpmath.sinh(b) / mpmath.sinh(c)
         for bits in (16, 64, 128, 512):
             floor = int(mpmath.floor(stays * 2**bits))
-            assert module._stays(Fraction(wide), Fraction(narrow), bits).floors == [floor]
+            assert module._zero_jump_boundaries(Fraction(wide), Fraction(narrow), bits).floors == [floor]
 
 
 @pytest.mark.parametrize("loose", [0, 1, 2])
 def test_the_coin_waits_for_enclosures_that_are_narrow_enough(loose, monkeypatch):
-    right = {pair: module._stays(*map(Fraction, pair), 16) for pair in [*PAIRS, *MODERATE]}
+    right = {pair: module._zero_jump_boundaries(*map(Fraction, pair), 16) for pair in [*PAIRS, *MODERATE]}
     asked = []
 
     def loose_bounds(x, bits):
@@ -180,7 +182,7 @@ def test_the_coin_waits_for_enclosures_that_are_narrow_enough(loose, monkeypatch
 
     monkeypatch.setattr(module, "exp_bounds", loose_bounds)
     for pair, boundaries in right.items():
-        assert module._stays(*map(Fraction, pair), 16) == boundaries
+        assert module._zero_jump_boundaries(*map(Fraction, pair), 16) == boundaries
     assert set(asked) >= {16 + 64, 16 + 128}
 
 
@@ -221,8 +223,8 @@ def laplace_cdf(q):
 @pytest.mark.parametrize(("wide", "narrow"), [("1", "1/2"), ("2", "1"), ("4/3", "1")])
 def test_words_are_inverted_by_the_exact_law(wide, narrow, seed, monkeypatch):
     source, count = Words(seed), 4000
-    monkeypatch.setattr(sampler, "stream", lambda: source)
-    monkeypatch.setattr(module, "stream", lambda: source)
+    monkeypatch.setattr(sampler, "thread_keystream", lambda: source)
+    monkeypatch.setattr(module, "thread_keystream", lambda: source)
     exact = np.random.default_rng(9).integers(-50, 50, count)
     noise = np.random.default_rng(8).integers(-6, 7, count)
     got = refine(exact + noise, exact, Laplace(wide), Laplace(narrow)) - exact
@@ -253,22 +255,22 @@ class Script:
 
 def test_an_equal_word_of_the_coin_is_continued():
     before, after = Fraction(10), Fraction(4)
-    edge = module._stays(before, after, 128).floors[0]
+    edge = module._zero_jump_boundaries(before, after, 128).floors[0]
     for away, shown in ((-1, 0), (1, 1)):
         word = edge + away
         assert word >> 64 == edge >> 64
         cell, middle = np.array([word >> 112], np.uint16), np.array([(word >> 64) % 2**48 << 16], np.uint64)
         script = Script(cell.tobytes(), middle.tobytes(), (word % 2**64).to_bytes(8))
-        assert module._coin(before, after).draw(script, 1).tolist() == [shown]
+        assert module._zero_jump_sampler(before, after).draw(script, 1).tolist() == [shown]
         assert not script.left
 
 
 def test_every_first_word_of_the_coin_is_on_its_side():
     before, after = Fraction(2), Fraction(1)
-    edge = module._stays(before, after, 64).floors[0]
+    edge = module._zero_jump_boundaries(before, after, 64).floors[0]
     middle = np.array([(edge % 2**48 - 1) << 16], np.uint64)
     script = Script(np.arange(2**16, dtype=np.uint16).tobytes(), middle.tobytes())
-    shown = module._coin(before, after).draw(script, 2**16)
+    shown = module._zero_jump_sampler(before, after).draw(script, 2**16)
     assert shown.tolist() == [0] * ((edge >> 48) + 1) + [1] * (2**16 - (edge >> 48) - 1)
 
 
@@ -331,11 +333,11 @@ def test_broken_refinements_are_told_apart(wide, narrow, n, monkeypatch):
             return np.ones(count, np.int64)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_coin", lambda before, after: Always())
+        patch.setattr(module, "_zero_jump_sampler", lambda before, after: Always())
         assert p_value(drawn_at(wide, narrow, n), right) < SURELY
-    met = module._met
+    met = module._combine_draws
     with monkeypatch.context() as patch:  # the exact and the noisy value taken for each other
-        patch.setattr(module, "_met", lambda noisy, exact, climbs, jumps: met(exact, noisy, climbs, jumps))
+        patch.setattr(module, "_combine_draws", lambda noisy, exact, climbs, jumps: met(exact, noisy, climbs, jumps))
         assert n == 0 or p_value(drawn_at(wide, narrow, n), right) < SURELY
 
 
@@ -554,7 +556,7 @@ def test_enormous_scales_work(wide, narrow):
 def test_draws_of_python_integers_are_met_like_any_other():
     noisy, exact = np.array([10, 10, -10, 10]), np.array([0, 0, 0, 0])
     climbs, jumps = np.array([3, 10**30, 4, 0], object), np.array([0, 10**30, 7, -(10**30)], object)
-    assert module._met(noisy, exact, climbs, jumps).tolist() == [3, INT64.max, -4, INT64.min]
+    assert module._combine_draws(noisy, exact, climbs, jumps).tolist() == [3, INT64.max, -4, INT64.min]
 
 
 def test_refinements_come_from_the_keystream(monkeypatch):

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import privacy
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.reference import Reference
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import release
 from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.expr import Call, Column, Constant, Type
@@ -30,25 +30,44 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.purse import pay
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Has,
-    JoinOwn,
+    JoinKind,
+    JoinOnUnit,
     JoinPublic,
-    Keep,
-    Own,
+    ParentUnit,
     PublicTable,
     Scan,
-    SemiOwn,
-    Through,
+    SemiJoinKind,
+    SemiJoinOnUnit,
     Union,
+    UnitKey,
     Where,
 )
-from discreet.kernel.release import FAILED, Ask, Catalog, Noisy, Totals, ask, read_parts, threshold_of, write_parts
-from discreet.kernel.render import render
+from discreet.kernel.release import (
+    FAILED,
+    Catalog,
+    EngineTotals,
+    NoisyTotals,
+    ReleaseRequest,
+    partition_threshold,
+    read_totals,
+    release_totals,
+    write_totals,
+)
+from discreet.kernel.reservation import reserve
+from discreet.kernel.sqlgen.counts_and_sums import select_counts_and_sums
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
@@ -56,17 +75,17 @@ import strategies
 INT, REAL, BOOL, TEXT = Type.INTEGER, Type.REAL, Type.BOOLEAN, Type.TEXT
 USER, PLACE, X = Column("user", INT), Column("place", TEXT), Column("x", REAL)
 COLUMNS = (USER, PLACE, X)
-VISITS = Scan("visits", COLUMNS, Own((USER,)), most=1000)
+VISITS = Scan("visits", COLUMNS, UnitKey((USER,)), max_rows=1000)
 # So many rows may be there that a unit's weight has few binary places: all noises can be listed.
-COARSE = Scan("coarse", COLUMNS, Own((USER,)), most=1 << 59)
-EVENTS = Scan("events", COLUMNS, EachRow(), most=1000)
+COARSE = Scan("coarse", COLUMNS, UnitKey((USER,)), max_rows=1 << 59)
+EVENTS = Scan("events", COLUMNS, EachRow(), max_rows=1000)
 TOWNS = PublicTable("towns", (("town", Column("name", TEXT)), ("zone", Column("zone", INT))))
 CATALOG = Catalog(
     {scan.table: scan for scan in (VISITS, COARSE, EVENTS)}, {"towns": {"name": TEXT, "zone": INT, "extra": REAL}}
 )
 BY_PLACE = (("place", PLACE),)
-TWO = Public((("a", "b"),))
-ONE = Public(())
+TWO = PublicGroups((("a", "b"),))
+ONE = PublicGroups(())
 TOWN_ROWS = [{"name": name, "zone": zone} for name in "ab" for zone in (1, 2)]
 
 
@@ -84,7 +103,7 @@ class Recorder:
     """An engine that remembers what was asked, and what the ledger had charged by then."""
 
     def __init__(self, tables, ledger=None):
-        self.reference = Reference(tables)
+        self.reference = ReferenceEngine(tables)
         self.ledger = ledger
         self.seen = []
 
@@ -96,11 +115,15 @@ class Recorder:
 def told(asks, engine, ledger, price=None, **more):
     price = sum((each.loss() for each in asks), Loss(0)) if price is None else price
     given_ = {"catalog": CATALOG, "question": "a question", **more}
-    return ask(asks, price=price, engine=engine, ledger=ledger, **given_)
+    return release_totals(asks, cost=price, engine=engine, ledger=ledger, **given_)
 
 
-COUNT = Ask(Question(VISITS, (), ONE, Limit(1, 2), (Count(),)), (Laplace(2),))
-FOUND = Ask(Question(VISITS, BY_PLACE, Discover(3), Limit(1, 1), (Units(), Count())), (Laplace(1 << 20),) * 2, 20 << 20)
+COUNT = ReleaseRequest(Question(VISITS, (), ONE, ContributionBounds(1, 2), (Count(),)), (Laplace(2),))
+FOUND = ReleaseRequest(
+    Question(VISITS, BY_PLACE, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count())),
+    (Laplace(1 << 20),) * 2,
+    20 << 20,
+)
 PEOPLE = database(u1=[("a", 1.0), ("b", 2.0)], u2=[("a", 3.0)])
 
 # The exact law of an answer: the kernel adds every noise there is, and each result has the probability of its noise.
@@ -108,8 +131,8 @@ PEOPLE = database(u1=[("a", 1.0), ("b", 2.0)], u2=[("a", 3.0)])
 
 def law_of(asked, tables, reach, monkeypatch):
     """Return {result: probability} with every noise from -reach to reach in every place."""
-    totals = Reference(tables).totals(asked.question)
-    size = asked.question.groups.size if isinstance(asked.question.groups, Public) else len(totals.keys)
+    totals = ReferenceEngine(tables).totals(asked.question)
+    size = asked.question.groups.key_count if isinstance(asked.question.groups, PublicGroups) else len(totals.keys)
     law = {}
     noise = iter(())
 
@@ -121,7 +144,7 @@ def law_of(asked, tables, reach, monkeypatch):
     chances = [{z: each.pmf(z) for z in range(-reach, reach + 1)} for each in asked.noises for _ in range(size)]
     for drawn in itertools.product(range(-reach, reach + 1), repeat=len(chances)):
         noise = iter(drawn)
-        shown = release._noisy(asked, totals)
+        shown = release._add_noise(asked, totals)
         result = tuple(zip(shown.keys, map(tuple, shown.values.tolist()), strict=True))
         law[result] = law.get(result, 0.0) + math.prod(map(dict.__getitem__, chances, drawn))
     return law
@@ -134,7 +157,7 @@ def far_from_the_edge(law, most):
 
 def counted(scan, groups, limit, totals, scales):
     by = BY_PLACE if groups is TWO else ()
-    return Ask(Question(scan, by, groups, limit, totals), tuple(map(Laplace, scales)))
+    return ReleaseRequest(Question(scan, by, groups, limit, totals), tuple(map(Laplace, scales)))
 
 
 WITH, WITHOUT = [("a", 9.0), ("a", 9.0)], []
@@ -142,13 +165,28 @@ BOTH = [("a", 9.0), ("b", 9.0)]
 OTHERS = {"u2": [("a", 1.0)]}
 SUM = Sum(X, Grid(-2, 2, 1))
 PURE = {
-    "a count": (counted(VISITS, ONE, Limit(1, 2), (Count(),), ["1"]), WITH, 30, 1),
-    "an event": (counted(EVENTS, ONE, Limit(1, 1), (Count(),), ["1"]), [("a", 9.0)], 30, 1),
-    "a mean": (counted(VISITS, ONE, Limit(1, 1), (Count(), SUM), ["1", "3/2"]), WITH, 22, 1),
-    "a histogram": (counted(VISITS, TWO, Limit(2, 1), (Count(),), ["1"]), BOTH, 22, 1),
-    "a unit in more groups than the limit": (counted(COARSE, TWO, Limit(1, 1), (Units(),), ["2"]), BOTH, 40, 1),
-    "half a weight of a sum": (counted(COARSE, TWO, Limit(1, 1), (SUM,), ["4"]), [("a", -9.0), ("b", 9.0)], 60, 1),
-    "a unit far below its limit": (counted(VISITS, ONE, Limit(1, 2), (Count(),), ["1"]), [("a", 9.0)], 30, 0.5),
+    "a count": (counted(VISITS, ONE, ContributionBounds(1, 2), (Count(),), ["1"]), WITH, 30, 1),
+    "an event": (counted(EVENTS, ONE, ContributionBounds(1, 1), (Count(),), ["1"]), [("a", 9.0)], 30, 1),
+    "a mean": (counted(VISITS, ONE, ContributionBounds(1, 1), (Count(), SUM), ["1", "3/2"]), WITH, 22, 1),
+    "a histogram": (counted(VISITS, TWO, ContributionBounds(2, 1), (Count(),), ["1"]), BOTH, 22, 1),
+    "a unit in more groups than the limit": (
+        counted(COARSE, TWO, ContributionBounds(1, 1), (CountUnits(),), ["2"]),
+        BOTH,
+        40,
+        1,
+    ),
+    "half a weight of a sum": (
+        counted(COARSE, TWO, ContributionBounds(1, 1), (SUM,), ["4"]),
+        [("a", -9.0), ("b", 9.0)],
+        60,
+        1,
+    ),
+    "a unit far below its limit": (
+        counted(VISITS, ONE, ContributionBounds(1, 2), (Count(),), ["1"]),
+        [("a", 9.0)],
+        30,
+        0.5,
+    ),
 }
 
 
@@ -167,22 +205,24 @@ def test_the_law_of_an_answer_on_neighbours_stays_within_its_loss(name, monkeypa
 
 
 def found(cut, scale, limit, most, kind=Laplace):
-    question = Question(COARSE, BY_PLACE, Discover(most), limit, (Units(),))
-    return Ask(question, (kind(scale),), cut)
+    question = Question(COARSE, BY_PLACE, SelectedGroups(most), limit, (CountUnits(),))
+    return ReleaseRequest(question, (kind(scale),), cut)
 
 
-ROW = Ask(Question(EVENTS, BY_PLACE, Discover(1), Limit(1, 1), (Units(),)), (Laplace("1/2"),), 3)
+ROW = ReleaseRequest(
+    Question(EVENTS, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(),)), (Laplace("1/2"),), 3
+)
 A, B, C = ([(place, 1.0)] for place in "abc")
 APPROXIMATE = {  # the question, the unit, another, how far noise is listed, and whether nobody could claim less
-    "a group of its own": (found(9, 2, Limit(1, 1), 1), C, A, 40, True),
-    "its own and another's": (found(9, 2, Limit(2, 1), 2), A + C, A, 40, False),
-    "two of its own": (found(9, 2, Limit(2, 1), 2), B + C, [], 40, True),
-    "scaled": (found(9, 2, Limit(1, 1), 2), B + C, [], 40, False),
-    "scaled, one of them another's": (found(9, 2, Limit(1, 1), 2), A + C, A, 40, False),
-    "without a say": (found(9, 2, Limit(1, 1), 1), B + C, A, 40, False),
+    "a group of its own": (found(9, 2, ContributionBounds(1, 1), 1), C, A, 40, True),
+    "its own and another's": (found(9, 2, ContributionBounds(2, 1), 2), A + C, A, 40, False),
+    "two of its own": (found(9, 2, ContributionBounds(2, 1), 2), B + C, [], 40, True),
+    "scaled": (found(9, 2, ContributionBounds(1, 1), 2), B + C, [], 40, False),
+    "scaled, one of them another's": (found(9, 2, ContributionBounds(1, 1), 2), A + C, A, 40, False),
+    "without a say": (found(9, 2, ContributionBounds(1, 1), 1), B + C, A, 40, False),
     "events": (ROW, C, A, 20, True),
-    "normal noise": (found(9, 2, Limit(2, 1), 2, Gaussian), A + C, A, 16, False),
-    "normal noise, scaled": (found(12, "5/2", Limit(1, 1), 2, Gaussian), A + C, A, 18, False),
+    "normal noise": (found(9, 2, ContributionBounds(2, 1), 2, Gaussian), A + C, A, 16, False),
+    "normal noise, scaled": (found(12, "5/2", ContributionBounds(1, 1), 2, Gaussian), A + C, A, 18, False),
 }
 
 
@@ -203,11 +243,11 @@ def test_the_law_of_discovered_groups_stays_within_its_loss(name, monkeypatch):
 @pytest.mark.long
 def test_the_law_with_a_second_total_stays_within_its_loss(monkeypatch):
     """A group is shown by its number of units alone; what else is shown of it is paid for on its own."""
-    question = Question(COARSE, BY_PLACE, Discover(1), Limit(1, 1), (Units(), Count()))
-    asked = Ask(question, (Laplace(2), Laplace(2)), 9)
+    question = Question(COARSE, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(), Count()))
+    asked = ReleaseRequest(question, (Laplace(2), Laplace(2)), 9)
     laws = [law_of(asked, database(u1=[("c", 1.0)], u2=rest), 30, monkeypatch) for rest in ([], [("c", 1.0)])]
     loss = asked.loss()
-    assert loss.epsilon == 2 * Laplace(2).loss(question.sensitivity_of(Units())).epsilon
+    assert loss.epsilon == 2 * Laplace(2).loss(question.sensitivity_of(CountUnits())).epsilon
     for one, other in (laws, laws[::-1]):
         assert privacy.hockey_stick(one, other, loss.epsilon) <= float(loss.delta) * (1 + 1e-6)
 
@@ -231,7 +271,7 @@ def test_an_answer_is_its_totals_with_this_noise_and_nothing_else(asked, monkeyp
     given_ = [value for _, values in drawn for value in values]
     nothing = [0] * (len(given_) - totals.values.size)  # in listed groups that the data have not
     assert sorted(given_) == sorted([*totals.values.reshape(-1).tolist(), *nothing])
-    shown = release._noisy(asked, totals)
+    shown = release._add_noise(asked, totals)
     assert released.parts[0].keys == shown.keys
     assert released.parts[0].values.tolist() == shown.values.tolist()
 
@@ -239,13 +279,18 @@ def test_an_answer_is_its_totals_with_this_noise_and_nothing_else(asked, monkeyp
 def test_listed_keys_are_all_shown_in_their_order_and_discovered_ones_in_the_order_of_their_values(monkeypatch):
     monkeypatch.setattr(Laplace, "perturb", lambda self, values: values.copy())
     tables = database(u1=[("b", 1.0)], u2=[(None, 1.0)], u3=[("é", 1.0)], u4=[("a", 1.0)], u5=[("B", 1.0)])
-    listed = Ask(Question(VISITS, BY_PLACE, Public((("z", "b", None),)), Limit(3, 1), (Count(),)), (Laplace(1),))
+    listed = ReleaseRequest(
+        Question(VISITS, BY_PLACE, PublicGroups((("z", "b", None),)), ContributionBounds(3, 1), (Count(),)),
+        (Laplace(1),),
+    )
     (part,) = told((listed,), Recorder(tables), ledger_of()).parts
     assert (part.keys, part.values.tolist()) == ([("z",), ("b",), (None,)], [[0], [1], [1]])
-    free = Ask(Question(VISITS, BY_PLACE, Discover(1), Limit(1, 1), (Units(),)), (Laplace(1 << 20),), 1)
+    free = ReleaseRequest(
+        Question(VISITS, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(),)), (Laplace(1 << 20),), 1
+    )
     ledger = ledger_of(100, delta="1/2", discover="1/2")
     price = Loss(1, Fraction(1, 2), Fraction(1, 4))
-    monkeypatch.setattr(Ask, "loss", lambda self: price)
+    monkeypatch.setattr(ReleaseRequest, "loss", lambda self: price)
     (part,) = told((free,), Recorder(tables), ledger, price).parts
     assert part.keys == [("B",), ("a",), ("b",), ("é",), (None,)]
 
@@ -257,7 +302,7 @@ def shown_alone(asked, tables):
     """Return the exact chance that any of the groups of one lone unit is shown, from the noise's tails."""
     noise, cut = asked.noises[0], asked.cut
     hidden = Fraction(1)
-    for weight in Reference(tables).totals(asked.question).values[:, 0].tolist():
+    for weight in ReferenceEngine(tables).totals(asked.question).values[:, 0].tolist():
         low, high = noise.tail_bounds(cut - weight, 200)
         assert high - low <= low >> 20
         hidden *= 1 - Fraction(low, 1 << 200)
@@ -267,9 +312,9 @@ def shown_alone(asked, tables):
 @pytest.mark.parametrize("noise", [Laplace(1 << 20), Laplace(5 << 20), Gaussian(1 << 20), Gaussian(3 << 20)], ids=str)
 @pytest.mark.parametrize(("groups", "most"), [(1, 1), (1, 6), (3, 3), (3, 12), (4, 2)])
 def test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta(noise, groups, most):
-    question = Question(VISITS, BY_PLACE, Discover(most), Limit(groups, 2), (Units(), Count()))
-    assert question.bits(Units()) == 20
-    asked = Ask(question, (noise, noise), 9 << 20)
+    question = Question(VISITS, BY_PLACE, SelectedGroups(most), ContributionBounds(groups, 2), (CountUnits(), Count()))
+    assert question.fraction_bits(CountUnits()) == 20
+    asked = ReleaseRequest(question, (noise, noise), 9 << 20)
     delta = asked.loss().delta
     chances = []
     for k in range(1, max(groups, most) + 3):
@@ -282,24 +327,30 @@ def test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta(noise,
 
 
 def test_a_row_of_its_own_is_shown_with_probability_at_most_delta():
-    for relation, copies in ((EVENTS, 1), (JoinPublic(EVENTS, TOWNS, (), None, Keep.MATCHED, 2), 2)):
+    for relation, copies in ((EVENTS, 1), (JoinPublic(EVENTS, TOWNS, (), None, JoinKind.INNER, 2), 2)):
         place = BY_PLACE if copies == 1 else (("zone", Column("zone", INT)),)
-        asked = Ask(Question(relation, place, Discover(1), Limit(1, 1), (Units(),)), (Laplace(2),), 12)
+        asked = ReleaseRequest(
+            Question(relation, place, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(),)), (Laplace(2),), 12
+        )
         chance = shown_alone(asked, database(u1=[("a", 1.0)]))
         assert 0 < chance <= asked.loss().delta
 
 
 def test_the_threshold_knows_how_a_unit_is_spread():
     def of(relation, groups=2, most=5):
-        question = Question(relation, BY_PLACE, Discover(most), Limit(groups, 1), (Units(),))
-        threshold = threshold_of(question, Laplace(1), 7)
+        question = Question(relation, BY_PLACE, SelectedGroups(most), ContributionBounds(groups, 1), (CountUnits(),))
+        threshold = partition_threshold(question, Laplace(1), 7)
         return threshold.groups, threshold.size, threshold.most
 
     assert of(VISITS) == (2, 1 << 20, 5)
     assert of(VISITS, groups=9) == (9, 1 << 20, 9)
     other = Derive(VISITS, (("other", X),))
-    assert of(JoinOwn(VISITS, other, None, Keep.MATCHED, most=1)) == (1, 1, 1)  # one row, which needs no bound
-    assert of(JoinOwn(VISITS, other, None, Keep.MATCHED, most=2), groups=9) == (4, 1, 4)
+    assert of(JoinOnUnit(VISITS, other, None, JoinKind.INNER, max_rows_per_unit=1)) == (
+        1,
+        1,
+        1,
+    )  # one row, which needs no bound
+    assert of(JoinOnUnit(VISITS, other, None, JoinKind.INNER, max_rows_per_unit=2), groups=9) == (4, 1, 4)
     assert of(EVENTS) == (1, 1, 1)
 
 
@@ -350,7 +401,7 @@ def test_an_answer_is_stored_before_it_is_returned():
 
 
 def test_a_price_below_the_loss_is_refused():
-    normal = Ask(COUNT.question, (Gaussian(2),))
+    normal = ReleaseRequest(COUNT.question, (Gaussian(2),))
     exact = {COUNT: COUNT.loss(), normal: normal.loss(), FOUND: FOUND.loss()}
     less = Fraction(999, 1000)
     for asked, loss in exact.items():
@@ -386,11 +437,11 @@ def test_what_is_not_asked_properly_is_refused():
         ((Laplace(1),), 5, "cut"),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
-            Ask(question, noises, cut)
+            ReleaseRequest(question, noises, cut)
     with pytest.raises(ValueError, match="cut"):
-        Ask(FOUND.question, FOUND.noises)
+        ReleaseRequest(FOUND.question, FOUND.noises)
     with pytest.raises(TypeError, match="question"):
-        Ask("count", (Laplace(1),))
+        ReleaseRequest("count", (Laplace(1),))
 
 
 # Failing.
@@ -411,7 +462,7 @@ def raising(error):
 
 
 def returning(keys, values):
-    return lambda question: Totals(keys, values)
+    return lambda question: EngineTotals(keys, values)
 
 
 def whole(*shape, dtype=np.int64):
@@ -484,7 +535,7 @@ def test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure
     assert [record.name for record in caplog.records] == ["discreet"]
     assert ledger.spent().epsilon == COUNT.loss().epsilon
     with pytest.raises(Failed) as caught:
-        pay([Laplace(1 << 30)], ledger=ledger).settle(b"{}")
+        reserve([Laplace(1 << 30)], ledger=ledger).settle(b"{}")
     assert str(caught.value) == FAILED
 
 
@@ -572,14 +623,16 @@ KEYS = {
 def test_every_kind_of_key_is_read_as_it_was_written(data):
     kinds = data.draw(st.lists(st.sampled_from(list(Type)), min_size=1, max_size=3))
     columns = tuple(Column(f"c{place}", kind) for place, kind in enumerate(kinds))
-    scan = Scan("t", (USER, *columns), Own((USER,)), most=9)
-    question = Question(scan, tuple((c.name, c) for c in columns), Discover(1), Limit(1, 1), (Units(), Count()))
-    asked = Ask(question, (Laplace(1), Laplace(1)), 5)
+    scan = Scan("t", (USER, *columns), UnitKey((USER,)), max_rows=9)
+    question = Question(
+        scan, tuple((c.name, c) for c in columns), SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(), Count())
+    )
+    asked = ReleaseRequest(question, (Laplace(1), Laplace(1)), 5)
     keys = data.draw(st.lists(st.tuples(*(st.none() | KEYS[kind] for kind in kinds)), max_size=4))
     numbers = st.integers(-(1 << 63), (1 << 63) - 1)
     values = data.draw(st.lists(st.tuples(numbers, numbers), min_size=len(keys), max_size=len(keys)))
-    noisy = Noisy(keys, np.array(values, np.int64).reshape(len(keys), 2))
-    (read,) = read_parts(write_parts((noisy,)), (asked.question,))
+    noisy = NoisyTotals(keys, np.array(values, np.int64).reshape(len(keys), 2))
+    (read,) = read_totals(write_totals((noisy,)), (asked.question,))
     assert read.keys == keys
     assert [[type(part) for part in key] for key in read.keys] == [[type(part) for part in key] for key in keys]
     assert read.values.tolist() == noisy.values.tolist()
@@ -589,35 +642,35 @@ def test_every_kind_of_key_is_read_as_it_was_written(data):
 @pytest.mark.parametrize("stored", [b"", b"[]", b"{", b"[1]", b'[{"keys":[["a","b"]],"values":[[1]]}]', b"\xff"])
 def test_a_stored_answer_of_another_format_is_a_ledger_error(stored):
     with pytest.raises(LedgerError):
-        read_parts(stored, (PURE["a histogram"][0].question,))
+        read_totals(stored, (PURE["a histogram"][0].question,))
 
 
 # A hostile reader: whoever writes questions holds no more than the kernel's constructors.
 
 
 def asking(relation, by=(), groups=ONE):
-    return Question(relation, by, groups, Limit(1, 1), (Count(),))
+    return Question(relation, by, groups, ContributionBounds(1, 1), (Count(),))
 
 
-OTHER_OWNER = Scan("visits", COLUMNS, Own((PLACE,)), most=1000)
-FINER_OWNER = Scan("visits", COLUMNS, Own((USER, PLACE)), most=1000)
+OTHER_OWNER = Scan("visits", COLUMNS, UnitKey((PLACE,)), max_rows=1000)
+FINER_OWNER = Scan("visits", COLUMNS, UnitKey((USER, PLACE)), max_rows=1000)
 FORGED = {
-    "every row its own": Scan("visits", COLUMNS, EachRow(), most=1000),
+    "every row its own": Scan("visits", COLUMNS, EachRow(), max_rows=1000),
     "another owner": OTHER_OWNER,
     "a finer owner": FINER_OWNER,
-    "a constant owner": Scan("visits", COLUMNS, Own((Constant(1, INT),)), most=1000),
-    "another order of columns": Scan("visits", COLUMNS[::-1], Own((USER,)), most=1000),
-    "fewer columns": Scan("visits", COLUMNS[:2], Own((USER,)), most=1000),
-    "one more column": Scan("visits", (*COLUMNS, Column("name", TEXT)), Own((USER,)), most=1000),
-    "another type": Scan("visits", (USER, PLACE, Column("x", INT)), Own((USER,)), most=1000),
-    "more rows": Scan("visits", COLUMNS, Own((USER,)), most=1001),
-    "fewer rows": Scan("visits", COLUMNS, Own((USER,)), most=1),
-    "another case": Scan("Visits", COLUMNS, Own((USER,)), most=1000),
-    "an unknown table": Scan("payroll", COLUMNS, Own((USER,)), most=1000),
-    "a file": Scan("/etc/passwd", COLUMNS, Own((USER,)), most=1000),
-    "a public table as private": Scan("towns", (Column("name", TEXT),), EachRow(), most=1000),
-    "through a parent": Scan("visits", COLUMNS, Through("user", VISITS, "user"), most=1000),
-    "through oneself": Scan("visits", COLUMNS, Through("place", OTHER_OWNER, "place"), most=1000),
+    "a constant owner": Scan("visits", COLUMNS, UnitKey((Constant(1, INT),)), max_rows=1000),
+    "another order of columns": Scan("visits", COLUMNS[::-1], UnitKey((USER,)), max_rows=1000),
+    "fewer columns": Scan("visits", COLUMNS[:2], UnitKey((USER,)), max_rows=1000),
+    "one more column": Scan("visits", (*COLUMNS, Column("name", TEXT)), UnitKey((USER,)), max_rows=1000),
+    "another type": Scan("visits", (USER, PLACE, Column("x", INT)), UnitKey((USER,)), max_rows=1000),
+    "more rows": Scan("visits", COLUMNS, UnitKey((USER,)), max_rows=1001),
+    "fewer rows": Scan("visits", COLUMNS, UnitKey((USER,)), max_rows=1),
+    "another case": Scan("Visits", COLUMNS, UnitKey((USER,)), max_rows=1000),
+    "an unknown table": Scan("payroll", COLUMNS, UnitKey((USER,)), max_rows=1000),
+    "a file": Scan("/etc/passwd", COLUMNS, UnitKey((USER,)), max_rows=1000),
+    "a public table as private": Scan("towns", (Column("name", TEXT),), EachRow(), max_rows=1000),
+    "through a parent": Scan("visits", COLUMNS, ParentUnit("user", VISITS, "user"), max_rows=1000),
+    "through oneself": Scan("visits", COLUMNS, ParentUnit("place", OTHER_OWNER, "place"), max_rows=1000),
 }
 SMUGGLED = {
     "a private table": PublicTable("visits", (("who", USER),)),
@@ -635,12 +688,12 @@ SMUGGLED = {
 def everywhere(scan):
     """Put a table into every place of a relation where one can stand."""
     yield from (scan, Where(scan, Constant(None, BOOL)), Derive(scan, ()))
-    yield JoinPublic(scan, TOWNS, (), None, Keep.ALL, 1)
+    yield JoinPublic(scan, TOWNS, (), None, JoinKind.LEFT, 1)
     if scan.shape.unit == VISITS.shape.unit:
         bare, mine = Derive(scan, ()), Derive(VISITS, ())
         for left, right in ((bare, mine), (mine, bare)):
-            yield JoinOwn(left, right, None, Keep.ALL, 1)
-            yield SemiOwn(left, right, Has.NONE)
+            yield JoinOnUnit(left, right, None, JoinKind.LEFT, 1)
+            yield SemiJoinOnUnit(left, right, SemiJoinKind.ANTI)
             yield Union(left, right)
 
 
@@ -652,27 +705,27 @@ def test_a_hostile_reader_cannot_choose_who_is_protected(name):
     for relation in everywhere(FORGED[name]):
         engine, ledger = Recorder(PEOPLE), ledger_of()
         with pytest.raises(ValueError, match="not as the owner declared it"):
-            told((Ask(asking(relation), (Laplace(1),)),), engine, ledger, Loss(5))
+            told((ReleaseRequest(asking(relation), (Laplace(1),)),), engine, ledger, Loss(5))
         assert (engine.seen, ledger.events()) == ([], [])
     CATALOG.check(asking(VISITS))
 
 
 @pytest.mark.parametrize("name", SMUGGLED)
 def test_a_hostile_reader_cannot_read_private_tables_as_public(name):
-    relation = JoinPublic(Derive(VISITS, ()), SMUGGLED[name], (), None, Keep.ALL, 1)
+    relation = JoinPublic(Derive(VISITS, ()), SMUGGLED[name], (), None, JoinKind.LEFT, 1)
     for each in (relation, Where(relation, Call("not", (Constant(None, BOOL),)))):
         with pytest.raises(ValueError, match="not as the owner declared it"):
             CATALOG.check(asking(each))
-    CATALOG.check(asking(JoinPublic(VISITS, TOWNS, (), None, Keep.ALL, 1)))
+    CATALOG.check(asking(JoinPublic(VISITS, TOWNS, (), None, JoinKind.LEFT, 1)))
 
 
 def test_a_parent_is_part_of_what_the_owner_declared():
-    child = Scan("items", (USER, PLACE), Through("user", VISITS, "user"), most=9)
+    child = Scan("items", (USER, PLACE), ParentUnit("user", VISITS, "user"), max_rows=9)
     catalog = Catalog({"visits": VISITS, "items": child}, {})
     catalog.check(asking(child))
     for parent in (OTHER_OWNER, replace(VISITS, most=5)):
         on = "place" if parent is OTHER_OWNER else "user"
-        forged = Scan("items", (USER, PLACE), Through(on, parent, on), most=9)
+        forged = Scan("items", (USER, PLACE), ParentUnit(on, parent, on), max_rows=9)
         with pytest.raises(ValueError, match="declared"):
             catalog.check(asking(forged))
 
@@ -698,12 +751,12 @@ JUNK = [
 JUNK += [
     Constant(5, INT),
     Column("n", INT),
-    Keep.ALL,
-    Has.NONE,
+    JoinKind.LEFT,
+    SemiJoinKind.ANTI,
     EachRow(),
     Grid(0, 9, 1),
-    Limit(1, 1),
-    Public(()),
+    ContributionBounds(1, 1),
+    PublicGroups(()),
     date(1, 1, 1),
 ]
 
@@ -746,7 +799,7 @@ def moved_too_far(question, tables, kind, totals_of):
 
 
 def by_reference(tables, question):
-    return strategies.Seen(question, Reference(tables).totals(question))
+    return strategies.Seen(question, ReferenceEngine(tables).totals(question))
 
 
 @pytest.mark.parametrize("block", range(5))
@@ -763,11 +816,11 @@ def test_a_hostile_reader_cannot_get_an_under_noised_answer(block):
             try:
                 forged = changed(question, rng.choice(places), rng.choice(JUNK))
                 catalog = Catalog(strategies.PRIVATE, strategies.PUBLIC)
-                walks = tuple(len for total in forged.totals if isinstance(total, Cells))
-                cut = 5 if isinstance(forged.groups, Discover) else None
-                Ask(forged, (Laplace(1),) * len(forged.totals), cut, walks).loss()
+                walks = tuple(len for total in forged.totals if isinstance(total, HistogramTree))
+                cut = 5 if isinstance(forged.groups, SelectedGroups) else None
+                ReleaseRequest(forged, (Laplace(1),) * len(forged.totals), cut, walks).loss()
                 catalog.check(forged)
-                render(forged, DUCKDB)
+                select_counts_and_sums(forged, DUCKDB)
                 by_reference(tables, forged)
             except Exception:  # noqa: BLE001 - refused, or failed after the charge: both say nothing
                 refused += 1
@@ -788,14 +841,18 @@ def test_a_forged_shape_cannot_be_given_to_a_constructor():
 
 def test_the_threshold_is_about_the_units_whatever_else_is_asked():
     wide = Sum(X, Grid(0, 1 << 39, 1))
-    asked = ((Units(),), (Units(), wide))
-    alone, beside = (Question(VISITS, BY_PLACE, Discover(3), Limit(1, 1), totals) for totals in asked)
-    assert beside.bits(wide) < beside.bits(Units())
-    assert threshold_of(beside, Laplace(1 << 20), 20 << 20) == threshold_of(alone, Laplace(1 << 20), 20 << 20)
+    asked = ((CountUnits(),), (CountUnits(), wide))
+    alone, beside = (
+        Question(VISITS, BY_PLACE, SelectedGroups(3), ContributionBounds(1, 1), totals) for totals in asked
+    )
+    assert beside.fraction_bits(wide) < beside.fraction_bits(CountUnits())
+    assert partition_threshold(beside, Laplace(1 << 20), 20 << 20) == partition_threshold(
+        alone, Laplace(1 << 20), 20 << 20
+    )
 
 
 def test_the_ledger_says_what_was_done_with_every_total():
-    several = Ask(replace(COUNT.question, totals=(Count(), SUM)), (Laplace(2), Laplace(9)))
+    several = ReleaseRequest(replace(COUNT.question, totals=(Count(), SUM)), (Laplace(2), Laplace(9)))
     ledger = ledger_of(100)
     for asks in ((COUNT,), (several,), (COUNT, several)):
         told(asks, Recorder(PEOPLE), ledger)
@@ -809,17 +866,17 @@ def test_the_ledger_says_what_was_done_with_every_total():
     assert json.loads(three.sensitivity) == list(map(json.loads, size))
     (event,) = found.events()
     parts = json.loads(event.mechanism)["parts"]
-    assert parts == [json.loads(str(FOUND.threshold)), json.loads(str(FOUND.noises[1]))]
+    assert parts == [json.loads(str(FOUND.partition_selection)), json.loads(str(FOUND.noises[1]))]
 
 
 def test_what_only_looks_like_a_public_table_is_refused():
     lookalike = SimpleNamespace(table="towns", columns=TOWNS.columns, schema=TOWNS.schema, condition=None)
     with pytest.raises((TypeError, ValueError)):
-        CATALOG.check(asking(JoinPublic(VISITS, lookalike, (), None, Keep.ALL, 1)))
+        CATALOG.check(asking(JoinPublic(VISITS, lookalike, (), None, JoinKind.LEFT, 1)))
 
 
 def test_an_answer_too_long_to_be_stored_fails_like_everything_else(monkeypatch):
-    monkeypatch.setattr(release, "write_parts", lambda parts: b"x" * 50)
+    monkeypatch.setattr(release, "write_totals", lambda parts: b"x" * 50)
     monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 50)
     told((COUNT,), Recorder(PEOPLE), ledger_of())
     monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 49)
@@ -831,7 +888,7 @@ def test_an_answer_too_long_to_be_stored_fails_like_everything_else(monkeypatch)
 def test_totals_of_another_kind_of_array_are_a_failure():
     masked = np.ma.masked_array(np.array([[5]]), mask=[[True]])
     with pytest.raises(Failed):
-        told((COUNT,), Engine(lambda question: Totals([()], masked)), ledger_of())
+        told((COUNT,), Engine(lambda question: EngineTotals([()], masked)), ledger_of())
 
 
 def test_every_noise_must_be_a_noise():
@@ -839,4 +896,4 @@ def test_every_noise_must_be_a_noise():
     silent = SimpleNamespace(loss=lambda sensitivity: Loss(0), perturb=lambda values: values)
     for noises in ((Laplace(2), silent), (silent, Laplace(2)), (silent, silent)):
         with pytest.raises(TypeError, match="Laplace or Gaussian"):
-            Ask(question, noises)
+            ReleaseRequest(question, noises)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.kernel import response
-from discreet.kernel.response import RandomizedResponse
+from discreet.kernel import randomized_response
+from discreet.kernel.randomized_response import RandomizedResponse
 
 TRUTHS = ["1/100", "1/10", "1/3", "1/2", "3/4", "9/10", "99/100", "999/1000"]
 COIN = RandomizedResponse("1/2")
@@ -76,7 +76,7 @@ def test_coin_flips_have_the_exact_law(truth, monkeypatch):
         # All first words once; the only undecided cell goes on with the 48 bits beside the boundary.
         rest = np.array([(word & (2**48 - 1)) << 16], np.uint64)
         source = Script(cells.tobytes(), rest.tobytes())
-        monkeypatch.setattr(response, "stream", lambda source=source: source)
+        monkeypatch.setattr(randomized_response, "thread_keystream", lambda source=source: source)
         flipped = mechanism.perturb(np.zeros(65536, np.int64))
         assert np.array_equal(flipped, (cells > floor >> 48) | ((cells == floor >> 48) & (away > 0)))
     for beyond, shown in ((-1, 0), (1, 1)):
@@ -88,7 +88,7 @@ def test_coin_flips_have_the_exact_law(truth, monkeypatch):
             ]
             for bits in (np.zeros(1, np.int64), np.ones(1, bool)):
                 source = Script(*parts, (longer % 2**64).to_bytes(8))
-                monkeypatch.setattr(response, "stream", lambda source=source: source)
+                monkeypatch.setattr(randomized_response, "thread_keystream", lambda source=source: source)
                 assert mechanism.perturb(bits)[0] == bits[0] ^ shown
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.kernel import summing
+from discreet.kernel import model_release
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.purse import STEPS, Purse, ball, pay
-from discreet.kernel.rowwise import check_row_wise
-from discreet.kernel.summing import MOST_UNITS, Combine, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.model_release import MAX_UNITS, Combine, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.reservation import CLIP_RADIUS, Reservation, clipped_sum_sensitivity, reserve
+from discreet.kernel.row_rule import check_row_wise
 
 
 class QuietLaplace(Laplace):
@@ -30,7 +30,7 @@ class QuietGaussian(Gaussian):
         return values
 
 
-QUIET = {"l1": QuietLaplace(STEPS), "l2": QuietGaussian(STEPS)}
+QUIET = {"l1": QuietLaplace(CLIP_RADIUS), "l2": QuietGaussian(CLIP_RADIUS)}
 
 
 class Table:
@@ -84,21 +84,29 @@ def entries(rows, public):
 
 
 def dense(table, noise, scale=1.0, combine=Combine.MEAN):
-    return noisy_sum(table, wild, (scale,), size=5, radius=2, purse=pay([noise]), combine=combine) * (STEPS / 2)
+    return noisy_sum(table, wild, (scale,), size=5, radius=2, reservation=reserve([noise]), combine=combine) * (
+        CLIP_RADIUS / 2
+    )
 
 
 def added(table, noise, scale=1.0):
-    return noisy_sum(table, wild, (scale,), size=5, radius=2, purse=pay([noise]), combine=Combine.SUM) * (STEPS / 2)
+    return noisy_sum(table, wild, (scale,), size=5, radius=2, reservation=reserve([noise]), combine=Combine.SUM) * (
+        CLIP_RADIUS / 2
+    )
 
 
 def counted(table, noise, scale=1.0):
-    found = noisy_histograms(table, cells, (4,), tables=2, cells=4, purse=pay([noise]))
-    weight = STEPS // 2 if isinstance(noise, Laplace) else summing.math.isqrt(STEPS * STEPS // 2)
+    found = noisy_histograms(table, cells, (4,), tables=2, cells=4, reservation=reserve([noise]))
+    weight = (
+        CLIP_RADIUS // 2 if isinstance(noise, Laplace) else model_release.math.isqrt(CLIP_RADIUS * CLIP_RADIUS // 2)
+    )
     return found.ravel() * weight
 
 
 def scattered(table, noise, scale=1.0):
-    return noisy_sparse_sum(table, entries, (scale,), size=40, radius=2, purse=pay([noise])) * (STEPS / 2)
+    return noisy_sparse_sum(table, entries, (scale,), size=40, radius=2, reservation=reserve([noise])) * (
+        CLIP_RADIUS / 2
+    )
 
 
 WAYS = {"mean": dense, "sum": added, "histograms": counted, "sparse": scattered}
@@ -120,7 +128,7 @@ def size_of(moved, noise):
 
 
 def most_of(noise, *, replacing=False):
-    moved = ball(noise, replacing=replacing)
+    moved = clipped_sum_sensitivity(noise, substitution=replacing)
     return moved.l1 if isinstance(noise, Laplace) else moved.l2_squared
 
 
@@ -201,20 +209,20 @@ def test_a_unit_in_two_shares_would_leave_the_ball(way):
     """So that the test above could fail: what divides rows must not tear units."""
     points, units = np.array([[0.9, 0.1], [0.9, 0.1]]), [7, 7]
     torn = whole(way(Divided(points, units, [0, 1]), QUIET["l1"], 1e3))
-    assert size_of(torn, QUIET["l1"]) > 1.9 * STEPS
-    assert size_of(whole(way(Divided(points, units, [1, 1]), QUIET["l1"], 1e3)), QUIET["l1"]) <= STEPS
+    assert size_of(torn, QUIET["l1"]) > 1.9 * CLIP_RADIUS
+    assert size_of(whole(way(Divided(points, units, [1, 1]), QUIET["l1"], 1e3)), QUIET["l1"]) <= CLIP_RADIUS
 
 
 def test_so_many_units_as_are_allowed_fit_into_64_bits():
     """With room for noise as large as a million million balls."""
-    assert MOST_UNITS >= 10**12
-    assert np.iinfo(np.int64).max > (MOST_UNITS + 10**12) * STEPS
+    assert MAX_UNITS >= 10**12
+    assert np.iinfo(np.int64).max > (MAX_UNITS + 10**12) * CLIP_RADIUS
 
     class Vast(Table):
         def summed(self, part):
-            return np.full(part.length, MOST_UNITS * STEPS)
+            return np.full(part.length, MAX_UNITS * CLIP_RADIUS)
 
-    assert dense(Vast(np.zeros((1, 2))), Laplace(STEPS)) == pytest.approx(MOST_UNITS * STEPS, rel=1e-9)
+    assert dense(Vast(np.zeros((1, 2))), Laplace(CLIP_RADIUS)) == pytest.approx(MAX_UNITS * CLIP_RADIUS, rel=1e-9)
 
 
 @pytest.mark.parametrize("back", [np.zeros(1, np.int64), np.zeros(5), np.zeros((5, 1), np.int64), None])
@@ -226,7 +234,7 @@ def test_what_comes_back_is_as_many_integers_as_were_asked_for(back):
             return back
 
     with pytest.raises(Failed):
-        dense(Strange(np.zeros((1, 2))), Laplace(STEPS))
+        dense(Strange(np.zeros((1, 2))), Laplace(CLIP_RADIUS))
 
 
 @every_way
@@ -246,8 +254,8 @@ def test_what_a_unit_adds_does_not_depend_on_others(way, noise, rows, scale):
 def test_the_law_of_a_sum_on_neighbours_is_within_its_loss(way):
     """The worst log-ratio of Laplace noise is the l1 move over its scale; rho of Gaussian noise is l2²/(2·scale²)."""
     points, units = np.random.default_rng(1).normal(0.5, 2, (9, 2)), np.array([0, 0, 0, 1, 1, 2, 3, 3, 4])
-    for noise in (QuietLaplace(STEPS * 3), QuietGaussian(STEPS * 3)):
-        loss = pay([noise]).loss
+    for noise in (QuietLaplace(CLIP_RADIUS * 3), QuietGaussian(CLIP_RADIUS * 3)):
+        loss = reserve([noise]).loss
         here = whole(way(Table(points, units), noise, 50.0))
         for unit in set(units):
             there = whole(way(Table(points[units != unit], units[units != unit]), noise, 50.0))
@@ -263,20 +271,20 @@ def test_sums_are_right_where_nothing_is_clipped(noise):
     points = np.random.default_rng(2).random((1000, 2)) / 2
     units = np.random.default_rng(3).integers(0, 300, 1000)
     vectors = wild(points, (0.1,))
-    assert dense(Table(points), noise, 0.1) / STEPS * 2 == pytest.approx(vectors.sum(axis=0), abs=1e-3)
+    assert dense(Table(points), noise, 0.1) / CLIP_RADIUS * 2 == pytest.approx(vectors.sum(axis=0), abs=1e-3)
     means = np.array([vectors[units == unit].mean(axis=0) for unit in set(units)])
-    assert dense(Table(points, units), noise, 0.1) / STEPS * 2 == pytest.approx(means.sum(axis=0), abs=1e-3)
+    assert dense(Table(points, units), noise, 0.1) / CLIP_RADIUS * 2 == pytest.approx(means.sum(axis=0), abs=1e-3)
     table = np.histogram(points[:, 0], 4, (0, 1))[0]
-    assert noisy_histograms(Table(points), cells, (4,), tables=2, cells=4, purse=pay([noise]))[0].tolist() == list(
-        table
-    )
+    assert noisy_histograms(Table(points), cells, (4,), tables=2, cells=4, reservation=reserve([noise]))[
+        0
+    ].tolist() == list(table)
 
 
 @every_way
 def test_noise_is_added(way):
     """The quiet mechanisms are only for looking: the real ones differ from run to run."""
     table = Table(np.zeros((10, 2)))
-    seen = {tuple(way(table, kind(STEPS))) for kind in (Laplace, Gaussian) for _ in range(5)}
+    seen = {tuple(way(table, kind(CLIP_RADIUS))) for kind in (Laplace, Gaussian) for _ in range(5)}
     assert len(seen) == 10
 
 
@@ -284,17 +292,17 @@ def test_noise_is_added(way):
 @settings(max_examples=200, deadline=None)
 @given(rows=st.lists(st.lists(st.floats(width=64), min_size=3, max_size=3), min_size=1, max_size=5), l1=st.booleans())
 def test_kept_vectors_are_whole_and_within_the_ball(rows, l1):
-    kept = summing._kept(np.array(rows), l1=l1)
+    kept = model_release._clip_to_ball(np.array(rows), l1=l1)
     for vector in kept.tolist():
         exact = [int(number) for number in vector]
         assert exact == vector
-        assert size_of(exact, QUIET["l1" if l1 else "l2"]) <= (STEPS if l1 else STEPS**2)
+        assert size_of(exact, QUIET["l1" if l1 else "l2"]) <= (CLIP_RADIUS if l1 else CLIP_RADIUS**2)
 
 
 def test_the_ball_is_kept_even_if_the_shrinking_is_wrong(monkeypatch):
     """The comparison in whole numbers is the guard; the floats before it only keep it from being needed."""
-    monkeypatch.setattr(summing, "_room", lambda size, *, l1: STEPS * 2.0)
-    kept = summing._kept(np.array([[STEPS * 1.5, 0.0], [3.0, 4.0]]), l1=False)
+    monkeypatch.setattr(model_release, "_radius_before_rounding", lambda size, *, l1: CLIP_RADIUS * 2.0)
+    kept = model_release._clip_to_ball(np.array([[CLIP_RADIUS * 1.5, 0.0], [3.0, 4.0]]), l1=False)
     assert kept.tolist() == [[0, 0], [3, 4]]
 
 
@@ -316,9 +324,9 @@ def product(rows, public):
 
 @pytest.mark.parametrize("rule", [centred, ranked, counting, product])
 def test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged(rule):
-    table, purse = Table(np.zeros((5, 2))), pay([Laplace(STEPS)])
+    table, purse = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(ValueError, match="depends on other rows"):
-        noisy_sum(table, rule, (1.0,), size=2, radius=1, purse=purse)
+        noisy_sum(table, rule, (1.0,), size=2, radius=1, reservation=purse)
     assert len(purse) == 1
     assert table.reads == 0
 
@@ -328,9 +336,9 @@ def lone(rows, public):
 
 
 def test_a_rule_gives_one_result_for_each_row_or_is_stopped_before_anything_is_charged():
-    table, purse = Table(np.zeros((5, 2))), pay([Laplace(STEPS)])
+    table, purse = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(ValueError, match="one result for each row"):
-        noisy_sum(table, lone, (), size=2, radius=1, purse=purse)
+        noisy_sum(table, lone, (), size=2, radius=1, reservation=purse)
     assert (len(purse), table.reads) == (1, 0)
 
 
@@ -349,33 +357,33 @@ def test_a_rule_can_bring_nothing_along():
 
 
 def test_a_purse_holds_what_was_paid_for_and_no_more():
-    purse = pay([Laplace(STEPS * 2), Laplace(STEPS * 4)])
+    purse = reserve([Laplace(CLIP_RADIUS * 2), Laplace(CLIP_RADIUS * 4)])
     assert purse.loss == Loss("3/4", "5/32")
     table = Table(np.zeros((5, 2)))
     for _ in range(2):
-        noisy_sum(table, wild, (1.0,), size=5, radius=1, purse=purse)
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=purse)
     with pytest.raises(ValueError, match="everything that was paid for has been drawn"):
-        noisy_sum(table, wild, (1.0,), size=5, radius=1, purse=purse)
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=purse)
     assert table.reads == 2
     with pytest.raises(ValueError, match="costs more than that"):
-        pay([Laplace(STEPS)], price=Loss("1/2"))
+        reserve([Laplace(CLIP_RADIUS)], cost=Loss("1/2"))
     with pytest.raises(TypeError, match="at least one"):
-        pay([])
-    assert pay([Gaussian(STEPS)], replacing=True).loss.rho == 4 * pay([Gaussian(STEPS)]).loss.rho
+        reserve([])
+    assert reserve([Gaussian(CLIP_RADIUS)], substitution=True).loss.rho == 4 * reserve([Gaussian(CLIP_RADIUS)]).loss.rho
 
 
 def test_nothing_is_read_when_the_ledger_refuses():
     ledger = memory_ledger(name="d", budget=Budget("1/2"))
     table = Table(np.zeros((5, 2)))
     with pytest.raises(Refused):
-        noisy_sum(table, wild, (1.0,), size=5, radius=1, purse=pay([Laplace(STEPS)], ledger=ledger))
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=reserve([Laplace(CLIP_RADIUS)], ledger=ledger))
     assert table.reads == 0
     assert ledger.spent().epsilon == 0
 
 
 def test_a_fit_is_on_record_with_its_price_and_its_result():
     ledger = memory_ledger(name="d", budget=Budget(1))
-    purse = pay([Laplace(STEPS * 4)] * 2, price=Loss("1/2"), ledger=ledger, question="fit", by="ana")
+    purse = reserve([Laplace(CLIP_RADIUS * 4)] * 2, cost=Loss("1/2"), ledger=ledger, question="fit", by="ana")
     assert [(event.by, event.loss.epsilon, event.state) for event in ledger.events()] == [("ana", 0.5, "reserved")]
     purse.settle(b"learned")
     (event,) = ledger.events()
@@ -392,9 +400,9 @@ def picky(rows, public):
 
 def test_a_failure_while_summing_says_nothing(caplog):
     caplog.set_level(logging.CRITICAL)
-    purse = pay([Laplace(STEPS)])
+    purse = reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(Failed) as failed:
-        noisy_sum(Table([[7.0, 7.0]]), picky, (), size=2, radius=1, purse=purse)
+        noisy_sum(Table([[7.0, 7.0]]), picky, (), size=2, radius=1, reservation=purse)
     assert str(failed.value) == FAILED
     assert failed.value.__context__ is None
     assert len(purse) == 0
@@ -406,7 +414,14 @@ def overflowing(rows, public):
 
 def test_no_warning_tells_of_a_row(recwarn):
     """Numpy would say that something overflowed or was divided by zero, and so that such a row is there."""
-    noisy_sum(Table([[7.0, 2.0], [100.0, 0.5]]), overflowing, (), size=2, radius=1, purse=pay([Laplace(STEPS)]))
+    noisy_sum(
+        Table([[7.0, 2.0], [100.0, 0.5]]),
+        overflowing,
+        (),
+        size=2,
+        radius=1,
+        reservation=reserve([Laplace(CLIP_RADIUS)]),
+    )
     assert not recwarn.list
 
 
@@ -419,7 +434,7 @@ def test_a_batch_without_rows_is_passed_over():
 
     for units in (None, [4, 4, 5]):
         table = Gaps(np.full((3, 2), 0.25), units)
-        found = noisy_histograms(table, cells, (4,), tables=2, cells=4, purse=pay([QUIET["l1"]]))
+        found = noisy_histograms(table, cells, (4,), tables=2, cells=4, reservation=reserve([QUIET["l1"]]))
         assert found[0].tolist() == pytest.approx([0, 3 if units is None else 2, 0, 0])
 
 
@@ -429,10 +444,17 @@ def test_units_that_are_torn_apart_are_noticed():
             yield np.zeros((3, 2)), np.array([1, 2, 1])
 
     with pytest.raises(Failed):
-        noisy_sum(Torn(np.zeros((3, 2)), [1, 2, 1]), wild, (1.0,), size=5, radius=1, purse=pay([Laplace(STEPS)]))
+        noisy_sum(
+            Torn(np.zeros((3, 2)), [1, 2, 1]),
+            wild,
+            (1.0,),
+            size=5,
+            radius=1,
+            reservation=reserve([Laplace(CLIP_RADIUS)]),
+        )
 
 
 def test_a_purse_is_a_purse():
     with pytest.raises(TypeError, match="purse"):
-        noisy_sum(Table(np.zeros((1, 2))), wild, (1.0,), size=5, radius=1, purse="free")
-    assert isinstance(pay([Laplace(STEPS)]), Purse)
+        noisy_sum(Table(np.zeros((1, 2))), wild, (1.0,), size=5, radius=1, reservation="free")
+    assert isinstance(reserve([Laplace(CLIP_RADIUS)]), Reservation)

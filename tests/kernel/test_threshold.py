@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.kernel import threshold
+from discreet.kernel import partition_selection
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.threshold import Threshold, threshold_for
+from discreet.kernel.partition_selection import Threshold, threshold_for
 
 NOISES = [Laplace(1), Laplace("5/2"), Gaussian(1), Gaussian("7/2")]
 
@@ -154,12 +154,12 @@ def test_two_neighbouring_histograms_are_as_close_as_claimed(noise, reach, group
 
 def test_blocks_cover_all_numbers_of_groups():
     for groups, most in ((1, 1), (3, 5000), (4000, 20_000), (5000, 5000), (5000, 5001), (1, 10**6)):
-        blocks = threshold._blocks(groups, most)
+        blocks = partition_selection._blocks(groups, most)
         assert blocks[0][0] == groups
         assert blocks[-1][1] == most
         assert all(a[1] + 1 == b[0] for a, b in itertools.pairwise(blocks))
         assert all(first <= last <= first + first // 16 for first, last in blocks)
-    assert len(threshold._blocks(1, 10**6)) < 6000
+    assert len(partition_selection._blocks(1, 10**6)) < 6000
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,9 @@ def test_a_delta_that_a_threshold_has_exactly_is_enough_for_it(noise):
 @pytest.mark.parametrize("most", [1600, 3000, 4480, 9000])
 def test_no_block_that_is_left_out_is_the_worst(most):
     wide = Threshold(Laplace(1), cut=40, groups=1600, most=most)
-    assert threshold._worst(wide)[0] == max(map(wide._shown, threshold._blocks(1600, most)))
+    assert partition_selection._worst_block(wide)[0] == max(
+        map(wide._block_probability, partition_selection._blocks(1600, most))
+    )
 
 
 def test_without_a_number_a_unit_is_in_as_many_groups_as_it_counts_in():

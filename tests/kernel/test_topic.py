@@ -9,38 +9,47 @@ from fractions import Fraction
 import pytest
 
 from discreet.kernel.expr import Call, Column, Constant, Type
+from discreet.kernel.fingerprint import digest, fingerprints_of
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units
-from discreet.kernel.relation import Derive, Has, Own, Scan, SemiOwn, Where
-from discreet.kernel.topic import digest, topics_of
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.relation import Derive, Scan, SemiJoinKind, SemiJoinOnUnit, UnitKey, Where
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.REAL)
-VISITS = Scan("visits", (USER, PLACE, X), Own((USER,)), most=1000)
+VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)
 BY = (("place", PLACE),)
 HIGH = Call("less", (Constant(1.0, Type.REAL), X))
 SUM = Sum(X, Grid(-2, 2, 1))
-BASE = Question(VISITS, BY, Public((("a", "b"),)), Limit(2, 3), (Units(), Count(), SUM))
+BASE = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 3), (CountUnits(), Count(), SUM))
 OTHERS = {
     "relation": replace(BASE, relation=Where(VISITS, HIGH)),
     "table": replace(BASE, relation=replace(VISITS, table="visits2")),
     "rows_max": replace(BASE, relation=replace(VISITS, most=1001)),
     "condition": replace(BASE, relation=Where(VISITS, Call("less", (Constant(2.0, Type.REAL), X)))),
     "columns": replace(BASE, relation=Derive(VISITS, (("place", PLACE), ("x", X)))),
-    "others": replace(BASE, relation=SemiOwn(VISITS, VISITS, Has.SOME)),
-    "no others": replace(BASE, relation=SemiOwn(VISITS, VISITS, Has.NONE)),
-    "keys": replace(BASE, groups=Public((("a", "c"),))),
-    "order of keys": replace(BASE, groups=Public((("b", "a"),))),
-    "discovered": replace(BASE, groups=Discover(3)),
-    "discovered among more": replace(BASE, groups=Discover(4)),
-    "groups": replace(BASE, limit=Limit(1, 3)),
-    "rows": replace(BASE, limit=Limit(2, 2)),
-    "no groups": Question(VISITS, (), Public(()), Limit(2, 3), BASE.totals),
+    "others": replace(BASE, relation=SemiJoinOnUnit(VISITS, VISITS, SemiJoinKind.SEMI)),
+    "no others": replace(BASE, relation=SemiJoinOnUnit(VISITS, VISITS, SemiJoinKind.ANTI)),
+    "keys": replace(BASE, groups=PublicGroups((("a", "c"),))),
+    "order of keys": replace(BASE, groups=PublicGroups((("b", "a"),))),
+    "discovered": replace(BASE, groups=SelectedGroups(3)),
+    "discovered among more": replace(BASE, groups=SelectedGroups(4)),
+    "groups": replace(BASE, limit=ContributionBounds(1, 3)),
+    "rows": replace(BASE, limit=ContributionBounds(2, 2)),
+    "no groups": Question(VISITS, (), PublicGroups(()), ContributionBounds(2, 3), BASE.totals),
 }
 TOTALS = (
     Count(),
     Count(X),
-    Units(),
-    Units(X),
+    CountUnits(),
+    CountUnits(X),
     Sum(X, Grid(-2, 2, 1)),
     Sum(X, Grid(-2, 3, 1)),
     Sum(X, Grid(-2, 2, Fraction(1, 2))),
@@ -51,34 +60,34 @@ TOTALS = (
 
 
 def test_topics_differ_wherever_questions_do():
-    seen = set(topics_of(BASE, "1"))
+    seen = set(fingerprints_of(BASE, "1"))
     assert len(seen) == 3
     for name, other in OTHERS.items():
-        topics = set(topics_of(other, "1"))
+        topics = set(fingerprints_of(other, "1"))
         assert not topics & seen, name
         seen |= topics
-    assert not set(topics_of(BASE, "2")) & seen
+    assert not set(fingerprints_of(BASE, "2")) & seen
     every = replace(BASE, totals=TOTALS)
-    assert len(set(topics_of(every, "1"))) == len(TOTALS)
+    assert len(set(fingerprints_of(every, "1"))) == len(TOTALS)
 
 
 def test_a_total_has_the_same_topic_whatever_is_asked_with_it():
-    units, count, total = topics_of(BASE, "1")
-    assert topics_of(replace(BASE, totals=(SUM, Count())), "1") == (total, count)
-    assert topics_of(replace(BASE, totals=(Units(),)), "1") == (units,)
+    units, count, total = fingerprints_of(BASE, "1")
+    assert fingerprints_of(replace(BASE, totals=(SUM, Count())), "1") == (total, count)
+    assert fingerprints_of(replace(BASE, totals=(CountUnits(),)), "1") == (units,)
 
 
 def test_a_total_that_is_found_in_a_tree_has_not():
     """Which of its nodes are seen depends on what else is made of the question."""
-    tree = Cells(X, Grid(0, 9, 1), 10, 1)
+    tree = HistogramTree(X, Grid(0, 9, 1), 10, 1)
     one, other = (replace(BASE, totals=(*totals, tree)) for totals in ((Count(),), (Count(), Count(X))))
-    assert topics_of(one, "1")[0] == topics_of(other, "1")[0]
-    assert topics_of(one, "1")[-1] != topics_of(other, "1")[-1]
+    assert fingerprints_of(one, "1")[0] == fingerprints_of(other, "1")[0]
+    assert fingerprints_of(one, "1")[-1] != fingerprints_of(other, "1")[-1]
 
 
 def test_who_has_a_say_is_another_count_than_that_of_units():
-    found = replace(BASE, groups=Discover(3), totals=(Units(), Units(), Units(X)))
-    first, second, _ = topics_of(found, "1")
+    found = replace(BASE, groups=SelectedGroups(3), totals=(CountUnits(), CountUnits(), CountUnits(X)))
+    first, second, _ = fingerprints_of(found, "1")
     assert first != second
 
 
@@ -101,7 +110,7 @@ def test_a_deep_expression_has_a_topic():
     deep = X
     for _ in range(150):
         deep = Call("negate", (deep,))
-    assert topics_of(replace(BASE, totals=(Count(deep),)), "1")
+    assert fingerprints_of(replace(BASE, totals=(Count(deep),)), "1")
 
 
 @pytest.mark.long
@@ -110,4 +119,4 @@ def test_the_same_question_has_the_same_topic_in_every_process():
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=__file__.rpartition("/")[0], capture_output=True, text=True, check=True
     )
-    assert tuple(run.stdout.split()) == topics_of(BASE, "1")
+    assert tuple(run.stdout.split()) == fingerprints_of(BASE, "1")

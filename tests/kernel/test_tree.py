@@ -7,19 +7,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.engines.reference import Reference
+from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import release
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
+from discreet.kernel.histogram_tree import CellCounts, replay_walk, walk_noisy_tree
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import Cells, Limit, Public, Question, Touched, Units
-from discreet.kernel.relation import Own, Scan
-from discreet.kernel.release import Ask
-from discreet.kernel.tree import Tally, replay, reveal
+from discreet.kernel.question import ClippedUnits, ContributionBounds, CountUnits, HistogramTree, PublicGroups, Question
+from discreet.kernel.relation import Scan, UnitKey
+from discreet.kernel.release import ReleaseRequest
 
 USER, X, PLACE = Column("user", Type.INTEGER), Column("x", Type.INTEGER), Column("place", Type.TEXT)
-VISITS = Scan("visits", (USER, X, PLACE), Own((USER,)), most=1 << 60)  # so many that weights have few binary places
-ALONE = Public(())
+VISITS = Scan(
+    "visits", (USER, X, PLACE), UnitKey((USER,)), max_rows=1 << 60
+)  # so many that weights have few binary places
+ALONE = PublicGroups(())
 
 
 def column(*values):
@@ -28,11 +30,11 @@ def column(*values):
 
 def tally(*cells):
     groups, places, weights = zip(*cells, strict=True) if cells else ((), (), ())
-    return Tally(column(*groups), column(*places), column(*weights))
+    return CellCounts(column(*groups), column(*places), column(*weights))
 
 
 def tree(fan, depth):
-    return Cells(X, Grid(0, fan**depth - 1, 1), fan, depth)
+    return HistogramTree(X, Grid(0, fan**depth - 1, 1), fan, depth)
 
 
 def everything(look, groups):
@@ -57,7 +59,7 @@ def test_nodes_have_the_weights_of_the_cells_below_them():
         seen.append(look(np.ones((groups, 1), np.int64)).tolist())
         seen.append(look(np.full((groups, 1), 2)).tolist())
 
-    reveal(cells, tree(2, 3), NoNoise(1), column(0, 2, 3), walk)
+    walk_noisy_tree(cells, tree(2, 3), NoNoise(1), column(0, 2, 3), walk)
     assert seen[0] == [[[11, 100]], [[3, 7]], [[0, 0]]]
     assert seen[1] == [[[100, 0]], [[0, 7]], [[0, 0]]]
     assert seen[2] == [[[0, 100]], [[0, 0]], [[0, 0]]]
@@ -73,7 +75,7 @@ def test_a_node_has_one_noise_however_often_it_is_named():
         assert (second[:, 0] != second[:, 1]).any()
         assert len(np.unique(second[:, 0])) > 100  # and groups do not share it
 
-    reveal(tally(), tree(4, 3), Laplace(10**6), np.arange(40), walk)
+    walk_noisy_tree(tally(), tree(4, 3), Laplace(10**6), np.arange(40), walk)
 
 
 def test_a_level_cannot_be_drawn_twice():
@@ -83,7 +85,7 @@ def test_a_level_cannot_be_drawn_twice():
         with pytest.raises(ValueError, match="seen once"):
             look(np.zeros((groups, 1), np.int64))
 
-    looks = reveal(tally(), tree(4, 3), Laplace(1), np.arange(2), walk)
+    looks = walk_noisy_tree(tally(), tree(4, 3), Laplace(1), np.arange(2), walk)
     assert len(looks) == 3
 
 
@@ -100,7 +102,7 @@ def test_a_level_cannot_be_drawn_twice():
 )
 def test_nodes_that_do_not_exist_are_refused(nodes):
     with pytest.raises(ValueError, match="nodes"):
-        reveal(tally(), tree(4, 3), Laplace(1), np.arange(2), lambda look, _: look(nodes))
+        walk_noisy_tree(tally(), tree(4, 3), Laplace(1), np.arange(2), lambda look, _: look(nodes))
 
 
 def test_what_a_walk_does_to_its_numbers_does_not_change_what_is_kept():
@@ -109,14 +111,14 @@ def test_what_a_walk_does_to_its_numbers_does_not_change_what_is_kept():
         look(nodes)[:] = 7
         nodes[:] = 3
 
-    (look,) = reveal(tally((0, 0, 1000)), tree(4, 1), Laplace(1), np.arange(1), walk)
+    (look,) = walk_noisy_tree(tally((0, 0, 1000)), tree(4, 1), Laplace(1), np.arange(1), walk)
     assert look.counts[0, 0, 0] > 500
     assert look.nodes[0, 0] == 0
 
 
 def test_a_walk_can_be_gone_again_but_not_another_way():
-    looks = reveal(tally((0, 1, 9)), tree(4, 3), Laplace(1), np.arange(1), everything)
-    again = replay(looks)
+    looks = walk_noisy_tree(tally((0, 1, 9)), tree(4, 3), Laplace(1), np.arange(1), everything)
+    again = replay_walk(looks)
     assert (again(np.zeros((1, 2), np.int64)) == looks[0].counts).all()
     with pytest.raises(ValueError, match="another way"):
         again(np.ones((1, 2), np.int64))
@@ -124,9 +126,9 @@ def test_a_walk_can_be_gone_again_but_not_another_way():
 
 def test_a_tally_of_another_kind_is_refused():
     with pytest.raises(TypeError, match="int64"):
-        Tally(np.zeros(1), column(1), column(1))
+        CellCounts(np.zeros(1), column(1), column(1))
     with pytest.raises(TypeError, match="one length"):
-        Tally(column(1, 2), column(1), column(1))
+        CellCounts(column(1, 2), column(1), column(1))
 
 
 # The exact law of what is seen, on two neighbouring databases.
@@ -140,7 +142,7 @@ def larger_half(look, groups):
 
 def law(asked, rows, monkeypatch):
     """Return {result: probability} for every result in a box: the kernel is made to show it, at its noise's chance."""
-    totals = Reference({"visits": rows}).totals(asked.question)
+    totals = ReferenceEngine({"visits": rows}).totals(asked.question)
     found, chance, wanted = {}, 1.0, iter(())
 
     def perturb(self, values):
@@ -152,7 +154,7 @@ def law(asked, rows, monkeypatch):
     monkeypatch.setattr(Laplace, "perturb", perturb)
     for result in itertools.product(range(-2, 6), repeat=4):
         wanted, chance = iter(result), 1.0
-        (looks,) = release._noisy(asked, totals).trees
+        (looks,) = release._add_noise(asked, totals).trees
         assert tuple(number for look in looks for number in look.counts.ravel().tolist()) == result
         found[result] = chance
     return found
@@ -166,9 +168,9 @@ def law(asked, rows, monkeypatch):
 )
 def test_the_law_of_a_tree_on_neighbours_stays_within_its_loss(limit, unit, monkeypatch):
     """Whatever the walk does, no result is likelier by more than exp(epsilon); and some result attains it."""
-    question = Question(VISITS, (), ALONE, Limit(1, limit), (Cells(X, Grid(0, 3, 1), 2, 2),))
+    question = Question(VISITS, (), ALONE, ContributionBounds(1, limit), (HistogramTree(X, Grid(0, 3, 1), 2, 2),))
     scale = question.sensitivity().l1  # for epsilon 1
-    asked = Ask(question, (Laplace(scale),), walks=(larger_half,))
+    asked = ReleaseRequest(question, (Laplace(scale),), walks=(larger_half,))
     others = [{"user": 2, "x": 1, "place": "a"}]
     one, other = (
         law(asked, others + [{"user": 1, "x": x, "place": "a"} for x in cells], monkeypatch) for cells in (unit, [])
@@ -183,7 +185,9 @@ def test_the_law_of_a_tree_on_neighbours_stays_within_its_loss(limit, unit, monk
 
 def test_each_level_is_paid_for():
     def of(depth):
-        return Question(VISITS, (), ALONE, Limit(1, 3), (Cells(X, Grid(0, 3, 1), 4, depth),)).sensitivity()
+        return Question(
+            VISITS, (), ALONE, ContributionBounds(1, 3), (HistogramTree(X, Grid(0, 3, 1), 4, depth),)
+        ).sensitivity()
 
     assert of(3).l1 == 3 * of(1).l1
     assert of(3).l2_squared == 3 * of(1).l2_squared
@@ -191,14 +195,20 @@ def test_each_level_is_paid_for():
 
 
 def test_the_number_of_touched_units_is_one_number_with_one_noise():
-    question = Question(VISITS, (("place", PLACE),), Public((("a", "b", "c"),)), Limit(1, 1), (Units(), Touched()))
+    question = Question(
+        VISITS,
+        (("place", PLACE),),
+        PublicGroups((("a", "b", "c"),)),
+        ContributionBounds(1, 1),
+        (CountUnits(), ClippedUnits()),
+    )
     rows = [{"user": user, "x": 0, "place": place} for user in range(50) for place in "ab"]
-    asked = Ask(question, (Laplace(1 << 40), Laplace(1)))
-    shown = release._noisy(asked, Reference({"visits": rows}).totals(question))
+    asked = ReleaseRequest(question, (Laplace(1 << 40), Laplace(1)))
+    shown = release._add_noise(asked, ReferenceEngine({"visits": rows}).totals(question))
     assert len(set(shown.values[:, 1].tolist())) == 1
     assert abs(shown.values[0, 1] - 50) < 40
-    assert question.sensitivity_of(Touched()).l1 == 1
-    nobody = release._noisy(asked, Reference({"visits": []}).totals(question))
+    assert question.sensitivity_of(ClippedUnits()).l1 == 1
+    nobody = release._add_noise(asked, ReferenceEngine({"visits": []}).totals(question))
     assert abs(nobody.values[0, 1]) < 40
 
 
@@ -214,7 +224,7 @@ def test_cells_that_make_no_sense_are_refused():
         (X, Grid(0, 3, 1), 0, 1),
     ):
         with pytest.raises((ValueError, TypeError)):
-            Cells(expr, places, fan, depth)
+            HistogramTree(expr, places, fan, depth)
 
 
 # What many looks tell about one row, audited: below what is paid for, near it, and above it if a level is not paid for.
@@ -233,8 +243,8 @@ def epsilon_low(noise, depth):
 
     hits = []
     for weight in (21, 20):
-        cells = Tally(np.arange(RUNS), np.zeros(RUNS, np.int64), np.full(RUNS, weight))
-        reveal(cells, tree(fan, depth), noise, np.arange(RUNS), look_along)
+        cells = CellCounts(np.arange(RUNS), np.zeros(RUNS, np.int64), np.full(RUNS, weight))
+        walk_noisy_tree(cells, tree(fan, depth), noise, np.arange(RUNS), look_along)
         hits.append(int(np.all([column >= 21 for column in walk], axis=0).sum()))
     low = stats.beta.ppf(5e-10, hits[0], RUNS - hits[0] + 1)
     high = stats.beta.ppf(1 - 5e-10, hits[1] + 1, RUNS - hits[1])

@@ -14,12 +14,12 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.purse import STEPS, pay
-from discreet.learn import session
+from discreet.kernel.reservation import CLIP_RADIUS, reserve
+from discreet.learn import fit_session
 
 MISSED = 1e-10  # the chance that a sound model looks unsound
 _INTERVALS = 6  # two directions and one for Gaussian noise, of two intervals each
-_DRAWS = {name: getattr(session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
+_DRAWS = {name: getattr(fit_session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
 
 
 class Data(NamedTuple):
@@ -240,12 +240,12 @@ def one_chance():
 @contextmanager
 def _instead(made):
     for name in _DRAWS:
-        setattr(session, name, made(name))
+        setattr(fit_session, name, made(name))
     try:
         yield
     finally:
         for name, draw in _DRAWS.items():
-            setattr(session, name, draw)
+            setattr(fit_session, name, draw)
 
 
 def attributes(model):
@@ -257,7 +257,7 @@ def exact(draw, rows):
     """Return the exact integers of a draw on other rows, and what one step of them is worth."""
     quiet = ExactLaplace(draw.noise.scale) if isinstance(draw.noise, Laplace) else ExactGaussian(draw.noise.scale)
     TOTALS.clear()
-    _DRAWS[draw.name](rows, draw.rule, draw.public, **draw.more, purse=pay([quiet]))
+    _DRAWS[draw.name](rows, draw.rule, draw.public, **draw.more, purse=reserve([quiet]))
     return np.ravel(TOTALS[0])
 
 
@@ -265,8 +265,12 @@ def steps_of(draw):
     """Return how many steps of the grid make a unit of what was told."""
     if draw.name == "noisy_histograms":
         tables = draw.more["tables"]
-        return STEPS // tables if isinstance(draw.noise, Laplace) else math.isqrt(STEPS * STEPS // tables)
-    return STEPS / draw.more["radius"]
+        return (
+            CLIP_RADIUS // tables
+            if isinstance(draw.noise, Laplace)
+            else math.isqrt(CLIP_RADIUS * CLIP_RADIUS // tables)
+        )
+    return CLIP_RADIUS / draw.more["radius"]
 
 
 def likelihood_ratio(draws, here, there):

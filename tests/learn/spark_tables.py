@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from discreet.engines.spark_sums import SparkRows
+from discreet.engines.spark.vector_sums import SparkRows
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.learn import (
     PCA,
@@ -14,7 +14,7 @@ from discreet.learn import (
     LogisticRegression,
     StandardScaler,
 )
-from discreet.learn.mixture import dpem
+from discreet.learn.mixture import dp_em
 
 MODELS = {
     "whitened": lambda: GaussianMixture(3, epsilon=4, delta=1e-6),
@@ -32,8 +32,8 @@ MODELS = {
 def seeded(monkeypatch):
     """Make noise, and random starts, that are the same in every fit that begins with a call of what is returned."""
     rng = [np.random.default_rng(0)]
-    start = dpem.random_start(2, 2)._replace(means=np.array([[-0.3, 0.1], [0.4, -0.2]]))
-    monkeypatch.setattr(dpem, "random_start", lambda components, d: start)
+    start = dp_em.random_start(2, 2)._replace(means=np.array([[-0.3, 0.1], [0.4, -0.2]]))
+    monkeypatch.setattr(dp_em, "random_start", lambda components, d: start)
 
     def perturb(mechanism, values):
         return values + np.rint(rng[0].laplace(0, float(mechanism.scale), values.shape)).astype(np.int64)

@@ -9,18 +9,17 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.summing import Combine
+from discreet.kernel.model_release import Combine
 from discreet.learn import StandardScaler
-from discreet.learn.classes.logistic import LogisticRegression
-from discreet.learn.classes.naive_bayes import GaussianNB
-from discreet.learn.columns.kmeans import KMeans
-from discreet.learn.columns.linear import LinearRegression
-from discreet.learn.columns.pca import PCA
-from discreet.learn.losses import REMOVAL, REPLACEMENT, noises_for, price_of
+from discreet.learn.cluster import KMeans
+from discreet.learn.decomposition import PCA
+from discreet.learn.fit_cost import REMOVAL, REPLACEMENT, cost_of, noises_for
+from discreet.learn.fit_session import FitSession, FitSource, open_session
+from discreet.learn.linear_model.least_squares import LinearRegression
+from discreet.learn.linear_model.logistic import LogisticRegression
 from discreet.learn.mixture import GaussianMixture
-from discreet.learn.rows import array_rows
-from discreet.learn.session import Session, Source, begin
-from discreet.learn.streams import stream_rows
+from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.row_sources import array_rows, stream_rows
 from tests.learn import audits
 from tests.learn.audits import (
     MISSED,
@@ -183,9 +182,9 @@ def rows_of(X, unit=None):
     ids=["cheaper", "half, replaced", "removal's noise, replaced"],
 )
 def test_a_session_stops_where_noise_costs_more_than_its_price(bought, price, neighbours):
-    noises = noises_for(price_of(bought, 0), [1, 2], REMOVAL)
+    noises = noises_for(cost_of(bought, 0), [1, 2], REMOVAL)
     with pytest.raises(ValueError, match="costs more"):
-        Session(Source(rows_of(CROWD)), noises, price_of(price, 0), "x", neighbours)
+        FitSession(FitSource(rows_of(CROWD)), noises, cost_of(price, 0), "x", neighbours)
 
 
 @pytest.mark.parametrize("neighbours", [REMOVAL, REPLACEMENT])
@@ -211,14 +210,14 @@ def test_a_sum_of_rows_is_kept_within_the_ball_as_well_as_their_mean():
     """A unit with a hundred rows adds their sum, if it is asked for, and no more than the radius."""
     fifty, hundred = rows_of(np.full((2, 1), 2.0), [1, 1]), rows_of(np.full((100, 1), 5.0), [1] * 100)
     for rows, told in ((fifty, 0.4), (hundred, 1)):
-        session = begin(Source(rows), name="x", epsilon=10**6, shares=[1])
+        session = open_session(FitSource(rows), name="x", epsilon=10**6, shares=[1])
         assert session.sum(corner, (), size=1, radius=1, combine=Combine.SUM)[0] == pytest.approx(told, abs=1e-3)
 
 
 def test_a_price_cannot_be_divided_by_shares_that_are_none():
     for shares in ([1, 0], [2, -1]):
         with pytest.raises(ValueError, match="shares"):
-            noises_for(price_of(1, 0), shares)
+            noises_for(cost_of(1, 0), shares)
 
 
 def in_chunks(most, unit):
@@ -242,7 +241,7 @@ def test_rows_of_one_person_in_many_batches_weigh_as_one(most, engine):
             found = [(x, who) for batch, places in rows.batches(size) for (x,), who in zip(batch, places, strict=True)]
             of_each = [sorted(x for x, who in found if who == each) for each in sorted({who for _, who in found})]
             assert of_each == [[-5, 5], [5, 5, 5, 5], [1]]
-            session = begin(Source(rows), name="x", epsilon=10**6, shares=[1])
+            session = open_session(FitSource(rows), name="x", epsilon=10**6, shares=[1])
             assert session.histogram(nowhere, (), cells=1)[0] == pytest.approx(3, abs=1e-3)
 
 
@@ -276,7 +275,7 @@ def test_targets_are_moved_into_their_range_and_must_be_numbers():
 
 def test_a_ledger_knows_who_asked():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
-    begin(Source(rows_of(CROWD), ledger=ledger, by="ana"), name="x", epsilon="1/2", shares=[1])
+    open_session(FitSource(rows_of(CROWD), ledger=ledger, by="ana"), name="x", epsilon="1/2", shares=[1])
     assert [event.by for event in ledger.events()] == ["ana"]
 
 
@@ -312,7 +311,7 @@ def test_a_query_keeps_each_columns_own_ends_and_its_units():
         assert rows.grouped
         batches = [(batch.max(), len(set(places))) for batch, places in rows.batches(100)]
         assert batches == [(1, 2)]
-        assert curator.budget().left.epsilon == 1.5
+        assert curator.budget().remaining.epsilon == 1.5
 
 
 # --- The audit itself is right

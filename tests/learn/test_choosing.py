@@ -10,7 +10,7 @@ import pytest
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.learn.judging.choosing import probabilities, right_answers, select
+from discreet.learn.model_selection.private_selection import count_correct, probabilities, select
 
 X = np.arange(40.0).reshape(-1, 1)
 Y = X[:, 0] % 2
@@ -62,25 +62,25 @@ def test_the_better_model_is_chosen_if_epsilon_is_large(given):
 
 def test_right_answers_are_counted_by_rows_or_by_units():
     unit = ["a"] * 37 + ["b", "c", "d"]
-    assert right_answers(parity(), X, Y) == 40
-    assert right_answers(always(1), X, Y) == 20
-    assert right_answers(always(0), X, np.array([0] * 37 + [1] * 3), unit) == 1
+    assert count_correct(parity(), X, Y) == 40
+    assert count_correct(always(1), X, Y) == 20
+    assert count_correct(always(0), X, np.array([0] * 37 + [1] * 3), unit) == 1
 
 
 def test_one_unit_moves_the_sum_of_shares_by_one_at_most():
     generator = np.random.default_rng(3)
     unit, truth = generator.integers(0, 5, 40), generator.integers(0, 2, 40)
-    whole = right_answers(always(1), X, truth, unit)
+    whole = count_correct(always(1), X, truth, unit)
     for left_out in range(5):
         kept = unit != left_out
-        assert 0 <= whole - right_answers(always(1), X[kept], truth[kept], unit[kept]) <= 1
+        assert 0 <= whole - count_correct(always(1), X[kept], truth[kept], unit[kept]) <= 1
 
 
 def test_a_model_that_fails_is_not_right():
     def fail(row):
         raise ValueError("it is Ana's")
 
-    assert right_answers(SimpleNamespace(predict=fail), X, Y) == 0
+    assert count_correct(SimpleNamespace(predict=fail), X, Y) == 0
 
 
 def test_a_choice_is_paid_for_before_anything_is_measured():
@@ -138,7 +138,7 @@ def test_a_utility_that_is_no_number_fails_as_everything_does_after_the_charge()
 
 
 def test_the_ledger_of_a_policy_wants_units():
-    ledger = memory_ledger(name="d", budget=Budget(1), promise="each person")
+    ledger = memory_ledger(name="d", budget=Budget(1), unit_declaration="each person")
     zero = SimpleNamespace(predict=lambda X: np.zeros(len(X)))
     with pytest.raises(ValueError, match="name the unit"):
         select([zero], X=np.zeros((4, 1)), y=np.zeros(4), epsilon=1, ledger=ledger)

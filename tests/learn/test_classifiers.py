@@ -7,12 +7,11 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression as ExactRegression
 from sklearn.naive_bayes import GaussianNB as ExactBayes
 
-from discreet.learn.classes.class_means import class_means
-from discreet.learn.classes.labels import LABELS, labels_of
-from discreet.learn.classes.logistic import LogisticRegression
-from discreet.learn.classes.naive_bayes import GaussianNB
-from discreet.learn.classes.newton import Problem, refined
-from discreet.learn.classes.spread import spread_of
+from discreet.learn.class_labels import MAX_LABELS, read_class_labels
+from discreet.learn.class_moments import noisy_class_moments
+from discreet.learn.feature_scaling import learn_scaling
+from discreet.learn.linear_model.logistic import LogisticProblem, LogisticRegression, noisy_newton
+from discreet.learn.naive_bayes import GaussianNB
 from tests.learn.seeded import Seeded
 
 RNG = np.random.default_rng(5)
@@ -32,12 +31,12 @@ PRICES = pytest.mark.parametrize("price", [{"epsilon": 1}, {"rho": 0.02}], ids=[
 def refit(rows, ends, marks, price, seed):
     """Return the accuracy of class means alone, and of weights that were refined, on the rows themselves."""
     session = Seeded(rows, SHARES, **price, seed=seed)
-    spread = spread_of(session, ends)
-    means = class_means(session, spread, marks, SHARES[2:4])
+    spread = learn_scaling(session, ends)
+    means = noisy_class_moments(session, spread, marks, SHARES[2:4])
     features = (rows[:, :-1] - spread.centre) / spread.scale
     apart = ((features[:, np.newaxis] - means.means) ** 2 / means.variances).sum(axis=2)
     nearest = (np.log(means.shares) - apart / 2).argmax(axis=1)
-    weights, offsets = refined(session, Problem(spread, means, marks, 1.0, intercept=True))
+    weights, offsets = noisy_newton(session, LogisticProblem(spread, means, marks, 1.0, fit_intercept=True))
     scores = features @ weights.T + offsets
     likeliest = scores[:, 0] > 0 if len(marks) == 2 else scores.argmax(axis=1)
     return np.mean(nearest == rows[:, -1]), np.mean(likeliest == rows[:, -1])
@@ -181,7 +180,7 @@ def test_too_few_labels_to_be_seen_are_an_error_that_speaks_of_noise(model):
 
 @PRICES
 def test_no_label_is_found_that_nobody_has(price):
-    labels = labels_of(X, Y, None)
+    labels = read_class_labels(X, Y, None)
     rows = np.column_stack([X, Y])
 
     class Counting(Seeded):
@@ -190,11 +189,11 @@ def test_no_label_is_found_that_nobody_has(price):
             return super().histogram(rule, public, cells=cells)
 
     for seed in range(50):
-        marks, names = labels.found(Counting(rows, (0.1, 0.9), **price, seed=seed))
+        marks, names = labels.resolve_classes(Counting(rows, (0.1, 0.9), **price, seed=seed))
         assert marks.tolist() == names.tolist() == [0, 1, 2]
-    assert labels.shares == ("1/9",)
-    assert labels_of(X, Y, [0, 1, 2]).shares == ()
-    assert labels.target.high == LABELS
+    assert labels.selection_shares == ("1/9",)
+    assert read_class_labels(X, Y, [0, 1, 2]).selection_shares == ()
+    assert labels.target.high == MAX_LABELS
 
 
 @MODELS
@@ -279,9 +278,11 @@ def test_a_feature_that_hardly_ever_varies_gets_no_large_weight(price, share):
     weight = []
     for seed in range(10):
         session = Seeded(np.column_stack([features, label]), SHARES, **price, seed=seed)
-        spread = spread_of(session, (np.zeros(2), np.array([11.0, 1.0])))
-        means = class_means(session, spread, np.arange(2.0), SHARES[2:4])
-        weights, offsets = refined(session, Problem(spread, means, np.arange(2.0), 1.0, intercept=True))
+        spread = learn_scaling(session, (np.zeros(2), np.array([11.0, 1.0])))
+        means = noisy_class_moments(session, spread, np.arange(2.0), SHARES[2:4])
+        weights, offsets = noisy_newton(
+            session, LogisticProblem(spread, means, np.arange(2.0), 1.0, fit_intercept=True)
+        )
         scores = (features - spread.centre) / spread.scale @ weights[0] + offsets[0]
         assert np.mean((scores > 0) == label) > 0.75
         weight.append(weights[0, 1] / spread.scale[1])

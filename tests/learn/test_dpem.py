@@ -12,13 +12,13 @@ from sklearn.mixture import GaussianMixture
 
 import discreet as dc
 from discreet import Gaussian, Laplace, Loss
-from discreet.kernel.purse import STEPS
-from discreet.kernel.rowwise import check_row_wise
-from discreet.learn.mixture import dpem, input_noise
-from discreet.learn.mixture.composition import mechanism, scales, together
+from discreet.kernel.reservation import CLIP_RADIUS
+from discreet.kernel.row_rule import check_row_wise
+from discreet.learn.fit_session import FitSession, FitSource
+from discreet.learn.mixture import dp_em, input_noise
+from discreet.learn.mixture.composition import composed_epsilon, mechanism_for, split_budget
 from discreet.learn.mixture.density import log_densities
-from discreet.learn.rows import array_rows
-from discreet.learn.session import Session, Source
+from discreet.learn.row_sources import array_rows
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 KINDS = ("linear", "advanced", "zcdp")
@@ -39,7 +39,7 @@ class Standin:
         assert vectors.shape == (len(self.rows), size)
         norms = np.linalg.norm(vectors, ord=1 if l1 else 2, axis=1)
         vectors = vectors * np.minimum(1, radius / np.maximum(norms, 1e-300))[:, None]
-        scale = float(noise.scale) / STEPS * radius
+        scale = float(noise.scale) / CLIP_RADIUS * radius
         if self.rng is None:
             return vectors.sum(axis=0)
         drawn = self.rng.laplace(0, scale, size) if l1 else self.rng.normal(0, scale, size)
@@ -54,7 +54,9 @@ def mixture(rng, components, d):
     means = rng.uniform(-0.7, 0.7, (components, d))
     turns = np.linalg.qr(rng.normal(size=(components, d, d)))[0]
     variances = rng.uniform(0.06, 0.15, (components, 1, d)) ** 2
-    return dpem.Parameters(rng.dirichlet(np.full(components, 5.0)), means, turns * variances @ turns.transpose(0, 2, 1))
+    return dp_em.GaussianMixtureParameters(
+        rng.dirichlet(np.full(components, 5.0)), means, turns * variances @ turns.transpose(0, 2, 1)
+    )
 
 
 def sample(rng, found, count):
@@ -74,8 +76,8 @@ def score(points, found):
 @pytest.mark.parametrize("laws", [[Gaussian] * 110, [Laplace] * 60 + [Gaussian] * 50, [Laplace] * 30, [Gaussian]])
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", DELTA), (1, "1e-4"), (4, "1e-9"), ("1e-6", "1e-30")])
 def test_parts_add_up_to_the_budget_and_nearly_use_it(kind, laws, epsilon, delta):
-    parts = scales(epsilon, delta, laws, kind)
-    total = together(parts, delta, kind)
+    parts = split_budget(epsilon, delta, laws, kind)
+    total = composed_epsilon(parts, delta, kind)
     assert Fraction(epsilon) * Fraction(99, 100) <= total <= Fraction(epsilon)
     for law, part in zip(laws, parts, strict=True):
         assert law is Gaussian or (part.epsilon and not part.delta)
@@ -97,7 +99,7 @@ def exact_delta(each, count, epsilon):
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4, 20])
 @pytest.mark.parametrize("count", [2, 30, 110, 300])
 def test_advanced_bound_is_above_the_exact_delta(epsilon, count):
-    parts = scales(epsilon, "1e-6", [Laplace] * count, "advanced")
+    parts = split_budget(epsilon, "1e-6", [Laplace] * count, "advanced")
     exact = exact_delta(float(parts[0].epsilon), count, epsilon)
     assert exact <= 1e-6
     more = exact_delta(1.5 * float(parts[0].epsilon), count, epsilon)
@@ -105,7 +107,7 @@ def test_advanced_bound_is_above_the_exact_delta(epsilon, count):
 
 
 def test_advanced_composition_of_few_releases_is_the_plain_sum():
-    assert scales(4, DELTA, [Gaussian] * 2, "advanced") == scales(4, DELTA, [Gaussian] * 2, "linear")
+    assert split_budget(4, DELTA, [Gaussian] * 2, "advanced") == split_budget(4, DELTA, [Gaussian] * 2, "linear")
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.5", 1, 4, 10])
@@ -114,8 +116,15 @@ def test_advanced_composition_of_few_releases_is_the_plain_sum():
 def test_the_better_composition_has_the_smaller_noise(epsilon, noise, neighbours):
     units = 1000 if neighbours == "replacement" else None
     plans = [
-        dpem.plan(
-            5, *ends(2), epsilon=epsilon, delta=DELTA, noise=noise, composition=kind, neighbours=neighbours, units=units
+        dp_em.plan(
+            5,
+            *ends(2),
+            epsilon=epsilon,
+            delta=DELTA,
+            noise=noise,
+            composition=kind,
+            neighbours=neighbours,
+            n_units=units,
         )
         for kind in KINDS
     ]
@@ -138,16 +147,16 @@ def test_the_better_composition_has_the_smaller_noise(epsilon, noise, neighbours
 )
 def test_a_budget_that_cannot_be_divided_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
-        scales(*given)
+        split_budget(*given)
 
 
 def test_losses_without_an_epsilon_have_no_plain_sum():
     with pytest.raises(ValueError, match="delta"):
-        together([Loss(None, 1)], DELTA, "linear")
+        composed_epsilon([Loss(None, 1)], DELTA, "linear")
     with pytest.raises(ValueError, match="delta"):
-        together([Loss(1, None, DELTA)], DELTA / 2, "advanced")
+        composed_epsilon([Loss(1, None, DELTA)], DELTA / 2, "advanced")
     with pytest.raises(ValueError, match="Laplace"):
-        mechanism(Laplace, Loss(1, None, DELTA), dc.Sensitivity(1, 1))
+        mechanism_for(Laplace, Loss(1, None, DELTA), dc.Sensitivity(1, 1))
 
 
 # The plan.
@@ -158,14 +167,14 @@ def test_losses_without_an_epsilon_have_no_plain_sum():
 @pytest.mark.parametrize("moved", [1, 2])
 def test_noises_cost_what_was_asked(kind, noise, moved):
     neighbours, units = ("removal", None) if moved == 1 else ("replacement", 500)
-    plan = dpem.plan(
-        3, *ends(4), epsilon=1, delta=DELTA, noise=noise, composition=kind, neighbours=neighbours, units=units
+    plan = dp_em.plan(
+        3, *ends(4), epsilon=1, delta=DELTA, noise=noise, composition=kind, neighbours=neighbours, n_units=units
     )
     laws = [Gaussian if noise == "gaussian" else Laplace] * 4 + [Gaussian] * 3
     assert [type(each) for each in plan.noises] == laws * 10
-    parts = scales(1, DELTA, laws * 10, kind)
+    parts = split_budget(1, DELTA, laws * 10, kind)
     for each, part in zip(plan.noises, parts, strict=True):
-        ratio = each.scale / (moved * STEPS)
+        ratio = each.scale / (moved * CLIP_RADIUS)
         if isinstance(each, Laplace):
             assert 1 / ratio <= part.epsilon
         elif kind == "zcdp":
@@ -191,15 +200,18 @@ def test_noises_cost_what_was_asked(kind, noise, moved):
         ({"units": 10}, "units"),
         ({"neighbours": "any"}, "neighbours"),
         ({"floor": 0.0}, "floor"),
-        ({"prior": dpem.Prior(0.5, 1.0, np.zeros(2), 4.0, np.eye(2))}, "prior"),
-        ({"start": dpem.Parameters(np.ones(1), np.zeros((1, 2)), np.ones((1, 2, 2)))}, "start"),
-        ({"start": dpem.Parameters(np.array([1.0, 0.0]), np.zeros((2, 2)), np.ones((2, 2, 2)))}, "start"),
+        ({"prior": dp_em.MixturePrior(0.5, 1.0, np.zeros(2), 4.0, np.eye(2))}, "prior"),
+        ({"start": dp_em.GaussianMixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones((1, 2, 2)))}, "start"),
+        (
+            {"start": dp_em.GaussianMixtureParameters(np.array([1.0, 0.0]), np.zeros((2, 2)), np.ones((2, 2, 2)))},
+            "start",
+        ),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(given, words):
     told = {"n_components": 2, "low": -np.ones(2), "high": np.ones(2), "epsilon": 1, "delta": DELTA} | given
     with pytest.raises(ValueError, match=words):
-        dpem.plan(**told)
+        dp_em.plan(**told)
 
 
 # How far one unit moves a sum.
@@ -209,13 +221,13 @@ def corner_owners(d):
     """Return a mixture in which one wide component owns most corners, and a narrow one owns a corner of its own."""
     means = np.stack([np.zeros(d), np.full(d, 0.98), np.full(d, -0.3)])
     widths = np.array([0.5, 0.05, 0.1])[:, None, None] ** 2
-    return dpem.Parameters(np.array([0.4, 0.3, 0.3]), means, widths * np.eye(d))
+    return dp_em.GaussianMixtureParameters(np.array([0.4, 0.3, 0.3]), means, widths * np.eye(d))
 
 
 def asked_for(d, noise):
-    plan = dpem.plan(3, *ends(d), epsilon=1, delta=DELTA, noise=noise, iterations=1, start=corner_owners(d))
+    plan = dp_em.plan(3, *ends(d), epsilon=1, delta=DELTA, noise=noise, n_iterations=1, start=corner_owners(d))
     session = Standin(np.zeros((1, d)), plan.noises)
-    dpem.fit(session, plan)
+    dp_em.fit(session, plan)
     return session.asked
 
 
@@ -270,9 +282,9 @@ def test_one_unit_moves_each_sum_by_no_more_than_claimed(d, noise):
 def test_each_sum_looks_at_one_row_at_a_time(d):
     rng = np.random.default_rng(d)
     start = mixture(rng, 9, d)
-    plan = dpem.plan(9, *ends(d), epsilon=1, delta=DELTA, iterations=2, start=start)
+    plan = dp_em.plan(9, *ends(d), epsilon=1, delta=DELTA, n_iterations=2, start=start)
     session = Standin(sample(rng, start, 500), plan.noises, rng)
-    dpem.fit(session, plan)
+    dp_em.fit(session, plan)
     for rule, public, _, _, _ in session.asked:
         check_row_wise(rule, public, *ends(d))
 
@@ -309,8 +321,8 @@ def test_without_noise_it_is_expectation_maximisation():
     truth = mixture(rng, 3, 2)
     rows = np.clip(sample(rng, truth, 3000), -1, 1)
     start = truth._replace(means=truth.means + 0.1, weights=np.full(3, 1 / 3))
-    plan = dpem.plan(3, *ends(2), epsilon=10**6, delta=DELTA, start=start, floor=1e-9)
-    found = dpem.fit(Standin(rows, plan.noises), plan)
+    plan = dp_em.plan(3, *ends(2), epsilon=10**6, delta=DELTA, start=start, variance_floor=1e-9)
+    found = dp_em.fit(Standin(rows, plan.noises), plan)
     with pytest.warns(match="converge"):
         peer = GaussianMixture(
             3,
@@ -330,9 +342,9 @@ def test_with_a_prior_it_is_the_map_estimate_in_data_units():
     rng = np.random.default_rng(2)
     low, high = np.array([0.0, -10.0]), np.array([4.0, 30.0])
     rows = rng.uniform([1, 0], [3, 20], (50, 2))
-    prior = dpem.Prior(2.0, 10.0, np.array([3.5, -5.0]), 7.0, np.array([[2.0, 1.0], [1.0, 90.0]]))
-    plan = dpem.plan(1, low, high, epsilon=10**6, delta=DELTA, iterations=1, prior=prior, floor=1e-9)
-    found = dpem.fit(Standin(rows, plan.noises), plan)
+    prior = dp_em.MixturePrior(2.0, 10.0, np.array([3.5, -5.0]), 7.0, np.array([[2.0, 1.0], [1.0, 90.0]]))
+    plan = dp_em.plan(1, low, high, epsilon=10**6, delta=DELTA, n_iterations=1, prior=prior, variance_floor=1e-9)
+    found = dp_em.fit(Standin(rows, plan.noises), plan)
     mean = rows.mean(axis=0)
     away = mean - prior.mean
     scatter = prior.scatter + (rows - mean).T @ (rows - mean) + 10 * 50 / 60 * np.outer(away, away)
@@ -344,9 +356,9 @@ def test_a_prior_of_weights_draws_them_together():
     start = corner_owners(2)
     rows = np.repeat([[-1.0, -1.0], [0.98, 0.98]], [90, 10], axis=0)
     weights = []
-    for prior in (None, dpem.Prior(51.0, 0.0, np.zeros(2), 1.0, np.zeros((2, 2)))):
-        plan = dpem.plan(3, *ends(2), epsilon=10**6, delta=DELTA, iterations=1, start=start, prior=prior)
-        weights.append(dpem.fit(Standin(rows, plan.noises), plan).weights)
+    for prior in (None, dp_em.MixturePrior(51.0, 0.0, np.zeros(2), 1.0, np.zeros((2, 2)))):
+        plan = dp_em.plan(3, *ends(2), epsilon=10**6, delta=DELTA, n_iterations=1, start=start, prior=prior)
+        weights.append(dp_em.fit(Standin(rows, plan.noises), plan).weights)
     plain, drawn = weights
     # Nobody is in the third component: its size is counted as 1.
     assert plain == pytest.approx(np.array([90, 10, 1]) / 101, abs=1e-3)
@@ -363,13 +375,13 @@ def test_a_public_number_of_units_replaces_the_sum_of_noisy_sizes():
         def sum(self, rule, public, *, size, radius):
             return self.left.pop(0)
 
-    start = dpem.Parameters(np.full(2, 0.5), np.array([[0.0], [0.5]]), np.ones((2, 1, 1)))
+    start = dp_em.GaussianMixtureParameters(np.full(2, 0.5), np.array([[0.0], [0.5]]), np.ones((2, 1, 1)))
     found = {}
     for neighbours, units in (("removal", None), ("replacement", 80)):
-        plan = dpem.plan(
-            2, *ends(1), epsilon=10**9, delta=DELTA, iterations=1, neighbours=neighbours, units=units, start=start
+        plan = dp_em.plan(
+            2, *ends(1), epsilon=10**9, delta=DELTA, n_iterations=1, neighbours=neighbours, n_units=units, start=start
         )
-        found[neighbours] = dpem.fit(Told(), plan)
+        found[neighbours] = dp_em.fit(Told(), plan)
     assert found["removal"].weights == pytest.approx(found["replacement"].weights)
     assert found["removal"].means[:, 0] == pytest.approx([8 / 30, -2 / 10])
     assert found["replacement"].means[:, 0] == pytest.approx([8 / 60, -2 / 20])
@@ -379,10 +391,10 @@ def test_a_public_number_of_units_replaces_the_sum_of_noisy_sizes():
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_little_data_and_much_noise_still_give_a_mixture(epsilon, noise):
     d = 3
-    plan = dpem.plan(4, *ends(d, 5.0), epsilon=epsilon, delta=DELTA, noise=noise, iterations=5)
+    plan = dp_em.plan(4, *ends(d, 5.0), epsilon=epsilon, delta=DELTA, noise=noise, n_iterations=5)
     rows = np.random.default_rng(3).normal(size=(20, d))
-    session = Session(Source(array_rows(rows, ends(d, 5.0))), plan.noises, plan.loss, "test", plan.neighbours)
-    weights, means, covariances = dpem.fit(session, plan)
+    session = FitSession(FitSource(array_rows(rows, ends(d, 5.0))), plan.noises, plan.loss, "test", plan.neighbours)
+    weights, means, covariances = dp_em.fit(session, plan)
     assert weights.sum() == pytest.approx(1)
     assert weights.min() > 0
     assert np.abs(means).max() <= 5 * (1 + 1e-9)
@@ -395,13 +407,15 @@ def test_little_data_and_much_noise_still_give_a_mixture(epsilon, noise):
 def test_through_the_door_it_finds_two_clusters(noise, units):
     rng = np.random.default_rng(4)
     rows = np.concatenate([rng.normal([-2, 1], 0.5, (8_000, 2)), rng.normal([2, -1], 0.5, (12_000, 2))])
-    start = dpem.Parameters(np.full(2, 0.5), np.array([[-1.0, 0.0], [1.0, 0.0]]), np.tile(np.eye(2), (2, 1, 1)))
-    neighbours = "removal" if units is None else "replacement"
-    plan = dpem.plan(
-        2, *ends(2, 5.0), epsilon=100, delta=DELTA, noise=noise, neighbours=neighbours, units=units, start=start
+    start = dp_em.GaussianMixtureParameters(
+        np.full(2, 0.5), np.array([[-1.0, 0.0], [1.0, 0.0]]), np.tile(np.eye(2), (2, 1, 1))
     )
-    session = Session(Source(array_rows(rows, ends(2, 5.0))), plan.noises, plan.loss, "test", neighbours)
-    found = dpem.fit(session, plan)
+    neighbours = "removal" if units is None else "replacement"
+    plan = dp_em.plan(
+        2, *ends(2, 5.0), epsilon=100, delta=DELTA, noise=noise, neighbours=neighbours, n_units=units, start=start
+    )
+    session = FitSession(FitSource(array_rows(rows, ends(2, 5.0))), plan.noises, plan.loss, "test", neighbours)
+    found = dp_em.fit(session, plan)
     assert found.weights == pytest.approx([0.4, 0.6], abs=0.02)
     assert found.means == pytest.approx(np.array([[-2, 1], [2, -1]]), abs=0.1)
     assert found.covariances == pytest.approx(np.tile(np.eye(2) / 4, (2, 1, 1)), abs=0.15)
@@ -438,9 +452,9 @@ def test_noisy_rows_hide_the_diameter_of_the_ball(d):
     assert given.dtype == np.int64
     apart = (given - given[rng.permutation(len(given))]).astype(object)
     squares = (apart * apart).sum(axis=1)
-    assert max(squares) <= input_noise.moved(d).l2_squared <= (2 * STEPS) ** 2
-    assert max((given.astype(object) ** 2).sum(axis=1)) >= 0.999 * STEPS**2
-    ratio = plan.noise.scale / Fraction(math.sqrt(input_noise.moved(d).l2_squared))
+    assert max(squares) <= input_noise.row_sensitivity(d).l2_squared <= (2 * CLIP_RADIUS) ** 2
+    assert max((given.astype(object) ** 2).sum(axis=1)) >= 0.999 * CLIP_RADIUS**2
+    ratio = plan.noise.scale / Fraction(math.sqrt(input_noise.row_sensitivity(d).l2_squared))
     assert dc.privacy.gaussian_delta(ratio, 1) <= float(DELTA) * (1 + 1e-9)
     assert dc.privacy.gaussian_delta(ratio * Fraction(99, 100), 1) > float(DELTA)
     assert plan.neighbours == "replacement"
@@ -458,7 +472,7 @@ def test_the_variance_of_the_noise_is_taken_away():
     rng = np.random.default_rng(5)
     rows = rng.multivariate_normal([1, 2], [[1, 0.6], [0.6, 1]], 20_000)
     plan = input_noise.plan(1, *ends(2, 5.0), epsilon=100, delta=DELTA)
-    noise = (float(plan.noise.scale) / STEPS * 5 * math.sqrt(2)) ** 2
+    noise = (float(plan.noise.scale) / CLIP_RADIUS * 5 * math.sqrt(2)) ** 2
     assert noise > 1  # more than the data's own
     found = input_noise.fit(rows, with_drawn_noise(plan, rng))
     assert found.means[0] == pytest.approx([1, 2], abs=0.1)
@@ -482,7 +496,7 @@ def gaps(rng, rows, test, *, box, components, delta, start):
     found = {}
     for noise in ("gaussian", "laplace"):
         for kind in KINDS:
-            plan = dpem.plan(
+            plan = dp_em.plan(
                 components,
                 *box,
                 epsilon=1,
@@ -490,10 +504,10 @@ def gaps(rng, rows, test, *, box, components, delta, start):
                 noise=noise,
                 composition=kind,
                 neighbours="replacement",
-                units=len(rows),
+                n_units=len(rows),
                 start=start,
             )
-            found[noise, kind] = peer - score(test, dpem.fit(Standin(np.clip(rows, *box), plan.noises, rng), plan))
+            found[noise, kind] = peer - score(test, dp_em.fit(Standin(np.clip(rows, *box), plan.noises, rng), plan))
     plan = with_drawn_noise(input_noise.plan(components, *box, epsilon=1, delta=delta), rng)
     found["input"] = peer - score(test, input_noise.fit(rows, plan))
     return found
@@ -507,9 +521,9 @@ def check_order(found):
 
 
 def spread_start(rng, components, box):
-    start = dpem.random_start(components, len(box[0]))
+    start = dp_em.random_start(components, len(box[0]))
     start = start._replace(means=rng.uniform(-0.5, 0.5, start.means.shape))
-    return dpem.frame_around(*box).outside(start)
+    return dp_em.unit_ball_around(*box).to_data(start)
 
 
 @pytest.mark.long
@@ -521,7 +535,7 @@ def test_the_order_of_the_compositions_is_the_papers(monkeypatch):
         box = ends(2, 1.2)
         start = spread_start(rng, 3, box)
         rows, test = sample(rng, truth, 3000), sample(rng, truth, 2000)
-        in_ball = dpem.frame_around(*box).inside(start)
+        in_ball = dp_em.unit_ball_around(*box).to_ball(start)
         monkeypatch.setattr(input_noise, "random_start", lambda *_, start=in_ball: start)
         runs.append(gaps(rng, rows, test, box=box, components=3, delta=DELTA, start=start))
     typical = {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
@@ -540,7 +554,7 @@ def test_the_order_holds_on_the_life_science_set(monkeypatch):
     rows = rng.permutation(np.column_stack([column.to_numpy() for column in table.columns]))
     box = np.array([-14.0] + [-8.0] * 9), np.array([2.0] + [8.0] * 9)
     start = spread_start(rng, 3, box)
-    monkeypatch.setattr(input_noise, "random_start", lambda *_: dpem.frame_around(*box).inside(start))
+    monkeypatch.setattr(input_noise, "random_start", lambda *_: dp_em.unit_ball_around(*box).to_ball(start))
     found = gaps(rng, rows[2673:], rows[:2673], box=box, components=3, delta="1e-4", start=start)
     print(found)
     check_order(found)

@@ -5,12 +5,12 @@ import pytest
 from sklearn.base import clone
 
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.purse import STEPS, ball, pay
-from discreet.learn import session
-from discreet.learn.rows import array_rows
+from discreet.kernel.reservation import CLIP_RADIUS, clipped_sum_sensitivity, reserve
+from discreet.learn import fit_session
+from discreet.learn.row_sources import array_rows
 from tests.learn.every_model import MODELS, UNITS, X, Y, name_of
 
-DRAWS = {name: getattr(session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
+DRAWS = {name: getattr(fit_session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
 
 
 class QuietLaplace(Laplace):
@@ -42,7 +42,7 @@ def draws(monkeypatch):
         return draw
 
     for name in DRAWS:
-        monkeypatch.setattr(session, name, watching(name))
+        monkeypatch.setattr(fit_session, name, watching(name))
     return found
 
 
@@ -51,7 +51,7 @@ def again(draw, rows):
     name, _, rule, public, more, noise = draw
     quiet = QuietLaplace(noise.scale) if isinstance(noise, Laplace) else QuietGaussian(noise.scale)
     TOTALS.clear()
-    DRAWS[name](rows, rule, public, **more, purse=pay([quiet]))
+    DRAWS[name](rows, rule, public, **more, purse=reserve([quiet]))
     return [int(total) for total in TOTALS[0].ravel()]
 
 
@@ -78,9 +78,9 @@ def test_one_person_moves_no_draw_by_more_than_the_ball(draws, model, unit):
                 left = places != gone
                 rest = array_rows(numbers[left], ends, None if unit is None else unit[left])
                 moved = [a - b for a, b in zip(here, again(draw, rest), strict=True)]
-                most = ball(noise)
+                most = clipped_sum_sensitivity(noise)
                 assert sum(map(abs, moved)) <= most.l1
-                assert sum(each * each for each in moved) <= most.l2_squared <= STEPS**2
+                assert sum(each * each for each in moved) <= most.l2_squared <= CLIP_RADIUS**2
 
 
 @pytest.mark.long(only=["GaussianMixture"])

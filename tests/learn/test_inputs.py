@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.kernel import purse
+from discreet.kernel import reservation
 from discreet.kernel.mechanism import Laplace
 from discreet.learn import StandardScaler
-from discreet.learn.bounds import check_not_from_data, declared
-from discreet.learn.inputs import source_of
-from discreet.learn.losses import noises_for, price_of
-from discreet.learn.rows import array_rows
-from discreet.learn.session import Source, begin
+from discreet.learn.bounds import check_bounds_not_from_data, parse_bounds
+from discreet.learn.fit_cost import cost_of, noises_for
+from discreet.learn.fit_inputs import source_from_data
+from discreet.learn.fit_session import FitSource, open_session
+from discreet.learn.row_sources import array_rows
 
 RNG = np.random.default_rng(5)
 POINTS = RNG.normal(0, 1, (500, 2)).round(3)
@@ -33,8 +33,8 @@ class Quiet(Laplace):
 @pytest.fixture
 def quiet(monkeypatch):
     """No noise, so that sums can be compared."""
-    monkeypatch.setattr("discreet.learn.losses.laplace_for", lambda *_: Quiet("1e-9"))
-    monkeypatch.setattr("discreet.kernel.purse.Loss.includes", lambda *_: True)
+    monkeypatch.setattr("discreet.learn.fit_cost.laplace_for", lambda *_: Quiet("1e-9"))
+    monkeypatch.setattr("discreet.kernel.reservation.Loss.includes", lambda *_: True)
 
 
 def fitted(X, **more):
@@ -104,11 +104,11 @@ def test_a_curator_fits_the_same_model_and_pays(quiet):
         (event,) = curator.ledger.events()
         assert (event.state, event.id) == ("released", model.receipt_)
         assert event.question == "fit StandardScaler: SELECT x, y FROM points"
-        assert curator.budget().left.epsilon == 1.5
+        assert curator.budget().remaining.epsilon == 1.5
         assert model.feature_names_in_.tolist() == ["x", "y"]
         with pytest.raises(dc.Refused):
             curator.fit(StandardScaler(epsilon="1.6"), "SELECT x, y FROM points")
-        assert curator.budget().left.epsilon == 1.5
+        assert curator.budget().remaining.epsilon == 1.5
 
 
 def test_a_models_own_bounds_narrow_the_policys(quiet):
@@ -141,7 +141,7 @@ def test_missing_values_of_a_table_are_left_out_and_those_of_an_array_refused(qu
 )
 def test_bounds_are_declared(bounds, problem):
     with pytest.raises(ValueError, match=problem):
-        declared(bounds, 2)
+        parse_bounds(bounds, 2)
 
 
 def test_bounds_that_are_the_extremes_of_the_data_are_refused():
@@ -149,7 +149,7 @@ def test_bounds_that_are_the_extremes_of_the_data_are_refused():
         with pytest.raises(ValueError, match="belong to single people"):
             StandardScaler(epsilon=1, bounds=ends).fit(POINTS)
     grades = np.array([[0.0, 16.0], [16.0, 0.0]])
-    check_not_from_data(grades, *declared((0, 16), 2))  # anybody may have thought of these
+    check_bounds_not_from_data(grades, *parse_bounds((0, 16), 2))  # anybody may have thought of these
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_units_are_complete(unit, problem):
 
 def test_pairs_that_can_be_read_in_two_ways_are_refused():
     with pytest.raises(ValueError, match="two ways"):
-        declared([(0, 120), (100, 220)], 2)
+        parse_bounds([(0, 120), (100, 220)], 2)
 
 
 def test_a_column_of_texts_is_found_before_anything_is_charged():
@@ -213,14 +213,14 @@ def test_names_keep_their_case_and_conditions_are_numbers(quiet):
 
 def test_equal_units_are_one_unit_whatever_they_are_written_as():
     rows = array_rows(np.zeros((6, 1)), (np.zeros(1), np.ones(1)), np.array([1, 1.0, True, "1", "b", "b"], object))
-    assert rows.places.tolist() == [0, 0, 0, 1, 2, 2]
+    assert rows.unit_numbers.tolist() == [0, 0, 0, 1, 2, 2]
     with pytest.raises(TypeError, match="told apart"):
         array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.array([{}, {}], object))
 
 
 def test_different_units_stay_different_in_a_list():
     rows = array_rows(np.zeros((6, 1)), (np.zeros(1), np.ones(1)), [1, "1", 2**53, 2**53 + 1, 0.5, "a"])
-    assert len(set(rows.places.tolist())) == 6
+    assert len(set(rows.unit_numbers.tolist())) == 6
     with pytest.raises(TypeError, match="mask"):
         array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.ma.masked_array([1, 2], [True, False]))
     with pytest.raises(ValueError, match="some rows have none"):
@@ -301,9 +301,9 @@ def test_a_table_names_its_columns():
 
 def test_a_price_buys_the_noise_that_costs_it():
     for epsilon, delta, neighbours in ((1, 0, "removal"), ("1/3", 0, "replacement"), (1, 1e-6, "removal")):
-        price = price_of(epsilon, delta)
+        price = cost_of(epsilon, delta)
         noises = noises_for(price, [1, 2, 0.5], neighbours)
-        paid = purse.pay(noises, replacing=neighbours == "replacement").loss
+        paid = reservation.reserve(noises, substitution=neighbours == "replacement").loss
         assert price.includes(paid)
         assert float(paid.rho) == pytest.approx(float(price.rho), rel=1e-6) or paid.epsilon == price.epsilon
 
@@ -325,9 +325,9 @@ def test_a_wrong_price_is_refused(settings, problem):
 
 def test_a_ledger_counts_removals():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
-    source = source_of(StandardScaler(epsilon=1, bounds=(-4, 4)), POINTS, ledger=ledger)
+    source = source_from_data(StandardScaler(epsilon=1, bounds=(-4, 4)), POINTS, ledger=ledger)
     with pytest.raises(ValueError, match="use 'removal' with it"):
-        begin(source, name="x", epsilon=1, shares=[1], neighbours="replacement")
+        open_session(source, name="x", epsilon=1, shares=[1], neighbours="replacement")
     assert not ledger.events()
 
 
@@ -340,11 +340,13 @@ def test_a_fit_pays_a_ledger_that_is_given():
 
 
 def test_a_long_fit_shows_how_far_it_is(monkeypatch, capsys):
-    monkeypatch.setattr("discreet.learn.progress._PATIENCE", -1.0)
+    monkeypatch.setattr("discreet.learn.fit_session._SHOW_AFTER_SECONDS", -1.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        session = begin(Source(array_rows(POINTS, declared((-4, 4), 2))), name="Example", epsilon=1, shares=[1, 1])
+        session = open_session(
+            FitSource(array_rows(POINTS, parse_bounds((-4, 4), 2))), name="Example", epsilon=1, shares=[1, 1]
+        )
         session.histogram(_cell, (), cells=2)
         session.histogram(_cell, (), cells=2)
     assert "Example: private sums" in capsys.readouterr().err

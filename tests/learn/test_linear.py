@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression as Exact
 
-from discreet.learn.columns.linear import LinearRegression
-from discreet.learn.columns.regressing import regress
+from discreet.learn.linear_model.least_squares import LinearRegression, noisy_least_squares
 from tests.learn.seeded import Seeded
 
 RNG = np.random.default_rng(3)
@@ -55,14 +54,14 @@ def test_ten_thousand_people_are_enough(price, seed):
     rows = people(10_000)
     ends = np.full(5, -10.0), np.full(5, 10.0)
     best = Exact().fit(rows[:, :-1], rows[:, -1]).score(rows[:, :-1], rows[:, -1])
-    assert explained(rows, *regress(Seeded(rows, SHARES, **price, seed=seed), ends)) > best - 0.05
+    assert explained(rows, *noisy_least_squares(Seeded(rows, SHARES, **price, seed=seed), ends)) > best - 0.05
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_where_noise_hides_everything_predictions_stay_near_the_middle(seed):
     rows = people(50)
     ends = np.full(5, -10.0), np.full(5, 10.0)
-    coefficients, intercept = regress(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends)
+    coefficients, intercept = noisy_least_squares(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends)
     assert np.abs(coefficients).max() < 0.5
     assert abs(intercept) < 10
 
@@ -71,7 +70,7 @@ def test_where_noise_hides_everything_predictions_stay_near_the_middle(seed):
 def test_a_constant_feature_does_no_harm(seed):
     rows = np.insert(people(10_000), 2, 7.0, axis=1)
     ends = np.full(6, -10.0), np.full(6, 10.0)
-    assert explained(rows, *regress(Seeded(rows, SHARES, epsilon=1, seed=seed), ends)) > 0.4
+    assert explained(rows, *noisy_least_squares(Seeded(rows, SHARES, epsilon=1, seed=seed), ends)) > 0.4
 
 
 def test_a_target_needs_a_range():
@@ -106,7 +105,7 @@ RARE_ENDS = np.zeros(6), np.array([11.0, 1.0, 1.0, 11.0, 11.0, 20.0])
 @pytest.mark.parametrize("seed", range(10))
 def test_columns_that_are_rare_constant_or_twice_there_get_no_large_weights(price, seed):
     rows = with_rare_columns()
-    coefficients, intercept = regress(Seeded(rows, SHARES, **price, seed=seed), RARE_ENDS)
+    coefficients, intercept = noisy_least_squares(Seeded(rows, SHARES, **price, seed=seed), RARE_ENDS)
     moved = np.abs(coefficients) * (RARE_ENDS[1] - RARE_ENDS[0])[:-1]
     assert moved.max() < 20
     assert explained(rows, coefficients, intercept) > 0.2
@@ -121,7 +120,7 @@ def test_many_columns_of_categories_do_no_harm(price, seed):
     x = rng.uniform(0, 1, 20_000)
     rows = np.column_stack([np.eye(40)[kinds], x, 40 + 20 * x + 3 * (kinds % 3) + rng.normal(0, 5, 20_000)])
     ends = np.zeros(42), np.append(np.ones(41), 100.0)
-    coefficients, intercept = regress(Seeded(rows, SHARES, **price, seed=seed), ends)
+    coefficients, intercept = noisy_least_squares(Seeded(rows, SHARES, **price, seed=seed), ends)
     assert np.abs(coefficients).max() < 60
     assert explained(rows, coefficients, intercept) > 0.4
 

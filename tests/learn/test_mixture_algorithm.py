@@ -7,16 +7,34 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.kernel.rowwise import check_row_wise
-from discreet.learn.losses import price_of
-from discreet.learn.mixture import whitened
-from discreet.learn.mixture.composite import Mixtures, fitness_of, layout_of, refine
+from discreet.kernel.row_rule import check_row_wise
+from discreet.learn.fit_cost import cost_of
+from discreet.learn.fit_session import FitSource, open_session
+from discreet.learn.mixture import whitened_em
+from discreet.learn.mixture.composite_likelihood import (
+    Mixtures,
+    mixtures_log_likelihood,
+    parameter_layout,
+    refine_mixtures,
+)
 from discreet.learn.mixture.density import log_densities
-from discreet.learn.mixture.shrinkage import believed, change_of, clip_at, floored, grown, read
-from discreet.learn.mixture.start import artificial_points, best_start
-from discreet.learn.mixture.tables import Tables, column_cells, side_for, view_cells, views_of
-from discreet.learn.rows import array_rows
-from discreet.learn.session import Source, begin
+from discreet.learn.mixture.initialisation import artificial_points, best_initial_mixture
+from discreet.learn.mixture.marginals import (
+    MarginalTables,
+    cells_per_side,
+    column_cells,
+    marginal_cells,
+    marginals_of_columns,
+)
+from discreet.learn.mixture.shrinkage import (
+    clip_at_quantile,
+    component_moments,
+    floor_eigenvalues,
+    grow_covariances,
+    james_stein_factor,
+    shrunken_update,
+)
+from discreet.learn.row_sources import array_rows
 
 
 class _Seeded:
@@ -28,7 +46,7 @@ class _Seeded:
             np.random.default_rng(seed),
             sum(plan.shares),
         )
-        price = price_of(epsilon, delta)
+        price = cost_of(epsilon, delta)
         self.is_gaussian = price.epsilon is None
         self._parts = [float((price.rho if self.is_gaussian else price.epsilon) * part / total) for part in plan.shares]
 
@@ -52,7 +70,9 @@ class _Seeded:
 
 def _session(points, plan, epsilon, delta="1e-6", unit=None):
     rows = array_rows(points, (plan.low, plan.high), unit)
-    return begin(Source(rows), name="test", epsilon=Fraction(epsilon), delta=Fraction(delta), shares=plan.shares)
+    return open_session(
+        FitSource(rows), name="test", epsilon=Fraction(epsilon), delta=Fraction(delta), shares=plan.shares
+    )
 
 
 def _drawn(rng, count, weights, means, spreads):
@@ -67,8 +87,8 @@ def _two(count, d, seed=0):
 
 def _fitted(points, components, epsilon, delta="1e-6", seed=0, **settings):
     d = points.shape[1]
-    plan = whitened.plan(components, np.full(d, -10.0), np.full(d, 10.0), **settings)
-    return whitened.fit(_Seeded(points, plan, Fraction(epsilon), Fraction(delta), seed), plan)
+    plan = whitened_em.plan(components, np.full(d, -10.0), np.full(d, 10.0), **settings)
+    return whitened_em.fit(_Seeded(points, plan, Fraction(epsilon), Fraction(delta), seed), plan)
 
 
 def _mean_log_density(points, mixture):
@@ -89,7 +109,7 @@ def _is_valid(mixture, components):
 
 
 def _public(components, d, rng, *, in_l2):
-    clip = clip_at(0.95, d, in_l2=in_l2)
+    clip = clip_at_quantile(0.95, d, in_l2=in_l2)
     white = np.array(
         [np.linalg.inv(np.linalg.cholesky(np.cov(rng.normal(size=(d, 3 * d))).reshape(d, d) + np.eye(d)))] * components
     )
@@ -98,7 +118,7 @@ def _public(components, d, rng, *, in_l2):
         rng.uniform(-5, 5, (components, d)),
         white,
         clip.radius,
-        clip.weights,
+        clip.block_weights,
     )
 
 
@@ -110,7 +130,7 @@ def test_a_rows_vector_is_in_the_unit_ball_and_may_reach_its_surface(d, in_l2):
     points = np.asfortranarray(rng.uniform(-30, 30, (20_000, d)))
     corner = means[0] + np.linalg.solve(white[0], np.full(d, 50.0))  # in all whitened coordinates alike: long in l1
     points[0] = corner
-    vectors = whitened.component_sums(points, (heights, means, white, radius, weights))
+    vectors = whitened_em.component_sums(points, (heights, means, white, radius, weights))
     norms = np.linalg.norm(vectors, ord=2 if in_l2 else 1, axis=1)
     assert norms.max() <= 1 + 1e-9
     assert norms.max() > 0.99
@@ -120,33 +140,33 @@ def test_a_rows_vector_is_in_the_unit_ball_and_may_reach_its_surface(d, in_l2):
 def test_rules_look_at_one_row_at_a_time(d):
     rng = np.random.default_rng(2)
     low, high = np.full(d, -10.0), np.full(d, 10.0)
-    check_row_wise(whitened.component_sums, _public(4, d, rng, in_l2=True), low, high)
+    check_row_wise(whitened_em.component_sums, _public(4, d, rng, in_l2=True), low, high)
     check_row_wise(column_cells, (low, high - low, 16), low, high)
-    check_row_wise(view_cells, (low / 2, high, 16, views_of(d)), low, high)
+    check_row_wise(marginal_cells, (low / 2, high, 16, marginals_of_columns(d)), low, high)
 
 
 def test_a_rows_cells_are_where_the_row_is_and_nowhere_outside_of_the_window():
     rows = np.asfortranarray([[0.1, 0.9, 0.5], [0.1, 1.5, 0.5], [-0.1, 0.5, 0.5]])
-    found = view_cells(rows, (np.zeros(3), np.ones(3), 10, views_of(3)))
+    found = marginal_cells(rows, (np.zeros(3), np.ones(3), 10, marginals_of_columns(3)))
     assert found.tolist() == [[19, 15, 95], [-1, 15, -1], [-1, -1, 55]]
     assert column_cells(rows, (np.zeros(3), np.ones(3), 10))[1].tolist() == [1, 9, 5]
 
 
 def test_every_column_is_in_a_view_and_large_tables_are_not_made():
     for d in (1, 2, 10, 17, 40):
-        views = views_of(d)
+        views = marginals_of_columns(d)
         assert set().union(*views) == set(range(d))
-        assert len(views) * side_for(views, 1e9, 1.0) ** len(views[0]) <= max(1 << 14, 64 * len(views))
-    assert side_for(views_of(2), -50.0, 10.0) == 8
+        assert len(views) * cells_per_side(views, 1e9, 1.0) ** len(views[0]) <= max(1 << 14, 64 * len(views))
+    assert cells_per_side(marginals_of_columns(2), -50.0, 10.0) == 8
 
 
 def test_a_clipped_standard_gaussian_is_read_as_no_change():
     d, rng = 3, np.random.default_rng(3)
-    clip = clip_at(0.9, d, in_l2=True)
-    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.weights
-    sums = whitened.component_sums(rng.normal(size=(400_000, d)), public).sum(axis=0)
-    seen = read(sums, d, clip)
-    shift, growth = change_of(seen, 0.0, clip)
+    clip = clip_at_quantile(0.9, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.block_weights
+    sums = whitened_em.component_sums(rng.normal(size=(400_000, d)), public).sum(axis=0)
+    seen = component_moments(sums, d, clip)
+    shift, growth = shrunken_update(seen, 0.0, clip)
     assert math.isclose(seen.size, 400_000)
     assert np.abs(shift).max() < 0.02
     assert np.abs(growth).max() < 0.02
@@ -154,37 +174,37 @@ def test_a_clipped_standard_gaussian_is_read_as_no_change():
 
 def test_a_small_change_is_read_in_its_full_size():
     d, rng = 2, np.random.default_rng(4)
-    clip = clip_at(0.95, d, in_l2=True)
-    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.weights
+    clip = clip_at_quantile(0.95, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.block_weights
     shape = np.array([[0.06, 0.04], [0.04, -0.02]])
     points = rng.normal(size=(1_000_000, d)) @ np.linalg.cholesky(np.eye(d) + shape).T + [0.05, -0.1]
-    sums = whitened.component_sums(np.asfortranarray(points), public).sum(axis=0)
-    shift, growth = change_of(read(sums, d, clip), 0.0, clip)
+    sums = whitened_em.component_sums(np.asfortranarray(points), public).sum(axis=0)
+    shift, growth = shrunken_update(component_moments(sums, d, clip), 0.0, clip)
     assert np.allclose(shift, [0.05, -0.1], atol=0.015)
     assert np.allclose(growth, shape, atol=0.02)
 
 
 def test_what_is_within_the_noise_is_not_believed():
     rng = np.random.default_rng(5)
-    assert np.mean([believed(rng.normal(size=50), 1.0) for _ in range(200)]) < 0.15
-    assert believed(np.full(50, 100.0), 1.0) > 0.99
+    assert np.mean([james_stein_factor(rng.normal(size=50), 1.0) for _ in range(200)]) < 0.15
+    assert james_stein_factor(np.full(50, 100.0), 1.0) > 0.99
 
 
 def test_covariances_stay_positive_definite_whatever_is_read():
     rng = np.random.default_rng(6)
     for scale in (0.1, 1.0, 100.0):
         noise = rng.normal(size=(20, 4, 4)) * scale
-        assert np.linalg.eigvalsh(grown(np.eye(4), noise + noise.transpose(0, 2, 1))).min() > 0
-    assert np.linalg.eigvalsh(floored(-np.eye(3), 0.25)).min() >= 0.25 - 1e-12
+        assert np.linalg.eigvalsh(grow_covariances(np.eye(4), noise + noise.transpose(0, 2, 1))).min() > 0
+    assert np.linalg.eigvalsh(floor_eigenvalues(-np.eye(3), 0.25)).min() >= 0.25 - 1e-12
 
 
 def _tables(points, sd, rng, side=16):
     d = points.shape[1]
-    views = views_of(d)
-    cells = view_cells(np.asfortranarray(points), (np.full(d, -0.5), np.ones(d), side, views))
+    views = marginals_of_columns(d)
+    cells = marginal_cells(np.asfortranarray(points), (np.full(d, -0.5), np.ones(d), side, views))
     size = side ** len(views[0])
     counts = np.array([np.bincount(line[line >= 0], minlength=size) for line in cells.T], float)
-    return Tables(counts + rng.normal(0, sd, counts.shape), sd, side, views, d)
+    return MarginalTables(counts + rng.normal(0, sd, counts.shape), sd, side, views, d)
 
 
 def _small(count, d, rng):
@@ -198,20 +218,20 @@ def test_steps_uphill_reach_what_the_data_were_drawn_from(d):
     away = Mixtures(
         np.full((1, 2), 25_000.0), np.array([[[-0.3] * d, [0.3] * d]]), np.tile(0.01 * np.eye(d), (1, 2, 1, 1))
     )
-    found, height = refine(tables, away, 0.005 * np.eye(d), 20)
-    assert height[0] > fitness_of(tables, away)[0]
+    found, height = refine_mixtures(tables, away, 0.005 * np.eye(d), 20)
+    assert height[0] > mixtures_log_likelihood(tables, away)[0]
     assert np.allclose(found.means[0], [[-0.2] * d, [0.2] * d], atol=0.01)
     assert np.allclose(found.sizes[0], [20_000, 30_000], rtol=0.05)
-    assert np.allclose(found.covariances[0, 0], (0.06**2 + tables.blur) * np.eye(d), atol=6e-4)
+    assert np.allclose(found.covariances[0, 0], (0.06**2 + tables.cell_variance) * np.eye(d), atol=6e-4)
 
 
 @pytest.mark.long
 def test_a_start_with_very_many_numbers_has_diagonal_covariances():
     rng = np.random.default_rng(8)
     tables = _tables(_small(2000, 12, rng), 5.0, rng, side=8)
-    assert layout_of(tables, 2).diagonal is False
-    assert layout_of(tables, 20).diagonal is True
-    start = best_start(tables, [8])
+    assert parameter_layout(tables, 2).diagonal is False
+    assert parameter_layout(tables, 20).diagonal is True
+    start = best_initial_mixture(tables, [8])
     assert np.linalg.eigvalsh(start.covariances).min() > 0
 
 
@@ -228,9 +248,9 @@ def test_artificial_points_have_the_tables_pairs():
 def test_the_tables_choose_how_many_components_there_are():
     rng = np.random.default_rng(10)
     tables = _tables(_small(50_000, 2, rng), 5.0, rng, side=32)
-    assert len(best_start(tables, [1, 2, 4]).weights) == 2
+    assert len(best_initial_mixture(tables, [1, 2, 4]).weights) == 2
     nothing = replace(tables, counts=rng.normal(0, 50.0, tables.counts.shape), sd=50.0)
-    assert len(best_start(nothing, [1, 4]).weights) == 1
+    assert len(best_initial_mixture(nothing, [1, 4]).weights) == 1
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])
@@ -264,13 +284,13 @@ def test_covariances_are_of_the_wanted_kind(kind):
 @pytest.mark.parametrize(("count", "epsilon"), [(0, "1"), (3, "1/1000"), (2000, "1/100")])
 def test_a_mixture_is_valid_however_little_is_seen(count, epsilon, delta):
     points = _two(count, 3)
-    plan = whitened.plan(4, np.full(3, -10.0), np.full(3, 10.0))
-    assert _is_valid(whitened.fit(_session(points, plan, epsilon, delta), plan), 4)
+    plan = whitened_em.plan(4, np.full(3, -10.0), np.full(3, 10.0))
+    assert _is_valid(whitened_em.fit(_session(points, plan, epsilon, delta), plan), 4)
 
 
 def test_rows_that_are_all_the_same_give_a_valid_mixture():
-    plan = whitened.plan(3, np.full(2, -10.0), np.full(2, 10.0))
-    assert _is_valid(whitened.fit(_session(np.full((20_000, 2), 10.0), plan, 1), plan), 3)
+    plan = whitened_em.plan(3, np.full(2, -10.0), np.full(2, 10.0))
+    assert _is_valid(whitened_em.fit(_session(np.full((20_000, 2), 10.0), plan, 1), plan), 3)
 
 
 @pytest.mark.long
@@ -295,16 +315,16 @@ def test_a_units_rows_count_as_one():
     rng = np.random.default_rng(11)
     unit = np.repeat(np.arange(20_000), 3)
     points = np.repeat(_two(20_000, 2), 3, axis=0) + rng.normal(0, 0.1, (60_000, 2))
-    plan = whitened.plan(2, np.full(2, -10.0), np.full(2, 10.0))
-    means = whitened.fit(_session(points, plan, 4, unit=unit), plan).means
+    plan = whitened_em.plan(2, np.full(2, -10.0), np.full(2, 10.0))
+    means = whitened_em.fit(_session(points, plan, 4, unit=unit), plan).means
     assert np.allclose(np.sort(means[:, 0]), [-4, 3], atol=0.3)
 
 
 def test_a_plan_is_known_before_any_data():
-    plan = whitened.plan([3, 1, 3], np.zeros(2), np.ones(2), n_iter=4)
+    plan = whitened_em.plan([3, 1, 3], np.zeros(2), np.ones(2), n_iter=4)
     assert plan.candidates == (1, 3)
     assert plan.shares == (5, 35, 15, 15, 15, 15)
-    assert sum(whitened.plan(2, np.zeros(2), np.ones(2), n_iter=7).shares) == 100
+    assert sum(whitened_em.plan(2, np.zeros(2), np.ones(2), n_iter=7).shares) == 100
 
 
 @pytest.mark.parametrize(
@@ -312,7 +332,7 @@ def test_a_plan_is_known_before_any_data():
 )
 def test_a_plan_that_cannot_be_kept_is_refused(components, settings):
     with pytest.raises(ValueError):
-        whitened.plan(components, np.zeros(2), np.ones(2), **settings)
+        whitened_em.plan(components, np.zeros(2), np.ones(2), **settings)
 
 
 @pytest.mark.long
@@ -327,4 +347,4 @@ def test_ten_columns_are_fitted_nearly_as_well_as_if_the_truth_were_known():
 @pytest.mark.parametrize("wrong", [2.5, "3", 0, 10**6, [], [2, 0]])
 def test_a_number_of_components_is_a_small_whole_number(wrong):
     with pytest.raises((TypeError, ValueError), match="n_components"):
-        whitened.plan(wrong, np.zeros(2), np.ones(2))
+        whitened_em.plan(wrong, np.zeros(2), np.ones(2))

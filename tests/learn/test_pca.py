@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from sklearn import decomposition
 
-from discreet.learn.columns.axes import principal_axes
-from discreet.learn.columns.pca import PCA
+from discreet.learn.decomposition import PCA, principal_axes
 from tests.learn.seeded import Seeded
 
 SHARES = (0.15, 0.1, 0.75)
@@ -70,7 +69,7 @@ def test_rows_that_are_centred_already_are_taken_as_they_are():
 @pytest.mark.parametrize("seed", range(5))
 def test_three_thousand_rows_are_enough(price, seed):
     ends = np.full(6, -20.0), np.full(6, 20.0)
-    axes = principal_axes(Seeded(X, SHARES, **price, seed=seed), ends, least=2)
+    axes = principal_axes(Seeded(X, SHARES, **price, seed=seed), ends, min_axes=2)
     assert kept(X, axes.directions[:, :2]) > 0.9
 
 
@@ -78,14 +77,14 @@ def test_three_thousand_rows_are_enough(price, seed):
 def test_where_noise_hides_everything_the_widest_range_comes_first(seed):
     ends = np.array([-1.0, -50.0, -1.0]), np.array([1.0, 50.0, 1.0])
     rows = np.random.default_rng(0).uniform(*ends, (50, 3))
-    axes = principal_axes(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends, least=1)
+    axes = principal_axes(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends, min_axes=1)
     assert abs(axes.directions[1, 0]) > 0.9
 
 
 def test_columns_that_are_lost_in_the_noise_are_left_out():
     rows = np.hstack([rows_of(500), np.random.default_rng(5).normal(0, 0.05, (500, 40))])
     ends = np.r_[np.full(6, -20.0), np.full(40, -1.0)], np.r_[np.full(6, 20.0), np.full(40, 1.0)]
-    axes = principal_axes(Seeded(rows, SHARES, epsilon=1, seed=0), ends, least=1)
+    axes = principal_axes(Seeded(rows, SHARES, epsilon=1, seed=0), ends, min_axes=1)
     assert not axes.directions[6:].any()
 
 

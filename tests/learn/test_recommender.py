@@ -12,14 +12,22 @@ import pytest
 
 import discreet as dc
 from discreet.kernel.errors import Refused
-from discreet.kernel.rowwise import check_row_wise
-from discreet.learn.judging.scoring import evaluate
-from discreet.learn.judging.trials import Trials
-from discreet.learn.judging.tuning import tune
-from discreet.learn.recommending.item_effects import expected_counts, item_effects, liked_together, overall
-from discreet.learn.recommending.ratings import People, codes_of, columns_of, halves, own_of, pairs, rated
-from discreet.learn.recommending.recommender import Recommender
-from discreet.learn.rows import array_rows
+from discreet.kernel.row_rule import check_row_wise
+from discreet.learn.model_selection.evaluation import evaluate
+from discreet.learn.model_selection.hyperparameter_tuning import tune
+from discreet.learn.model_selection.trials import Trials
+from discreet.learn.recommend.item_effects import expected_counts, item_effects, shrunken_overall_mean, taste_covariance
+from discreet.learn.recommend.rating_rows import (
+    RatingsByUnit,
+    item_codes,
+    item_entries,
+    item_pair_entries,
+    read_columns,
+    read_own_ratings,
+    split_between_bounds,
+)
+from discreet.learn.recommend.recommender import Recommender
+from discreet.learn.row_sources import array_rows
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 LEVELS = pytest.mark.parametrize("level", ["event", "user"])
@@ -114,7 +122,7 @@ def test_every_kind_of_table_is_read(kind):
         given = frame.set_index(pd.Index([7, 3, 5]))
     else:
         given = kind(table) if kind is not np.asarray else frame.to_numpy()
-    user, item, rating = columns_of(given, 3)
+    user, item, rating = read_columns(given, 3)
     assert list(user) == table["user"]
     assert list(item) == table["item"]
     assert list(rating) == table["rating"]
@@ -126,8 +134,8 @@ def test_items_that_are_not_listed_count_nowhere():
     table = np.concatenate([TABLE, [[1, 77, 5.0]] * 5000])
     model = fitted("event", table, epsilon=1000)
     assert model.counts_.sum() == pytest.approx(len(TABLE), abs=100)
-    assert codes_of([3, 1], np.array([1, 2, 3])).tolist() == [1, -1, 0]
-    assert own_of([3, 1], {2: 5, 3: 4})[0].tolist() == [0]
+    assert item_codes([3, 1], np.array([1, 2, 3])).tolist() == [1, -1, 0]
+    assert read_own_ratings([3, 1], {2: 5, 3: 4})[0].tolist() == [0]
 
 
 def test_missing_ratings_are_left_out():
@@ -157,15 +165,15 @@ def test_rules_look_at_one_row_at_a_time():
     for _ in range(10):
         low, third, level = generator.uniform(-5, 5), generator.uniform(0.1, 3), generator.uniform(0, 3)
         ends = np.array([-1, low]), np.array([9, low + 3 * third])
-        check_row_wise(halves, (low, third), *ends)
-        check_row_wise(rated, (low, third, level, 10, 0.3), *ends)
+        check_row_wise(split_between_bounds, (low, third), *ends)
+        check_row_wise(item_entries, (low, third, level, 10, 0.3), *ends)
         base = generator.uniform(0, 3, 7)
-        check_row_wise(pairs, (low, third, base, 0.3), np.full(7, low), np.full(7, low + 3 * third))
+        check_row_wise(item_pair_entries, (low, third, base, 0.3), np.full(7, low), np.full(7, low + 3 * third))
 
 
 def test_a_person_without_a_rating_adds_nothing_for_it():
     rows = np.array([[1.0, np.nan, 5.0], [np.nan, np.nan, np.nan]])
-    vectors = pairs(rows, (1.0, 4 / 3, np.full(3, 1.5), 0.3))
+    vectors = item_pair_entries(rows, (1.0, 4 / 3, np.full(3, 1.5), 0.3))
     assert np.isfinite(vectors).all()
     assert (vectors[1] == 0).all()
     assert np.flatnonzero(vectors[0, 6:]).tolist() == [0, 2, 5]  # the pairs of the first and the third with each other
@@ -176,7 +184,7 @@ def test_people_are_the_same_however_their_ratings_are_cut(size):
     table = TABLE[:60]
     rows = array_rows(table[:, 1:], (np.array([-1.0, 1.0]), np.array([19.0, 5.0])), table[:, 0])
     items = np.array([4, 7, 19])
-    found = np.concatenate([batch for batch, _ in People(rows, items).batches(size)])
+    found = np.concatenate([batch for batch, _ in RatingsByUnit(rows, items).batches(size)])
     expected = np.full((6, 3), np.nan)
     for user, item, given in table:
         if item in items:
@@ -203,20 +211,20 @@ def test_covariance_of_noise_alone_is_nothing():
     generator = np.random.default_rng(8)
     for _ in range(20):
         noise = generator.normal(0, 2.0, 820)
-        assert np.abs(liked_together(noise, 2.0, generator.normal(0, 6.0, 820), 6.0)).max() < 0.15
+        assert np.abs(taste_covariance(noise, 2.0, generator.normal(0, 6.0, 820), 6.0)).max() < 0.15
 
 
 def test_effects_are_drawn_to_nothing_by_noise():
     counts, sums = np.array([100.0, 100.0, -5.0]), np.array([50.0, -50.0, 30.0])
-    clear, vague = (item_effects(counts, s, sums, s, normal=True) for s in (0.1, 300.0))
+    clear, vague = (item_effects(counts, s, sums, s, is_gaussian=True) for s in (0.1, 300.0))
     assert clear[:2] == pytest.approx([0.47, -0.47], abs=0.01)
     assert np.abs(vague).max() < 0.02
-    assert overall(np.array([1.0, -2.0]), 10.0)[0] == pytest.approx(1.5, abs=0.5)
+    assert shrunken_overall_mean(np.array([1.0, -2.0]), 10.0)[0] == pytest.approx(1.5, abs=0.5)
 
 
 @pytest.mark.parametrize("normal", [True, False])
 def test_expected_counts_are_between_what_is_seen_and_what_is_usual(normal):
-    number, square = expected_counts(np.array([-40.0, 0.0, 30.0, 5000.0]), 10.0, normal=normal)
+    number, square = expected_counts(np.array([-40.0, 0.0, 30.0, 5000.0]), 10.0, is_gaussian=normal)
     assert (number[:2] >= 1).all()
     assert number[1] < 10 < number[2] < 31
     assert number[3] == pytest.approx(5000, rel=0.01)
@@ -259,7 +267,7 @@ def test_settings_are_tuned_on_held_out_ratings_of_other_people():
         return evaluate(known, held[1::2, :2], answers[1::2], metric="rmse", bounds=(1, 5), unit=held[1::2, 0],
                         epsilon=price.epsilon, delta=price.delta)  # fmt: skip
 
-    found = tune([1, 10], fit, score, epsilon=50, delta=1e-6, trials=Trials("1/2", most=4))
+    found = tune([1, 10], fit, score, epsilon=50, delta=1e-6, trials=Trials("1/2", max_trials=4))
     assert found.candidate in (1, 10)
     assert 0 <= found.score.value <= 4  # an error is never below none, whatever its noise
     assert found.loss.epsilon == 50
@@ -288,14 +296,14 @@ def test_movies_are_predicted_within_the_bars(level, epsilon, bar):
 
 def test_people_with_long_numbers_stay_apart_and_nobody_is_nobody():
     table = pa.table({"user": pa.array([2**53, 2**53 + 1, None]), "item": [0, 0, 0], "rating": [5.0, 5.0, 5.0]})
-    users = columns_of(table, 3)[0]
+    users = read_columns(table, 3)[0]
     assert users[:2].tolist() == [2**53, 2**53 + 1]
     with pytest.raises(ValueError, match="some rows have none"):
         Recommender(epsilon=1, items=[0], bounds=(1, 5), level="user").fit(table)
 
 
 def test_the_ledger_of_a_policy_wants_people():
-    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1), promise="each person")
+    ledger = dc.memory_ledger(name="d", budget=dc.Budget(1), unit_declaration="each person")
     rows = np.array([[1, 0, 5.0], [2, 0, 4.0]])
     with pytest.raises(ValueError, match="name the unit"):
         Recommender(epsilon=1, items=[0], bounds=(1, 5), level="event").fit(rows, ledger=ledger)

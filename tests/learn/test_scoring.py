@@ -15,10 +15,10 @@ from sklearn.mixture import GaussianMixture
 from discreet.kernel.errors import Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.rowwise import check_row_wise
-from discreet.learn.judging import scoring
-from discreet.learn.judging.margins import Noise, explained_share, mean_of_cells
-from discreet.learn.judging.scoring import METRICS, Score, evaluate
+from discreet.kernel.row_rule import check_row_wise
+from discreet.learn.model_selection import evaluation
+from discreet.learn.model_selection.evaluation import METRICS, Score, evaluate
+from discreet.learn.model_selection.score_margins import SumNoise, r2_with_margin, share_with_interval
 
 rng = np.random.default_rng(5)
 X = rng.normal(size=(300, 2))
@@ -64,7 +64,7 @@ def test_the_margin_of_a_mean_holds_the_truth_in_95_of_100_cases(share, count, n
     for _ in range(runs):
         noise = generator.normal(0, 3, 2) if normal else generator.laplace(0, 3, 2)
         cells = np.array([(1 - share) * count, share * count]) + noise
-        _, low, high = mean_of_cells(cells, Noise(3.0, normal=normal))
+        _, low, high = share_with_interval(cells, SumNoise(3.0, is_gaussian=normal))
         inside += low <= share <= high
     assert inside / runs > 0.93
     if count >= 100 and 0.1 < share < 0.95:
@@ -79,7 +79,7 @@ def test_the_margin_of_r2_holds_the_truth_in_95_of_100_cases(normal):
     exact = 1 - error.mean() / (z.var() / 4)
     for _ in range(400):
         noise = generator.normal(0, 9, 4) if normal else generator.laplace(0, 9, 4)
-        value, margin = explained_share(sums + noise, Noise(9.0, normal=normal))
+        value, margin = r2_with_margin(sums + noise, SumNoise(9.0, is_gaussian=normal))
         inside += abs(value - exact) <= margin
     assert 0.91 < inside / 400 < 0.985
 
@@ -157,7 +157,7 @@ def test_a_score_is_paid_for_before_anything_is_predicted():
         evaluate(SimpleNamespace(predict=never), X, LABELS, metric="accuracy", epsilon=1, ledger=ledger)
 
 
-@pytest.mark.parametrize("rule", [scoring._cells, scoring._moments])
+@pytest.mark.parametrize("rule", [evaluation._split_between_bounds, evaluation._r2_moments])
 def test_rules_look_at_one_row_at_a_time(rule):
     for seed in range(20):
         low = np.random.default_rng(seed).uniform(0, 0.5, 2)
@@ -166,15 +166,15 @@ def test_rules_look_at_one_row_at_a_time(rule):
 
 def test_vectors_of_r2_are_within_their_ball():
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201)), axis=-1).reshape(-1, 2)
-    vectors = scoring._moments(grid, ())
+    vectors = evaluation._r2_moments(grid, ())
     assert np.abs(vectors).sum(axis=1).max() <= 3
     assert (vectors**2).sum(axis=1).max() <= 2.5
 
 
 def test_merit_is_more_for_the_better():
-    assert Score(0.9, 0, Loss(1), "accuracy").merit > Score(0.8, 0, Loss(1), "accuracy").merit
-    assert Score(0.1, 0, Loss(1), "rmse").merit > Score(0.2, 0, Loss(1), "rmse").merit
-    assert Score(math.nan, 0, Loss(1), "r2").merit == -math.inf
+    assert Score(0.9, 0, Loss(1), "accuracy").utility > Score(0.8, 0, Loss(1), "accuracy").utility
+    assert Score(0.1, 0, Loss(1), "rmse").utility > Score(0.2, 0, Loss(1), "rmse").utility
+    assert Score(math.nan, 0, Loss(1), "r2").utility == -math.inf
     assert float(Score(0.1, 0, Loss(1), "rmse")) == 0.1
 
 
@@ -217,4 +217,6 @@ def test_a_frame_is_judged_as_its_numbers_are():
     frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
     y = (frame["a"] > 0).astype(int)
     model = LogisticRegression().fit(frame, y)
-    assert np.array_equal(scoring.sayings(model, frame, y, scoring.right), (model.predict(frame) == y).astype(float))
+    assert np.array_equal(
+        evaluation.row_scores(model, frame, y, evaluation.is_correct), (model.predict(frame) == y).astype(float)
+    )

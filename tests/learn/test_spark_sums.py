@@ -13,21 +13,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.engines import spark_sums
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.sources import Source
-from discreet.engines.spark import Spark
-from discreet.engines.spark_sums import SparkRows
-from discreet.fitting import fitted
+from discreet.curator.fit import fit_on_query
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.spark import vector_sums
+from discreet.engines.spark.engine import Spark
+from discreet.engines.spark.vector_sums import SparkRows
+from discreet.engines.table_source import TableSource
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.purse import STEPS, pay
-from discreet.kernel.summing import Combine, Part, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.model_release import Combine, PartialSum, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import Recommender, StandardScaler
-from discreet.learn.mixture.tables import column_cells
+from discreet.learn.mixture.marginals import column_cells
 from discreet.policy import Policy
 from tests.learn.spark_tables import ENDS, MODELS, TARGETS, Here, There, crowd, learned, seeded
 from tests.servers.spark import session
@@ -76,7 +76,7 @@ def test_other_rows_give_another_model(spark, monkeypatch):
 
 
 LOW, HIGH = np.array([ENDS["x"], ENDS["y"]]).T
-PUBLIC, LAPLACE = (LOW, HIGH - LOW), Laplace(STEPS)
+PUBLIC, LAPLACE = (LOW, HIGH - LOW), Laplace(CLIP_RADIUS)
 
 
 def spread_out(rows, public):
@@ -96,15 +96,15 @@ class Seen(dict):
     def __init__(self, *, grouped=True):
         self.grouped = grouped
         vector = {"size": 5, "radius": 20}
-        self.note("mean", noisy_sum, spread_out, (), **vector, noise=Gaussian(STEPS))
-        self.note("sum", noisy_sum, spread_out, (), **vector, noise=Laplace(STEPS), combine=Combine.SUM)
+        self.note("mean", noisy_sum, spread_out, (), **vector, noise=Gaussian(CLIP_RADIUS))
+        self.note("sum", noisy_sum, spread_out, (), **vector, noise=Laplace(CLIP_RADIUS), combine=Combine.SUM)
         self.note("histograms", noisy_histograms, column_cells, (*PUBLIC, 16), tables=2, cells=16)
         self.note("long", noisy_histograms, column_cells, (*PUBLIC, 1 << 14), tables=2, cells=1 << 14)
-        self.note("sparse", noisy_sparse_sum, entries, (), size=70, radius=2, noise=Gaussian(STEPS))
+        self.note("sparse", noisy_sparse_sum, entries, (), size=70, radius=2, noise=Gaussian(CLIP_RADIUS))
 
     def note(self, name, door, *args, noise=LAPLACE, **settings):
         self.name = name
-        door(self, *args, purse=pay([noise]), **settings)
+        door(self, *args, purse=reserve([noise]), **settings)
 
     def summed(self, part):
         self[self.name] = part
@@ -176,7 +176,7 @@ def test_numbers_of_all_types_are_the_same_there(spark):
     low, high = np.full(3, -1e19), np.full(3, 1e19)
     part = Seen()["histograms"]
     adds = partial(part.adds.func, tables=3, cells=1 << 12, weight=1)
-    part = Part(bits, (), low, high, grouped=True, length=3 << 12, width=3, adds=adds)
+    part = PartialSum(bits, (), low, high, grouped=True, length=3 << 12, width=3, sum_batch=adds)
     rows = SparkRows(spark.createDataFrame(table), units=1, numbers=3)
     numbers = np.column_stack([np.array(table[name].to_pylist(), float) for name in ("long", "flag", "exact")])
     here = part([(numbers, np.arange(6))])
@@ -191,8 +191,8 @@ def bits(rows, public):
 @pytest.fixture
 def torn(monkeypatch):
     """Rows that are divided once more, without regard to their units, on the way to the workers."""
-    whole = spark_sums._in_turn
-    monkeypatch.setattr(spark_sums, "_in_turn", lambda *args: whole(*args).repartition(4, "x0"))
+    whole = vector_sums._numbered_by_unit
+    monkeypatch.setattr(vector_sums, "_numbered_by_unit", lambda *args: whole(*args).repartition(4, "x0"))
 
 
 @pytest.mark.usefixtures("torn")
@@ -204,10 +204,10 @@ def test_units_that_are_torn_apart_on_the_way_are_noticed(spark):
 @pytest.mark.usefixtures("torn")
 def test_units_that_are_torn_apart_would_add_too_much(spark, monkeypatch):
     """That is why it matters; without the check nobody would know."""
-    monkeypatch.setattr(spark_sums._Follows, "places", unchecked)
+    monkeypatch.setattr(vector_sums._UnitOrder, "unit_numbers", unchecked)
     part, one = Seen()["sum"], pa.table({"person": ["p"] * 100, "x": np.linspace(-9, 9, 100), "y": np.ones(100)})
-    assert np.abs(sums_here(part, one)).sum() <= STEPS
-    assert np.abs(sums_on(spark, part, one)).sum() > 1.5 * STEPS
+    assert np.abs(sums_here(part, one)).sum() <= CLIP_RADIUS
+    assert np.abs(sums_on(spark, part, one)).sum() > 1.5 * CLIP_RADIUS
 
 
 def unchecked(self, who, turn):
@@ -233,8 +233,8 @@ def test_every_way_to_tear_a_unit_is_noticed(who, turn):
 
 
 def placed(batches):
-    follows = spark_sums._Follows()
-    return [follows.places(np.array(who, np.int32), np.array(turn, np.int32)).tolist() for who, turn in batches]
+    follows = vector_sums._UnitOrder()
+    return [follows.unit_numbers(np.array(who, np.int32), np.array(turn, np.int32)).tolist() for who, turn in batches]
 
 
 def test_whole_units_are_told_apart_across_batches():
@@ -256,9 +256,9 @@ def test_a_worker_that_fails_says_nothing(spark, caplog):
     class Failing(There):
         low, high, grouped = LOW, HIGH, True
 
-    purse = pay([Laplace(STEPS)])
+    purse = reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(Failed) as failed:
-        noisy_sum(Failing(table, "pca", spark), picky, (), size=2, radius=1, purse=purse)
+        noisy_sum(Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=purse)
     assert str(failed.value) == FAILED
     assert failed.value.__context__ is None
     assert len(purse) == 0
@@ -267,7 +267,7 @@ def test_a_worker_that_fails_says_nothing(spark, caplog):
 
 def test_workers_that_compute_otherwise_than_those_that_were_tried_are_not_used(spark, monkeypatch):
     rows = There(CROWD, "pca", spark)
-    monkeypatch.setattr(spark_sums, "tried", lambda _: "of another machine")
+    monkeypatch.setattr(vector_sums, "check_workers", lambda _: "of another machine")
     with pytest.raises(Exception, match="computes differently"):
         rows.summed(Seen()["mean"])
 
@@ -292,7 +292,9 @@ y = { type = "real", between = [-10, 10] }
 @pytest.fixture
 def visits(tmp_path):
     pq.write_table(CROWD, tmp_path / "visits.parquet", row_group_size=1000)
-    return {"visits": Source(str(tmp_path / "visits.parquet"), {"person": Type.TEXT, "x": Type.REAL, "y": Type.REAL})}
+    return {
+        "visits": TableSource(str(tmp_path / "visits.parquet"), {"person": Type.TEXT, "x": Type.REAL, "y": Type.REAL})
+    }
 
 
 class Stays(Spark):
@@ -306,7 +308,7 @@ class Stays(Spark):
             self.passes += 1
             return sums(part, bounds)
 
-        with super().held(relation, columns) as sums:
+        with super().cached_rows(relation, columns) as sums:
             yield counted
 
     def batches(self, relation, columns, size):
@@ -325,7 +327,7 @@ def test_a_curator_learns_the_same_from_the_engine(name, unit, sail, visits, mon
             begin()
             model = MODELS[name]().set_params(delta="1e-6")
             sql = "SELECT x, y FROM visits WHERE y > -8"
-            fitted(model, sql, by="owner", policy=policy, engine=engine, ledger=ledger)
+            fit_on_query(model, sql, by="owner", policy=policy, engine=engine, ledger=ledger)
             found.append(learned(model) | {"receipt_": ""})
             assert ledger.spent().rho > 0
     assert found[0] == found[1]
@@ -339,7 +341,7 @@ def test_the_recommender_gets_rows_from_the_engine(sail, tmp_path, monkeypatch):
     ratings = pa.table({"person": [f"p{each}" for each in place // 10], "x": place % 10 - 5.0, "y": CROWD["y"]})
     pq.write_table(ratings, tmp_path / "ratings.parquet")
     visits = {
-        "visits": Source(str(tmp_path / "ratings.parquet"), {"person": Type.TEXT, "x": Type.REAL, "y": Type.REAL})
+        "visits": TableSource(str(tmp_path / "ratings.parquet"), {"person": Type.TEXT, "x": Type.REAL, "y": Type.REAL})
     }
     begin, found = seeded(monkeypatch), []
     for engine in (DuckDB(visits), Spark(visits, url=sail.url)):
@@ -347,7 +349,7 @@ def test_the_recommender_gets_rows_from_the_engine(sail, tmp_path, monkeypatch):
             begin()
             model = Recommender(epsilon=1, items=list(range(-5, 5)), bounds=(-5, 5), level="user")
             ledger = memory_ledger(name="places", budget=Budget(10, "1e-5"))
-            fitted(
+            fit_on_query(
                 model,
                 "SELECT x, y FROM visits",
                 by="owner",
@@ -366,7 +368,7 @@ def test_rows_are_kept_on_spark_for_a_fit_and_then_let_go(spark, monkeypatch):
     for name in ("persist", "unpersist"):
         monkeypatch.setattr(type(spark.range(1)), name, lambda frame, name=name: kept.append((name, frame)))
     rows = There(CROWD, "scaler", spark).rows
-    with pytest.raises(ZeroDivisionError), rows.held():
+    with pytest.raises(ZeroDivisionError), rows.persisted():
         kept.append(1 / 0)
     assert [name for name, _ in kept] == ["persist", "unpersist"]
     assert kept[0][1] is kept[1][1]
@@ -379,7 +381,7 @@ def test_a_server_that_is_gone_at_the_end_takes_no_model_along(spark, monkeypatc
     def gone(*_):
         raise ConnectionError
 
-    with rows.held():
+    with rows.persisted():
         monkeypatch.setattr(type(spark.range(1)), "unpersist", gone)
 
 
@@ -388,11 +390,11 @@ def test_a_server_that_is_gone_at_the_end_takes_no_model_along(spark, monkeypatc
     [("no_numpy", "need Python 3"), ("unlike", "compute differently")],
 )
 def test_workers_are_tried_before_anything_is_charged(broken, words, sail, visits, monkeypatch):
-    monkeypatch.setattr(spark_sums, "_marked", globals()[broken])
+    monkeypatch.setattr(vector_sums, "_send_fingerprint", globals()[broken])
     ledger = memory_ledger(name="places", budget=Budget(10))
     policy, model = Policy.parse(POLICY), StandardScaler(epsilon=1)
     with Spark(visits, url=sail.url) as engine, pytest.raises(Refused, match=words):
-        fitted(model, "SELECT x FROM visits", by="owner", policy=policy, engine=engine, ledger=ledger)
+        fit_on_query(model, "SELECT x FROM visits", by="owner", policy=policy, engine=engine, ledger=ledger)
     assert ledger.spent().epsilon == 0
     assert not ledger.events()
 
@@ -420,10 +422,10 @@ print(next(task(iter([batch]))).column(0)[0].as_py().hex())
 @pytest.mark.parametrize("name", Seen())
 def test_workers_need_nothing_of_ours(name):
     part = Seen()[name]
-    task = spark_sums._Share(part, LOW, HIGH, spark_sums.arithmetic())
+    task = vector_sums._PartitionSum(part, LOW, HIGH, vector_sums.arithmetic_fingerprint())
     done = subprocess.run(
         [sys.executable, "-c", WORKER],
-        input=spark_sums._by_value(task).hex(),
+        input=vector_sums._pickle_by_value(task).hex(),
         capture_output=True,
         text=True,
         check=True,
@@ -437,10 +439,10 @@ def test_sending_leaves_no_trace():
     from pyspark import cloudpickle
 
     before = set(cloudpickle.list_registry_pickle_by_value())
-    spark_sums._by_value(spark_sums._marked)
+    vector_sums._pickle_by_value(vector_sums._send_fingerprint)
     assert set(cloudpickle.list_registry_pickle_by_value()) == before
     cloudpickle.register_pickle_by_value(dc)
-    spark_sums._by_value(spark_sums._marked)
+    vector_sums._pickle_by_value(vector_sums._send_fingerprint)
     assert "discreet" in cloudpickle.list_registry_pickle_by_value()
     cloudpickle.unregister_pickle_by_value(dc)
 

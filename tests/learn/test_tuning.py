@@ -11,21 +11,21 @@ import pytest
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.learn.judging.scoring import Score
-from discreet.learn.judging.trials import (
-    Law,
+from discreet.learn.model_selection.evaluation import Score
+from discreet.learn.model_selection.hyperparameter_tuning import tune
+from discreet.learn.model_selection.trials import (
+    TrialDistribution,
     Trials,
-    epsilon_each,
+    epsilon_per_trial,
     renyi_bound,
-    rho_each,
+    rho_per_trial,
     tuned_epsilon,
     zcdp_tuned_epsilon,
 )
-from discreet.learn.judging.tuning import tune
 from discreet.privacy import hockey_stick, max_divergence, renyi
 
 E0 = Fraction("0.693147180560")  # ln 2, rounded up: what the trials of these tests lose
-LAWS = pytest.mark.parametrize("law", list(Law))
+LAWS = pytest.mark.parametrize("law", list(TrialDistribution))
 
 
 def weights(trials):
@@ -70,7 +70,7 @@ def test_the_best_of_a_random_number_stays_within_the_claim(law, gamma, most):
 def test_the_claim_is_nearly_attained(law):
     """Of an outcome that is twice as likely here, where better ones are half as likely."""
     trials = Trials("1/400", law, 8000)
-    raw = {k: (1 - 1 / 400) ** k / (1 if trials.eta else k) for k in range(1, trials.most + 1)}
+    raw = {k: (1 - 1 / 400) ** k / (1 if trials.eta else k) for k in range(1, trials.max_trials + 1)}
     counts = {k: weight / math.fsum(raw.values()) for k, weight in raw.items()}
     p, q = {0: 0.9498, 1: 0.0002, 2: 0.05}, {0: 0.8999, 1: 0.0001, 2: 0.1}
     found = math.log(best_of(counts, p)[1] / best_of(counts, q)[1])
@@ -84,12 +84,12 @@ def test_a_fixed_number_of_trials_costs_more_than_any_such_claim(k):
     q = {0: Fraction(1, 5), 1: Fraction(4, 5)}
     exact = max_divergence(best_of({k: Fraction(1)}, p), best_of({k: Fraction(1)}, q))
     assert exact == pytest.approx(k * math.log(2))  # of the outcome that all trials failed
-    assert exact > tuned_epsilon(E0, Trials("1/10", Law.GEOMETRIC))
+    assert exact > tuned_epsilon(E0, Trials("1/10", TrialDistribution.GEOMETRIC))
     assert exact > E0  # what one would naively claim for releasing one of them
 
 
 def test_a_limit_is_free_if_numbers_beyond_it_are_drawn_again_and_not_if_one_stops_there():
-    trials = Trials("1/1000000", Law.GEOMETRIC, 30)
+    trials = Trials("1/1000000", TrialDistribution.GEOMETRIC, 30)
     p, q = {0: Fraction(4, 5), 1: Fraction(1, 5)}, {0: Fraction(3, 5), 1: Fraction(2, 5)}
     again = weights(trials)
     assert max_divergence(best_of(again, p), best_of(again, q)) <= tuned_epsilon(E0, trials)
@@ -125,7 +125,7 @@ class Seeded:
 @LAWS
 def test_the_number_of_trials_has_its_law(law):
     trials, source, runs = Trials("1/3", law, 6), Seeded(7), 20_000
-    seen = np.bincount([trials._draw(source) for _ in range(runs)], minlength=7)[1:]
+    seen = np.bincount([trials._sample(source) for _ in range(runs)], minlength=7)[1:]
     expected = np.array([float(weight) for weight in weights(trials).values()]) * runs
     assert len(seen) == 6
     assert ((seen - expected) ** 2 / expected).sum() < 25  # 5 degrees of freedom, of a fixed seed
@@ -134,7 +134,7 @@ def test_the_number_of_trials_has_its_law(law):
 @LAWS
 def test_shares_of_a_price_add_up_to_it_and_hardly_less(law):
     trials, delta = Trials("1/50", law), Fraction(1, 10**6)
-    each, rho = epsilon_each(Fraction(1), trials), rho_each(Fraction(1), delta, trials)
+    each, rho = epsilon_per_trial(Fraction(1), trials), rho_per_trial(Fraction(1), delta, trials)
     assert tuned_epsilon(each, trials) == 1
     assert Fraction("0.999") < zcdp_tuned_epsilon(rho, delta, trials) <= 1
 
@@ -144,7 +144,7 @@ def fitted(loss):
 
 
 def priced(price):
-    return Loss(price.epsilon) if not price.delta else Budget(price.epsilon, price.delta).price(price.epsilon)
+    return Loss(price.epsilon) if not price.delta else Budget(price.epsilon, price.delta).cost_of(price.epsilon)
 
 
 def fit(candidate, price):
@@ -171,7 +171,7 @@ def score(model, price):
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_the_best_candidate_is_found_at_the_asked_price(delta):
     tried, noting = noted()
-    found = tune(range(3), noting, score, epsilon=1, delta=delta, trials=Trials("1/100", Law.GEOMETRIC))
+    found = tune(range(3), noting, score, epsilon=1, delta=delta, trials=Trials("1/100", TrialDistribution.GEOMETRIC))
     assert found.candidate == max(tried) == found.model.candidate
     assert found.score.value == max(tried)
     assert found.loss == Loss(1, None, delta)
@@ -183,7 +183,9 @@ def test_less_is_better_for_errors():
         return Score(float(model.candidate), 0.0, priced(price), "error")
 
     tried, noting = noted()
-    assert tune(range(3), noting, error, epsilon=1, trials=Trials("1/100", Law.GEOMETRIC)).candidate == min(tried)
+    assert tune(
+        range(3), noting, error, epsilon=1, trials=Trials("1/100", TrialDistribution.GEOMETRIC)
+    ).candidate == min(tried)
 
 
 def test_settings_may_be_drawn_by_a_function():

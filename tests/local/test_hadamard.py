@@ -9,12 +9,17 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
+from discreet.kernel.numbers import odds_for
+from discreet.local.aggregator import Aggregator
 from discreet.local.domain import Domain
+from discreet.local.frequency_oracles.hadamard_response import (
+    Hadamard,
+    HadamardScheme,
+    best_blocks,
+    bit_parity,
+    walsh_hadamard,
+)
 from discreet.local.oracle import Oracle
-from discreet.local.schemes.hadamard import Hadamard, Halves, best_blocks
-from discreet.local.schemes.walsh import odd_bits, walsh
-from discreet.local.tally import Tally
 
 NEVER = 1e-10  # how unlikely something must be to count as a mistake
 EPSILONS = ["1/10", "1/2", "1", "2", "5"]
@@ -23,15 +28,15 @@ SIZES = [2, 3, 4, 8, 13]
 
 def with_blocks(size, epsilon, blocks):
     price = Fraction(epsilon)
-    return Oracle(Domain.of(size), price, Halves(size, odds_for(price), blocks))
+    return Oracle(Domain.from_values(size), price, HadamardScheme(size, odds_for(price), blocks))
 
 
 def test_the_transform_is_that_of_hadamards_matrix():
     for power in range(7):
         numbers = np.arange(3 << power).reshape(3, -1) ** 2 % 17
         rows = np.arange(1 << power)
-        matrix = 1 - 2 * odd_bits(rows[:, None] & rows).astype(np.int64)
-        assert (walsh(numbers) == numbers @ matrix).all()
+        matrix = 1 - 2 * bit_parity(rows[:, None] & rows).astype(np.int64)
+        assert (walsh_hadamard(numbers) == numbers @ matrix).all()
 
 
 @pytest.mark.long(only=["2"])
@@ -39,7 +44,7 @@ def test_the_transform_is_that_of_hadamards_matrix():
 def test_the_worst_log_ratio_of_hadamard_response_is_the_claimed_epsilon(epsilon):
     blocked = [with_blocks(5, epsilon, blocks) for blocks in (1, 2, 4, 8)]
     for oracle in [*blocked, *(Hadamard(size, epsilon) for size in SIZES)]:
-        laws = [oracle.law(value) for value in range(oracle.domain.size)]
+        laws = [oracle.distribution(value) for value in range(oracle.domain.size)]
         assert all(sum(law.values()) == 1 for law in laws)
         assert max(p[report] / q[report] for p in laws for q in laws for report in p) == odds_for(Fraction(epsilon))
         worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
@@ -57,15 +62,15 @@ def test_hadamard_reports_have_the_law_that_is_claimed(blocks):
         return stats.chisquare([seen[at] for at in law], [float(law[at]) * people for at in law]).pvalue
 
     for value in range(6):
-        assert surprise(oracle.law(value), value) > NEVER
-    assert surprise(with_blocks(6, "6/5", blocks).law(3), 3) < NEVER
+        assert surprise(oracle.distribution(value), value) > NEVER
+    assert surprise(with_blocks(6, "6/5", blocks).distribution(3), 3) < NEVER
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 4, 8])
 def test_hadamard_response_is_unbiased_for_every_value(blocks):
     oracle = with_blocks(7, "3/2", blocks)
     for value in range(7):
-        law = oracle.law(value)
+        law = oracle.distribution(value)
         mean = np.array([float(law[point]) for point in range(oracle.scheme.points)])
         assert np.allclose(oracle.scheme.estimate(mean, 1, 2.0)[0], np.arange(7) == value, atol=1e-9)
 
@@ -73,8 +78,8 @@ def test_hadamard_response_is_unbiased_for_every_value(blocks):
 def test_no_other_number_of_blocks_is_better():
     for size in (2, 3, 5, 100, 1000):
         for odds in (Fraction(11, 10), Fraction(3), Fraction(20), Fraction(400)):
-            best = Halves(size, odds, best_blocks(size, odds)).variance
-            assert best == min(Halves(size, odds, 1 << power).variance for power in range(12))
+            best = HadamardScheme(size, odds, best_blocks(size, odds)).variance
+            assert best == min(HadamardScheme(size, odds, 1 << power).variance for power in range(12))
 
 
 @pytest.mark.parametrize(("epsilon", "blocks"), [(0.5, 1), (1, 1), (2, 4), (4, 32)])
@@ -128,7 +133,7 @@ def test_reports_of_hadamard_response_survive_the_post():
     wide = Hadamard(1000, 1)
     with pytest.raises(ValueError, match="torn"):
         wide.read(bytes(wide.perturb([1, 2, 3]))[:-1])
-    tallies = Tally(oracle), Tally(oracle)
+    tallies = Aggregator(oracle), Aggregator(oracle)
     tallies[0].add(reports[:150])
     tallies[1].add(bytes(reports[150:]))
     tallies[0].merge(tallies[1])
@@ -159,5 +164,5 @@ def test_hadamard_response_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
     with pytest.raises(ValueError, match="too many to list"):
-        oracle.law(1)
+        oracle.distribution(1)
     assert oracle.pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0

@@ -9,13 +9,20 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
-from discreet.local.domain import LARGEST, Domain
+from discreet.kernel.numbers import odds_for
+from discreet.local.aggregator import Aggregator
+from discreet.local.domain import MAX_DOMAIN_SIZE, Domain
+from discreet.local.frequency_oracles.local_hashing import OLH, LocalHashingScheme, best_buckets
+from discreet.local.frequency_oracles.parity_hashing import (
+    _FIELD_POLYNOMIALS,
+    MAX_POSITION_BITS,
+    ParityHashing,
+    ParityHashingScheme,
+    best_checks,
+    expand_mask,
+    parity_buckets,
+)
 from discreet.local.oracle import Oracle
-from discreet.local.schemes.hashing import OLH, Hashing, best_buckets
-from discreet.local.schemes.linear import Linear, ParityHashing
-from discreet.local.schemes.parities import _TAILS, WIDEST, best_checks, buckets_of, masks_of
-from discreet.local.tally import Tally
 
 NEVER = 1e-10  # how unlikely something must be to count as a mistake
 EPSILONS = ["1/10", "1/2", "1", "2", "5"]
@@ -24,7 +31,7 @@ EPSILONS = ["1/10", "1/2", "1", "2", "5"]
 def short_hashing(size, epsilon, buckets, bits=3):
     """Return OLH over a prime so small that all of its functions can be listed."""
     price = Fraction(epsilon)
-    return Oracle(Domain.of(size), price, Hashing(size, odds_for(price), buckets, bits))
+    return Oracle(Domain.from_values(size), price, LocalHashingScheme(size, odds_for(price), buckets, bits))
 
 
 def small(epsilon):
@@ -47,7 +54,7 @@ def surprise(oracle, law, value, people):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_local_hashing_is_the_claimed_epsilon(epsilon):
     for oracle in small(epsilon):
-        laws = [oracle.law(value) for value in range(oracle.domain.size)]
+        laws = [oracle.distribution(value) for value in range(oracle.domain.size)]
         assert all(sum(law.values()) == 1 for law in laws)
         assert max(p[report] / q[report] for p in laws for q in laws for report in p) == odds_for(Fraction(epsilon))
         worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
@@ -58,16 +65,21 @@ def test_the_worst_log_ratio_of_local_hashing_is_the_claimed_epsilon(epsilon):
 def test_hashing_reports_have_the_law_that_is_claimed():
     oracle = short_hashing(4, 1, 3)
     for value in range(4):
-        assert surprise(oracle, oracle.law(value), value, 40_000) > NEVER
-    assert surprise(oracle, short_hashing(4, "6/5", 3).law(2), 2, 40_000) < NEVER
+        assert surprise(oracle, oracle.distribution(value), value, 40_000) > NEVER
+    assert surprise(oracle, short_hashing(4, "6/5", 3).distribution(2), 2, 40_000) < NEVER
 
 
 def test_parity_reports_have_the_law_that_is_claimed():
     oracle = ParityHashing(7, 1)
     for value in range(7):
-        assert surprise(oracle, oracle.law(value), value, 40_000) > NEVER
+        assert surprise(oracle, oracle.distribution(value), value, 40_000) > NEVER
     assert (
-        surprise(oracle, Oracle(oracle.domain, Fraction(1), Linear(7, odds_for(Fraction("6/5")), 2)).law(2), 2, 40_000)
+        surprise(
+            oracle,
+            Oracle(oracle.domain, Fraction(1), ParityHashingScheme(7, odds_for(Fraction("6/5")), 2)).distribution(2),
+            2,
+            40_000,
+        )
         < NEVER
     )
 
@@ -85,9 +97,9 @@ def test_hashing_with_the_long_prime_has_the_claimed_law_given_the_function():
 
 @pytest.mark.parametrize(("bits", "buckets"), [(3, 2), (3, 3), (3, 5), (5, 4), (5, 7)])
 def test_any_two_values_meet_in_a_bucket_as_often_as_is_claimed(bits, buckets):
-    scheme = Hashing(4, Fraction(3), buckets, bits)
+    scheme = LocalHashingScheme(4, Fraction(3), buckets, bits)
     slope, shift = (part.ravel() for part in np.meshgrid(np.arange(scheme.prime), np.arange(scheme.prime)))
-    found = [scheme.bucket(slope, shift, np.full(len(slope), value)) for value in range(4)]
+    found = [scheme.hash_bucket(slope, shift, np.full(len(slope), value)) for value in range(4)]
     own, other = scheme.rates
     for x in range(4):
         for y in range(x):
@@ -97,8 +109,8 @@ def test_any_two_values_meet_in_a_bucket_as_often_as_is_claimed(bits, buckets):
 
 def test_two_values_share_a_bucket_of_parities_as_often_as_is_claimed():
     for bits, checks in [(2, 1), (2, 2), (3, 3), (4, 2), (5, 4), (8, 5)]:
-        masks = masks_of(np.arange(1 << bits), bits, checks)
-        buckets = [buckets_of(masks, np.full(1 << bits, value)) for value in range(1 << bits)]
+        masks = expand_mask(np.arange(1 << bits), bits, checks)
+        buckets = [parity_buckets(masks, np.full(1 << bits, value)) for value in range(1 << bits)]
         for x in range(1, min(1 << bits, 40)):
             assert (np.bincount(buckets[x] ^ buckets[x // 2], minlength=1 << checks) == 1 << (bits - checks)).all()
 
@@ -109,9 +121,9 @@ def test_each_mask_follows_by_an_irreducible_polynomial():
             number ^= divisor << (number.bit_length() - divisor.bit_length())
         return number
 
-    assert len(_TAILS) == WIDEST - 1
-    assert 1 << WIDEST >= LARGEST
-    for bits, tail in enumerate(_TAILS, 2):
+    assert len(_FIELD_POLYNOMIALS) == MAX_POSITION_BITS - 1
+    assert 1 << MAX_POSITION_BITS >= MAX_DOMAIN_SIZE
+    for bits, tail in enumerate(_FIELD_POLYNOMIALS, 2):
         assert tail < 1 << bits
         assert all(left_over(1 << bits | tail, divisor) for divisor in range(2, 1 << (bits // 2 + 1)))
 
@@ -122,7 +134,7 @@ def test_local_hashing_is_unbiased_for_every_value():
         for value in range(oracle.domain.size):
             mean = sum(
                 float(chance) * scheme.counts(np.array([report], scheme.dtype))
-                for report, chance in oracle.law(value).items()
+                for report, chance in oracle.distribution(value).items()
             )
             shares, _ = scheme.estimate(mean, 1, 2.0)
             assert np.allclose(shares, np.arange(oracle.domain.size) == value, atol=1e-9)
@@ -148,9 +160,9 @@ def test_counts_are_those_of_the_hash_function_itself():
 def test_counts_of_parities_are_those_of_the_hash_function_itself():
     oracle = ParityHashing(50, 2)
     reports = np.asarray(oracle.perturb(np.arange(50).repeat(40)))
-    masks = masks_of(reports["mask"].astype(np.int64), oracle.scheme.bits, oracle.scheme.checks)
+    masks = expand_mask(reports["mask"].astype(np.int64), oracle.scheme.bits, oracle.scheme.checks)
     plain = np.array(
-        [np.count_nonzero(buckets_of(masks, np.full(len(reports), v)) == reports["bucket"]) for v in range(50)]
+        [np.count_nonzero(parity_buckets(masks, np.full(len(reports), v)) == reports["bucket"]) for v in range(50)]
     )
     shares, _ = oracle.scheme.estimate(oracle.scheme.counts(reports), len(reports), 2.0)
     own, other = map(float, oracle.scheme.rates)
@@ -161,10 +173,12 @@ def test_counts_of_parities_are_those_of_the_hash_function_itself():
     "odds", [Fraction(11, 10), Fraction(2), Fraction(271828, 100_000), Fraction(20), Fraction(501, 10)]
 )
 def test_no_other_number_of_buckets_is_better(odds):
-    best = Hashing(2, odds, best_buckets(odds)).variance
-    assert all(best <= Hashing(2, odds, buckets).variance for buckets in range(2, 80))
+    best = LocalHashingScheme(2, odds, best_buckets(odds)).variance
+    assert all(best <= LocalHashingScheme(2, odds, buckets).variance for buckets in range(2, 80))
     parities = ParityHashing(1 << 16, Fraction(math.floor(math.log(odds) * 1000), 1000)).scheme
-    assert parities.variance == min(Linear(1 << 16, parities.odds, checks).variance for checks in range(1, 9))
+    assert parities.variance == min(
+        ParityHashingScheme(1 << 16, parities.odds, checks).variance for checks in range(1, 9)
+    )
     assert best_checks(odds, 16) == parities.checks
 
 
@@ -212,7 +226,7 @@ def test_reports_of_local_hashing_survive_the_post(protocol):
         oracle.read(bytes(reports)[:-1])
     with pytest.raises(ValueError, match="format 9"):
         oracle.read(b"\x09" + bytes(reports)[1:])
-    tallies = Tally(oracle), Tally(oracle)
+    tallies = Aggregator(oracle), Aggregator(oracle)
     tallies[0].add(reports[:150])
     tallies[1].add(bytes(reports[150:]))
     tallies[0].merge(tallies[1])

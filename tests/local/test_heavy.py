@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.local.heavy import HeavyHitters, Hitter, cuts_of
-from discreet.local.prefixes import Numbers, Prefixes, Texts, blank, put, taken
-from discreet.local.tally import Tally
+from discreet.local.aggregator import Aggregator
+from discreet.local.heavy_hitters import HeavyHitter, HeavyHitters, prefix_lengths_for_bits
+from discreet.local.prefixes import IntegerDomain, Prefixes, StringDomain, read_bits, write_bits, zero_words
 
 SURE = "0.9999999999"  # confidence of tests that must never fail by chance
 
@@ -32,49 +32,49 @@ def crowd(people, shares, bits=64):
 @given(st.lists(st.integers(0, 2**64 - 1)), st.integers(1, 64))
 def test_numbers_are_read_as_they_were_written(numbers, bits):
     short = [number >> (64 - bits) for number in numbers]
-    assert Numbers(bits).values(Numbers(bits).words(short, "values")) == short
+    assert IntegerDomain(bits).decode(IntegerDomain(bits).encode(short, "values")) == short
 
 
 @pytest.mark.long
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=4), min_size=1))
 def test_texts_are_read_as_they_were_written(texts):
-    written = Texts(16)
+    written = StringDomain(16)
     assert written.bits == 128
-    assert written.values(written.words(texts, "values")) == texts
+    assert written.decode(written.encode(texts, "values")) == texts
 
 
 @pytest.mark.long
 @given(st.lists(st.text("abcxyz-", max_size=30), min_size=1), st.sampled_from(["abcxyz-", "-zyxcba", string.printable]))
 def test_texts_of_an_alphabet_are_read_as_they_were_written(texts, alphabet):
-    written = Texts(30, alphabet)
+    written = StringDomain(30, alphabet)
     assert written.bits == 30 * len(alphabet).bit_length()
-    assert written.values(written.words(texts, "values")) == texts
+    assert written.decode(written.encode(texts, "values")) == texts
 
 
 @given(st.integers(0, 2**256 - 1), st.integers(0, 200), st.integers(1, 50))
 def test_bits_are_taken_from_where_they_stand(number, start, length):
     words = np.array([[number >> shift & (2**64 - 1) for shift in (192, 128, 64, 0)]], np.uint64)
     stop = start + length
-    part = taken(words, start, stop)
+    part = read_bits(words, start, stop)
     assert part.tolist() == [number >> (256 - stop) & ((1 << length) - 1)]
-    empty = blank(1, 256)
-    put(empty, start, stop, part)
+    empty = zero_words(1, 256)
+    write_bits(empty, start, stop, part)
     again = sum(int(word) << (192 - 64 * place) for place, word in enumerate(empty[0]))
     assert again == int(part[0]) << (256 - stop)
 
 
 def test_prefixes_have_the_same_mark_where_values_begin_alike():
-    prefixes = Prefixes(Texts(16), cuts_of(128))
-    marks = prefixes.marks(["example.org", "example.com", "example.org", "\x80xample.org"], "values")
+    prefixes = Prefixes(StringDomain(16), prefix_lengths_for_bits(128))
+    marks = prefixes.hash_values(["example.org", "example.com", "example.org", "\x80xample.org"], "values")
     # Eight letters, and the first four bits of the ninth, o or c.
-    assert (marks[0] == marks[1]).tolist() == [cut <= 68 for cut in prefixes.cuts]
+    assert (marks[0] == marks[1]).tolist() == [cut <= 68 for cut in prefixes.prefix_lengths]
     assert (marks[0] == marks[2]).all()
     assert not (marks[0] == marks[3]).any()
 
 
 def test_no_level_tries_more_prefixes_than_there_is_time_for():
     for bits in [*range(1, 200), *range(200, 4097, 7)]:
-        cuts = cuts_of(bits)
+        cuts = prefix_lengths_for_bits(bits)
         assert cuts[-1] == bits
         assert cuts[0] <= 20
         assert all(0 < after - before <= 12 for before, after in pairwise(cuts))
@@ -85,7 +85,7 @@ def test_no_level_tries_more_prefixes_than_there_is_time_for():
 def test_frequent_numbers_are_found_with_their_shares(bits):
     shares = [0.5] if bits == 1 else [0.3, 0.2, 0.1]
     values, expected = crowd(60_000, shares, bits)
-    survey = HeavyHitters(Numbers(bits), 4)
+    survey = HeavyHitters(IntegerDomain(bits), 4)
     found = survey.find(survey.perturb(values), most=40, confidence=SURE)
     assert [hitter.value for hitter in found[: len(shares)] if hitter.share > 0.05] == expected
     truth = {value: np.count_nonzero(values == value) / len(values) for value in (hitter.value for hitter in found)}
@@ -98,7 +98,7 @@ def test_frequent_numbers_are_found_with_their_shares(bits):
 def test_frequent_texts_are_found():
     rest = [f"{number:x}.net" for number in spread(20_000, 28).tolist()]
     values = ["example.org"] * 12_000 + ["example.com"] * 8000 + rest
-    for written in (Texts(12), Texts(11, string.ascii_lowercase + string.digits + ".")):
+    for written in (StringDomain(12), StringDomain(11, string.ascii_lowercase + string.digits + ".")):
         survey = HeavyHitters(written, 4)
         found = survey.find(survey.perturb(values), confidence=SURE)
         assert [hitter.value for hitter in found] == ["example.org", "example.com"]
@@ -107,7 +107,7 @@ def test_frequent_texts_are_found():
 
 @pytest.mark.long
 def test_nothing_is_found_where_all_have_different_values():
-    survey = HeavyHitters(Numbers(64), 2)
+    survey = HeavyHitters(IntegerDomain(64), 2)
     reports = survey.perturb(spread(40_000))
     assert survey.find(reports, confidence=SURE) == []
     assert len(survey.candidates(reports, most=7)) == 7
@@ -117,12 +117,12 @@ def test_nothing_is_found_where_all_have_different_values():
 @pytest.mark.parametrize(("epsilon", "people"), [(3, 20_000), (5, 300)])
 def test_values_are_found_by_chance_as_seldom_as_is_claimed(epsilon, people):
     rounds, by_chance, missed = 40, 0, 0
-    survey = HeavyHitters(Numbers(12), epsilon)
+    survey = HeavyHitters(IntegerDomain(12), epsilon)
     values = np.arange(people) % 4096
     truth = np.bincount(values, minlength=4096) / people
     for _ in range(rounds):
         best = survey.candidates(survey.perturb(values), most=20)
-        by_chance += any(hitter.sure for hitter in best)
+        by_chance += any(hitter.is_significant for hitter in best)
         missed += any(abs(hitter.share - truth[hitter.value]) > hitter.margin for hitter in best)
     # One in twenty at most, of which more than 14 of 40 would be a chance below 1e-9.
     assert by_chance <= 14
@@ -132,17 +132,17 @@ def test_values_are_found_by_chance_as_seldom_as_is_claimed(epsilon, people):
 @pytest.mark.long
 def test_a_value_that_only_meets_a_frequent_one_is_not_found():
     values, expected = crowd(60_000, [0.9])
-    survey = HeavyHitters(Numbers(64), 8)
+    survey = HeavyHitters(IntegerDomain(64), 8)
     best = survey.candidates(survey.perturb(values), most=100)
     assert [hitter.value for hitter in best[:1]] == expected
     assert all(hitter.share < 0.05 for hitter in best[1:])
 
 
 def test_what_cannot_be_a_text_is_no_candidate():
-    survey = HeavyHitters(Texts(2), 1)
+    survey = HeavyHitters(StringDomain(2), 1)
     best = survey.candidates(survey.perturb(["a"] * 50), most=400)
     assert all(isinstance(hitter.value, str) for hitter in best)
-    assert Texts(2).values(np.array([[0x00410000 << 32], [0xFFFF << 48], [0x4100 << 48], [0]], np.uint64)) == [
+    assert StringDomain(2).decode(np.array([[0x00410000 << 32], [0xFFFF << 48], [0x4100 << 48], [0]], np.uint64)) == [
         None,
         None,
         "A",
@@ -153,24 +153,24 @@ def test_what_cannot_be_a_text_is_no_candidate():
 @pytest.mark.long
 def test_the_best_come_first_and_no_more_than_asked_for():
     values, expected = crowd(60_000, [0.4, 0.2, 0.1, 0.05], 32)
-    survey = HeavyHitters(Numbers(32), 4)
+    survey = HeavyHitters(IntegerDomain(32), 4)
     reports = survey.perturb(values)
     assert [hitter.value for hitter in survey.find(reports, most=2)] == expected[:2]
     best = survey.candidates(reports, most=50)
-    assert isinstance(best[0], Hitter)
+    assert isinstance(best[0], HeavyHitter)
     assert [hitter.share for hitter in best] == sorted((hitter.share for hitter in best), reverse=True)
 
 
 @pytest.mark.long(but=["1"])
 @pytest.mark.parametrize("people", [1, 40])
 def test_few_people_are_no_error(people):
-    survey = HeavyHitters(Numbers(64), 1)
+    survey = HeavyHitters(IntegerDomain(64), 1)
     assert survey.find(survey.perturb([7] * people), confidence=SURE) == []
 
 
 def test_shares_of_known_values_are_read_from_the_same_reports():
     values, expected = crowd(60_000, [0.4, 0.2])
-    survey = HeavyHitters(Numbers(64), 4)
+    survey = HeavyHitters(IntegerDomain(64), 4)
     shares, margins = survey.oracle.shares(survey.perturb(values), [*expected, 12345])
     assert (np.abs(shares - [0.4, 0.2, 0]) < 4 * margins).all()
 
@@ -178,19 +178,23 @@ def test_shares_of_known_values_are_read_from_the_same_reports():
 @pytest.mark.long
 def test_reports_and_tallies_of_heavy_hitters_survive_the_post():
     values, expected = crowd(40_000, [0.4, 0.2], 32)
-    survey = HeavyHitters(Numbers(32), 4)
+    survey = HeavyHitters(IntegerDomain(32), 4)
     reports = survey.perturb(values)
     again = survey.read(bytes(reports))
     assert (survey.counts(again) == survey.counts(reports)).all()
     assert len(bytes(reports[:1])) == 6 + 6
-    tallies = Tally(survey), Tally(survey)
+    tallies = Aggregator(survey), Aggregator(survey)
     tallies[0].add(reports[:15_000])
     tallies[1].add(bytes(reports[15_000:]))
-    tallies[0].merge(Tally.read(survey, bytes(tallies[1])))
+    tallies[0].merge(Aggregator.read(survey, bytes(tallies[1])))
     found = survey.find(reports)
     assert survey.find(tallies[0]) == found
     assert [hitter.value for hitter in found[:2]] == expected
-    for other in (HeavyHitters(Numbers(32), 3), HeavyHitters(Numbers(33), 4), HeavyHitters(Texts(4), 4)):
+    for other in (
+        HeavyHitters(IntegerDomain(32), 3),
+        HeavyHitters(IntegerDomain(33), 4),
+        HeavyHitters(StringDomain(4), 4),
+    ):
         with pytest.raises(ValueError, match="another configuration"):
             other.read(bytes(reports))
         with pytest.raises(ValueError, match="of another configuration"):
@@ -200,7 +204,7 @@ def test_reports_and_tallies_of_heavy_hitters_survive_the_post():
 
 
 def test_one_report_costs_the_whole_epsilon_and_no_more():
-    survey = HeavyHitters(Texts(16), "1/2")
+    survey = HeavyHitters(StringDomain(16), "1/2")
     assert survey.loss() == dc.Loss("1/2")
     reports = np.asarray(survey.perturb(["a"] * 10)).tolist()
     ratios = {
@@ -212,17 +216,17 @@ def test_one_report_costs_the_whole_epsilon_and_no_more():
 @pytest.mark.parametrize(
     ("written", "wrong", "error", "text"),
     [
-        (Numbers(8), [256], ValueError, "256 does not lie from 0 to 2"),
-        (Numbers(8), [-1], ValueError, "-1 does not lie"),
-        (Numbers(8), ["a"], TypeError, "whole numbers"),
-        (Numbers(8), [1.0], TypeError, "whole numbers"),
-        (Numbers(8), 5, TypeError, "must be a list"),
-        (Texts(4), ["abcde"], ValueError, "5 bytes, more than 4"),
-        (Texts(4), ["äöü"], ValueError, "6 bytes, more than 4"),
-        (Texts(4), ["a\0b"], ValueError, "not in the alphabet"),
-        (Texts(4, "abc"), ["abd"], ValueError, "not in the alphabet"),
-        (Texts(4), [7], TypeError, "texts"),
-        (Texts(4), "abcd", TypeError, "must be a list, not str"),
+        (IntegerDomain(8), [256], ValueError, "256 does not lie from 0 to 2"),
+        (IntegerDomain(8), [-1], ValueError, "-1 does not lie"),
+        (IntegerDomain(8), ["a"], TypeError, "whole numbers"),
+        (IntegerDomain(8), [1.0], TypeError, "whole numbers"),
+        (IntegerDomain(8), 5, TypeError, "must be a list"),
+        (StringDomain(4), ["abcde"], ValueError, "5 bytes, more than 4"),
+        (StringDomain(4), ["äöü"], ValueError, "6 bytes, more than 4"),
+        (StringDomain(4), ["a\0b"], ValueError, "not in the alphabet"),
+        (StringDomain(4, "abc"), ["abd"], ValueError, "not in the alphabet"),
+        (StringDomain(4), [7], TypeError, "texts"),
+        (StringDomain(4), "abcd", TypeError, "must be a list, not str"),
     ],
 )
 def test_values_that_cannot_be_written_are_refused(written, wrong, error, text):
@@ -233,21 +237,21 @@ def test_values_that_cannot_be_written_are_refused(written, wrong, error, text):
 def test_heavy_hitters_refuse_what_they_cannot_do():
     for wrong in (0, 65):
         with pytest.raises(ValueError, match="bits must be at"):
-            Numbers(wrong)
+            IntegerDomain(wrong)
     with pytest.raises(TypeError, match="bits must be an integer"):
-        Numbers(2.5)
+        IntegerDomain(2.5)
     with pytest.raises(ValueError, match="length must be at least 1"):
-        Texts(0)
+        StringDomain(0)
     with pytest.raises(ValueError, match="take at most 4096"):
-        Texts(1000)
+        StringDomain(1000)
     for wrong in ("", "aa", "ä", "a\0", 5):
         with pytest.raises(ValueError, match="alphabet must"):
-            Texts(4, wrong)
+            StringDomain(4, wrong)
     with pytest.raises(TypeError, match="Numbers"):
         HeavyHitters(64, 1)
     with pytest.raises(ValueError, match="epsilon"):
-        HeavyHitters(Numbers(64), 0)
-    survey = HeavyHitters(Numbers(8), 1)
+        HeavyHitters(IntegerDomain(64), 0)
+    survey = HeavyHitters(IntegerDomain(8), 1)
     with pytest.raises(ValueError, match="must not be empty"):
         survey.find(survey.perturb([]))
     with pytest.raises(ValueError, match="most must be at least 1"):

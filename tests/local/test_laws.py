@@ -9,16 +9,16 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
+from discreet.kernel.numbers import odds_for
 from discreet.local.domain import Domain
-from discreet.local.oracle import Oracle, priced
-from discreet.local.schemes.hashing import Hashing
+from discreet.local.frequency_oracles.local_hashing import LocalHashingScheme
+from discreet.local.oracle import Oracle, parse_epsilon
 
 
 def small_hashing(epsilon):
     """Return OLH with so small a prime that all of its functions can be listed."""
-    price, odds = priced(epsilon)
-    return Oracle(Domain.of(4), price, Hashing(4, odds, 3, bits=3))
+    price, odds = parse_epsilon(epsilon)
+    return Oracle(Domain.from_values(4), price, LocalHashingScheme(4, odds, 3, bits=3))
 
 
 EPSILONS = ["1/10", "1", "3", "6"]

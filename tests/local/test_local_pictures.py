@@ -9,8 +9,8 @@ import pytest
 from readable import flaws
 
 import discreet as dc
-from discreet.local.pictures import compare, curator_error, survey_error
-from discreet.local.schemes.noisy import NoisyMean
+from discreet.local.error_comparison import compare, curator_error, survey_error
+from discreet.local.mean_estimation.noisy_mean import NoisyMean
 
 pytest.importorskip("matplotlib")
 

@@ -11,14 +11,14 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
-from discreet.local import Reports, Tally
-from discreet.local.domain import STEPS
-from discreet.local.oracle import LEAST
-from discreet.local.schemes.binary import Binary, Duchi
-from discreet.local.schemes.hybrid import Either, Hybrid
-from discreet.local.schemes.noisy import FARTHEST, Noisy, NoisyMean
-from discreet.local.schemes.piecewise import Piecewise, Window, width_for
+from discreet.kernel.numbers import odds_for
+from discreet.local import Aggregator, Reports
+from discreet.local.domain import GRID_STEPS
+from discreet.local.mean_estimation.duchi import Duchi, DuchiScheme
+from discreet.local.mean_estimation.hybrid import Hybrid, HybridScheme
+from discreet.local.mean_estimation.noisy_mean import MAX_NOISE_SCALES, LaplaceScheme, NoisyMean
+from discreet.local.mean_estimation.piecewise import Piecewise, PiecewiseScheme, width_for
+from discreet.local.oracle import MIN_EPSILON
 
 EPSILONS = ["1/10", "1", "3", "6"]
 MAKERS = [NoisyMean, Duchi, Piecewise, Hybrid]
@@ -27,19 +27,19 @@ FEW = 6  # steps of the schemes whose reports can all be listed
 
 
 def noisy(epsilon, steps=FEW):
-    return Noisy(steps, Fraction(epsilon))
+    return LaplaceScheme(steps, Fraction(epsilon))
 
 
 def binary(epsilon, steps=FEW):
-    return Binary(steps, odds_for(Fraction(epsilon)))
+    return DuchiScheme(steps, odds_for(Fraction(epsilon)))
 
 
 def window(epsilon, steps=FEW):
-    return Window(steps, width_for(steps, Fraction(epsilon)), odds_for(Fraction(epsilon)))
+    return PiecewiseScheme(steps, width_for(steps, Fraction(epsilon)), odds_for(Fraction(epsilon)))
 
 
 def either(epsilon, steps=FEW):
-    return Either(window(epsilon, steps), binary(epsilon, steps))
+    return HybridScheme(window(epsilon, steps), binary(epsilon, steps))
 
 
 finite = pytest.mark.parametrize("scheme_of", [binary, window, either])
@@ -48,7 +48,7 @@ every_maker = pytest.mark.parametrize("make", MAKERS)
 
 
 def law_of(scheme, place):
-    if isinstance(scheme, Noisy):  # its noise has no end, but no weight either beyond forty scales
+    if isinstance(scheme, LaplaceScheme):  # its noise has no end, but no weight either beyond forty scales
         reach = math.ceil(40 * scheme.noise.scale)
         reports = range(-reach, scheme.steps + reach)
     else:
@@ -79,7 +79,7 @@ def test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon(scheme_of, epsilo
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_noise_at_home_loses_exactly_epsilon(epsilon):
     survey = NoisyMean(-3, 7, epsilon)
-    lowest, highest = (int(survey.domain.places([end], "ends")[0]) for end in (-3, 7))
+    lowest, highest = (int(survey.domain.encode([end], "ends")[0]) for end in (-3, 7))
     here, there = (dc.privacy.output(survey.scheme.noise, place) for place in (lowest, highest))
     assert dc.privacy.max_divergence(here, there) == survey.loss().epsilon == Fraction(epsilon)
 
@@ -136,52 +136,52 @@ def test_variances_are_what_the_schemes_say(scheme_of, epsilon):
 def variance_of(scheme, place):
     """Return the variance of what one report tells of a step."""
     away = (place - scheme_steps(scheme) / 2) ** 2
-    if isinstance(scheme, Noisy):
+    if isinstance(scheme, LaplaceScheme):
         q = math.exp(-1 / scheme.noise.scale)
         return 2 * q / (1 - q) ** 2
-    if isinstance(scheme, Binary):
-        return float(scheme.worst) - away
-    if isinstance(scheme, Window):
-        return float(scheme.least / scheme.truth**2 + (1 - scheme.truth) / scheme.truth * Fraction(away))
+    if isinstance(scheme, DuchiScheme):
+        return float(scheme.worst_variance) - away
+    if isinstance(scheme, PiecewiseScheme):
+        return float(scheme.middle_variance / scheme.truth**2 + (1 - scheme.truth) / scheme.truth * Fraction(away))
     return float(scheme.worst)
 
 
 def scheme_steps(scheme):
-    return scheme.binary.steps if isinstance(scheme, Either) else scheme.steps
+    return scheme.duchi.steps if isinstance(scheme, HybridScheme) else scheme.steps
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 8])
 def test_variances_agree_with_the_papers(epsilon):
     odds, root = math.exp(epsilon), math.exp(epsilon / 2)
-    narrow = Window(STEPS, round(STEPS / root), odds_for(Fraction(str(epsilon))))
-    half = STEPS / 2  # the papers' numbers go from -1 to 1
+    narrow = PiecewiseScheme(GRID_STEPS, round(GRID_STEPS / root), odds_for(Fraction(str(epsilon))))
+    half = GRID_STEPS / 2  # the papers' numbers go from -1 to 1
     for t in (0, 0.5, 1):
         place = half * (1 + t)
         duchi = ((odds + 1) / (odds - 1)) ** 2 - t * t
         piecewise = t * t / (root - 1) + (root + 3) / (3 * (root - 1) ** 2)
         mixed = (root + 3) / (3 * root * (root - 1)) + (odds + 1) ** 2 / (root * (odds - 1) ** 2)
-        ours = binary(str(epsilon), STEPS)
+        ours = binary(str(epsilon), GRID_STEPS)
         assert variance_of(ours, place) / half**2 == pytest.approx(duchi, rel=1e-4)
         assert variance_of(narrow, place) / half**2 == pytest.approx(piecewise, rel=1e-3)
-        assert variance_of(Either(narrow, ours), place) / half**2 == pytest.approx(mixed, rel=1e-3)
+        assert variance_of(HybridScheme(narrow, ours), place) / half**2 == pytest.approx(mixed, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", ["1", "2", "4", "8"])
 def test_the_window_is_nearly_the_best_one(epsilon):
-    chosen = window(epsilon, STEPS)
-    widths = np.unique(np.geomspace(1, 2 * STEPS, 2000).astype(int))
-    every = [Window(STEPS, int(width), chosen.odds) for width in widths]
-    assert variance_of(chosen, STEPS) < 1.05 * min(variance_of(each, STEPS) for each in every)
-    narrow = Window(STEPS, round(STEPS / odds_for(Fraction(epsilon) / 2)), chosen.odds)
-    assert variance_of(chosen, STEPS) < variance_of(narrow, STEPS)
-    assert variance_of(chosen, STEPS / 2) < 1.01 * variance_of(narrow, STEPS / 2)
+    chosen = window(epsilon, GRID_STEPS)
+    widths = np.unique(np.geomspace(1, 2 * GRID_STEPS, 2000).astype(int))
+    every = [PiecewiseScheme(GRID_STEPS, int(width), chosen.odds) for width in widths]
+    assert variance_of(chosen, GRID_STEPS) < 1.05 * min(variance_of(each, GRID_STEPS) for each in every)
+    narrow = PiecewiseScheme(GRID_STEPS, round(GRID_STEPS / odds_for(Fraction(epsilon) / 2)), chosen.odds)
+    assert variance_of(chosen, GRID_STEPS) < variance_of(narrow, GRID_STEPS)
+    assert variance_of(chosen, GRID_STEPS / 2) < 1.01 * variance_of(narrow, GRID_STEPS / 2)
 
 
 def test_the_hybrid_is_duchis_up_to_where_it_gains():
     assert Hybrid(0, 1, "0.61").scheme == Duchi(0, 1, "0.61").scheme
-    assert isinstance(Hybrid(0, 1, "0.62").scheme, Either)
+    assert isinstance(Hybrid(0, 1, "0.62").scheme, HybridScheme)
     for epsilon in ("0.7", "1", "2", "4"):
-        steps = (0, STEPS / 2, STEPS)
+        steps = (0, GRID_STEPS / 2, GRID_STEPS)
         worst = [max(variance_of(make(0, 1, epsilon).scheme, place) for place in steps) for make in MAKERS]
         assert min(worst) == worst[-1]
 
@@ -191,8 +191,8 @@ def test_the_hybrid_is_duchis_up_to_where_it_gains():
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 def test_errors_are_within_five_percent_of_theory(scheme_of, epsilon):
     people, times = 500, 8_000  # errors of so many surveys: five percent are seven deviations
-    scheme = scheme_of(epsilon, STEPS)
-    places = (np.arange(people) * 0.6 / people * STEPS).astype(np.int64)
+    scheme = scheme_of(epsilon, GRID_STEPS)
+    places = (np.arange(people) * 0.6 / people * GRID_STEPS).astype(np.int64)
     reports = scheme.perturb(np.tile(places, times)).reshape(times, people)
     errors = [scheme.estimate(scheme.counts(each), people, 2.0)[0][0] - places.mean() for each in reports]
     expected = math.sqrt(sum(variance_of(scheme, int(place)) for place in places)) / people
@@ -206,7 +206,7 @@ def test_margins_of_many_are_hardly_wider_than_theory(make, epsilon):
     _, margin = survey.estimate(survey.perturb(salaries))
     places = survey.domain.places(salaries, "salaries")
     mean = sum(variance_of(survey.scheme, int(place)) for place in places[::100]) / len(places[::100])
-    expected = spreads_of(0.95) * math.sqrt(mean / len(places)) * 200_000 / STEPS
+    expected = spreads_of(0.95) * math.sqrt(mean / len(places)) * 200_000 / GRID_STEPS
     # From bits nobody can tell how far apart people are: they are taken to be alike, which is the worst.
     assert 0.99 < margin / expected < (1.07 if make is Duchi else 1.02)
 
@@ -233,10 +233,10 @@ def test_margins_fall_with_the_square_root_of_the_number_of_people(make):
 @pytest.mark.parametrize("epsilon", ["1/2", "2", "8"])
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
 def test_the_margin_of_bits_holds_for_any_number_of_people(epsilon, confidence):
-    scheme = binary(epsilon, STEPS)
+    scheme = binary(epsilon, GRID_STEPS)
     for people in (1, 2, 5, 20, 100, 400):
         for low, high in ((0, 0), (0.02, 0.02), (0.3, 0.3), (0.5, 0.5), (0, 1), (0, 0.2)):
-            ends = [round(end * STEPS) for end in (low, high)]
+            ends = [round(end * GRID_STEPS) for end in (low, high)]
             half = people // 2
             ones = [float(scheme.probability(1, place)) for place in ends]
             law = np.convolve(*(stats.binom.pmf(range(n + 1), n, p) for n, p in zip((half, people - half), ones)))  # noqa: B905
@@ -265,8 +265,8 @@ def test_the_margin_of_noise_holds_for_any_number_of_people(confidence):
 @pytest.mark.parametrize("epsilon", ["1/2", "6"])
 @pytest.mark.parametrize("people", [1, 30, 1000])
 def test_the_margin_of_windows_holds_for_few_and_for_many(scheme_of, epsilon, people):
-    scheme, times = scheme_of(epsilon, STEPS), 1000
-    for place in (0, STEPS // 3, STEPS // 2):
+    scheme, times = scheme_of(epsilon, GRID_STEPS), 1000
+    for place in (0, GRID_STEPS // 3, GRID_STEPS // 2):
         reports = scheme.perturb(np.full(people * times, place)).reshape(times, people)
         found = [scheme.estimate(scheme.counts(each), people, spreads_of(0.95)) for each in reports]
         outside = sum(abs(mean[0] - place) > margin[0] for mean, margin in found)
@@ -288,10 +288,10 @@ def test_messages_and_tallies_give_the_same_mean(make):
     survey = make(-1, 1, 1)
     reports = survey.perturb(np.linspace(-1, 1, 600))
     expected = survey.estimate(reports)
-    parts = [Tally(survey), Tally(survey)]
+    parts = [Aggregator(survey), Aggregator(survey)]
     parts[0].add(list(reports[:250].messages()))
     parts[1].add(bytes(reports[250:]))
-    parts[0].merge(Tally.read(survey, bytes(parts[1])))
+    parts[0].merge(Aggregator.read(survey, bytes(parts[1])))
     assert parts[0].estimate() == expected == survey.estimate(survey.read(bytes(reports)))
     with pytest.raises(ValueError, match="another configuration"):
         make(-1, 2, 1).read(bytes(reports))
@@ -375,8 +375,8 @@ def test_bad_epsilons_are_refused_by_name(make, bad):
 
 
 def test_the_noise_of_the_smallest_epsilon_fits_in_a_report():
-    survey = NoisyMean(0, 1, LEAST)
-    assert FARTHEST * survey.scheme.noise.scale < np.iinfo(survey.scheme.dtype).max
+    survey = NoisyMean(0, 1, MIN_EPSILON)
+    assert MAX_NOISE_SCALES * survey.scheme.noise.scale < np.iinfo(survey.scheme.dtype).max
     assert len(survey.read(bytes(survey.perturb(np.full(1000, 0.5))))) == 1000
 
 
@@ -402,7 +402,7 @@ def test_numbers_of_any_type_and_the_widest_bounds_are_read(make):
 def test_reports_that_are_too_many_are_not_listed():
     for make in (NoisyMean, Piecewise, Hybrid):
         with pytest.raises(ValueError, match="too many to list"):
-            make(0, 1, 1).law(0.5)
-    assert sum(Duchi(0, 1, 1).law(0.5).values()) == 1
+            make(0, 1, 1).distribution(0.5)
+    assert sum(Duchi(0, 1, 1).distribution(0.5).values()) == 1
     assert Piecewise(0, 1, 1).pmf(0, 0) / Piecewise(0, 1, 1).pmf(0, 1) == odds_for(Fraction(1))
     assert float(NoisyMean(0, 1, 1).pmf(0, 0) / NoisyMean(0, 1, 1).pmf(0, 1)) == pytest.approx(math.e, rel=1e-12)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.local.schemes.supporting import shares_of
+from discreet.local.estimation import debias_shares
 
 COLOURS = ["red", "green", "blue"]
 
@@ -81,7 +81,7 @@ def test_reports_of_another_configuration_or_version_are_refused():
         with pytest.raises(ValueError, match="made by"):
             other.estimate(reports)
         with pytest.raises(ValueError, match="another configuration"):
-            dc.local.Tally(other).merge(dc.local.Tally(survey))
+            dc.local.Aggregator(other).merge(dc.local.Aggregator(survey))
     with pytest.raises(ValueError, match="format 2; this version of Discreet reads format 1"):
         survey.read(b"\x02" + bytes(reports)[1:])
     with pytest.raises(ValueError, match="another configuration"):
@@ -91,7 +91,7 @@ def test_reports_of_another_configuration_or_version_are_refused():
 def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
     wide = dc.local.GRR(1000, 1)
     reports = wide.perturb(np.arange(1000))
-    tally = dc.local.Tally(wide)
+    tally = dc.local.Aggregator(wide)
     for bad in (b"", b"\x01ab", bytes(reports)[:-1], [bytes(reports[:1]), b"\x01"], [bytes(reports[:2])]):
         with pytest.raises(ValueError, match="reports"):
             tally.add(bad)
@@ -108,21 +108,21 @@ def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
 def test_tallies_merge_to_what_one_would_have_counted():
     survey = dc.local.GRR(COLOURS, 1)
     reports = survey.perturb(COLOURS * 100)
-    parts = [dc.local.Tally(survey) for _ in range(3)]
+    parts = [dc.local.Aggregator(survey) for _ in range(3)]
     for i, tally in enumerate(parts):
         tally.add(reports[100 * i : 100 * i + 60])
         tally.add(list(reports[100 * i + 60 : 100 * i + 100].messages()))
     stored = bytes(parts[2])
     parts[0].merge(parts[1])
-    parts[0].merge(dc.local.Tally.read(survey, stored))
+    parts[0].merge(dc.local.Aggregator.read(survey, stored))
     assert parts[0].people == 300
     assert np.array_equal(parts[0].estimate().estimates, survey.estimate(reports).estimates)
     with pytest.raises(ValueError, match="torn"):
-        dc.local.Tally.read(survey, stored[:-1])
+        dc.local.Aggregator.read(survey, stored[:-1])
     with pytest.raises(ValueError, match="configuration"):
-        dc.local.Tally.read(dc.local.GRR(COLOURS, 2), stored)
+        dc.local.Aggregator.read(dc.local.GRR(COLOURS, 2), stored)
     with pytest.raises(ValueError, match="configuration"):
-        dc.local.Tally.read(survey, bytes(reports))
+        dc.local.Aggregator.read(survey, bytes(reports))
 
 
 def coverage(rates, people, true, spreads):
@@ -130,7 +130,7 @@ def coverage(rates, people, true, spreads):
     chances = [
         stats.binom.pmf(range(n + 1), n, float(rate)) for n, rate in zip((true, people - true), rates, strict=True)
     ]
-    shares, margins = shares_of(np.arange(people + 1), people, rates, spreads)
+    shares, margins = debias_shares(np.arange(people + 1), people, rates, spreads)
     return float(np.convolve(*chances)[abs(shares - true / people) <= margins].sum())
 
 
@@ -172,7 +172,7 @@ def test_the_simplex_is_reached_by_the_shortest_way():
     rng = np.random.default_rng(5)
     for _ in range(50):
         shares = rng.normal(0.1, 0.3, 10)
-        near = dc.local.onto_simplex(shares)
+        near = dc.local.project_onto_simplex(shares)
         assert near.sum() == pytest.approx(1)
         assert near.min() >= 0
         others = rng.dirichlet(np.ones(10), 200)
@@ -228,7 +228,7 @@ def test_columns_of_every_library_are_lists_and_tables_are_not():
         ("a", "b"),
     ):
         assert np.asarray(labelled.perturb(column)).tolist() == [0, 1]
-        assert dc.local.GRR(column, 30).made_by == labelled.made_by
+        assert dc.local.GRR(column, 30).configuration == labelled.configuration
     for column in (pd.Series([0, 1]), pl.Series([0, 1]), pa.chunked_array([[0], [1]]), range(2)):
         assert np.asarray(numbered.perturb(column)).tolist() == [0, 1]
     for table in (pd.DataFrame({"a": ["b"]}), {"a": "b"}, np.array([["a"]])):
@@ -263,7 +263,7 @@ def test_messages_are_estimated_from_as_they_come():
 
 
 def test_a_tally_is_not_merged_with_itself_or_with_what_is_none():
-    tally = dc.local.Tally(dc.local.GRR(COLOURS, 1))
+    tally = dc.local.Aggregator(dc.local.GRR(COLOURS, 1))
     with pytest.raises(ValueError, match="twice"):
         tally.merge(tally)
     for bad in (bytes(tally), [tally], None):
@@ -271,9 +271,9 @@ def test_a_tally_is_not_merged_with_itself_or_with_what_is_none():
             tally.merge(bad)
     for bad in (dc.RandomizedResponse("1/2"), "GRR", None):
         with pytest.raises(TypeError, match=r"oracle must be one of discreet\.local"):
-            dc.local.Tally(bad)
+            dc.local.Aggregator(bad)
     with pytest.raises(TypeError, match="shares or find"):
-        dc.local.Tally(dc.local.Sketch(1)).estimate()
+        dc.local.Aggregator(dc.local.Sketch(1)).estimate()
 
 
 def test_an_estimate_is_a_pair_that_knows_its_names_and_can_be_shown(tmp_path):
@@ -302,10 +302,10 @@ def test_everything_says_what_it_is():
     survey = dc.local.GRR(COLOURS, "1/2")
     assert repr(survey) == "<grr for 3 values, epsilon 1/2>"
     assert repr(dc.local.Duchi(0, 10, 1)) == "<duchi for numbers from 0 to 10, epsilon 1>"
-    assert repr(dc.local.Tally(survey)) == "<Tally of 0 people: <grr for 3 values, epsilon 1/2>>"
+    assert repr(dc.local.Aggregator(survey)) == "<Tally of 0 people: <grr for 3 values, epsilon 1/2>>"
     assert repr(survey.perturb(COLOURS)).startswith("<3 reports of 1 bytes, made by {")
     assert "anything" in repr(dc.local.Sketch(1))
-    assert "heavy hitters" in repr(dc.local.HeavyHitters(dc.local.Numbers(16), 1))
+    assert "heavy hitters" in repr(dc.local.HeavyHitters(dc.local.IntegerDomain(16), 1))
 
 
 def test_a_report_that_is_none_has_no_probability():
@@ -325,7 +325,7 @@ def test_a_report_that_is_none_has_no_probability():
 def test_nobody_sends_two_reports_in_one_message():
     survey = dc.local.GRR(COLOURS, 1)
     first, *others = survey.perturb(COLOURS).messages()
-    tally = dc.local.Tally(survey)
+    tally = dc.local.Aggregator(survey)
     for bad in (first + b"\0", first + bytes(1000), first[:6]):
         with pytest.raises(ValueError, match="torn, or too long"):
             tally.add([*others, bad])
@@ -337,7 +337,7 @@ def test_reports_put_together_by_hand_are_refused():
     survey = dc.local.GRR(2, 1)
     for array in ([7, 1], np.array([0, 1]), np.zeros((2, 2), np.uint8), None):
         with pytest.raises(TypeError, match="by hand"):
-            survey.estimate(dc.local.Reports(survey.made_by, array))
+            survey.estimate(dc.local.Reports(survey.configuration, array))
 
 
 @pytest.mark.parametrize(
@@ -358,16 +358,16 @@ def test_reports_put_together_by_hand_are_refused():
     ids=lambda oracle: oracle.scheme.name,
 )
 def test_stored_tallies_are_read_and_forged_ones_refused(oracle):
-    tally = dc.local.Tally(oracle)
+    tally = dc.local.Aggregator(oracle)
     tally.add(oracle.perturb([1] * 300))
-    again = dc.local.Tally.read(oracle, bytes(tally))
+    again = dc.local.Aggregator.read(oracle, bytes(tally))
     assert np.all(again.estimate().estimates == tally.estimate().estimates)
     stored = bytes(tally)
     for people in (-5, 1 << 40, 0):
         with pytest.raises(ValueError, match="tally: no people"):
-            dc.local.Tally.read(oracle, stored[:6] + people.to_bytes(8, "little", signed=True) + stored[14:])
+            dc.local.Aggregator.read(oracle, stored[:6] + people.to_bytes(8, "little", signed=True) + stored[14:])
     with pytest.raises(ValueError, match="tally: no people"):
-        dc.local.Tally.read(oracle, stored[:14] + (1 << 62).to_bytes(8, "little") + stored[22:])
+        dc.local.Aggregator.read(oracle, stored[:14] + (1 << 62).to_bytes(8, "little") + stored[22:])
     again.people = 1 << 31
     with pytest.raises(ValueError, match="begin another"):
         again.merge(tally)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
-from discreet.local.rappor import RAPPOR, Permanent, loss_of_one_report
-from discreet.local.rappor_filters import Bloom, _table
-from discreet.local.schemes.unary import SUE
+from discreet.kernel.numbers import odds_for
+from discreet.local.frequency_oracles.rappor import RAPPOR, PermanentResponse, loss_of_one_report
+from discreet.local.frequency_oracles.rappor_filters import BloomFilter, _bit_table
+from discreet.local.frequency_oracles.unary_encoding import SUE
 from tests.local.measured import BY_CHANCE, fit, fits, mean_by_law, surveyed, theory, uneven
 
 SMALL = {
@@ -48,7 +48,7 @@ def test_what_a_device_keeps_loses_exactly_epsilon(settings, epsilon):
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "3", "8"])
 def test_one_report_loses_less_than_all(settings, epsilon):
     oracle = RAPPOR(4, epsilon, **settings)
-    laws = [oracle.law(value) for value in range(4)]
+    laws = [oracle.distribution(value) for value in range(4)]
     assert all(sum(law.values()) == 1 for law in laws)
     worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
     once, for_ever = loss_of_one_report(oracle).epsilon, oracle.loss().epsilon
@@ -98,7 +98,7 @@ def copy_chance(oracle, kept, report):
 def test_a_thousand_reports_without_the_permanent_step_reveal_the_value_and_with_it_do_not():
     size, people, times = 4, 2000, 1000
     oracle, values = RAPPOR(size, 1), np.arange(2000) % 4
-    kept = Permanent.of(oracle, values)
+    kept = PermanentResponse.draw(oracle, values)
     anew, again = np.zeros((people, size)), np.zeros((people, size))
     for _ in range(times):
         anew += shown_bits(oracle.perturb(values), size)
@@ -126,7 +126,7 @@ def shown_bits(reports, size):
 def test_what_devices_keep_has_the_law_that_is_claimed(settings):
     oracle, other = RAPPOR(4, 2, **settings), RAPPOR(4, "2.4", **settings)
     for value in (0, 3):
-        seen = Counter(Permanent.of(oracle, [value] * 200_000).array.tolist())
+        seen = Counter(PermanentResponse.draw(oracle, [value] * 200_000).array.tolist())
         assert fits(seen, 200_000, kept_law(oracle, value)) > BY_CHANCE
         assert fits(seen, 200_000, kept_law(other, value)) < BY_CHANCE
         assert fits(seen, 200_000, kept_law(oracle, 1)) < BY_CHANCE
@@ -136,15 +136,15 @@ def test_what_devices_keep_has_the_law_that_is_claimed(settings):
 def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(settings):
     oracle, weaker = RAPPOR(4, 2, **settings), RAPPOR(4, 2, **{**settings, "noise": ("2/5", "3/4")})
     for value in (0, 3):
-        assert fit(oracle, value, 200_000, oracle.law(value)) > BY_CHANCE
-    assert fit(oracle, 2, 200_000, oracle.law(1)) < BY_CHANCE
-    assert fit(oracle, 2, 200_000, weaker.law(2)) < BY_CHANCE
+        assert fit(oracle, value, 200_000, oracle.distribution(value)) > BY_CHANCE
+    assert fit(oracle, 2, 200_000, oracle.distribution(1)) < BY_CHANCE
+    assert fit(oracle, 2, 200_000, weaker.distribution(2)) < BY_CHANCE
 
 
 def test_copies_of_a_device_are_drawn_anew_each_time():
     oracle = RAPPOR(2, 2, noise=("1/4", "2/3"))
     for before in oracle.scheme.outcomes():
-        kept = Permanent(oracle, np.full(100_000, np.void(before), oracle.scheme.dtype))
+        kept = PermanentResponse(oracle, np.full(100_000, np.void(before), oracle.scheme.dtype))
         first, second = (np.asarray(kept.report()).tolist() for _ in range(2))
         law = {
             one + two: copy_chance(oracle, before, one) * copy_chance(oracle, before, two)
@@ -155,7 +155,7 @@ def test_copies_of_a_device_are_drawn_anew_each_time():
 
 
 def test_without_noise_in_reports_it_is_symmetric_unary_encoding():
-    assert RAPPOR(3, 1, noise=(0, 1)).law(1) == SUE(3, 1).law(1)
+    assert RAPPOR(3, 1, noise=(0, 1)).distribution(1) == SUE(3, 1).distribution(1)
 
 
 @each
@@ -171,9 +171,9 @@ def test_margins_of_a_filter_come_from_the_exact_variance(hashes):
     oracle = RAPPOR(4, 3, bits=5, cohorts=3, hashes=hashes)
     variances = []
     for value in range(4):
-        law = oracle.law(value)
+        law = oracle.distribution(value)
         arrays = [np.frombuffer(report, oracle.scheme.dtype) for report in law]
-        found = np.array([oracle.estimate(dc.local.Reports(oracle.made_by, array)).estimates for array in arrays])
+        found = np.array([oracle.estimate(dc.local.Reports(oracle.configuration, array)).estimates for array in arrays])
         variances.append(np.array([float(p) for p in law.values()]) @ (found - np.eye(4)[value]) ** 2)
     shares = np.array([0.5, 0.3, 0.2, 0])
     assert oracle.scheme.filter._spread(shares, oracle.scheme.rates)[0] == pytest.approx(shares @ np.array(variances))
@@ -237,7 +237,7 @@ def test_a_filter_without_noise_counts():
 
 
 def test_the_bits_of_a_value_differ_and_are_spread_over_the_filter():
-    table = _table(Bloom(500, 64, 3, 8))
+    table = _bit_table(BloomFilter(500, 64, 3, 8))
     assert table.shape == (8, 500, 3)
     assert table.min() == 0
     assert table.max() == 63
@@ -250,7 +250,7 @@ def test_the_bits_of_a_value_differ_and_are_spread_over_the_filter():
 
 def test_the_public_hash_functions_never_change():
     # Reports that are stored could not be read by others.
-    table = _table(Bloom(100, 32, 2, 4)).astype("<u2").tobytes()
+    table = _bit_table(BloomFilter(100, 32, 2, 4)).astype("<u2").tobytes()
     assert hashlib.sha256(table).hexdigest()[:16] == "701c2ae11b957523"
 
 
@@ -284,14 +284,14 @@ def test_many_cohorts_take_two_bytes():
 
 def test_bytes_that_nobody_could_have_sent_are_refused():
     oracle = RAPPOR(4, 1, bits=5, cohorts=3)
-    tally = dc.local.Tally(oracle)
+    tally = dc.local.Aggregator(oracle)
     head, good = bytes(oracle.perturb([])), bytes(oracle.perturb([3]))
     for bad, why in [
         (good[:-1], "torn"),
         (b"\x02" + good[1:], "format 2"),
         (bytes(RAPPOR(4, 1, bits=5, cohorts=4).perturb([3])), "another configuration"),
         (bytes(RAPPOR(4, 1, bits=5, cohorts=3, noise=(0, 1)).perturb([3])), "another configuration"),
-        (bytes(Permanent.of(oracle, [3])), "another configuration"),
+        (bytes(PermanentResponse.draw(oracle, [3])), "another configuration"),
         (head + b"\x03\x00", "3 is no cohort; they are 0 to 2"),
         (head + b"\x02\x20", "a bit is set after the last"),
     ]:
@@ -305,42 +305,42 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
 def test_tallies_merge_to_what_one_would_have_counted(settings):
     oracle = RAPPOR(4, 1, **settings)
     reports = oracle.perturb(np.arange(600) % 4)
-    first, second = dc.local.Tally(oracle), dc.local.Tally(oracle)
+    first, second = dc.local.Aggregator(oracle), dc.local.Aggregator(oracle)
     first.add(reports[:250])
     second.add(list(reports[250:].messages()))
-    first.merge(dc.local.Tally.read(oracle, bytes(second)))
+    first.merge(dc.local.Aggregator.read(oracle, bytes(second)))
     assert np.array_equal(first.estimate().estimates, oracle.estimate(reports).estimates)
 
 
 @each
 def test_what_devices_keep_is_stored_and_read(settings):
     oracle = RAPPOR(4, 1, **settings)
-    kept = Permanent.of(oracle, np.arange(40) % 4)
+    kept = PermanentResponse.draw(oracle, np.arange(40) % 4)
     assert len(kept) == 40
-    again = Permanent.read(oracle, bytes(kept))
+    again = PermanentResponse.read(oracle, bytes(kept))
     assert again.array.tolist() == kept.array.tolist()
     by_device = [bytes(kept[i : i + 1]) for i in range(40)]
-    assert Permanent.read(oracle, by_device).array.tolist() == kept.array.tolist()
-    assert len(Permanent.read(oracle, by_device[0]).report()) == 1
+    assert PermanentResponse.read(oracle, by_device).array.tolist() == kept.array.tolist()
+    assert len(PermanentResponse.read(oracle, by_device[0]).report()) == 1
     with pytest.raises(TypeError, match="slice"):
         kept[0]
     for bad, why in [
         (bytes(kept)[:5], "bytes"),
         (bytes(kept)[:-1] if "bits" in settings else b"\x02" + bytes(kept)[1:], "torn|format 2"),
-        (bytes(Permanent.of(RAPPOR(4, 2, **settings), [0])), "another configuration"),
+        (bytes(PermanentResponse.draw(RAPPOR(4, 2, **settings), [0])), "another configuration"),
         (bytes(kept.report()), "another configuration"),
         (bytes(kept)[:-1] + b"\xf0", "a bit is set after the last"),
     ]:
         with pytest.raises(ValueError, match=why):
-            Permanent.read(oracle, bad)
+            PermanentResponse.read(oracle, bad)
 
 
 def test_only_rappor_has_something_to_keep():
     other = dc.local.GRR(4, 1)
     for refused in (
-        lambda: Permanent.of(other, [1]),
+        lambda: PermanentResponse.draw(other, [1]),
         lambda: loss_of_one_report(other),
-        lambda: Permanent.read(0, b""),
+        lambda: PermanentResponse.read(0, b""),
     ):
         with pytest.raises(TypeError, match="oracle must be what RAPPOR returns"):
             refused()
@@ -390,23 +390,23 @@ def test_bad_epsilons_are_refused_by_name(bad):
 
 @pytest.mark.parametrize("bad", [[3], [-1], [0.5], ["0"], [[0]], [None]])
 def test_bad_values_are_refused_by_name(bad):
-    for draw in (RAPPOR(3, 1).perturb, lambda values: Permanent.of(RAPPOR(3, 1), values)):
+    for draw in (RAPPOR(3, 1).perturb, lambda values: PermanentResponse.draw(RAPPOR(3, 1), values)):
         with pytest.raises((TypeError, ValueError), match="values"):
             draw(bad)
 
 
 def test_a_law_of_too_many_reports_is_refused():
     with pytest.raises(ValueError, match=r"there are 64·2\^16 reports, too many to list"):
-        RAPPOR(20, 1, bits=16).law(0)
+        RAPPOR(20, 1, bits=16).distribution(0)
 
 
 def test_nobody_gives_no_estimate():
     for oracle in (RAPPOR(3, 1), RAPPOR(3, 1, bits=4, cohorts=4)):
-        assert len(Permanent.of(oracle, []).report()) == 0
+        assert len(PermanentResponse.draw(oracle, []).report()) == 0
         with pytest.raises(ValueError, match="empty"):
             oracle.estimate(oracle.perturb([]))
 
 
 def test_what_was_not_drawn_is_not_kept():
     with pytest.raises(TypeError, match=r"Permanent\.of"):
-        dc.local.Permanent(dc.local.RAPPOR(["bus", "car"], 1), ["bus"])
+        dc.local.PermanentResponse(dc.local.RAPPOR(["bus", "car"], 1), ["bus"])

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
-from discreet.local.marks import Anything, mixed, sorted_into
-from discreet.local.prefixes import Numbers, Prefixes
-from discreet.local.schemes.sketched import Sketched
-from discreet.local.sketch import OpenOracle, Sketch
-from discreet.local.tally import Tally
+from discreet.kernel.numbers import odds_for
+from discreet.local.aggregator import Aggregator
+from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
+from discreet.local.prefixes import IntegerDomain, Prefixes
+from discreet.local.sketch_oracle import Sketch, SketchOracle
+from discreet.local.value_hashes import OpenDomain, hash_to_position, mix64
 
 NEVER = 1e-10  # how unlikely something must be to count as a mistake
 EPSILONS = ["1/10", "1", "3"]
@@ -23,11 +23,11 @@ EPSILONS = ["1/10", "1", "3"]
 def small(epsilon, domain=None, weights=(1,)):
     """Return a sketch whose reports can all be listed."""
     price = Fraction(epsilon)
-    return OpenOracle(domain or Anything(), price, Sketched(weights, 3, 3, 2, odds_for(price)))
+    return SketchOracle(domain or OpenDomain(), price, SketchScheme(weights, 3, 3, 2, odds_for(price)))
 
 
 def of_prefixes(epsilon):
-    return small(epsilon, Prefixes(Numbers(6), (3, 6)), (1, 2))
+    return small(epsilon, Prefixes(IntegerDomain(6), (3, 6)), (1, 2))
 
 
 @pytest.mark.long(but=["small-1", "small-1/10", "small-3"])
@@ -60,7 +60,7 @@ def test_sketched_reports_have_the_law_that_is_claimed(made):
 
 def test_the_law_of_a_text_is_that_of_its_reports():
     oracle = small(2)
-    law = oracle.law("tea")
+    law = oracle.distribution("tea")
     seen = Counter(np.asarray(oracle.perturb(["tea"] * 30_000)).tolist())
     assert stats.chisquare([seen[at] for at in law], [float(law[at]) * 30_000 for at in law]).pvalue > NEVER
     assert all(oracle.pmf(report, "tea") == chance for report, chance in law.items())
@@ -72,13 +72,13 @@ def test_the_mean_of_a_sketch_is_the_share_where_nothing_meets():
     for value in range(12):
         mean = sum(
             float(chance) * scheme.counts(np.array([report], scheme.dtype))
-            for report, chance in oracle.law(value).items()
+            for report, chance in oracle.distribution(value).items()
         )
-        table = mean[: -scheme.functions].reshape(3, 8)
+        table = mean[: -scheme.function_count].reshape(3, 8)
         matrix = np.array([[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)])
         supports = (table @ matrix) / scheme.buckets * 3  # each function is used by one in three
         own = float(scheme.rates[0])
-        places = [int(sorted_into(oracle.domain.marks([value], "value")[0], row, 3)[0]) for row in range(3)]
+        places = [int(hash_to_position(oracle.domain.hash_values([value], "value")[0], row, 3)[0]) for row in range(3)]
         expected = np.full((3, 8), 1 / scheme.buckets)
         expected[range(3), places] = own
         assert np.allclose(supports, expected)
@@ -88,11 +88,13 @@ def test_the_mean_of_a_sketch_is_the_share_where_nothing_meets():
 def test_supports_are_those_of_the_reports_one_by_one():
     oracle = small(1)
     reports = oracle.perturb([1, 2, 3, 4, 5] * 50)
-    supports, people = oracle.scheme.supports(oracle.counts(reports), 0)
+    supports, people = oracle.scheme.support_counts(oracle.counts(reports), 0)
     assert people.tolist() == np.bincount(np.asarray(reports)["function"], minlength=3).tolist()
     any_ = (1 - oracle.scheme.truth) / 4
     for value in range(20):
-        row_places = [int(sorted_into(oracle.domain.marks([value], "value")[0], row, 3)[0]) for row in range(3)]
+        row_places = [
+            int(hash_to_position(oracle.domain.hash_values([value], "value")[0], row, 3)[0]) for row in range(3)
+        ]
         likelier = [r[0] for r in np.asarray(reports).tolist() if oracle.pmf(r, value) > any_ / 24]
         counted = Counter(likelier)
         assert [supports[row, place] for row, place in enumerate(row_places)] == [counted[row] for row in range(3)]
@@ -100,18 +102,20 @@ def test_supports_are_those_of_the_reports_one_by_one():
 
 @pytest.mark.parametrize("bits", [2, 5, 16])
 def test_marks_meet_in_a_row_as_often_as_is_claimed(bits):
-    marks = mixed(np.arange(3000, dtype=np.uint64))
+    marks = mix64(np.arange(3000, dtype=np.uint64))
     rows = range(64)
     pairs = len(marks) * (len(marks) - 1) / 2
-    met = sum((np.bincount(sorted_into(marks, row, bits)).astype(float) ** 2).sum() - len(marks) for row in rows) / 2
+    met = (
+        sum((np.bincount(hash_to_position(marks, row, bits)).astype(float) ** 2).sum() - len(marks) for row in rows) / 2
+    )
     assert met / (64 * pairs) == pytest.approx(2.0**-bits, rel=0.05)
 
 
 def test_public_functions_never_change():
     numbers = np.array([0, 1, 2**63, 2**64 - 1], np.uint64)
-    assert mixed(numbers).tolist() == [0, 6238072747940578789, 2720858781877447050, 13029008266876403067]
-    assert sorted_into(numbers, 3, 24).tolist() == [7815881, 4635128, 1474654, 9202965]
-    assert Anything().marks(["tea", b"tea"], "values").tolist() == [[10431608578837538234]] * 2
+    assert mix64(numbers).tolist() == [0, 6238072747940578789, 2720858781877447050, 13029008266876403067]
+    assert hash_to_position(numbers, 3, 24).tolist() == [7815881, 4635128, 1474654, 9202965]
+    assert OpenDomain().hash_values(["tea", b"tea"], "values").tolist() == [[10431608578837538234]] * 2
 
 
 def zipf(people):
@@ -155,9 +159,9 @@ def test_what_meets_by_chance_is_taken_off_on_average_and_in_the_margins():
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_how_often_two_people_agree_is_read_from_the_reports(epsilon):
     people, oracle, values = 200_000, Sketch(epsilon, rows=4, bits=10), zipf(200_000)
-    supports, asked = oracle.scheme.supports(oracle.counts(oracle.perturb(values)), 0)
+    supports, asked = oracle.scheme.support_counts(oracle.counts(oracle.perturb(values)), 0)
     repeats = ((np.bincount(values // 977) / people) ** 2).sum()
-    assert oracle.scheme.repeats(supports, asked) == pytest.approx(repeats, abs=0.02)
+    assert oracle.scheme.repeat_rate(supports, asked) == pytest.approx(repeats, abs=0.02)
 
 
 def test_a_sketch_of_texts_finds_their_shares():
@@ -189,10 +193,10 @@ def test_reports_of_a_sketch_survive_the_post():
 def test_tallies_of_a_sketch_add_up_like_its_reports():
     oracle = Sketch(1, rows=4, bits=8)
     reports = oracle.perturb(np.arange(400) % 3)
-    tallies = Tally(oracle), Tally(oracle)
+    tallies = Aggregator(oracle), Aggregator(oracle)
     tallies[0].add(reports[:150])
     tallies[1].add(bytes(reports[150:]))
-    tallies[0].merge(Tally.read(oracle, bytes(tallies[1])))
+    tallies[0].merge(Aggregator.read(oracle, bytes(tallies[1])))
     assert (tallies[0].counts == oracle.counts(reports)).all()
     assert (oracle.shares(tallies[0], [0, 1]).estimates == oracle.shares(reports, [0, 1]).estimates).all()
     with pytest.raises(ValueError, match="of another configuration"):
@@ -232,10 +236,10 @@ def test_values_must_be_texts_or_whole_numbers(wrong, error, text):
 
 
 def test_numbers_of_all_kinds_have_the_same_marks():
-    expected = Anything().marks(np.array([7, 2**63 + 1], np.uint64), "values")
+    expected = OpenDomain().hash_values(np.array([7, 2**63 + 1], np.uint64), "values")
     for same in ([7, 2**63 + 1], (np.uint64(7), 2**63 + 1), np.array([7, 2**63 + 1], object), iter([7, 2**63 + 1])):
-        assert (Anything().marks(same, "values") == expected).all()
-    assert Anything().marks([], "values").shape == (0, 1)
+        assert (OpenDomain().hash_values(same, "values") == expected).all()
+    assert OpenDomain().hash_values([], "values").shape == (0, 1)
 
 
 def test_a_sketch_refuses_what_it_cannot_do():
@@ -258,12 +262,12 @@ def test_a_sketch_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match="confidence"):
         oracle.shares(oracle.perturb([1]), [1], confidence=1)
     with pytest.raises(ValueError, match="too many to list"):
-        oracle.law(1)
+        oracle.distribution(1)
 
 
 def test_a_sketch_of_which_nobody_reported_a_whole_value_has_no_shares():
     oracle = of_prefixes(1)
     reports = oracle.perturb([1] * 100)
-    short = type(reports)(reports.made_by, reports.array[reports.array["function"] < 3])
+    short = type(reports)(reports.configuration, reports.array[reports.array["function"] < 3])
     with pytest.raises(ValueError, match="nobody reported a whole value"):
         oracle.shares(short, [1])

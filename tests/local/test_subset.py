@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
-from discreet.local.schemes.subset import Subset, SubsetSelection
+from discreet.kernel.numbers import odds_for
+from discreet.local.frequency_oracles.subset_selection import SubsetScheme, SubsetSelection
 from tests.local.measured import BY_CHANCE, fit, mean_by_law, surveyed, theory, uneven
 
 EPSILONS = ["1/10", "1", "3", "8"]
@@ -27,7 +27,7 @@ def exact_variance(scheme):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_law_adds_up_to_one_and_its_worst_ratio_is_exactly_the_odds(size, epsilon):
     oracle = SubsetSelection(size, epsilon)
-    laws = [oracle.law(value) for value in range(size)]
+    laws = [oracle.distribution(value) for value in range(size)]
     assert all(sum(law.values()) == 1 for law in laws)
     assert len(laws[0]) == math.comb(size, oracle.scheme.chosen)
     assert max(p[r] / q[r] for p in laws for q in laws for r in p) == odds_for(Fraction(epsilon))
@@ -47,7 +47,7 @@ def test_estimates_are_right_on_average_by_the_law(size, epsilon):
 @pytest.mark.parametrize("size", [2, 3, 4, 7, 12])
 def test_no_other_size_of_subsets_errs_less(size, epsilon):
     odds = odds_for(Fraction(epsilon))
-    variances = {chosen: exact_variance(Subset(size, odds, chosen)) for chosen in range(1, size)}
+    variances = {chosen: exact_variance(SubsetScheme(size, odds, chosen)) for chosen in range(1, size)}
     assert variances[SubsetSelection(size, epsilon).scheme.chosen] == min(variances.values())
 
 
@@ -55,7 +55,7 @@ def test_a_large_epsilon_makes_it_direct():
     few, direct = SubsetSelection(9, 4), dc.local.GRR(9, 4)
     assert few.scheme.chosen == 1
     for place in (0, 5):
-        assert list(few.law(5).values())[place] == direct.pmf(place, 5)
+        assert list(few.distribution(5).values())[place] == direct.pmf(place, 5)
 
 
 @pytest.mark.long(only=["10"])
@@ -64,9 +64,9 @@ def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(size):
     oracle, other = SubsetSelection(size, "0.5"), SubsetSelection(size, "0.6")
     assert oracle.scheme.chosen == other.scheme.chosen > 0
     for value in (0, size // 2, size - 1):
-        assert fit(oracle, value, 200_000, oracle.law(value)) > BY_CHANCE
-    assert fit(oracle, 1, 800_000, other.law(1)) < BY_CHANCE
-    assert fit(oracle, 1, 200_000, oracle.law(0)) < BY_CHANCE
+        assert fit(oracle, value, 200_000, oracle.distribution(value)) > BY_CHANCE
+    assert fit(oracle, 1, 800_000, other.distribution(1)) < BY_CHANCE
+    assert fit(oracle, 1, 200_000, oracle.distribution(0)) < BY_CHANCE
 
 
 @pytest.mark.long(only=["1/2"])
@@ -109,7 +109,7 @@ def test_every_subset_has_the_size_and_is_read_as_it_was_sent(size):
 
 
 def test_bytes_that_nobody_could_have_sent_are_refused():
-    oracle, tally = SubsetSelection(9, 1), dc.local.Tally(SubsetSelection(9, 1))
+    oracle, tally = SubsetSelection(9, 1), dc.local.Aggregator(SubsetSelection(9, 1))
     assert oracle.scheme.chosen == 2
     head, good = bytes(oracle.perturb([])), bytes(oracle.perturb([3]))
     for bad, why in [
@@ -130,7 +130,7 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
 def test_tallies_merge_to_what_one_would_have_counted():
     oracle = SubsetSelection(20, 1)
     reports = oracle.perturb(np.arange(600) % 20)
-    first, second = dc.local.Tally(oracle), dc.local.Tally(oracle)
+    first, second = dc.local.Aggregator(oracle), dc.local.Aggregator(oracle)
     first.add(reports[:250])
     second.add(bytes(reports[250:]))
     first.merge(second)
@@ -167,4 +167,4 @@ def test_a_report_is_bytes_and_of_probability_zero_if_nobody_sends_it():
 
 def test_a_law_of_too_many_subsets_is_refused():
     with pytest.raises(ValueError, match="too many subsets of 34 of 128"):
-        SubsetSelection(128, 1).law(0)
+        SubsetSelection(128, 1).distribution(0)

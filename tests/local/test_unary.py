@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.exact import odds_for
-from discreet.local.schemes import packed
-from discreet.local.schemes.unary import OUE, SUE, root_down
+from discreet.kernel.numbers import odds_for
+from discreet.local.frequency_oracles import packed_bits
+from discreet.local.frequency_oracles.unary_encoding import OUE, SUE, root_down
 from tests.local.measured import BY_CHANCE, fit, mean_by_law, surveyed, theory, uneven
 
 EPSILONS = ["1/10", "1", "3", "8"]
@@ -67,7 +67,7 @@ def test_bits_are_counted_where_they_stand():
     for size in (2, 8, 9, 130):
         oracle = OUE(size, 1)
         bits = np.random.default_rng(size).integers(0, 2, (5000, size)).astype(np.uint8)
-        reports = packed.reports_of(np.packbits(bits, axis=1, bitorder="little"))
+        reports = packed_bits.rows_to_reports(np.packbits(bits, axis=1, bitorder="little"))
         assert np.array_equal(oracle.scheme.counts(reports), bits.sum(axis=0))
         assert np.array_equal(oracle.scheme.counts(reports[::3]), bits[::3].sum(axis=0))
         assert oracle.scheme.counts(reports[:0]).tolist() == [0] * size
@@ -77,7 +77,7 @@ def test_bits_of_groups_are_counted_apart():
     rng = np.random.default_rng(3)
     bits, group = rng.integers(0, 2, (3000, 21)), rng.integers(0, 5, 3000)
     rows = np.packbits(bits.astype(np.uint8), axis=1, bitorder="little")
-    found = packed.ones_by_group(rows, 21, group, 5)
+    found = packed_bits.count_ones_by_group(rows, 21, group, 5)
     assert np.array_equal(found, [bits[group == number].sum(axis=0) for number in range(5)])
 
 
@@ -125,7 +125,7 @@ def test_messages_are_read_as_they_were_sent(protocol, size, length):
 
 
 def test_bytes_that_nobody_could_have_sent_are_refused():
-    oracle, tally = OUE(9, 1), dc.local.Tally(OUE(9, 1))
+    oracle, tally = OUE(9, 1), dc.local.Aggregator(OUE(9, 1))
     sent = bytes(oracle.perturb([3]))
     for bad, why in [
         (sent[:-1], "torn"),
@@ -145,10 +145,10 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
 def test_tallies_merge_to_what_one_would_have_counted(protocol):
     oracle = protocol(20, 1)
     reports = oracle.perturb(np.arange(600) % 20)
-    first, second = dc.local.Tally(oracle), dc.local.Tally(oracle)
+    first, second = dc.local.Aggregator(oracle), dc.local.Aggregator(oracle)
     first.add(reports[:250])
     second.add(list(reports[250:].messages()))
-    first.merge(dc.local.Tally.read(oracle, bytes(second)))
+    first.merge(dc.local.Aggregator.read(oracle, bytes(second)))
     assert first.people == 600
     assert np.array_equal(first.estimate().estimates, oracle.estimate(reports).estimates)
 
@@ -187,7 +187,7 @@ def test_a_report_is_bytes_of_the_right_length():
 def test_a_law_of_too_many_reports_is_refused():
     assert len(list(OUE(16, 1).scheme.outcomes())) == 1 << 16
     with pytest.raises(ValueError, match="too many to list"):
-        OUE(17, 1).law(0)
+        OUE(17, 1).distribution(0)
 
 
 def test_nobody_gives_no_estimate():

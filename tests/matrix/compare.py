@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import strategies
 
-from discreet.engines.gaps import gap_in
-from discreet.engines.gathering import totals_of
-from discreet.engines.reference import Reference
-from discreet.kernel.dialect import Dialect
-from discreet.kernel.question import Cells, Values
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.engines.sql_totals import compute_totals
+from discreet.engines.unsupported import unsupported_reason
+from discreet.kernel.question import CountDistinct, HistogramTree
+from discreet.kernel.sqlgen.dialect import Dialect
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def comparable(question, found):
     assert found.values.shape == (len(found.keys), len(question.totals))
     rows = dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
     assert len(rows) == len(found.keys)
-    if not any(isinstance(total, Cells | Values) for total in question.totals):
+    if not any(isinstance(total, HistogramTree | CountDistinct) for total in question.totals):
         return rows
     cells = {key: [] for key in rows}
     for place, tally in sorted(found.tallies.items()):
@@ -44,12 +44,12 @@ def comparable(question, found):
 
 def expected(tables, question):
     """Return what the reference says."""
-    return comparable(question, Reference(tables).totals(question))
+    return comparable(question, ReferenceEngine(tables).totals(question))
 
 
 def computed(engine: Under, question):
     """Return what an engine says."""
-    return comparable(question, totals_of(question, engine.run, engine.dialect))
+    return comparable(question, compute_totals(question, engine.run, engine.dialect))
 
 
 def explore(engine: Under, seeds, *, questions=5, depth=3, inner=2, most=12):
@@ -61,7 +61,7 @@ def explore(engine: Under, seeds, *, questions=5, depth=3, inner=2, most=12):
         engine.load(tables)
         for number in range(questions):
             question = strategies.question(rng, tables, rng.choice([0, 0, 0, 1, 2]), depth, inner)
-            if gap_in(question, engine.dialect):
+            if unsupported_reason(question, engine.dialect):
                 gaps += 1
                 continue
             wanted = expected(tables, question)

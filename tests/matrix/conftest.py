@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.postgres.connecting import connect
+from discreet.postgres.server import connect
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -11,7 +11,7 @@ import strategies
 from strategies import DATE, INT, REAL, TEXT, TIME
 
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.pattern import check_pattern, written_out
+from discreet.kernel.portable_regex import check_regex, expand_regex
 
 
 def values_of(kind, count=0):
@@ -124,8 +124,8 @@ def large_patterns(count):
     while len(found) < count:
         drawn = _large(rng, 5)
         with suppress(ValueError):
-            check_pattern(drawn)
-            found += [drawn] if written_out(drawn).ways > 1200 else []
+            check_regex(drawn)
+            found += [drawn] if expand_regex(drawn).transitions > 1200 else []
     return found
 
 

@@ -5,11 +5,11 @@ import pyarrow as pa
 import strategies
 from compare import Under
 
-from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.evaluate import evaluate, finite
-from discreet.kernel.dialect import quoted
+from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import Type
-from discreet.kernel.writing import key_of, write
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
 
 # By the numbers that PostgreSQL gives its types: a result has the kernel's and no others.
 _FOUND = {20: Type.INTEGER, 701: Type.REAL, 16: Type.BOOLEAN, 25: Type.TEXT, 1082: Type.DATE, 1114: Type.TIMESTAMP}
@@ -27,9 +27,11 @@ def run(connection, sql):
 
 def fill(connection, name, schema, rows):
     """Make a table with exactly the kernel's types."""
-    columns = [f"{quoted(column)} {_stored(kind)}" for column, kind in schema.items()]
-    connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}; CREATE TABLE {quoted(name)} ({', '.join(columns)})")
-    with connection.cursor() as cursor, cursor.copy(f"COPY {quoted(name)} FROM STDIN") as copy:
+    columns = [f"{quote_name(column)} {_stored(kind)}" for column, kind in schema.items()]
+    connection.execute(
+        f"DROP TABLE IF EXISTS {quote_name(name)}; CREATE TABLE {quote_name(name)} ({', '.join(columns)})"
+    )
+    with connection.cursor() as cursor, cursor.copy(f"COPY {quote_name(name)} FROM STDIN") as copy:
         for row in rows:
             copy.write_row([row[column] for column in schema])
 
@@ -49,7 +51,7 @@ def under(connection, dialect=POSTGRES):
     return Under(dialect, lambda sql: run(connection, sql), lambda tables: load(connection, tables))
 
 
-def compared(connection, exprs, schema, rows, how=write):
+def compared(connection, exprs, schema, rows, how=write_expr):
     """Compare expressions with the reference in every row."""
     fields = {"row": Type.INTEGER, **schema}
     fill(connection, "given", fields, [{"row": at, **row} for at, row in enumerate(rows)])
@@ -57,6 +59,6 @@ def compared(connection, exprs, schema, rows, how=write):
         found = run(connection, f"SELECT {how(expr, POSTGRES)} AS v FROM given ORDER BY row").column("v")
         assert found.type == strategies.ARROW[expr.type]
         wanted = [evaluate(expr, row) for row in rows]
-        wanted = [finite(value) for value in wanted] if how is key_of else wanted
+        wanted = [finite_or_null(value) for value in wanted] if how is write_key else wanted
         pairs = zip(rows, found.to_pylist(), wanted, strict=True)
         assert [(expr, *each) for each in pairs if not operations.same(each[1], each[2])][:3] == []

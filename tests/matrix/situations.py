@@ -8,14 +8,23 @@ import compare
 import strategies
 from strategies import BOOL, DATE, EVENTS, INT, KINDS, REAL, STAYS, TEXT, TIME, VISITS
 
-from discreet.kernel.expr import Call, Column, Constant
-from discreet.kernel.fold import Fold, Folded
+from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Cells, Count, Discover, Limit, Public, Question, Sum, Units, Values
-from discreet.kernel.relation import Derive, JoinPublic, Keep, PerUnit, PublicTable, Scan, Union, Where
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.relation import Derive, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, Union, Where
 
 N, X, PLACE = Column("n", INT), Column("x", REAL), Column("place", TEXT)
-ANY = Limit(groups=5, rows=5)
+ANY = ContributionBounds(groups=5, rows=5)
 ALWAYS, NEVER = (Constant(value, BOOL) for value in (True, False))
 
 
@@ -61,7 +70,7 @@ def _statistics():
         "case": Call("case", (is_a, Constant(None, TEXT), Constant("A", TEXT))),
     }
     for way, key in ways.items():
-        question = Question(EVENTS, (("k", key),), Public((("A", "C"),)), ANY, (Count(),))
+        question = Question(EVENTS, (("k", key),), PublicGroups((("A", "C"),)), ANY, (Count(),))
         for others in ([], ["A"], ["B"]):
             rows = [event(place) for place in [None, None, None, "a", "b", *others]]
             known = {("A",): (5 + (others == ["B"]),)}
@@ -71,38 +80,50 @@ def _statistics():
 def _types():
     week = Call("week", (Constant(None, TIME),))
     union = Union(Derive(VISITS, (("n", N),)), Derive(VISITS, (("n", week),)))
-    question = Question(union, (("k", Call("write_integer", (N,))),), Discover(5), ANY, (Units(),))
+    question = Question(union, (("k", Call("write_integer", (N,))),), SelectedGroups(5), ANY, (CountUnits(),))
     known = {("-7",): (1 << 20,), (None,): (1 << 20,)}
     tables = small(visits=[visit(n=-7)])
     yield "a NULL on one side of a union keeps the type of the other", tables, question, known
     constants = ((f"c{kind.value}", Constant(values[0], kind)) for kind, values in strategies.POOLS.items())
     nulls = ((f"n{kind.value}", Constant(None, kind)) for kind in strategies.POOLS)
-    per = PerUnit(VISITS, (*constants, *nulls), (("rows", Folded(Fold.ROWS)),))
-    question = Question(per, (("k", Column("cb", BOOL)),), Discover(5), ANY, (Units(), Count()))
+    per = PerUnit(VISITS, (*constants, *nulls), (("rows", UnitAggregate(AggregateFunction.ROWS)),))
+    question = Question(per, (("k", Column("cb", BOOL)),), SelectedGroups(5), ANY, (CountUnits(), Count()))
     yield "a unit's rows may be gathered by constants", tables, question, {(True,): (1 << 20, 1 << 20)}
-    per = PerUnit(VISITS, (), tuple((fold.name, Folded(fold, Constant(3, INT))) for fold in (Fold.SUM, Fold.COUNT)))
+    per = PerUnit(
+        VISITS,
+        (),
+        tuple(
+            (fold.name, UnitAggregate(fold, Constant(3, INT)))
+            for fold in (AggregateFunction.SUM, AggregateFunction.COUNT)
+        ),
+    )
     by = tuple((name, Column(name, INT)) for name in ("SUM", "COUNT"))
-    question = Question(per, by, Discover(5), ANY, (Units(),))
+    question = Question(per, by, SelectedGroups(5), ANY, (CountUnits(),))
     tables = small(visits=[visit(), visit(), visit(user=2)])
     known = {(6, 2): (1,), (3, 1): (1,)}
     yield "a unit may gather constants", tables, question, known
     table = PublicTable("regions", (("opened", Column("opened", DATE)),))
-    join = JoinPublic(VISITS, table, (("day", "opened"),), NEVER, Keep.MATCHED, 2)
+    join = JoinPublic(VISITS, table, (("day", "opened"),), NEVER, JoinKind.INNER, 2)
     day, other = Column("day", DATE), Column("opened", DATE)
     key = Call("least", (other, day, other, day))
-    question = Question(join, (("k", key),), Public(((date(2021, 1, 3),),)), ANY, (Count(),))
+    question = Question(join, (("k", key),), PublicGroups(((date(2021, 1, 3),),)), ANY, (Count(),))
     tables = small(visits=[visit(day=date(2021, 1, 3))])
     yield "the least of many may name a column twice", tables, question, {}
 
 
 def _wide():
     """The largest terms, weights and sums that a question may have."""
-    scan = Scan("visits", VISITS.columns, VISITS.owner, most=1 << 20)
+    scan = Scan("visits", VISITS.columns, VISITS.owner, max_rows=1 << 20)
     rows = [visit(n=n, place=place) for n in (-(1 << 62), 1 << 62) for place in "abcd"]
-    for limit in (Limit(1, 1), Limit(1 << 42, 1), Limit(1, 1 << 20), Limit(3, 1 << 20)):
+    for limit in (
+        ContributionBounds(1, 1),
+        ContributionBounds(1 << 42, 1),
+        ContributionBounds(1, 1 << 20),
+        ContributionBounds(3, 1 << 20),
+    ):
         total = Sum(N, Grid(-(1 << 20), 1 << 20, 1), power=2, shift=0)
         widest = total if limit.rows * (1 << 40) <= 1 << 42 else Sum(N, Grid(-(1 << 22), 0, 1))
-        question = Question(scan, (("k", PLACE),), Discover(9), limit, (Units(), Count(), widest))
+        question = Question(scan, (("k", PLACE),), SelectedGroups(9), limit, (CountUnits(), Count(), widest))
         yield (
             f"the widest numbers fit: {limit.groups} groups, {limit.rows} rows",
             small(visits=rows * 3),
@@ -113,33 +134,35 @@ def _wide():
 
 def _finite():
     rows = [event("a") | {"x": x} for x in (-0.0, -0.0, math.inf, math.nan, None, 1.5)]
-    question = Question(EVENTS, (("k", X),), Public(((-0.0, None, 1.5),)), ANY, (Count(), Count(X)))
+    question = Question(EVENTS, (("k", X),), PublicGroups(((-0.0, None, 1.5),)), ANY, (Count(), Count(X)))
     known = {(0.0,): (2, 2), (None,): (3, 0), (1.5,): (1, 1)}
     yield "a real key has one zero and no infinity", small(events=rows), question, known
     strange = [(1, math.inf), (1, -0.0), (1, 0.0), (1, 2.0), (2, math.nan), (3, math.nan), (3, -math.inf), (3, 1.0)]
     tables = small(**{"sta ys": [dict.fromkeys(STAYS.shape.schema) | {"user": user, "x": x} for user, x in strange]})
-    for fold in (Fold.COUNT, Fold.DISTINCT, Fold.LEAST, Fold.GREATEST):
-        per = PerUnit(STAYS, (), (("v", Folded(fold, X)),))
-        question = Question(per, (("user", Column("v", per.shape.schema["v"])),), Discover(3), ANY, (Units(), Count()))
+    for fold in (AggregateFunction.COUNT, AggregateFunction.DISTINCT, AggregateFunction.MIN, AggregateFunction.MAX):
+        per = PerUnit(STAYS, (), (("v", UnitAggregate(fold, X)),))
+        question = Question(
+            per, (("user", Column("v", per.shape.schema["v"])),), SelectedGroups(3), ANY, (CountUnits(), Count())
+        )
         yield f"what a unit gathers is finite: {fold.name.lower()}", tables, question, None
 
 
 def _empty():
     bare = Derive(EVENTS, ())
-    joined = JoinPublic(bare, PublicTable("regions", ()), (), None, Keep.ALL, 2)
+    joined = JoinPublic(bare, PublicTable("regions", ()), (), None, JoinKind.LEFT, 2)
     tables = small(events=[event("a")] * 3, regions=[dict.fromkeys(strategies.REGIONS)] * 3)
     for name, relation, count in (
         ("plain", bare, 3),
         ("with a condition", Where(bare, ALWAYS), 3),
         ("joined", joined, 6),
     ):
-        question = Question(relation, (), Public(()), ANY, (Count(),))
+        question = Question(relation, (), PublicGroups(()), ANY, (Count(),))
         yield f"rows without columns are counted: {name}", tables, question, {(): (count,)}
     for scan in (scan for kind in KINDS for scan in kind):
-        one = Question(scan, (), Public(()), ANY, (Count(), Units()))
+        one = Question(scan, (), PublicGroups(()), ANY, (Count(), CountUnits()))
         yield f"nothing has one empty total: {scan.table}", small(), one, {(): (0, 0)}
         by = tuple((column.name, column) for column in scan.columns[:1])
-        keyed = Question(scan, by, Discover(3), ANY, (Units(), Count()))
+        keyed = Question(scan, by, SelectedGroups(3), ANY, (CountUnits(), Count()))
         yield f"nothing has no keys: {scan.table}", small(), keyed, {}
 
 
@@ -148,7 +171,7 @@ def _names():
     long = ["é" * 60 + ending for ending in ("a", "b", 'b"', "'")]
     derived = Derive(EVENTS, tuple((name, Call("add", (N, Constant(n, INT)))) for n, name in enumerate(long)))
     key = Call("add", tuple(Column(name, INT) for name in long[1:3]))
-    question = Question(derived, (("k", key),), Public(((13, 14),)), ANY, (Count(Column(long[3], INT)),))
+    question = Question(derived, (("k", key),), PublicGroups(((13, 14),)), ANY, (Count(Column(long[3], INT)),))
     yield "long names that begin alike", small(events=[event("a", n) for n in (5, 5, 6)]), question, {(13,): (2,)}
     for name in ("a0", "a1", "z", "y", "n", "total", "c", "ctid", "oid", "user", "position", "value"):
         derived = Derive(EVENTS, ((name, X), ("other", N)))
@@ -156,7 +179,7 @@ def _names():
         nested = Call(
             "multiply", (Call("add", (number, other)), Call("divide", (number, Call("add", (other, number)))))
         )
-        question = Question(derived, (), Public(()), ANY, (Sum(nested, Grid(0, 1000, "1/8")),))
+        question = Question(derived, (), PublicGroups(()), ANY, (Sum(nested, Grid(0, 1000, "1/8")),))
         rows = [event("a", n) | {"x": float(n)} for n in range(9)]
         yield f"a column may be called {name}", small(events=rows), question, None
 
@@ -176,13 +199,13 @@ def _long_lists():
         places = listed if kind is TEXT else ["a"]
         rows = [event(place, n) | {"x": n / 8} for n in (-3, 0, 7) for place in places]
         for name, known in (("listed", tuple(listed)), ("listed, with NULL", (*listed, None))):
-            question = Question(EVENTS, (("k", expr),), Public((known,)), ANY, (Count(),))
+            question = Question(EVENTS, (("k", expr),), PublicGroups((known,)), ANY, (Count(),))
             yield f"many keys, {name}: {kind.name.lower()}", small(events=rows), question, None
-        cells = Cells(expr, tuple(listed), fan=len(listed), depth=1)
+        cells = HistogramTree(expr, tuple(listed), branching=len(listed), depth=1)
         yield (
             f"many cells: {kind.name.lower()}",
             small(events=rows),
-            Question(EVENTS, (), Public(()), ANY, (cells,)),
+            Question(EVENTS, (), PublicGroups(()), ANY, (cells,)),
             None,
         )
 
@@ -195,8 +218,13 @@ def _heavy():
         for n in range(user * 9)
     ]
     for kind, key in (("text", PLACE), ("integer", N), ("boolean", Column("flag", BOOL))):
-        for name, total in (("cells", Cells(N, Grid(0, 6, 1), fan=7, depth=1)), ("values", Values(PLACE))):
-            question = Question(VISITS, (("k", key),), Discover(50), Limit(2, 3), (Units(), total))
+        for name, total in (
+            ("cells", HistogramTree(N, Grid(0, 6, 1), branching=7, depth=1)),
+            ("values", CountDistinct(PLACE)),
+        ):
+            question = Question(
+                VISITS, (("k", key),), SelectedGroups(50), ContributionBounds(2, 3), (CountUnits(), total)
+            )
             yield f"units with too much: {name} by {kind}", small(visits=rows), question, None
 
 

@@ -10,17 +10,22 @@ import pyarrow as pa
 import strategies
 from compare import Under
 
-from discreet.engines.dialects.spark import ROUGH, SPARK
-from discreet.engines.dialects.spark_constants import requoted
-from discreet.engines.evaluate import evaluate, finite
-from discreet.engines.gaps import gap_in
-from discreet.engines.spark_connecting import SETTINGS
-from discreet.kernel.dialect import quoted
+from discreet.engines.reference.evaluate import evaluate, finite_or_null
+from discreet.engines.spark.connection import SETTINGS
+from discreet.engines.spark.dialect import INEXACT_OPERATIONS, SPARK
+from discreet.engines.spark.literals import requote_names
+from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import Call, Column, Constant
-from discreet.kernel.writing import key_of, write
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
 
 # Spark without the operations that it need not compute to the last bit: what is left must be equal bit for bit.
-EXACT = replace(SPARK, gap=lambda call: SPARK.gap(call) or ("rough" if call.op in ROUGH else ""))
+EXACT = replace(
+    SPARK,
+    unsupported_reason=lambda call: (
+        SPARK.unsupported_reason(call) or ("rough" if call.op in INEXACT_OPERATIONS else "")
+    ),
+)
 
 # At these Sail stops by a mistake of its own, before or without a row: a column and a cast of it in one GROUP BY, as
 # NULLs of several types are too, a division in a part without rows, and a union whose sides differ in what can be NULL.
@@ -48,14 +53,14 @@ def run(session, sql):
 def fill(session, name, schema, rows):
     """Make a view with exactly the kernel's types."""
     fields = pa.schema([(column, strategies.ARROW[kind]) for column, kind in schema.items()])
-    nothing = [f"CAST(NULL AS {SPARK.types[kind]}) AS {quoted(column)}" for column, kind in schema.items()]
+    nothing = [f"CAST(NULL AS {SPARK.types[kind]}) AS {quote_name(column)}" for column, kind in schema.items()]
     if rows:
         frame = session.createDataFrame(pa.Table.from_pylist(rows, schema=fields))
     else:
-        frame = session.sql(requoted(f"SELECT {', '.join(nothing)} WHERE FALSE"))
+        frame = session.sql(requote_names(f"SELECT {', '.join(nothing)} WHERE FALSE"))
     given = f"given_{name.encode().hex()}"  # Sail and Spark read other names differently where no SELECT names them
     frame.createOrReplaceTempView(given)
-    session.sql(requoted(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS SELECT * FROM {given}")).collect()
+    session.sql(requote_names(f"CREATE OR REPLACE TEMP VIEW {quote_name(name)} AS SELECT * FROM {given}")).collect()
 
 
 def load(session, tables):
@@ -69,25 +74,25 @@ def under(session, dialect=EXACT):
     return Under(dialect, lambda sql: run(session, sql), lambda tables: load(session, tables))
 
 
-def compared(session, exprs, schema, rows, how=write):
+def compared(session, exprs, schema, rows, how=write_expr):
     """Compare expressions with the reference in every row."""
     fill(session, "given", {"row": strategies.INT, **schema}, [{"row": at, **row} for at, row in enumerate(rows)])
     for at in range(0, len(exprs), 10):  # not all at once: a SELECT of many takes its time to be planned
         some = exprs[at : at + 10]
         texts = [f"{how(expr, SPARK)} AS v{place}" for place, expr in enumerate(some)]
-        found = run(session, requoted(f'SELECT {", ".join(texts)} FROM "given" ORDER BY "row"'))
+        found = run(session, requote_names(f'SELECT {", ".join(texts)} FROM "given" ORDER BY "row"'))
         for place, expr in enumerate(some):
             column = found.column(f"v{place}")
             assert column.type == strategies.ARROW[expr.type]
             wanted = [evaluate(expr, row) for row in rows]
-            wanted = [finite(value) for value in wanted] if how is key_of else wanted
+            wanted = [finite_or_null(value) for value in wanted] if how is write_key else wanted
             pairs = zip(rows, column.to_pylist(), wanted, strict=True)
             wrong = [each for each in pairs if not _equal(expr, each[1], each[2])]
             assert not wrong, (expr, wrong[:3])
 
 
 def _equal(expr, one, other):
-    rough = getattr(expr, "op", None) in ROUGH and None not in (one, other)
+    rough = getattr(expr, "op", None) in INEXACT_OPERATIONS and None not in (one, other)
     return operations.same(one, other) or (rough and abs(one - other) <= 2 * math.ulp(other))
 
 
@@ -103,7 +108,7 @@ def comparisons(op, *, numbers_only):
         ends = [*rng.sample(strategies.POOLS[kind], min(3, len(strategies.POOLS[kind]))), *near]
         known = [Constant(value, kind) for value in dict.fromkeys(ends)]
         many = [Constant(value, kind) for value in [*ends, *strategies.POOLS[kind]]]  # enough for a table of them
-        for call in [call for call in calls if not EXACT.gap(call)][:3]:
+        for call in [call for call in calls if not EXACT.unsupported_reason(call)][:3]:
             found = [evaluate(call, row) for row in rows]
             strange = [numbers_only and isinstance(value, float) and math.isnan(value) for value in found]
             exprs = [Call(how, (call, end)) for how in ("equal", "less", "at_most") for end in known]
@@ -123,7 +128,7 @@ def explore(engine, seeds, *, questions=5, depth=3, inner=2, most=12, forgiven=(
             question = strategies.question(rng, tables, rng.choice([0, 0, 0, 1, 2]), depth, inner)
             wanted = compare.expected(tables, question)
             try:
-                found = None if gap_in(question, engine.dialect) else compare.computed(engine, question)
+                found = None if unsupported_reason(question, engine.dialect) else compare.computed(engine, question)
             except Exception as stop:
                 if not any(text in str(stop) for text in forgiven):
                     raise AssertionError(seed, number, question) from stop

@@ -14,43 +14,42 @@ from datetime import date, datetime
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from discreet.engines.evaluate import evaluate, finite
-from discreet.engines.reference import Reference
-from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Expr, Type, Value
-from discreet.kernel.fold import Fold, Folded
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.engines.reference.evaluate import evaluate, finite_or_null
+from discreet.kernel.expr import SIGNATURES, AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
+from discreet.kernel.histogram_tree import CellCounts
 from discreet.kernel.question import (
-    Cells,
+    ClippedUnits,
+    ContributionBounds,
     Count,
-    Discover,
-    Limit,
-    Public,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
     Question,
+    SelectedGroups,
     Sum,
     Total,
-    Touched,
-    Units,
-    Values,
 )
 from discreet.kernel.relation import (
     Derive,
     EachRow,
-    Has,
-    JoinOwn,
+    JoinKind,
+    JoinOnUnit,
     JoinPublic,
-    Keep,
-    Own,
+    ParentUnit,
     PerUnit,
     PublicTable,
     Relation,
     Scan,
-    SemiOwn,
-    Through,
+    SemiJoinKind,
+    SemiJoinOnUnit,
     Union,
+    UnitKey,
     Where,
 )
-from discreet.kernel.release import Totals
-from discreet.kernel.tree import Tally
+from discreet.kernel.release import EngineTotals
 
 INT, REAL, BOOL, TEXT, DATE, TIME = Type
 
@@ -101,19 +100,27 @@ VISITS = Scan(
         _user,
         *(Column(name, kind) for name, kind in zip(("n", 'x"q', "flag", "place", "day", "time"), Type, strict=True)),
     ),
-    Own((_user,)),
-    most=1000,
+    UnitKey((_user,)),
+    max_rows=1000,
 )
-STAYS = Scan("sta ys", (_id, _user, Column("place", TEXT), Column("x", REAL)), Own((_user,)), most=10**9)
+STAYS = Scan("sta ys", (_id, _user, Column("place", TEXT), Column("x", REAL)), UnitKey((_user,)), max_rows=10**9)
 ITEMS = Scan(
-    "items", (Column("stay", INT), Column("label", TEXT), Column("n", INT)), Through("stay", STAYS, "id"), most=1000
+    "items",
+    (Column("stay", INT), Column("label", TEXT), Column("n", INT)),
+    ParentUnit("stay", STAYS, "id"),
+    max_rows=1000,
 )
-PARTS = Scan("par'ts", (Column("item", TEXT), Column("x", REAL)), Through("item", ITEMS, "label"), most=50)
+PARTS = Scan("par'ts", (Column("item", TEXT), Column("x", REAL)), ParentUnit("item", ITEMS, "label"), max_rows=50)
 _day = Call("trunc_day", (Column("time", TIME),))
-DAYS = Scan("days", (_who, Column("time", TIME), Column("n", INT), Column("x", REAL)), Own((_who, _day)), most=1000)
-NOTES = Scan("notes", (Column("whose", TEXT), Column("n", INT)), Through("whose", DAYS, "who"), most=1000)
+DAYS = Scan(
+    "days", (_who, Column("time", TIME), Column("n", INT), Column("x", REAL)), UnitKey((_who, _day)), max_rows=1000
+)
+NOTES = Scan("notes", (Column("whose", TEXT), Column("n", INT)), ParentUnit("whose", DAYS, "who"), max_rows=1000)
 EVENTS = Scan(
-    "events", (Column("n", INT), Column("x", REAL), Column("flag", BOOL), Column("place", TEXT)), EachRow(), most=10**6
+    "events",
+    (Column("n", INT), Column("x", REAL), Column("flag", BOOL), Column("place", TEXT)),
+    EachRow(),
+    max_rows=10**6,
 )
 KINDS = ((VISITS, STAYS, ITEMS, PARTS), (DAYS, NOTES), (EVENTS,))
 PRIVATE = {scan.table: scan for kind in KINDS for scan in kind}
@@ -166,22 +173,22 @@ def _stored(rng: random.Random, column: str, kind: Type, strange: list[float]) -
 
 def without(tables: Tables, kind: int, unit: tuple) -> Tables:
     """Return the tables without all rows of a unit, also those that it owns together with others."""
-    owners = Reference(tables)
+    owners = ReferenceEngine(tables)
     kept = dict(tables)
     for scan in KINDS[kind]:
         rows = tables[scan.table]
-        kept[scan.table] = [row for place, row in enumerate(rows) if unit not in owners._units(scan, place, row)]
+        kept[scan.table] = [row for place, row in enumerate(rows) if unit not in owners._owners(scan, place, row)]
     return kept
 
 
 def units_of(tables: Tables, kind: int) -> list[tuple]:
     """Return every unit of a kind that owns a row, alone or with others."""
-    owners = Reference(tables)
+    owners = ReferenceEngine(tables)
     found = {
         unit
         for scan in KINDS[kind]
         for place, row in enumerate(tables[scan.table])
-        for unit in owners._units(scan, place, row)
+        for unit in owners._owners(scan, place, row)
     }
     return sorted(found, key=repr)
 
@@ -294,7 +301,7 @@ def _join_public(rng: random.Random, kind: int, depth: int) -> Relation:
     pairs = [(a, b) for a, left in ours.items() for b, right in table.schema.items() if left is right]
     equal = tuple(rng.sample(pairs, min(len(pairs), rng.choice([0, 1, 1, 1, 2]))))
     also = expression(rng, {**ours, **table.schema}, BOOL) if rng.random() < 0.3 else None
-    return JoinPublic(source, table, equal, also, rng.choice(list(Keep)), fanout=rng.randint(1, 3))
+    return JoinPublic(source, table, equal, also, rng.choice(list(JoinKind)), fanout=rng.randint(1, 3))
 
 
 def _apart(source: Relation, taken: set[str]) -> Relation:
@@ -312,12 +319,12 @@ def _join_own(rng: random.Random, kind: int, depth: int) -> Relation:
     right = _apart(relation(rng, kind, rng.randint(0, depth - 1)), set(left.shape.schema))
     schema = {**left.shape.schema, **right.shape.schema}
     also = expression(rng, schema, BOOL) if rng.random() < 0.4 else None
-    return JoinOwn(left, right, also, rng.choice(list(Keep)), most=rng.choice([1, 2, 3, 50]))
+    return JoinOnUnit(left, right, also, rng.choice(list(JoinKind)), max_rows_per_unit=rng.choice([1, 2, 3, 50]))
 
 
 def _semi_own(rng: random.Random, kind: int, depth: int) -> Relation:
     other = relation(rng, kind, rng.randint(0, depth - 1))
-    return SemiOwn(relation(rng, kind, depth - 1), other, rng.choice(list(Has)))
+    return SemiJoinOnUnit(relation(rng, kind, depth - 1), other, rng.choice(list(SemiJoinKind)))
 
 
 def _per_unit(rng: random.Random, kind: int, depth: int) -> Relation:
@@ -333,12 +340,18 @@ def _per_unit(rng: random.Random, kind: int, depth: int) -> Relation:
     return PerUnit(source, keys, tuple((name, folded(rng, schema)) for name in names[cut:]))
 
 
-def folded(rng: random.Random, schema: Mapping[str, Type]) -> Folded:
-    fold = rng.choice(list(Fold))
-    if fold is Fold.ROWS:
-        return Folded(fold)
-    kind = INT if fold is Fold.SUM else rng.choice([INT, REAL] if fold is Fold.STEPS else list(Type))
-    return Folded(fold, expression(rng, schema, kind, depth=1), grid(rng) if fold is Fold.STEPS else None)
+def folded(rng: random.Random, schema: Mapping[str, Type]) -> UnitAggregate:
+    fold = rng.choice(list(AggregateFunction))
+    if fold is AggregateFunction.ROWS:
+        return UnitAggregate(fold)
+    kind = (
+        INT
+        if fold is AggregateFunction.SUM
+        else rng.choice([INT, REAL] if fold is AggregateFunction.GRID_SUM else list(Type))
+    )
+    return UnitAggregate(
+        fold, expression(rng, schema, kind, depth=1), grid(rng) if fold is AggregateFunction.GRID_SUM else None
+    )
 
 
 def grid(rng: random.Random) -> Grid:
@@ -383,11 +396,11 @@ def question(rng: random.Random, tables: Tables, kind: int, depth: int = 3, inne
             numbers = [expression(rng, schema, rng.choice([INT, REAL]), inner) for _ in range(2)]
             totals = tuple(total(rng, schema, numbers) for _ in range(rng.randint(1, 4)))
             if rng.random() < 0.2:
-                totals = (*totals, Touched(rng.random() < 0.7))
-            limit = Limit(groups=rng.choice([1, 1, 2, 3, 100]), rows=rng.choice([1, 1, 2, 3, 100]))
+                totals = (*totals, ClippedUnits(rng.random() < 0.7))
+            limit = ContributionBounds(groups=rng.choice([1, 1, 2, 3, 100]), rows=rng.choice([1, 1, 2, 3, 100]))
             if by and rng.random() < 0.4:
-                return Question(source, by, Discover(rng.choice([1, 2, 3, 50])), limit, (Units(), *totals))
-            return Question(source, by, Public(_domains(rng, Reference(tables), source, by)), limit, totals)
+                return Question(source, by, SelectedGroups(rng.choice([1, 2, 3, 50])), limit, (CountUnits(), *totals))
+            return Question(source, by, PublicGroups(_domains(rng, ReferenceEngine(tables), source, by)), limit, totals)
 
 
 def total(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> Total:
@@ -396,32 +409,34 @@ def total(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -
     if draw < 0.1:
         return cells(rng, schema, numbers)
     if draw < 0.2:
-        return Values(expression(rng, schema, rng.choice([INT, BOOL, TEXT, DATE])))
+        return CountDistinct(expression(rng, schema, rng.choice([INT, BOOL, TEXT, DATE])))
     if draw < 0.4:
         expr = rng.choice([None, *numbers, expression(rng, schema, rng.choice(list(Type)))])
-        return Count(expr) if draw < 0.3 else Units(expr)
+        return Count(expr) if draw < 0.3 else CountUnits(expr)
     fixed = Grid(-10, 100, "1/4")
     grids = rng.choice([fixed, fixed, grid(rng)])
     return Sum(rng.choice(numbers), grids, power=rng.choice([1, 1, 2]), shift=rng.choice([0, 0, 0, 5, -3]))
 
 
-def cells(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> Cells:
+def cells(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> HistogramTree:
     """Draw a list or a grid of cells, and a tree above them."""
     if rng.random() < 0.5:
         kind = rng.choice(list(Type))
         listed = tuple(dict.fromkeys(rng.sample(POOLS[kind], min(len(POOLS[kind]), rng.randint(1, 5)))))
-        return Cells(expression(rng, schema, kind), listed, fan=len(listed), depth=1)
+        return HistogramTree(expression(rng, schema, kind), listed, branching=len(listed), depth=1)
     places = Grid(-10, 100, rng.choice(["1/4", 1, 7]), rng.choice([0, 3]))
     fan = rng.choice([2, 3, 16, 1000])
     depth = next(depth for depth in range(1, 12) if fan**depth >= places.last - places.first + 1)
-    return Cells(rng.choice(numbers), places, fan, depth)
+    return HistogramTree(rng.choice(numbers), places, fan, depth)
 
 
-def _domains(rng: random.Random, reference: Reference, source: Relation, by: tuple) -> tuple[tuple[Value, ...], ...]:
-    rows = reference.rows(source)
+def _domains(
+    rng: random.Random, reference: ReferenceEngine, source: Relation, by: tuple
+) -> tuple[tuple[Value, ...], ...]:
+    rows = reference.owned_rows(source)
     domains = []
     for _, expr in by:
-        found = [finite(evaluate(expr, row)) for _, row in rows]
+        found = [finite_or_null(evaluate(expr, row)) for _, row in rows]
         known = [value for value in dict.fromkeys(found) if rng.random() < 0.7]
         others = [rng.choice(POOLS[expr.type])]
         domains.append(tuple(dict.fromkeys([*known, *others])))
@@ -465,19 +480,19 @@ def _quoted(name: str) -> str:
 class Seen(dict):
     """The totals of every key; and in `cells`, by the place of a total, the weight of every node of its tree."""
 
-    def __init__(self, question: Question, found: Totals) -> None:
+    def __init__(self, question: Question, found: EngineTotals) -> None:
         super().__init__(zip(found.keys, found.values.tolist(), strict=True))
         self.cells = {
-            place: _nodes(question.totals[place], found.keys, tally) for place, tally in found.tallies.items()
+            place: _nodes(question.totals[place], found.keys, tally) for place, tally in found.cell_counts.items()
         }
 
 
-def _nodes(total: Cells, keys: list, tally: Tally) -> dict[tuple, int]:
+def _nodes(total: HistogramTree, keys: list, tally: CellCounts) -> dict[tuple, int]:
     weights: dict[tuple, int] = {}
     columns = (tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist())
     for group, cell, weight in zip(*columns, strict=True):
         for level in range(total.depth):
-            node = (keys[group], level, cell // total.fan**level)
+            node = (keys[group], level, cell // total.branching**level)
             weights[node] = weights.get(node, 0) + weight
     return weights
 
@@ -489,11 +504,11 @@ def differences(one: Seen, other: Seen, question: Question, place: int) -> list[
     shown, and that is what the threshold's delta pays for.
     """
     total, both = question.totals[place], set(one) & set(other)
-    hidden = isinstance(question.groups, Discover) and place > 0
-    if isinstance(total, Touched):
+    hidden = isinstance(question.groups, SelectedGroups) and place > 0
+    if isinstance(total, ClippedUnits):
         most = [max((row[place] for row in seen.values()), default=0) for seen in (one, other)]
         return [most[0] - most[1]] if both or not hidden else []
-    if isinstance(total, Cells):
+    if isinstance(total, HistogramTree):
         left, right = one.cells[place], other.cells[place]
         nodes = [node for node in left | right if not hidden or node[0] in both]
         return [left.get(node, 0) - right.get(node, 0) for node in nodes]

@@ -8,18 +8,18 @@ import pytest
 import strategies
 from compare import comparable
 
-from discreet.engines.reference import Reference
-from discreet.kernel.question import Public, Question, Touched
-from discreet.sql.canonical import canonical
-from discreet.sql.plan import Counted, Measure, Part
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.estimate.planned_release import Measure, NoisyCount, PlannedRelease
+from discreet.kernel.question import ClippedUnits, PublicGroups, Question
+from discreet.query.canonical_form import canonical_release
 
 
 def part_of(question):
     """Return a release with a measure for every total."""
     totals = range(len(question.totals))
-    measures = tuple(Measure(f"m{place}", "", Counted(place)) for place in totals)
-    weights = tuple(Fraction(1) for total in question.totals if not isinstance(total, Touched))
-    return Part("r0", question, tuple(name for name, _ in question.by), measures, weights, ())
+    measures = tuple(Measure(f"m{place}", "", NoisyCount(place)) for place in totals)
+    weights = tuple(Fraction(1) for total in question.totals if not isinstance(total, ClippedUnits))
+    return PlannedRelease("r0", question, tuple(name for name, _ in question.by), measures, weights, ())
 
 
 def columns(part, found):
@@ -48,17 +48,17 @@ def asked(seed):
 def test_the_canonical_form_has_the_same_totals(seed):
     for number in range(seed, seed + 10):
         tables, question = asked(number)
-        part, made = part_of(question), canonical(part_of(question))
-        found = [columns(each, Reference(tables).totals(each.question)) for each in (part, made)]
+        part, made = part_of(question), canonical_release(part_of(question))
+        found = [columns(each, ReferenceEngine(tables).totals(each.question)) for each in (part, made)]
         assert found[0] == found[1], number
-        assert sorted(made.order) == list(range(len(question.by)))
+        assert sorted(made.key_order) == list(range(len(question.by)))
 
 
 def turned(question):
     """Return a question with its keys in the opposite order."""
     groups = question.groups
-    if isinstance(groups, Public):
-        groups = Public(groups.domains[::-1])
+    if isinstance(groups, PublicGroups):
+        groups = PublicGroups(groups.domains[::-1])
     by = tuple((f"g{place}", expr) for place, (_, expr) in enumerate(question.by[::-1]))
     return Question(question.relation, by, groups, question.limit, question.totals)
 
@@ -67,8 +67,8 @@ def test_it_does_not_depend_on_the_order_of_keys_and_is_its_own_canonical_form()
     several = 0
     for seed in range(60):
         _, question = asked(seed)
-        made, other = canonical(part_of(question)), canonical(part_of(turned(question)))
-        again = canonical(replace(made, keys=tuple(f"g{place}" for place in range(len(made.keys)))))
+        made, other = canonical_release(part_of(question)), canonical_release(part_of(turned(question)))
+        again = canonical_release(replace(made, keys=tuple(f"g{place}" for place in range(len(made.keys)))))
         assert made.question == again.question
         if len({expr for _, expr in question.by}) == len(question.by):
             assert made.question == other.question

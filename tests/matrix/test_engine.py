@@ -15,17 +15,25 @@ from hypothesis import given, settings
 from pyarrow import parquet
 from strategies import BOOL, TEXT, VISITS
 
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.evaluate import evaluate
-from discreet.engines.gathering import totals_of
-from discreet.engines.sources import Source
-from discreet.kernel.dialect import Spread
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.reference.evaluate import evaluate
+from discreet.engines.sql_totals import compute_totals
+from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Discover, Limit, Public, Question, Sum, Units, Values
+from discreet.kernel.question import (
+    ContributionBounds,
+    CountDistinct,
+    CountUnits,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
 from discreet.kernel.relation import Scan
-from discreet.kernel.writing import write
+from discreet.kernel.sqlgen.dialect import GroupCountStrategy
+from discreet.kernel.sqlgen.relation_sql import write_expr
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +76,7 @@ def test_the_engine_equals_the_reference(plain, block):
 @pytest.mark.long
 def test_counting_over_a_units_rows_is_the_same_as_joining(plain):
     """The form for engines that move rows between machines, on an engine that is at hand."""
-    over = replace(DUCKDB, spread=Spread.WINDOW)
+    over = replace(DUCKDB, spread=GroupCountStrategy.WINDOW)
     full, _ = compare.explore(under(plain, over), range(30_000, 30_040), questions=6, depth=1, inner=1, most=40)
     assert full > 40
 
@@ -113,7 +121,7 @@ def test_patterns_at_the_limit_are_compiled(plain):
     for drawn in operations.large_patterns(40):
         call = Call("matches", (Column("t", TEXT), Constant(drawn, TEXT)))
         rows = [{"t": text} for text in ("", "a", "ab")]
-        found = plain.execute(f"SELECT {write(call, DUCKDB)} FROM (VALUES (''), ('a'), ('ab')) AS v(t)").fetchall()
+        found = plain.execute(f"SELECT {write_expr(call, DUCKDB)} FROM (VALUES (''), ('a'), ('ab')) AS v(t)").fetchall()
         assert found == [(evaluate(call, row),) for row in rows]
 
 
@@ -132,7 +140,7 @@ def test_conditions_keep_the_same_rows(plain, tmp_path, seed):
         parquet.write_table(pa.Table.from_pylist(rows, schema=fields), path, row_group_size=rng.choice([2, 5]))
         for _ in range(20):
             condition = strategies.expression(rng, schema, BOOL, 3)
-            found = plain.execute(f"SELECT COUNT(*) FROM '{path}' WHERE {write(condition, DUCKDB)}").fetchall()
+            found = plain.execute(f"SELECT COUNT(*) FROM '{path}' WHERE {write_expr(condition, DUCKDB)}").fetchall()
             assert found == [(sum(evaluate(condition, row) is True for row in rows),)], condition
 
 
@@ -147,7 +155,7 @@ def opened(tables, folder=None):
         table = pa.Table.from_pylist(tables[name], schema=fields)
         if folder:
             parquet.write_table(table, folder / f"{place}.parquet", row_group_size=3)
-        sources[name] = Source(str(folder / f"{place}.parquet") if folder else table, schema)
+        sources[name] = TableSource(str(folder / f"{place}.parquet") if folder else table, schema)
     return DuckDB(sources)
 
 
@@ -181,11 +189,16 @@ def test_one_row_does_not_decide_about_others(name, tmp_path):
 
 
 def test_sums_that_need_more_than_64_bits_cannot_be_asked():
-    scan = Scan("visits", VISITS.columns, VISITS.owner, most=1 << 20)
+    scan = Scan("visits", VISITS.columns, VISITS.owner, max_rows=1 << 20)
     n, place = situations.N, situations.PLACE
-    for limit in (Limit(1, 1), Limit(1 << 42, 1), Limit(1, 1 << 20), Limit(3, 1 << 20)):
+    for limit in (
+        ContributionBounds(1, 1),
+        ContributionBounds(1 << 42, 1),
+        ContributionBounds(1, 1 << 20),
+        ContributionBounds(3, 1 << 20),
+    ):
         with pytest.raises(ValueError, match="64 bits"):
-            Question(scan, (("k", place),), Discover(9), limit, (Units(), Sum(n, Grid(-(1 << 22), 0, 1), 2)))
+            Question(scan, (("k", place),), SelectedGroups(9), limit, (CountUnits(), Sum(n, Grid(-(1 << 22), 0, 1), 2)))
 
 
 def test_where_hashes_meet_the_value_decides_what_counts(plain):
@@ -195,6 +208,6 @@ def test_where_hashes_meet_the_value_decides_what_counts(plain):
     random.Random(1).shuffle(people)
     visits = [empty | {"user": user, "place": place} for user in people for place in ("ba"[user % 2], "ab"[user % 2])]
     strategies.load(plain, situations.small(visits=visits))
-    question = Question(VISITS, (), Public(()), Limit(1, 1), (Values(Column("place", TEXT)),))
-    found = totals_of(question, lambda sql: plain.sql(sql.replace("MD5(", "LENGTH(")).to_arrow_table(), DUCKDB)
+    question = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (CountDistinct(Column("place", TEXT)),))
+    found = compute_totals(question, lambda sql: plain.sql(sql.replace("MD5(", "LENGTH(")).to_arrow_table(), DUCKDB)
     assert found.values.tolist() == [[1]]  # of the two that everybody has, everybody's first

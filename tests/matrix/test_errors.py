@@ -16,14 +16,14 @@ import strategies
 from compare import Under
 from servers.spark import session
 
-from discreet.engines.dialects.duckdb import DUCKDB
-from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.dialects.spark import SPARK
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.spark.dialect import SPARK
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
 from discreet.policy import Policy
-from discreet.postgres.connecting import connect, driver
-from discreet.sql import read
+from discreet.postgres.server import connect, driver
+from discreet.query.passes import plan_query
 
 SCHEMA = {
     "user": Type.INTEGER,
@@ -145,7 +145,7 @@ def questions(trap):
         f"SELECT COUNT({trap.text}) AS n FROM people",
         f"SELECT COUNT(*) AS n FROM people WHERE ({trap.text}) IS NULL",
     ):
-        yield from (part.question for part in read(sql, POLICY, {}).parts)
+        yield from (part.question for part in plan_query(sql, POLICY, {}).releases)
 
 
 def check(engine: Under, trap: Trap) -> None:

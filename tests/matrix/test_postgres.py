@@ -12,15 +12,15 @@ import situations
 import strategies
 from strategies import REAL, TIME, VISITS
 
-from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.dialects.postgres_texts import shortened
-from discreet.engines.gathering import totals_of
-from discreet.kernel.dialect import Spread
+from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.postgres.text_functions import shorten_names
+from discreet.engines.sql_totals import compute_totals
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Limit, Public, Question, Values
-from discreet.kernel.writing import write
-from discreet.postgres.connecting import connect
+from discreet.kernel.question import ContributionBounds, CountDistinct, PublicGroups, Question
+from discreet.kernel.sqlgen.dialect import GroupCountStrategy
+from discreet.kernel.sqlgen.relation_sql import write_expr
+from discreet.postgres.server import connect
 
 HOSTILE = (
     "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_standard'; SET TimeZone = 'America/Sao_Paulo'; "
@@ -60,7 +60,7 @@ def test_settings_of_the_server_change_nothing(postgres, connection):
 
 
 def test_counting_over_a_units_rows_is_the_same_as_joining(connection):
-    over = postgres_under.under(connection, replace(POSTGRES, spread=Spread.WINDOW))
+    over = postgres_under.under(connection, replace(POSTGRES, spread=GroupCountStrategy.WINDOW))
     full, _ = compare.explore(over, range(30_000, 30_005), questions=6, depth=1, inner=1, most=40)
     assert full > 5
 
@@ -98,7 +98,13 @@ def test_a_million_keys_may_be_listed(engine):
     """As many as a policy may declare; they are sent as one array."""
     tables = situations.small(events=[situations.event("a", n) for n in (-1, 0, 999_999, 1_000_000)])
     keys = tuple(range(1_000_000))
-    question = Question(strategies.EVENTS, (("k", situations.N),), Public((keys,)), Limit(5, 5), (situations.Count(),))
+    question = Question(
+        strategies.EVENTS,
+        (("k", situations.N),),
+        PublicGroups((keys,)),
+        ContributionBounds(5, 5),
+        (situations.Count(),),
+    )
     engine.load(tables)
     assert compare.computed(engine, question) == {(0,): (1,), (999_999,): (1,)}
 
@@ -108,9 +114,9 @@ def test_where_hashes_meet_the_value_decides_what_counts_here_too(engine):
     random.Random(1).shuffle(people)
     pairs = [(user, place) for user in people for place in ("ba"[user % 2], "ab"[user % 2])]
     engine.load(situations.small(visits=[situations.visit(user=user, place=place) for user, place in pairs]))
-    question = Question(VISITS, (), Public(()), Limit(1, 1), (Values(situations.PLACE),))
+    question = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (CountDistinct(situations.PLACE),))
     met = replace(POSTGRES, hashed="LENGTH({0})")
-    assert totals_of(question, engine.run, met).values.tolist() == [[1]]
+    assert compute_totals(question, engine.run, met).values.tolist() == [[1]]
 
 
 def test_nothing_is_made_on_the_server(postgres, connection, engine):
@@ -139,14 +145,14 @@ def test_columns_of_columns_do_not_grow(engine):
         column = Column(f"c{number}", REAL)
         relation = strategies.Derive(relation, ((f"c{number + 1}", Call("multiply", (column, column))),))
     total = strategies.Sum(Column("c11", REAL), Grid(-5, 5, "1/4"))
-    question = Question(relation, (), Public(()), Limit(1, 1), (total,))
+    question = Question(relation, (), PublicGroups(()), ContributionBounds(1, 1), (total,))
     situations.check(engine, situations.Situation(situations.small(visits=rows), question))
 
 
 def test_names_are_shortened_and_constants_are_not():
     name, other = "n" * 64, "n" * 63
     sql = f'SELECT "{name}", "{other}", \'"{name}"\', E\'\\\\\', "{name}" FROM "{name}"""'
-    found = shortened(sql)
+    found = shorten_names(sql)
     assert found.count(f'"{name}"') == 1
     assert f'"{other}"' in found
     short = found.split('"')[1]
@@ -156,4 +162,4 @@ def test_names_are_shortened_and_constants_are_not():
 
 def test_the_time_of_a_question_is_local():
     expr = Constant(datetime(2020, 1, 1, 12), TIME)
-    assert write(expr, POSTGRES) == "TIMESTAMP '2020-01-01 12:00:00'"
+    assert write_expr(expr, POSTGRES) == "TIMESTAMP '2020-01-01 12:00:00'"

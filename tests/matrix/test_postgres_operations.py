@@ -11,10 +11,10 @@ from operations import same
 from postgres_under import compared
 from strategies import BOOL, DATE, INT, REAL, TEXT, TIME
 
-from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.evaluate import evaluate, finite
+from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.writing import key_of, write
+from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
 
 
 @pytest.mark.long(only=["coalesce", "greatest", "least", "upper"])
@@ -42,14 +42,14 @@ def test_each_operation_means_the_same_on_constants(connection, op):
     for _, calls, rows in operations.trials(op, most=25):
         held = [row for row in rows if all(map(may_be_constant, row.values()))]
         exprs = [Call(op, tuple(fixed(arg, row) for arg in call.args)) for call in calls[:5] for row in held]
-        columns = ", ".join(f"{write(expr, POSTGRES)} AS c{place}" for place, expr in enumerate(exprs))
+        columns = ", ".join(f"{write_expr(expr, POSTGRES)} AS c{place}" for place, expr in enumerate(exprs))
         found = postgres_under.run(connection, f"SELECT {columns}").to_pylist()[0].values()
         pairs = zip(exprs, found, strict=True)
         assert [(expr, value) for expr, value in pairs if not same(value, evaluate(expr, {}))] == []
 
 
 def may_be_constant(value):
-    return value is None or (finite(value) is not None and value != strategies.LONG)
+    return value is None or (finite_or_null(value) is not None and value != strategies.LONG)
 
 
 def fixed(arg, row):
@@ -59,7 +59,7 @@ def fixed(arg, row):
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_a_null_keeps_its_type(connection, op):
     for expr in operations.of_nulls(op):
-        found = postgres_under.run(connection, f"SELECT {write(expr, POSTGRES)} AS v").column("v")
+        found = postgres_under.run(connection, f"SELECT {write_expr(expr, POSTGRES)} AS v").column("v")
         assert found.type == strategies.ARROW[expr.type]
         assert found.to_pylist() == [evaluate(expr, {})]
 
@@ -72,7 +72,7 @@ def test_nested_expressions_mean_the_same(connection, seed):
     rows = [{name: rng.choice(values[kind]) for name, kind in schema.items()} for _ in range(30)]
     exprs = [strategies.expression(rng, schema, rng.choice(list(Type)), depth=4) for _ in range(30)]
     compared(connection, exprs, schema, rows)
-    compared(connection, exprs[:10], schema, rows, key_of)
+    compared(connection, exprs[:10], schema, rows, write_key)
 
 
 @pytest.mark.parametrize(

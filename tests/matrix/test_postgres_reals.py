@@ -10,11 +10,11 @@ import strategies
 from postgres_under import compared
 from strategies import INT, REAL
 
-from discreet.engines.dialects.postgres import POSTGRES
-from discreet.engines.evaluate import finite
+from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.reference.evaluate import finite_or_null
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.grid import Grid
-from discreet.kernel.writing import steps
+from discreet.kernel.sqlgen.relation_sql import write_grid_step
 
 
 def borders():
@@ -90,6 +90,8 @@ def test_the_steps_of_a_grid_are_the_kernels_own(connection, step):
     rows = [{"a": x} for x in values if x is None or not math.isnan(x)]
     postgres_under.fill(connection, "given", {"row": INT, "a": REAL}, [{"row": n, **row} for n, row in enumerate(rows)])
     for grid in grids:
-        sql = f"SELECT {steps('a', grid, POSTGRES)} AS v FROM given ORDER BY row"
+        sql = f"SELECT {write_grid_step('a', grid, POSTGRES)} AS v FROM given ORDER BY row"
         found = postgres_under.run(connection, sql).column("v").to_pylist()
-        assert found == [None if finite(row["a"]) is None else grid.index(row["a"]) - grid.offset for row in rows]
+        assert found == [
+            None if finite_or_null(row["a"]) is None else grid.index(row["a"]) - grid.offset for row in rows
+        ]

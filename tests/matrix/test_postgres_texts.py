@@ -8,10 +8,10 @@ import pytest
 from postgres_under import compared, fill
 from strategies import INT, TEXT
 
-from discreet.engines.dialects.postgres import POSTGRES
+from discreet.engines.postgres.dialect import POSTGRES
 from discreet.kernel.expr import Call, Column, Constant
-from discreet.kernel.writing import write
-from discreet.postgres.connecting import driver
+from discreet.kernel.sqlgen.relation_sql import write_expr
+from discreet.postgres.server import driver
 
 
 @pytest.mark.long
@@ -138,7 +138,7 @@ def test_a_pattern_is_compiled_before_any_row_is_read(connection):
     """Else the row that needs it would take the time for it, or fail if it is too complex for PostgreSQL."""
     text = Column("t", TEXT)
     found = Call("matches", (text, Constant("a?b", TEXT)))
-    sql = f"SELECT CASE WHEN t = 'x' THEN {write(found, POSTGRES)} END FROM given"
+    sql = f"SELECT CASE WHEN t = 'x' THEN {write_expr(found, POSTGRES)} END FROM given"
     fill(connection, "given", {"t": TEXT}, [{"t": "a"}])
     (plan,) = [row for (row,) in connection.execute(f"EXPLAIN (VERBOSE) {sql}").fetchall() if "Output" in row]
     assert plan.count("~") == 1  # of the two that are written

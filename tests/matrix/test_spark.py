@@ -20,21 +20,29 @@ from servers.spark import session as opened
 from spark_under import EXACT, SAILS_OWN, SAILS_SITUATIONS, compared
 from strategies import BOOL, DATE, INT, REAL, TEXT, TIME, VISITS
 
-from discreet.engines.dialects import spark_steps
-from discreet.engines.dialects.spark import SPARK
-from discreet.engines.dialects.spark_constants import requoted, text
-from discreet.engines.dialects.spark_patterns import Either, End, Letter, Row, Times, parsed
-from discreet.engines.dialects.spark_steps import MOST_STEPS, steps
-from discreet.engines.evaluate import evaluate, finite
-from discreet.engines.gaps import gap_in
-from discreet.engines.gathering import totals_of
+from discreet.engines.reference.evaluate import evaluate, finite_or_null
+from discreet.engines.spark import regex_cost
+from discreet.engines.spark.dialect import SPARK
+from discreet.engines.spark.literals import requote_names, text_literal
+from discreet.engines.spark.regex import Alternation, Anchor, CharClass, Concatenation, Repetition, parse_regex
+from discreet.engines.spark.regex_cost import MAX_STEPS, search_steps
+from discreet.engines.sql_totals import compute_totals
+from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.gather import selects
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, Discover, Limit, Public, Question, Units, Values
-from discreet.kernel.relation import Derive, Has, SemiOwn
-from discreet.kernel.writing import key_of, write
-from discreet.kernel.writing import steps as steps_of
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+)
+from discreet.kernel.relation import Derive, SemiJoinKind, SemiJoinOnUnit
+from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
+from discreet.kernel.sqlgen.relation_sql import write_grid_step as steps_of
 
 TEXT_COLUMN = Column("t", TEXT)
 
@@ -57,7 +65,7 @@ def engine(session):
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same(session, op):
     for schema, calls, rows in operations.trials(op, most=300):
-        compared(session, [call for call in calls if not SPARK.gap(call)], schema, rows)
+        compared(session, [call for call in calls if not SPARK.unsupported_reason(call)], schema, rows)
 
 
 @pytest.mark.long(but=["add", "lower", "not"])
@@ -73,7 +81,9 @@ def test_an_operation_means_the_same_where_it_is_compared(session, op):
 def test_each_operation_means_the_same_on_constants(session, op):
     """They are computed before the first row is read, and there too nothing may fail."""
     for _, calls, rows in operations.trials(op, most=8):
-        held = [row for row in rows if all(value is None or finite(value) is not None for value in row.values())]
+        held = [
+            row for row in rows if all(value is None or finite_or_null(value) is not None for value in row.values())
+        ]
         held = [row for row in held if strategies.LONG not in row.values()]
         exprs = [Call(op, tuple(fixed(arg, row) for arg in call.args)) for call in calls[:3] for row in held]
         compared(session, exprs, {}, [{}])
@@ -126,9 +136,9 @@ def test_the_steps_of_a_grid_are_the_kernels_own(session, step):
     spark_under.fill(session, "given", {"row": INT, "a": REAL}, [{"row": n, "a": x} for n, x in enumerate(values)])
     for grid in grids:
         sql = f'SELECT {steps_of(quoted_a(), grid, SPARK)} AS v FROM "given" ORDER BY "row"'
-        found = spark_under.run(session, requoted(sql)).column("v")
+        found = spark_under.run(session, requote_names(sql)).column("v")
         assert found.type == strategies.ARROW[INT]
-        assert found.to_pylist() == [None if finite(x) is None else grid.index(x) - grid.offset for x in values]
+        assert found.to_pylist() == [None if finite_or_null(x) is None else grid.index(x) - grid.offset for x in values]
 
 
 def quoted_a():
@@ -182,7 +192,7 @@ TEXTS = [
 def test_patterns_are_read_alike(session, pattern):
     call = Call("matches", (TEXT_COLUMN, Constant(pattern, TEXT)))
     if pattern not in {"(ab){2,}", "^(a|b|c|d)*abcd", "^(.{33}){30}"}:
-        assert SPARK.gap(call) == ""
+        assert SPARK.unsupported_reason(call) == ""
     compared(session, [call], {"t": TEXT}, [{"t": each} for each in TEXTS])
 
 
@@ -248,9 +258,9 @@ def test_nested_expressions_mean_the_same(session, seed):
     values = {kind: operations.values_of(kind, 20) for kind in Type}
     rows = [{name: rng.choice(values[kind]) for name, kind in schema.items()} for _ in range(30)]
     drawn = [strategies.expression(rng, schema, rng.choice(list(Type)), depth=3) for _ in range(40)]
-    exprs = [expr for expr in drawn if not gap_in(Derive(VISITS, (("v", without_columns(expr)),)), EXACT)]
+    exprs = [expr for expr in drawn if not unsupported_reason(Derive(VISITS, (("v", without_columns(expr)),)), EXACT)]
     compared(session, exprs, schema, rows)
-    compared(session, exprs[:10], schema, rows, key_of)
+    compared(session, exprs[:10], schema, rows, write_key)
 
 
 def without_columns(expr):
@@ -299,7 +309,7 @@ def test_spark_sql_equals_the_reference_on_thousands_of_rows(engine):
     full = 0
     while full < 5:
         question = strategies.question(rng, tables, rng.choice([0, 0, 1, 2]), 1, 1)
-        if not gap_in(question, EXACT):
+        if not unsupported_reason(question, EXACT):
             wanted = compare.expected(tables, question)
             assert compare.computed(engine, question) == wanted, question
             full += any(wanted.values())
@@ -316,8 +326,10 @@ def test_columns_may_be_called_as_the_kernel_calls_tables(engine):
     """Within EXISTS, s would be the other side's column."""
     others = Derive(VISITS, tuple((name, Column("flag", BOOL)) for name in "sopcwlramdnhu"))
     rows = [situations.visit(user=user, flag=user == 1) for user in (1, 1, 2)]
-    for has in Has:
-        question = Question(SemiOwn(VISITS, others, has), (), Public(()), Limit(5, 5), (Count(), Units()))
+    for has in SemiJoinKind:
+        question = Question(
+            SemiJoinOnUnit(VISITS, others, has), (), PublicGroups(()), ContributionBounds(5, 5), (Count(), CountUnits())
+        )
         situations.check(engine, situations.Situation(situations.small(visits=rows), question))
 
 
@@ -326,8 +338,8 @@ def test_where_hashes_meet_the_value_decides_what_counts_here_too(engine):
     random.Random(1).shuffle(people)
     pairs = [(user, place) for user in people for place in ("ba"[user % 2], "ab"[user % 2])]
     engine.load(situations.small(visits=[situations.visit(user=user, place=place) for user, place in pairs]))
-    question = Question(VISITS, (), Public(()), Limit(1, 1), (Values(situations.PLACE),))
-    found = totals_of(question, lambda sql: engine.run(sql.replace("MD5(", "LENGTH(")), SPARK)
+    question = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (CountDistinct(situations.PLACE),))
+    found = compute_totals(question, lambda sql: engine.run(sql.replace("MD5(", "LENGTH(")), SPARK)
     assert found.values.tolist() == [[1]]
 
 
@@ -340,12 +352,12 @@ def test_no_argument_is_written_more_often_than_the_weight_says(op):
     """Where a template names an argument twice its text doubles at every level: the weight must know."""
     for schema, calls, _ in operations.trials(op, most=0):
         named = {name: Column(f"the {name} of them", kind) for name, kind in schema.items()}
-        for call in (call for call in calls if not SPARK.gap(call)):
+        for call in (call for call in calls if not SPARK.unsupported_reason(call)):
             expr = Call(op, tuple(named.get(getattr(arg, "name", ""), arg) for arg in call.args))
             own = 100 if op in {"like", "like_any_case", "matches", "lower", "upper"} else 1
-            copies = (expr.weight - own) // len(expr.args)
+            copies = (expr.size - own) // len(expr.args)
             for column in named.values():
-                assert 1 <= write(expr, SPARK).count(column.name) <= copies
+                assert 1 <= write_expr(expr, SPARK).count(column.name) <= copies
 
 
 HOSTILE = ["'", '"', "\\", "`", "${spark.app.name}", "${env:HOME}", "a\nb", "--", "/*", "é", "%", "?", ":x", "\\'", "$"]
@@ -354,7 +366,7 @@ HOSTILE = ["'", '"', "\\", "`", "${spark.app.name}", "${env:HOME}", "a\nb", "--"
 def test_a_constant_ends_where_it_should():
     """Whatever is in it: letters, digits and what means nothing, or the numbers of its bytes."""
     for value in [*HOSTILE, *strategies.POOLS[TEXT], "".join(map(chr, range(1, 300)))]:
-        assert re.fullmatch(r"'[A-Za-z0-9 _.,:;+/-]*'|CAST\(X'[0-9A-F]*' AS STRING\)", text(value))
+        assert re.fullmatch(r"'[A-Za-z0-9 _.,:;+/-]*'|CAST\(X'[0-9A-F]*' AS STRING\)", text_literal(value))
 
 
 def test_names_are_quoted_and_nothing_else_is_in_double_quotes():
@@ -362,11 +374,11 @@ def test_names_are_quoted_and_nothing_else_is_in_double_quotes():
     question = Question(
         Derive(VISITS, names),
         (("k", Column(names[0][0], TEXT)),),
-        Discover(5),
-        Limit(2, 2),
-        (Units(), Count(Column(names[4][0], TEXT))),
+        SelectedGroups(5),
+        ContributionBounds(2, 2),
+        (CountUnits(), Count(Column(names[4][0], TEXT))),
     )
-    (sql,) = selects(question, SPARK).values()
+    (sql,) = write_selects(question, SPARK).values()
     bare = re.sub(r"`(?:[^`]|``)*`|'[^'\\]*'", "", sql)
     assert re.fullmatch(r"[A-Za-z0-9_ .,()*+=<>/%|-]*", bare)
     assert "${" not in re.sub(r"`(?:[^`]|``)*`", "", sql)
@@ -374,8 +386,8 @@ def test_names_are_quoted_and_nothing_else_is_in_double_quotes():
 
 def test_what_is_deeper_than_sparks_parser_goes_is_refused():
     deepest = spark_under.deep("add")
-    assert SPARK.gap(deepest) == ""
-    assert "nested too deeply for Spark" in SPARK.gap(Call("negate", (deepest,)))
+    assert SPARK.unsupported_reason(deepest) == ""
+    assert "nested too deeply for Spark" in SPARK.unsupported_reason(Call("negate", (deepest,)))
 
 
 # How long a pattern may take.
@@ -385,19 +397,19 @@ def tried(part, letters, at, then):
     """Match as Java does, way by way, and count every step; `then` is what comes after."""
     tried.steps += 1
     match part:
-        case Letter(ranges):
+        case CharClass(ranges):
             tried.steps += len(ranges) - 1  # they are looked through one by one
             fits = at < len(letters) and any(low <= ord(letters[at]) <= high for low, high in ranges)
             return fits and then(at + 1)
-        case End(sign):
+        case Anchor(sign):
             return at == (0 if sign == "A" else len(letters)) and then(at)
-        case Row(parts):
+        case Concatenation(parts):
             if not parts:
                 return then(at)
-            return tried(parts[0], letters, at, lambda end: tried(Row(parts[1:]), letters, end, then))
-        case Either(ways):
+            return tried(parts[0], letters, at, lambda end: tried(Concatenation(parts[1:]), letters, end, then))
+        case Alternation(ways):
             return any(tried(way, letters, at, then) for way in ways)
-        case Times(inner, least, most):
+        case Repetition(inner, least, most):
 
             def again(count, begin):
                 more = most is None or count < most
@@ -420,13 +432,13 @@ def searched(part, letters):
 def test_no_text_takes_more_steps_than_are_told(monkeypatch):
     """With shorter texts, on which one can wait for a pattern that goes back again and again."""
     longest, rng = 24, random.Random("steps")
-    monkeypatch.setattr(spark_steps, "LONGEST_TEXT", longest)
+    monkeypatch.setattr(regex_cost, "MAX_TEXT_LENGTH", longest)
     compared_patterns = 0
     while compared_patterns < 300:
         drawn = operations.pattern(rng)
         with suppress(ValueError):
             Call("matches", (TEXT_COLUMN, Constant(drawn, TEXT)))
-            told = steps(tree := parsed(drawn))
+            told = search_steps(tree := parse_regex(drawn))
             if told is None or told > 50_000:
                 continue
             compared_patterns += 1
@@ -447,13 +459,13 @@ def test_no_text_takes_more_steps_than_are_told(monkeypatch):
 )
 def test_a_pattern_that_could_take_long_is_refused(pattern):
     call = Call("matches", (TEXT_COLUMN, Constant(pattern, TEXT)))
-    assert "REGEXP_LIKE" in SPARK.gap(call)
-    told = steps(parsed(pattern))
-    assert told is None or told > MOST_STEPS
+    assert "REGEXP_LIKE" in SPARK.unsupported_reason(call)
+    told = search_steps(parse_regex(pattern))
+    assert told is None or told > MAX_STEPS
 
 
 def test_like_needs_no_going_back():
     for pattern in ("%a%b%c%d%e%", "a%b%c%d", "_a%", "%a_b%", "a_%", "__", "%_", "%a_"):
-        assert SPARK.gap(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT)))) == ""
+        assert SPARK.unsupported_reason(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT)))) == ""
     for pattern in ("%a_b%c%", "%_%_%a", "%a%b%c%d%e%f%g%"):
-        assert "LIKE" in SPARK.gap(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT))))
+        assert "LIKE" in SPARK.unsupported_reason(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT))))

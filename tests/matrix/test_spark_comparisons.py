@@ -9,9 +9,8 @@ from compare import computed, expected
 from servers import spark as servers
 from strategies import INT, VISITS
 
-from discreet.kernel.expr import Call, Column, Constant
-from discreet.kernel.fold import Fold, Folded
-from discreet.kernel.question import Count, Limit, Public, Question
+from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
+from discreet.kernel.question import ContributionBounds, Count, PublicGroups, Question
 from discreet.kernel.relation import PerUnit, Where
 
 ENDS = [0, 5, -5, (1 << 63) - 1, -(1 << 63), 1 << 40, None]
@@ -27,7 +26,7 @@ def engine(sail):
 def counted(relation, column, op, number):
     sides = (column, Constant(number, INT))
     condition = Call(op, sides)
-    return Question(Where(relation, condition), (), Public(()), Limit(1, 100), (Count(),))
+    return Question(Where(relation, condition), (), PublicGroups(()), ContributionBounds(1, 100), (Count(),))
 
 
 @pytest.mark.long
@@ -38,12 +37,14 @@ def test_what_does_not_fit_is_null_also_in_a_comparison(engine):
     tables = {name: [] for name in strategies.SCHEMAS} | {"visits": visits}
     engine.load(tables)
     size, less = Call("abs", (N,)), Call("negate", (N,))
-    summed = PerUnit(VISITS, (), (("total", Folded(Fold.SUM, N)),))
+    summed = PerUnit(VISITS, (), (("total", UnitAggregate(AggregateFunction.SUM, N)),))
     for op, number in product(("less", "at_most", "equal"), (5, (1 << 63) - 1, -(1 << 63))):
         for turn in (False, True):
             for relation, value in ((VISITS, size), (VISITS, less), (summed, Column("total", INT))):
                 question = counted(relation, value, op, number)
                 if turn:
                     flipped = Call(op, (Constant(number, INT), value))
-                    question = Question(Where(relation, flipped), (), Public(()), Limit(1, 100), (Count(),))
+                    question = Question(
+                        Where(relation, flipped), (), PublicGroups(()), ContributionBounds(1, 100), (Count(),)
+                    )
                 assert computed(engine, question) == expected(tables, question), (op, number, turn, value)

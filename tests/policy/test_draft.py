@@ -12,7 +12,7 @@ import pytest
 
 from discreet import PolicyError
 from discreet.policy import Policy, draft
-from discreet.policy.marks import commented_marks, find_marks
+from discreet.policy.problems import find_placeholders, placeholder_comment_lines
 
 
 def table(**types):
@@ -56,13 +56,13 @@ def test_every_mark_is_refused_with_its_line_and_nothing_else_is_wrong(hospital)
     with pytest.raises(PolicyError) as caught:
         Policy.parse(text)
     told = str(caught.value).splitlines()
-    marked = list(find_marks(tomllib.loads(text)))
+    marked = list(find_placeholders(tomllib.loads(text)))
     assert len(told) == len(marked) >= 11
     written = text.splitlines()
     for line in told:
         number = int(re.match(r"policy, line (\d+): .* is still to be filled in\. ", line)[1])
         assert '"FILL IN"' in written[number - 1]
-    assert commented_marks(text) == []  # a schema tells its types
+    assert placeholder_comment_lines(text) == []  # a schema tells its types
 
 
 def test_what_a_draft_cannot_know_is_marked(hospital):
@@ -225,13 +225,13 @@ def test_a_csv_file_tells_no_types_and_none_are_guessed(tmp_path):
     text = drafted(tmp_path, "visits.csv", unit="patient")
     columns = tomllib.loads(text)["tables"]["visits"]["columns"]
     assert {column["type"] for column in columns.values()} == {"text"}
-    assert len(commented_marks(text)) == 1  # once for the table
+    assert len(placeholder_comment_lines(text)) == 1  # once for the table
     assert "add in = [..]" in text
     given = drafted(tmp_path, "visits.csv", types={"patient": "integer", "visits.cost": "decimal", "DAY": "date"})
     columns = tomllib.loads(given)["tables"]["visits"]["columns"]
     assert [column["type"] for column in columns.values()] == ["integer", "decimal", "date"]
     assert columns["cost"]["between"] == ["FILL IN", "FILL IN"]
-    assert commented_marks(given) == []
+    assert placeholder_comment_lines(given) == []
 
 
 def test_types_must_be_types_of_columns(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.drafting.draft import draft
-from discreet.postgres.connecting import connect
+from discreet.postgres.server import connect
 
 DATABASE = "drafting"
 

@@ -15,7 +15,7 @@ from policy_examples import CHECKINS, HOSPITAL, REALISTIC, SMALL, WEBLOGS
 from discreet import PolicyError
 from discreet import open as open_curator
 from discreet.policy import Between, Keys, Policy, dummy, write_dummy, write_policy
-from discreet.policy.dummies.values import _inside
+from discreet.policy.dummy_data.dummy_values import _float_bounds
 
 EVERY = """
 [data]
@@ -88,7 +88,7 @@ def test_odd_names_and_texts_are_written_as_they_were_read():
             "x": {"type": "real", "between": ["-1/3", 1e300], "step": "1/3"},
         }}},
     }  # fmt: skip
-    policy = Policy.of(values)
+    policy = Policy.from_dict(values)
     assert Policy.parse(write_policy(policy)) == policy
 
 
@@ -255,7 +255,7 @@ def test_sources_of_other_engines_become_files(tmp_path):
     assert set(files.sources.values()) == {f"{name}.parquet" for name in Policy.parse(HOSPITAL).tables}
     copy = Policy.load(files.policy)
     assert (copy.data.engine, copy.data.ledger) == ("duckdb", "ledger.sqlite")
-    assert copy.fingerprint() == Policy.parse(HOSPITAL).fingerprint()
+    assert copy.unit_fingerprint() == Policy.parse(HOSPITAL).unit_fingerprint()
     with open_curator(files.policy) as curator:
         assert len(curator.ask("SELECT flag, COUNT(*) FROM lab_flags GROUP BY flag", epsilon=1, groups=2, rows=2)) == 3
 
@@ -311,7 +311,7 @@ def test_types_are_stored_as_they_are_declared():
 @pytest.mark.parametrize(("low", "high"), [("1/3", "2/3"), ("-2/3", "-1/3"), ("1/7", "6/7"), ("0", "1")])
 def test_the_ends_of_a_range_are_never_passed_by_rounding(low, high):
     exact = Fraction(low), Fraction(high)
-    ends = _inside(Between(*exact, None, "clip"))
+    ends = _float_bounds(Between(*exact, None, "clip"))
     assert exact[0] <= Fraction(ends[0]) < Fraction(ends[1]) <= exact[1]
 
 

@@ -212,4 +212,4 @@ def test_a_wrong_value_anywhere_raises_nothing_but_policy_error(place, value):
         part = part[key]
     part[place[-1]] = value
     with contextlib.suppress(PolicyError):
-        Policy.of(values)
+        Policy.from_dict(values)

@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 from policy_examples import REALISTIC, SMALL
 
-from discreet.policy import RULES, Policy, explain, hazards
-from discreet.policy.explain import posterior
+from discreet.policy import RULES, Policy, guarantee, hazards
+from discreet.policy.guarantee import max_posterior
 from discreet.privacy import posterior_bound
 
 
@@ -163,25 +163,25 @@ itself, with its names, bounds and listed values."""
 
 
 def test_the_promise_is_told_in_sentences():
-    assert explain(Policy.parse(SMALL)) == PROMISE.splitlines()
+    assert guarantee(Policy.parse(SMALL)) == PROMISE.splitlines()
 
 
 def test_weaker_units_tell_what_is_lost():
-    day = explain(Policy.parse(REALISTIC["weblogs"]))
+    day = guarantee(Policy.parse(REALISTIC["weblogs"]))
     assert day[0] == "Protected: each day of each user (in America/New_York), with all rows of it in hits and logins."
     assert (
         "Not protected: one user as a whole. Over 30 days the bound is epsilon 45: a belief of 50 % may become 100 %. "
         "What is the same in all days of theirs, such as where they live, is the least hidden."
     ) in day
-    row = explain(Policy.parse(SMALL.replace('unit = "patient"', 'unit = "row"')))
+    row = guarantee(Policy.parse(SMALL.replace('unit = "patient"', 'unit = "row"')))
     assert row[0] == "Protected: each single row of visits; not one person with all of their rows."
     assert any("Over 30 rows the bound is epsilon 60 and a larger delta" in line for line in row)
-    hospital = explain(Policy.parse(REALISTIC["hospital"]))
+    hospital = guarantee(Policy.parse(REALISTIC["hospital"]))
     assert "Taken on trust: a row of labs leads, by encounter, to rows of encounters of one patient only." in hospital
 
 
 def test_beliefs_never_exceed_what_the_definition_allows():
-    told = explain(Policy.parse(SMALL))
+    told = guarantee(Policy.parse(SMALL))
     rare, group = (next(line for line in told if words in line) for words in ("rare trait", "groups. 4"))
     for line, prior, epsilon in ((rare, Fraction(1, 1000), 4), (group, Fraction(1, 2), 8)):  # a change costs twice
         bound = 100 * posterior_bound(prior, epsilon)
@@ -191,10 +191,10 @@ def test_beliefs_never_exceed_what_the_definition_allows():
 
 
 def test_a_pure_budget_promises_without_exception():
-    assert not [line for line in explain(Policy.parse(SMALL.replace("delta = 1e-9\n", ""))) if "Except" in line]
+    assert not [line for line in guarantee(Policy.parse(SMALL.replace("delta = 1e-9\n", ""))) if "Except" in line]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 4, 50, 10**6])
 def test_the_belief_is_the_definitions_bound(epsilon):
     policy = Policy.parse(SMALL.replace("epsilon = 2.0", f"epsilon = {epsilon}").replace("ana = ", "# ana = "))
-    assert posterior(0.01, policy.budget.epsilon) == pytest.approx(posterior_bound(0.01, min(epsilon, 600)))
+    assert max_posterior(0.01, policy.budget.epsilon) == pytest.approx(posterior_bound(0.01, min(epsilon, 600)))

@@ -28,7 +28,7 @@ NUMBERS = ", ".join(map(str, range(LENGTH)))
 
 
 def by_tomllib(text):
-    return tomllib.loads(text, parse_float=reading._real)
+    return tomllib.loads(text, parse_float=reading._float_text)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def by_tomllib(text):
 def test_a_long_list_means_what_toml_says(last):
     text = f"before = [1]\nvalues = [{NUMBERS}, {last}\n]\n"
     text += f"after = '''[{NUMBERS}]''' # [{NUMBERS}]\nlast = [[1.5], [{NUMBERS}]]"
-    assert reading.read_values(text, "policy") == by_tomllib(text)
+    assert reading.parse_toml(text, "policy") == by_tomllib(text)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_what_is_no_toml_is_refused_in_a_long_list_too(last):
     with pytest.raises(tomllib.TOMLDecodeError):
         by_tomllib(text)
     with pytest.raises(PolicyError, match="not valid TOML"):
-        reading.read_values(text, "policy")
+        reading.parse_toml(text, "policy")
 
 
 def test_long_lists_are_not_left_to_tomllib(monkeypatch):
     seen = []
     monkeypatch.setattr(reading.tomllib, "loads", lambda text, **_: seen.append(text) or {})
-    reading.read_values(f"a = [{NUMBERS}]\nb = [{NUMBERS.replace(' ', chr(10))},\n]", "policy")
+    reading.parse_toml(f"a = [{NUMBERS}]\nb = [{NUMBERS.replace(' ', chr(10))},\n]", "policy")
     assert len(seen[0]) - seen[0].count("\n") < 200
     assert seen[0].count("\n") == LENGTH + 1
 
@@ -92,7 +92,7 @@ def test_lines_behind_a_long_list_are_counted_as_before():
 def test_no_number_in_a_policy_is_taken_for_a_list():
     for zeros in (4, 5, 6):  # the numbers above have up to four in a row
         text = f"values = [{NUMBERS}]\nother = [0.{'0' * zeros}]"
-        assert reading.read_values(text, "policy") == by_tomllib(text)
+        assert reading.parse_toml(text, "policy") == by_tomllib(text)
 
 
 @pytest.mark.parametrize(

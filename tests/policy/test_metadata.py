@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from discreet import PolicyError
 from discreet.policy import Policy, draft
-from discreet.policy.drafting.plain_yaml import read_yaml
-from discreet.policy.toml import Real
+from discreet.policy.drafting.yaml_subset import read_yaml
+from discreet.policy.toml import FloatText
 
 SMARTNOISE = """\
 Survey:            # the collection
@@ -250,7 +250,7 @@ def test_a_missing_file_of_metadata_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("a: 1\nb: -2.50\nc: 1e3", {"a": 1, "b": Real("-2.50"), "c": Real("1e3")}),
+        ("a: 1\nb: -2.50\nc: 1e3", {"a": 1, "b": FloatText("-2.50"), "c": FloatText("1e3")}),
         ("---\na: yes\nb: Off\nc: ~\nd:\n...\n", {"a": True, "b": False, "c": None, "d": None}),
         ("a:\n- 1\n- b: 2\n  c: 3\n-\n  - x", {"a": [1, {"b": 2, "c": 3}, ["x"]]}),
         ("a: [1, 'x, y', \"it's\"]  # c\nb: {c: d, e: []}", {"a": [1, "x, y", "it's"], "b": {"c": "d", "e": []}}),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from policy_examples import SMALL
 
-from discreet.policy import Policy, place_hazards, places
+from discreet.policy import Policy, file_hazards, find_file_hazards
 
 
 @pytest.fixture
@@ -21,18 +21,18 @@ def home(tmp_path):
 
 
 def found(folder, text=SMALL):
-    return [(hazard.id, hazard.place) for hazard in place_hazards(Policy.parse(text, base=folder), text)]
+    return [(hazard.id, hazard.location) for hazard in find_file_hazards(Policy.parse(text, base=folder), text)]
 
 
 @pytest.fixture
 def entered(monkeypatch):
     """Others may come as far as the folder; whether they can really depends on the machine that tests run on."""
-    monkeypatch.setattr(places, "_reachable", lambda path: True)
+    monkeypatch.setattr(file_hazards, "_is_reachable_by_others", lambda path: True)
 
 
 def test_a_place_is_reached_only_through_folders_that_others_may_enter(home):
-    assert places._reachable(Path("/"))
-    assert not places._reachable(home / "visits.parquet")
+    assert file_hazards._is_reachable_by_others(Path("/"))
+    assert not file_hazards._is_reachable_by_others(home / "visits.parquet")
 
 
 def test_a_closed_folder_has_no_hazards(home):
@@ -50,7 +50,7 @@ def test_what_other_accounts_can_read_is_told(home, entered):
 def test_a_folder_that_others_can_write_to_is_worse(home, entered):
     home.chmod(0o733)
     (home / "visits.parquet").chmod(0o600)
-    (hazard,) = place_hazards(Policy.parse(SMALL, base=home))
+    (hazard,) = find_file_hazards(Policy.parse(SMALL, base=home))
     assert "can change and remove files in the ledger's folder" in hazard.message
 
 
@@ -60,7 +60,7 @@ def test_another_data_set_in_the_same_ledger_is_told(home):
     (home / "pyproject.toml").write_text('[data]\nname = "no policy"')
     assert found(home) == []
     (home / "other.toml").write_text(SMALL.replace('name = "visits"', 'name = "others"'))
-    (hazard,) = place_hazards(Policy.parse(SMALL, base=home))
+    (hazard,) = find_file_hazards(Policy.parse(SMALL, base=home))
     assert str(hazard) == (
         'D019 [data]: the policy other.toml has the same ledger for another data set, "others". '
         "Give each data set a `ledger` of its own."
@@ -72,7 +72,7 @@ def test_another_data_set_in_the_same_ledger_is_told(home):
 def test_a_missing_source_is_told(home):
     (home / "visits.parquet").unlink()
     assert found(home) == [("D022", "table visits")]
-    (hazard,) = place_hazards(Policy.parse(SMALL, base=home))
+    (hazard,) = find_file_hazards(Policy.parse(SMALL, base=home))
     assert str(home / "visits.parquet") in hazard.message
 
 
@@ -96,5 +96,5 @@ def test_a_ledger_elsewhere_is_left_alone(home, entered, ledger):
 
 def test_comments_that_still_ask_are_told_with_their_lines(home):
     text = SMALL.replace("rows = 10", "rows = 10  # FILL IN: how many?")
-    (hazard,) = place_hazards(Policy.parse(text, base=home), text)
+    (hazard,) = find_file_hazards(Policy.parse(text, base=home), text)
     assert (hazard.id, hazard.message) == ("D024", "a comment still asks for a decision (line 15).")

@@ -9,10 +9,10 @@ import typer
 import discreet.policy
 from discreet.cli import app
 from discreet.policy import RULES, Policy, draft, hazards
-from discreet.policy.columns import ColumnEntry
-from discreet.policy.drafting.csvw import _COLUMN_NOTES, _COLUMN_READ, _TABLE_NOTES, _TABLE_READ
-from discreet.policy.drafting.smartnoise import _COLUMN_OPTIONS, _OPTIONS, _READ
-from discreet.policy.entries import Analyst, Data, Spending, TableEntry, ThroughEntry
+from discreet.policy.column_domains import ColumnEntry
+from discreet.policy.drafting.csvw import _COLUMN_NOTES, _COLUMN_TERMS, _TABLE_NOTES, _TABLE_TERMS
+from discreet.policy.drafting.smartnoise import _COLUMN_OPTIONS, _KNOWN_KEYS, _TABLE_OPTIONS
+from discreet.policy.entries import AnalystEntry, BudgetEntry, DataEntry, TableEntry, ThroughEntry
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
@@ -30,9 +30,9 @@ def test_each_example_is_a_valid_policy(text):
 @pytest.mark.parametrize(
     ("title", "model"),
     [
-        ("`[data]`", Data),
-        ("`[budget]`", Spending),
-        ("`[budget.analysts]`", Analyst),
+        ("`[data]`", DataEntry),
+        ("`[budget]`", BudgetEntry),
+        ("`[budget.analysts]`", AnalystEntry),
         ("`[tables.NAME]`", TableEntry),
         ("`[tables.NAME.columns]`", ColumnEntry),
     ],
@@ -91,5 +91,5 @@ def test_the_terms_of_metadata_on_the_page_are_those_that_are_read():
         smartnoise, csvw, _ = (re.findall(r"`(\w+)`", cell) for cell in row.strip("|").split("|")[:3])
         ours |= set(smartnoise)
         theirs |= set(csvw)
-    assert ours <= {*_OPTIONS, *_COLUMN_OPTIONS, *_READ}
-    assert theirs <= {*_TABLE_NOTES, *_COLUMN_NOTES, *_TABLE_READ, *_COLUMN_READ, "foreignKeys"}
+    assert ours <= {*_TABLE_OPTIONS, *_COLUMN_OPTIONS, *_KNOWN_KEYS}
+    assert theirs <= {*_TABLE_NOTES, *_COLUMN_NOTES, *_TABLE_TERMS, *_COLUMN_TERMS, "foreignKeys"}

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.opening import tuning_of
+from discreet.curator.open import tuning_from_policy
 from discreet.policy import Policy, write_policy
 
 VALUES = {
@@ -16,15 +16,15 @@ SAID = {"memory": "2GB", "threads": 1, "seconds": 2.5, "folder": "spilled", "dis
 
 
 def test_every_setting_can_be_written_in_the_policy(tmp_path):
-    policy = Policy.of({**VALUES, "tuning": SAID}, tmp_path)
+    policy = Policy.from_dict({**VALUES, "tuning": SAID}, tmp_path)
     wanted = {**SAID, "folder": str(tmp_path / "spilled"), "remember": 1_000_000}
-    assert tuning_of(policy) == dc.Tuning(**wanted)
-    assert tuning_of(Policy.of(VALUES)) == dc.Tuning()
+    assert tuning_from_policy(policy) == dc.Tuning(**wanted)
+    assert tuning_from_policy(Policy.from_dict(VALUES)) == dc.Tuning()
     assert Policy.parse(write_policy(policy), tmp_path) == policy
 
 
 def test_the_engine_gets_the_settings_of_the_policy_unless_others_are_given(tmp_path):
-    policy = Policy.of({**VALUES, "tuning": {"seconds": 7, "folder": str(tmp_path)}})
+    policy = Policy.from_dict({**VALUES, "tuning": {"seconds": 7, "folder": str(tmp_path)}})
     data = {"visits": pa.table({"who": [1, 2]})}
     with dc.open(policy, data=data) as curator:
         assert curator._engine.seconds == 7
@@ -34,7 +34,9 @@ def test_the_engine_gets_the_settings_of_the_policy_unless_others_are_given(tmp_
 
 
 def test_settings_change_nothing_that_the_ledger_is_kept_for():
-    assert Policy.of({**VALUES, "tuning": SAID}).fingerprint() == Policy.of(VALUES).fingerprint()
+    assert (
+        Policy.from_dict({**VALUES, "tuning": SAID}).unit_fingerprint() == Policy.from_dict(VALUES).unit_fingerprint()
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,9 +55,9 @@ def test_settings_change_nothing_that_the_ledger_is_kept_for():
 )
 def test_wrong_settings_are_named(key, value):
     with pytest.raises(dc.PolicyError, match=rf"\[tuning\].*{key}"):
-        Policy.of({**VALUES, "tuning": {key: value}})
+        Policy.from_dict({**VALUES, "tuning": {key: value}})
 
 
 def test_a_section_that_is_none_is_named():
     with pytest.raises(dc.PolicyError, match="tuning"):
-        Policy.of({**VALUES, "tuning": 7})
+        Policy.from_dict({**VALUES, "tuning": 7})

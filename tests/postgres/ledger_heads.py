@@ -8,7 +8,7 @@ import sys
 from kernel.ledger_places import place_at
 
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.head import read_head
+from discreet.kernel.ledger.checkpoint import read_checkpoint
 from discreet.kernel.loss import Loss
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
@@ -19,7 +19,7 @@ def main(place, charges):
     with place.open() as ledger:
         for _ in range(charges):
             receipt = ledger.charge(Loss("1/1000"), EVENT)
-            head = read_head(place.head)
+            head = read_checkpoint(place.head)
             with ledger._session.reading() as table:
                 rows = [row.seq for row in table.rows(max(1, last)) if row.receipt == receipt.id]
             assert rows, "the charge is before the head that was there before it"

@@ -11,7 +11,7 @@ from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import account
 from discreet.kernel.loss import Loss
-from discreet.postgres import ledger_session
+from discreet.ledger_postgres import session
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 PRICE = Loss("1/100")
@@ -37,12 +37,12 @@ def attempt(ledger):
 
 def main(place, standstill):
     with place.open() as ledger:
-        account.event_text, ledger_session.STANDSTILL = wait, standstill
+        account.event_text, session.IDLE_TIMEOUT = wait, standstill
         outcome = attempt(ledger)
         while account.event_text is wait:  # a slow machine stood still before
             outcome = attempt(ledger)
         print(outcome)
-        ledger_session.STANDSTILL = 60
+        session.IDLE_TIMEOUT = 60
         print(attempt(ledger))
 
 

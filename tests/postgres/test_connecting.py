@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from servers.postgres import Cluster, binaries
 
-from discreet.engines.postgres import Postgres
-from discreet.engines.sources import EngineError, Source
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.table_source import EngineError, TableSource
 from discreet.kernel.errors import DiscreetError, PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.loss import Budget
-from discreet.postgres import connecting
-from discreet.postgres.connecting import Unreachable, connect, driver, shown
-from discreet.postgres.ledger import create_postgres_ledger
+from discreet.ledger_postgres.ledger import create_postgres_ledger
+from discreet.postgres import server as connecting
+from discreet.postgres.server import ServerUnreachable, connect, driver, server_description
 
 MARK = "hunter2-7f3a"  # the password: it must be in no text
 
@@ -130,12 +130,12 @@ def test_a_root_certificate_at_home_is_used(strict, monkeypatch, plain):
 def test_a_certificate_that_does_not_fit_is_refused(strict, monkeypatch, host, root):
     monkeypatch.setenv("PGPASSWORD", MARK)
     words = [f"sslrootcert={strict.certificates}/{root}.crt"] if root else []
-    with pytest.raises(Unreachable, match=r"no encrypted connection. Check the server's certificate"):
+    with pytest.raises(ServerUnreachable, match=r"no encrypted connection. Check the server's certificate"):
         connect(away(strict, *words, host=host))
 
 
 def test_a_server_elsewhere_that_has_no_encryption_is_not_spoken_to(postgres):
-    with pytest.raises(Unreachable, match="no encrypted connection"):
+    with pytest.raises(ServerUnreachable, match="no encrypted connection"):
         connect(away(postgres, user="postgres"))
 
 
@@ -147,7 +147,7 @@ def test_a_mode_that_may_be_read_on_the_way_is_refused_for_servers_elsewhere(mod
         monkeypatch.setenv("PGSSLMODE", mode)
         with pytest.raises(PolicyError, match=r"db.example"):
             connect("postgresql://ana@db.example/clinic")
-        assert connecting._encryption(connecting._known("postgresql://ana@127.0.0.1/clinic")) == {}
+        assert connecting._encryption(connecting._connection_parameters("postgresql://ana@127.0.0.1/clinic")) == {}
 
 
 PLACES = {
@@ -175,24 +175,30 @@ PLACES = {
 @pytest.mark.parametrize("url", PLACES)
 def test_only_servers_on_this_machine_may_do_without_encryption(url):
     ways = PLACES[url] and {**PLACES[url], "gssencmode": "disable"}
-    assert connecting._encryption(connecting._known(url)) == ways
+    assert connecting._encryption(connecting._connection_parameters(url)) == ways
 
 
 def test_the_environment_says_where_a_server_is_too(monkeypatch):
     monkeypatch.setenv("PGHOST", "db.example")
-    assert connecting._encryption(connecting._known("postgresql:///x"))["sslmode"] == "verify-full"
-    assert connecting._encryption(connecting._known("postgresql://127.0.0.1/x")) == {}
+    assert connecting._encryption(connecting._connection_parameters("postgresql:///x"))["sslmode"] == "verify-full"
+    assert connecting._encryption(connecting._connection_parameters("postgresql://127.0.0.1/x")) == {}
     monkeypatch.setenv("PGHOSTADDR", "10.0.0.1")
-    assert connecting._encryption(connecting._known("postgresql://127.0.0.1/x"))["sslmode"] == "verify-full"
+    assert (
+        connecting._encryption(connecting._connection_parameters("postgresql://127.0.0.1/x"))["sslmode"]
+        == "verify-full"
+    )
     monkeypatch.delenv("PGHOST")
     monkeypatch.delenv("PGHOSTADDR")
     monkeypatch.setenv("PGSERVICE", "clinic")
     monkeypatch.setenv("PGSSLMODE", "require")  # the service's own mode may be a stricter one
     for url in ("postgresql:///x", "postgresql://127.0.0.1/x", "postgresql:///x?host=/tmp"):
-        assert connecting._encryption(connecting._known(url))["sslmode"] == "verify-full"
-    assert connecting._encryption(connecting._known("postgresql:///x?sslmode=verify-ca"))["sslmode"] == "verify-ca"
+        assert connecting._encryption(connecting._connection_parameters(url))["sslmode"] == "verify-full"
+    assert (
+        connecting._encryption(connecting._connection_parameters("postgresql:///x?sslmode=verify-ca"))["sslmode"]
+        == "verify-ca"
+    )
     with pytest.raises(PolicyError, match="service clinic: sslmode=prefer lets others"):
-        connecting._encryption(connecting._known("postgresql:///x?sslmode=prefer"))
+        connecting._encryption(connecting._connection_parameters("postgresql:///x?sslmode=prefer"))
 
 
 @pytest.fixture
@@ -222,7 +228,7 @@ def test_a_service_file_cannot_lead_elsewhere_without_encryption(services, monke
     """What a service says counts before the environment, and its address before the URL's host."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(Unreachable, match="database postgres: no encrypted connection"):
+    with pytest.raises(ServerUnreachable, match="database postgres: no encrypted connection"):
         connect(url)
 
 
@@ -233,7 +239,7 @@ def test_a_service_leads_to_a_server_whose_certificate_fits(strict, services, mo
     services.write_text(f"[clinic]\n{way}{root}[stranger]\n{way}{root.replace('authority', 'stranger')}")
     with connect("postgresql://?service=clinic") as connection:
         assert encrypted(connection)
-    with pytest.raises(Unreachable, match="service stranger, database of the user: no encrypted connection"):
+    with pytest.raises(ServerUnreachable, match="service stranger, database of the user: no encrypted connection"):
         connect("postgresql://?service=stranger")
 
 
@@ -249,7 +255,9 @@ def test_a_service_file_with_a_password_is_for_its_owner_alone(strict, services,
     with pytest.raises(PolicyError, match=r"others may read this file, and a password in it. .* chmod 600") as caught:
         connect("postgresql://?service=clinic")
     assert MARK not in str(caught.value)
-    connecting._check_secret_files(connecting._known("postgresql://127.0.0.1/x"))  # no service, no matter
+    connecting._check_secret_files(
+        connecting._connection_parameters("postgresql://127.0.0.1/x")
+    )  # no service, no matter
     where.chmod(0o600)
     with connect("postgresql://?service=clinic") as connection:
         assert encrypted(connection)
@@ -270,7 +278,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("url", UNREADABLE)
 @pytest.mark.parametrize(
-    "attempt", [shown, connect, lambda url: create_postgres_ledger(url, name="x", budget=Budget(1))]
+    "attempt", [server_description, connect, lambda url: create_postgres_ledger(url, name="x", budget=Budget(1))]
 )
 def test_a_password_with_signs_of_its_own_is_not_taken_for_a_place(url, attempt):
     """An @ or a / that is not escaped would make the password a host, a port or the name of a database."""
@@ -281,17 +289,20 @@ def test_a_password_with_signs_of_its_own_is_not_taken_for_a_place(url, attempt)
 
 def test_signs_that_are_escaped_can_be_read():
     url = "postgresql://ana:a%40b%2Fc@db.example:/a%40b"
-    assert shown(url) == "PostgreSQL at db.example, database a@b"
+    assert server_description(url) == "PostgreSQL at db.example, database a@b"
 
 
 def test_shown_places_have_no_names_of_users(monkeypatch):
-    assert shown("postgresql://ana:x@db.example:5433/clinic") == "PostgreSQL at db.example:5433, database clinic"
-    assert shown("postgresql://ana@/clinic") == "PostgreSQL at this machine, database clinic"
-    assert shown("postgresql:///?service=clinic") == "PostgreSQL at service clinic, database of the user"
+    assert (
+        server_description("postgresql://ana:x@db.example:5433/clinic")
+        == "PostgreSQL at db.example:5433, database clinic"
+    )
+    assert server_description("postgresql://ana@/clinic") == "PostgreSQL at this machine, database clinic"
+    assert server_description("postgresql:///?service=clinic") == "PostgreSQL at service clinic, database of the user"
     monkeypatch.setenv("PGHOST", "db.example")
     monkeypatch.setenv("PGPORT", "7")
     monkeypatch.setenv("PGDATABASE", "clinic")
-    assert shown("postgresql://") == "PostgreSQL at db.example:7, database clinic"
+    assert server_description("postgresql://") == "PostgreSQL at db.example:7, database clinic"
 
 
 def test_settings_are_those_of_the_connection(postgres, monkeypatch):
@@ -310,7 +321,7 @@ def test_settings_are_those_of_the_connection(postgres, monkeypatch):
 
 def test_what_is_wrong_is_said_in_our_words(postgres, strict, monkeypatch):
     def said(url):
-        with pytest.raises(Unreachable) as caught:
+        with pytest.raises(ServerUnreachable) as caught:
             connect(url)
         return str(caught.value).partition(", database ")[2].partition(": ")[2]
 
@@ -333,7 +344,7 @@ def test_a_server_with_too_many_connections_says_so(postgres):
         server.execute("CREATE ROLE crowd LOGIN CONNECTION LIMIT 1")
     with (
         connect(postgres.url(user="crowd")),
-        pytest.raises(Unreachable, match="the server has too many connections"),
+        pytest.raises(ServerUnreachable, match="the server has too many connections"),
     ):
         connect(postgres.url(user="crowd"))
 
@@ -359,7 +370,7 @@ def test_no_text_has_the_password(strict, monkeypatch, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     root = f"sslrootcert={strict.certificates}/authority.crt"
     right, wrong = away(strict, root), away(strict, root, user="nobody")
-    source = {"t": Source("t", {"x": Type.INTEGER})}
+    source = {"t": TableSource("t", {"x": Type.INTEGER})}
     texts = []
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -378,7 +389,7 @@ def test_no_text_has_the_password(strict, monkeypatch, caplog, capfd):
                     texts += [str(caught.value), repr(caught.value), *traceback.format_exception(caught.value)]
         monkeypatch.setenv("PGPASSWORD", MARK)
         with Postgres(source, url=right) as engine:
-            texts += [repr(engine), str(vars(engine)), str(vars(engine._session)), shown(right)]
+            texts += [repr(engine), str(vars(engine)), str(vars(engine._session)), server_description(right)]
             for sql in ("SELECT 1/0", "nonsense", "SELECT pg_terminate_backend(pg_backend_pid())"):
                 with pytest.raises(EngineError) as failed:
                     engine.query(sql)

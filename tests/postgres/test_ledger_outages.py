@@ -15,10 +15,10 @@ from servers.postgres import Cluster, binaries
 from discreet.kernel.errors import Failed, LedgerError, PolicyError
 from discreet.kernel.event import Event
 from discreet.kernel.ledger.chain import row_after
-from discreet.kernel.loss import NOTHING, Budget, Loss
-from discreet.postgres import ledger_session
-from discreet.postgres.connecting import connect, driver
-from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.ledger_postgres import session as ledger_session
+from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.postgres.server import connect, driver
 
 HERE = Path(__file__).parent
 CENT = Loss("1/100")
@@ -198,7 +198,7 @@ def test_a_connection_lost_in_a_charge_fails_it_and_the_next_works(place, ledger
         lost = "the connection was lost, and nothing was written there. When the server answers, ask again"
         with pytest.raises(LedgerError, match=lost):
             ledger.charge(CENT, EVENT)
-    assert ledger.spent() == NOTHING
+    assert ledger.spent() == ZERO_LOSS
     ledger.charge(CENT, EVENT)
     ledger.verify()
 
@@ -227,7 +227,7 @@ def test_a_connection_lost_at_the_commit_leaves_the_outcome_open_and_the_key_tel
     session._connection = Cut(session._connection, place, when)
     with pytest.raises(LedgerError, match="not known whether it was"):
         ledger.charge(CENT, EVENT, key="k")
-    assert ledger.spent() == (NOTHING if when == "before" else CENT)
+    assert ledger.spent() == (ZERO_LOSS if when == "before" else CENT)
     if when == "before":
         ledger.charge(CENT, EVENT, key="k")
     else:
@@ -254,25 +254,25 @@ def test_a_client_that_stands_still_in_a_charge_is_put_out(place, ledger, worker
 
 
 def test_whoever_waits_too_long_gives_up_and_says_why(place, ledger, monkeypatch):
-    monkeypatch.setattr(ledger_session, "QUEUE", 1)
+    monkeypatch.setattr(ledger_session, "LOCK_TIMEOUT", 1)
     with connect(place.url) as other:
         other.execute("BEGIN")
         other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger._session.place.lock])
         with pytest.raises(LedgerError, match="others have held the ledger for too long"):
             ledger.charge(CENT, EVENT)
-        assert ledger.spent() == NOTHING, "readers wait for nobody"
+        assert ledger.spent() == ZERO_LOSS, "readers wait for nobody"
     ledger.charge(CENT, EVENT)
 
 
 def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger):
     """The lock is for fairness and speed; that two rows are one after the other is the table's own law."""
     session = open_postgres_ledger(place.url, name="demo")._session
-    session.place.lock += 1
+    session.location.lock_number += 1
     ready, done = threading.Event(), threading.Event()
 
     def write_beside():
-        with session.writing() as table:
-            table.add_row(row_after(table.last(), NOTHING, ledger_act()))
+        with session.write_transaction() as table:
+            table.add_row(row_after(table.last_row(), ZERO_LOSS, ledger_act()))
             ready.set()
             wait_for_a_queue(place)
         done.set()
@@ -299,9 +299,9 @@ def wait_for_a_queue(place):
 
 
 def ledger_act():
-    from discreet.kernel.ledger.chain import Act, Kind, event_text
+    from discreet.kernel.ledger.chain import PendingRow, RowKind, event_text
 
-    return Act(kind=Kind.CHARGE, by="owner", receipt="r", loss=CENT, body=event_text(EVENT))
+    return PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=CENT, body=event_text(EVENT))
 
 
 # Durability.
@@ -335,7 +335,7 @@ def test_a_server_that_may_forget_is_refused(place, ledger, setting, name):
         ledger.charge(CENT, EVENT)
     with pytest.raises(LedgerError, match=f"Set {name} = on"):
         place.open()
-    assert ledger.spent() == NOTHING
+    assert ledger.spent() == ZERO_LOSS
 
 
 def test_commits_are_durable_whatever_the_server_does_for_others(place, ledger, setting):
@@ -364,7 +364,7 @@ def test_a_commit_that_the_server_did_not_make_is_noticed(ledger):
 
     with pytest.raises(LedgerError, match="did not commit"):
         go_on_after_an_error()
-    assert ledger.spent() == NOTHING
+    assert ledger.spent() == ZERO_LOSS
 
 
 def test_a_standby_that_does_not_answer_is_not_passed_over_in_silence(place, ledger, setting):
@@ -430,7 +430,7 @@ def test_no_text_has_a_password(cluster, place):
     url = place.url.replace("postgres@", "postgres:hush-hush@")
     texts = []
     with create_postgres_ledger(url, name="demo", budget=Budget(1)) as ledger:
-        texts += [repr(ledger), str(ledger._session.place), repr(ledger._session.place), repr(ledger._session)]
+        texts += [repr(ledger), str(ledger._session.location), repr(ledger._session.location), repr(ledger._session)]
         place.tamper(["UPDATE rows SET hash = 'x'"])
         for act in (ledger.verify, ledger.spent, lambda: ledger.charge(CENT, EVENT)):
             with pytest.raises(LedgerError) as found:

@@ -7,15 +7,15 @@ from kernel.ledger_places import place_of
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.chain import Row
-from discreet.kernel.ledger.terms import at_least, loss_text
+from discreet.kernel.ledger.chain import LedgerRow
+from discreet.kernel.ledger.terms import is_at_least, loss_text
 from discreet.kernel.loss import Budget, Loss
-from discreet.postgres.connecting import connect, driver
-from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
-from discreet.postgres.ledger_schema import schema_of, statements
+from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.ledger_postgres.schema import create_statements, schema_name
+from discreet.postgres.server import connect, driver
 
 CENT = Loss("1/100")
-EVENT = Event(mechanism="{}", sensitivity="{}", question="count", topics=(("a",),))
+EVENT = Event(mechanism="{}", sensitivity="{}", question="count", fingerprints=(("a",),))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_row_that_follows_is_admitted(place):
 FRACTIONS = st.fractions(min_value=0, max_value=3, max_denominator=60) | st.builds(
     lambda number, over: number / (10**100 + over), st.fractions(0, 10**100), st.integers(0, 3)
 )
-LOSSES = st.builds(Loss.exactly, st.none() | FRACTIONS, FRACTIONS, FRACTIONS.map(lambda part: part / 6))  # delta <= 1
+LOSSES = st.builds(Loss.of_bounds, st.none() | FRACTIONS, FRACTIONS, FRACTIONS.map(lambda part: part / 6))  # delta <= 1
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def compared(postgres):
     pytest.importorskip("psycopg")
     with connect(postgres.url()) as connection:
         connection.execute("CREATE SCHEMA compared")
-        for statement in statements("compared"):
+        for statement in create_statements("compared"):
             connection.execute(statement)
         yield connection
         connection.execute("DROP SCHEMA compared CASCADE")
@@ -94,14 +94,14 @@ def compared(postgres):
 @settings(max_examples=60)
 @given(old=LOSSES, new=LOSSES)
 def test_the_trigger_compares_fractions_as_the_kernel_does(compared, old, new):
-    assert admitted(compared, old, new) == at_least(new, old)
+    assert admitted(compared, old, new) == is_at_least(new, old)
     assert admitted(compared, old, old)
-    assert admitted(compared, old, old + new) == at_least(old + new, old)
+    assert admitted(compared, old, old + new) == is_at_least(old + new, old)
 
 
 def admitted(connection, old, new):
     """Return whether a total may follow another."""
-    row = Row(1, "t", "charge", "o", None, None, "{}", "0 0 0", loss_text(old), "0 0 0", "p", "h")
+    row = LedgerRow(1, "t", "charge", "o", None, None, "{}", "0 0 0", loss_text(old), "0 0 0", "p", "h")
     insert = f"INSERT INTO compared.rows VALUES ({', '.join(['%s'] * len(row))})"
     connection.execute("BEGIN")
     try:
@@ -160,11 +160,11 @@ CHANGES = {
     "a check": ["ALTER TABLE rows ADD CONSTRAINT more CHECK (seq < 99)"],
     "a table of another owner": ["ALTER TABLE answers OWNER TO somebody"],
     "a function of another owner": ["ALTER FUNCTION only_grows() OWNER TO somebody"],
-    "a schema of another owner": [f"ALTER SCHEMA {schema_of('demo')} OWNER TO somebody"],
+    "a schema of another owner": [f"ALTER SCHEMA {schema_name('demo')} OWNER TO somebody"],
     "a right of everybody": ["GRANT DELETE ON rows TO PUBLIC"],
     "a right of somebody": ["GRANT TRIGGER ON answers TO somebody"],
     "a right on a column": ["GRANT UPDATE (spent) ON rows TO somebody"],
-    "a right to make more": [f"GRANT CREATE ON SCHEMA {schema_of('demo')} TO somebody"],
+    "a right to make more": [f"GRANT CREATE ON SCHEMA {schema_name('demo')} TO somebody"],
     "a right to pass on": ["GRANT INSERT ON rows TO somebody WITH GRANT OPTION"],
 }
 
@@ -236,7 +236,7 @@ def test_a_schema_of_another_version_is_named(place):
 
 def test_names_that_differ_have_schemas_that_differ():
     names = ["a", "A", "a ", "a_", "", "ä", "x" * 200, "x" * 199, "Robert'); DROP SCHEMA public; --", "é", "e\u0301"]
-    schemas = [schema_of(name) for name in names]
+    schemas = [schema_name(name) for name in names]
     assert len(set(schemas)) == len(names)
     assert all(schema.isascii() and schema.isidentifier() and len(schema) <= 63 for schema in schemas), schemas
 
@@ -258,7 +258,7 @@ def clerk(place, postgres):
 
 
 def test_a_role_that_may_only_read_and_insert_can_charge_and_verify(place, clerk):
-    with open_postgres_ledger(clerk, name="demo", head=place.head) as ledger:
+    with open_postgres_ledger(clerk, name="demo", checkpoint=place.head) as ledger:
         ledger.settle(ledger.charge(CENT, EVENT, key="clerk"), b"42")
         ledger.set_budget(Budget(2), analysts=None)
         ledger.acknowledge()
@@ -278,7 +278,7 @@ def test_a_role_that_may_only_read_and_insert_can_charge_and_verify(place, clerk
         "CREATE TABLE more (x int)",
         "CREATE OR REPLACE FUNCTION only_grows() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$",
         "SET session_replication_role = replica",
-        f"DROP SCHEMA {schema_of('demo')} CASCADE",
+        f"DROP SCHEMA {schema_name('demo')} CASCADE",
         "BEGIN; LOCK TABLE rows IN EXCLUSIVE MODE",
     ],
 )

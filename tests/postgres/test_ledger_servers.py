@@ -13,11 +13,11 @@ from kernel.ledger_places import place_of
 
 from discreet.kernel.errors import LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.head import milestones, read_head
+from discreet.kernel.ledger.checkpoint import milestones, read_checkpoint
 from discreet.kernel.loss import Budget, Loss
-from discreet.postgres.ledger import create_postgres_ledger, open_postgres_ledger
-from discreet.postgres.ledger_place import Database
-from discreet.postgres.ledger_schema import schema_of
+from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
+from discreet.ledger_postgres.location import PostgresLocation
+from discreet.ledger_postgres.schema import schema_name
 
 HERE = Path(__file__).parent
 CENT = Loss("1/100")
@@ -63,7 +63,7 @@ def test_what_is_created_is_whole_or_not_there(place, monkeypatch):
     place.empty()
     place.head.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.postgres.ledger_table.PostgresTable.add_row", crash)
+        patch.setattr("discreet.ledger_postgres.table.PostgresTable.add_row", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             place.create()
     with pytest.raises(LedgerError, match="there is no ledger of this name here"):
@@ -74,13 +74,13 @@ def test_what_is_created_is_whole_or_not_there(place, monkeypatch):
 def test_a_ledger_belongs_to_its_name(place):
     create_postgres_ledger(place.url, name="other", budget=Budget(1)).close()
     place.empty()
-    place.run([f"ALTER SCHEMA {schema_of('other')} RENAME TO {place.schema}"])
+    place.run([f"ALTER SCHEMA {schema_name('other')} RENAME TO {place.schema}"])
     with pytest.raises(PolicyError, match="belongs to 'other', not 'demo'"):
         open_postgres_ledger(place.url, name="demo")
 
 
 def test_data_sets_share_a_database_and_nothing_else(place):
-    place.run([f"DROP SCHEMA IF EXISTS {schema_of('another')} CASCADE"])
+    place.run([f"DROP SCHEMA IF EXISTS {schema_name('another')} CASCADE"])
     with create_postgres_ledger(place.url, name="another", budget=Budget(1)) as another, place.open() as ledger:
         another.charge(Loss(1), EVENT)
         assert ledger.spent().epsilon == 5 * CENT.epsilon
@@ -94,14 +94,14 @@ def test_data_sets_share_a_database_and_nothing_else(place):
 def test_a_server_without_a_head_makes_one_when_it_opens_the_ledger(place):
     second = place.server("second")
     with second.open():
-        assert read_head(second.head) == read_head(place.head)
+        assert read_checkpoint(second.head) == read_checkpoint(place.head)
     assert stat.S_IMODE(second.head.stat().st_mode) == 0o600
     assert {found.name for found in place.folder.iterdir()} == {"head", "head.lock", "second", "second.lock"}
 
 
 def test_a_head_remembers_rows_of_the_ledger(place):
     hashes = {row.seq: row.hash for row in place.rows()}
-    head = read_head(place.head)
+    head = read_checkpoint(place.head)
     assert (head.seq, head.hash) == (11, hashes[11])
     assert [seq for seq, _ in head.earlier] == milestones(11)
     assert all(hashes[seq].startswith(known) and len(known) == 16 for seq, known in head.earlier)
@@ -110,19 +110,19 @@ def test_a_head_remembers_rows_of_the_ledger(place):
 def test_a_head_follows_what_others_charge_when_it_is_used(place):
     second = place.server("second")
     with second.open() as behind, place.open() as ahead:
-        before = read_head(second.head)
+        before = read_checkpoint(second.head)
         fill(ahead, 3)
-        assert read_head(second.head) == before
+        assert read_checkpoint(second.head) == before
         behind.spent()
-        assert read_head(second.head) == read_head(place.head)
+        assert read_checkpoint(second.head) == read_checkpoint(place.head)
         fill(ahead, 3)
         behind.charge(CENT, EVENT, key="k")
         fill(ahead, 3)
         with pytest.raises(Refused):
             behind.charge(Loss(100), EVENT)
-        assert read_head(second.head).seq < read_head(place.head).seq
+        assert read_checkpoint(second.head).seq < read_checkpoint(place.head).seq
         behind.verify()
-        assert read_head(second.head) == read_head(place.head)
+        assert read_checkpoint(second.head) == read_checkpoint(place.head)
 
 
 @pytest.mark.long
@@ -203,7 +203,7 @@ def test_a_server_that_lost_its_head_charges_nothing_until_the_owner_acknowledge
         ledger.acknowledge()
         ledger.charge(CENT, EVENT)
         ledger.verify()
-    assert read_head(place.head).seq == 13
+    assert read_checkpoint(place.head).seq == 13
 
 
 def test_without_a_head_a_rollback_is_not_seen(place):
@@ -225,19 +225,19 @@ def test_a_head_that_cannot_be_written_costs_one_charge_and_not_many(place, monk
 
     with place.open() as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.postgres.ledger_place.write_head", broken)
+            patch.setattr("discreet.ledger_postgres.location.write_head", broken)
             for _ in range(3):
                 with pytest.raises(LedgerError, match=r"head file cannot be .* \(.*No space left"):
                     ledger.charge(CENT, EVENT)
         assert ledger.spent().epsilon == 6 * CENT.epsilon
         ledger.charge(CENT, EVENT)
         assert ledger.spent().epsilon == 7 * CENT.epsilon
-        assert read_head(place.head).seq == 13
+        assert read_checkpoint(place.head).seq == 13
         ledger.verify()
 
 
 def test_a_process_that_stands_still_with_the_lock_of_the_head_stops_nobody_for_ever(place, monkeypatch):
-    monkeypatch.setattr("discreet.postgres.ledger_place.PATIENCE", 0.2)
+    monkeypatch.setattr("discreet.ledger_postgres.location.CHECKPOINT_LOCK_TIMEOUT", 0.2)
     with place.open() as ledger:
         with place.head.with_name("head.lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -253,7 +253,7 @@ def test_the_head_is_written_after_the_commit(place, monkeypatch):
     def look(_path, head):
         seen.append((place.rows()[-1].seq, head.seq))
 
-    monkeypatch.setattr("discreet.postgres.ledger_place.write_head", look)
+    monkeypatch.setattr("discreet.ledger_postgres.location.write_head", look)
     with place.open() as ledger:
         ledger.charge(CENT, EVENT)
     assert seen == [(12, 12)]
@@ -266,8 +266,8 @@ def test_a_folder_that_is_not_there_is_named(place):
 
 
 def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
-    database = Database(place.url, "demo", place.head)
-    now, older, newer = (replace(read_head(place.head), seq=seq) for seq in (11, 10, 12))
+    database = PostgresLocation(place.url, "demo", place.head)
+    now, older, newer = (replace(read_checkpoint(place.head), seq=seq) for seq in (11, 10, 12))
     for head, instead_of, kept in (
         (older, None, now),
         (newer, None, newer),
@@ -275,8 +275,8 @@ def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
         (older, now, newer),  # another process wrote in between
         (older, newer, older),
     ):
-        database.keep_head(head, instead_of)
-        assert read_head(place.head) == kept
+        database.store_checkpoint(head, instead_of)
+        assert read_checkpoint(place.head) == kept
 
 
 @pytest.mark.long
@@ -289,7 +289,7 @@ def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
     assert [worker.returncode for worker in workers] == [0] * 4, said
     with place.open() as ledger:
         ledger.verify()
-    assert read_head(place.head).seq == 11 + 100
+    assert read_checkpoint(place.head).seq == 11 + 100
 
 
 @pytest.mark.long
@@ -309,10 +309,10 @@ def test_what_was_seen_as_settled_is_looked_at_anew_after_a_rollback(place):
 
 
 def test_a_ledger_of_many_pages_is_read_in_order(place, monkeypatch):
-    monkeypatch.setattr("discreet.postgres.ledger_table._PAGE", 3)
-    monkeypatch.setattr("discreet.postgres.ledger_table._ANSWERS", 40)
+    monkeypatch.setattr("discreet.ledger_postgres.table._PAGE_ROWS", 3)
+    monkeypatch.setattr("discreet.ledger_postgres.table._BATCH_BYTES", 40)
     topics = tuple((f"t{number}\0\\0",) for number in range(7))
-    event = Event(mechanism="{}", sensitivity="{}", question="count", topics=topics)
+    event = Event(mechanism="{}", sensitivity="{}", question="count", fingerprints=topics)
     with place.open() as ledger:
         for size in (0, 10, 100, 30, 39, 1, 1, 1):
             ledger.settle(ledger.charge(CENT, event, key=f"\\{size}\0" + os.urandom(4).hex()), b"x" * size)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from discreet.curator.ledger_location import address_without_user, move_ledger_to, open_ledger_at, open_or_create_ledger
 from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.places import address, ledger_at, ledger_of, move_to
+from discreet.ledger_postgres.schema import schema_name
 from discreet.policy import Policy
-from discreet.postgres.connecting import driver
-from discreet.postgres.ledger_schema import schema_of
+from discreet.postgres.server import driver
 
 CENT = Loss("1/100")
 SCRIPT = Path(__file__).parents[1] / "kernel" / "ledger_moves.py"
@@ -30,13 +30,13 @@ def event(question="count", by="owner", **more):
 def create(place, head=None, **terms):
     if isinstance(place, Path):
         return create_ledger(place, **terms)
-    from discreet.postgres.ledger import create_postgres_ledger
+    from discreet.ledger_postgres.ledger import create_postgres_ledger
 
-    return create_postgres_ledger(place, head=head, **terms)
+    return create_postgres_ledger(place, checkpoint=head, **terms)
 
 
 class Places:
-    """Files and databases that are nobody else's; `head` is the head of a database on this machine."""
+    """Files and databases that are nobody else's; `checkpoint` is the head of a database on this machine."""
 
     def __init__(self, cluster, folder):
         self.cluster, self.folder = cluster, folder
@@ -52,14 +52,14 @@ class Places:
         return self.folder / f"{place.rpartition('/')[2]}.ledger-head" if isinstance(place, str) else None
 
     def open(self, place):
-        return ledger_at(place, name="demo", head=self.head(place))
+        return open_ledger_at(place, name="demo", checkpoint=self.head(place))
 
     def move(self, source, target, tell=lambda _done, _rows: None):
         with self.open(source) as ledger:
-            return move_to(ledger, target, name="demo", head=self.head(target), tell=tell)
+            return move_ledger_to(ledger, target, name="demo", checkpoint=self.head(target), progress=tell)
 
     def rows(self, place):
-        with self.open(place) as ledger, ledger._session.reading() as table:
+        with self.open(place) as ledger, ledger._session.read_transaction() as table:
             return list(table.rows())
 
     def takes(self, place):
@@ -110,7 +110,7 @@ def test_everything_goes_along(places, pair):
     rows = places.rows(new)
     assert rows[: len(before)] == before
     assert [row.kind for row in rows[len(before) :]] == ["move", "arrive"]
-    assert json.loads(rows[-2].body)["to"] == address(new)
+    assert json.loads(rows[-2].body)["to"] == address_without_user(new)
     with places.open(new) as ledger:
         ledger.verify()
         assert (ledger.events(), ledger.spent("ana\\"), ledger.answers(["t", "t\0", "u"])) == (events, spent, topics)
@@ -141,7 +141,7 @@ def test_the_source_is_read_and_nothing_else(places, pair):
         ):
             with pytest.raises(LedgerError, match="The ledger was moved: write ledger = ") as found:
                 act()
-            assert address(new) in str(found.value)
+            assert address_without_user(new) in str(found.value)
             assert "postgres@" not in str(found.value), "who asks is nobody's business"
     with places.open(new) as ledger:
         ledger.settle(receipt, b"stored where the ledger is")
@@ -170,17 +170,17 @@ def test_a_ledger_goes_there_and_back(places):
 @pytest.mark.parametrize("moment", ["_copy_row", "_copy_rest"])
 def test_a_lost_connection_is_survived(places, pair, moment, monkeypatch):
     """The server ends all connections in the middle of a move, before or after the source has ended."""
-    from discreet.kernel.ledger import moving
+    from discreet.kernel.ledger import migration
 
     old, new = pair
-    plain = getattr(moving, moment)
+    plain = getattr(migration, moment)
 
     def cut(*arguments):
-        monkeypatch.setattr(moving, moment, plain)
+        monkeypatch.setattr(migration, moment, plain)
         places.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet'")
         return plain(*arguments)
 
-    monkeypatch.setattr(moving, moment, cut)
+    monkeypatch.setattr(migration, moment, cut)
     with pytest.raises(LedgerError, match=r"the connection was lost, .* give the command again"):
         places.move(old, new)
     assert (places.takes(old), places.takes(new)) == (moment == "_copy_row", False)
@@ -197,7 +197,7 @@ def test_a_commit_that_is_not_confirmed_sends_back_to_the_command(places, pair, 
     from discreet.kernel.ledger.account import Account
 
     old, new = pair
-    plain = Account.depart
+    plain = Account.mark_moved
 
     def depart(source, to, token):
         session = source._session
@@ -205,7 +205,7 @@ def test_a_commit_that_is_not_confirmed_sends_back_to_the_command(places, pair, 
         plain(source, to, token)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Account, "depart", depart)
+        patch.setattr(Account, "mark_moved", depart)
         with pytest.raises(LedgerError, match=r"it is not known whether it was.* give the same command, again"):
             places.move(old, new)
     assert places.move(old, new) is True
@@ -286,12 +286,12 @@ def test_a_move_is_finished_in_the_same_place_only(places, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.kernel.ledger.moving._copy_rest", stop)
+        patch.setattr("discreet.kernel.ledger.migration._copy_rest", stop)
         with pytest.raises(KeyboardInterrupt):
             places.move(old, new)
     with pytest.raises(LedgerError, match="a ledger is moving here and has not arrived"):
         places.open(new)
-    schema = schema_of("demo")
+    schema = schema_name("demo")
     places.run(f"ALTER SCHEMA {schema} RENAME TO kept", new)
     with pytest.raises(LedgerError, match="there is no trace of that"):
         places.move(old, new)
@@ -312,18 +312,18 @@ def test_a_place_that_a_ledger_left_is_not_used_again_and_says_so(places):
 
 def test_whoever_comes_second_reads_where_the_ledger_was_and_was_to_go(places, monkeypatch):
     """The source goes elsewhere while it is being copied."""
-    from discreet.kernel.ledger import moving
+    from discreet.kernel.ledger import migration
 
     old, new, elsewhere = places.fresh("database"), places.fresh("file"), places.fresh("file")
     create(old, name="demo", budget=Budget(1)).close()
-    plain = moving._copy
+    plain = migration._copy
 
     def copy(*arguments):
-        monkeypatch.setattr(moving, "_copy", plain)
+        monkeypatch.setattr(migration, "_copy", plain)
         places.move(old, elsewhere)
         return plain(*arguments)
 
-    monkeypatch.setattr(moving, "_copy", copy)
+    monkeypatch.setattr(migration, "_copy", copy)
     with pytest.raises(
         LedgerError, match=rf"^from PostgreSQL at [^:]+:\d+, database \w+ to {new}: The ledger was moved"
     ):
@@ -367,7 +367,7 @@ def test_a_database_from_before_the_move_stays_closed(places):
     with create(old, places.head(old), name="demo", budget=Budget(1)) as ledger:
         ledger.charge(CENT, event())
     places.move(old, new)
-    rows = f"{schema_of('demo')}.rows"
+    rows = f"{schema_name('demo')}.rows"
     places.run(f"ALTER TABLE {rows} DISABLE TRIGGER ALL", old)
     places.run(f"DELETE FROM {rows} WHERE kind = 'move'", old)  # as a backup would have it
     for name in ("rows_follow", "rows_grow"):
@@ -379,15 +379,15 @@ def test_a_database_from_before_the_move_stays_closed(places):
 
 
 def test_the_database_itself_takes_nothing_after_a_move(places):
-    from discreet.kernel.ledger.chain import Act, Kind, row_after
-    from discreet.kernel.loss import NOTHING
+    from discreet.kernel.ledger.chain import PendingRow, RowKind, row_after
+    from discreet.kernel.loss import ZERO_LOSS
 
     old, new = places.fresh("database"), places.fresh("file")
     with create(old, name="demo", budget=Budget(1)) as ledger:
         places.move(old, new)
-        act = Act(kind=Kind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
-        with pytest.raises(LedgerError, match="a trigger of schema"), ledger._session.writing() as table:
-            table.add_row(row_after(table.last(), NOTHING, act))
+        act = PendingRow(kind=RowKind.CHARGE, by="owner", body="{}", receipt="r", loss=CENT)
+        with pytest.raises(LedgerError, match="a trigger of schema"), ledger._session.write_transaction() as table:
+            table.add_row(row_after(table.last_row(), ZERO_LOSS, act))
     assert places.rows(old)[-1].kind == "move"
 
 
@@ -396,7 +396,7 @@ def test_the_database_itself_takes_nothing_after_a_move(places):
 
 MOVE_BIG = """
 import resource, sys
-from discreet.places import ledger_at, move_to, read_place
+from discreet.curator.ledger_location import ledger_at, move_to, read_place
 source, target = (read_place(word, "place") for word in sys.argv[1:])
 with ledger_at(source, name="demo") as ledger:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -431,25 +431,25 @@ def test_the_ledger_of_a_policy_is_made_once_and_then_opened(places):
     url = places.fresh("database")
     policy = policy_of(places.folder, url)
     for spent in (1, 2):
-        with ledger_of(policy) as ledger:
+        with open_or_create_ledger(policy) as ledger:
             ledger.charge(CENT, event())
             assert ledger.spent().epsilon == spent * CENT.epsilon
-            assert (ledger.budget, ledger.promise) == (Budget(1), policy.fingerprint())
+            assert (ledger.budget, ledger.unit_declaration) == (Budget(1), policy.unit_fingerprint())
     assert (places.folder / "demo.ledger-head").exists()
-    places.run(f"DROP SCHEMA {schema_of('demo')} CASCADE", url)
+    places.run(f"DROP SCHEMA {schema_name('demo')} CASCADE", url)
     with pytest.raises(LedgerError, match="a ledger was here, its head file remains"):
-        ledger_of(policy)
+        open_or_create_ledger(policy)
 
 
 def test_a_policy_that_names_the_old_place_is_told_the_new_one(places):
     url = places.fresh("database")
     policy = policy_of(places.folder, url)
     new = places.folder / "new.sqlite"
-    with ledger_of(policy) as ledger:
-        move_to(ledger, new, name="demo", tell=lambda _done, _rows: None)
+    with open_or_create_ledger(policy) as ledger:
+        move_ledger_to(ledger, new, name="demo", progress=lambda _done, _rows: None)
     with pytest.raises(PolicyError, match=f'The ledger was moved: write ledger = "{new}" into the policy'):
-        ledger_of(policy)
-    with ledger_of(policy_of(places.folder, new)) as ledger:
+        open_or_create_ledger(policy)
+    with open_or_create_ledger(policy_of(places.folder, new)) as ledger:
         ledger.charge(CENT, event())
 
 
@@ -459,27 +459,27 @@ def test_a_server_that_used_a_shared_ledger_makes_no_second_account(places, what
     url, kept = places.fresh("database"), places.folder / "kept.sqlite"
     for name in "ab":
         (places.folder / name).mkdir()
-    with ledger_of(policy_of(places.folder / "a", url)) as ledger:
+    with open_or_create_ledger(policy_of(places.folder / "a", url)) as ledger:
         ledger.charge(Loss(1), event())
-        ledger_of(policy_of(places.folder / "b", url)).close()
+        open_or_create_ledger(policy_of(places.folder / "b", url)).close()
         if what.startswith("moved"):
-            move_to(ledger, kept, name="demo")
+            move_ledger_to(ledger, kept, name="demo")
             with pytest.raises(PolicyError, match="It is a file on the machine on which the move was made"):
-                ledger_of(policy_of(places.folder / "b", url))
+                open_or_create_ledger(policy_of(places.folder / "b", url))
             kept.rename(places.folder / "on another machine")
             for rest in ("lock", "head"):
                 Path(f"{kept}.{rest}").unlink(missing_ok=True)
     second = policy_of(places.folder / "b", kept)
     with pytest.raises(LedgerError, match=r"kept\.sqlite: there is no ledger here, and .*b/demo\.ledger-head") as found:
-        ledger_of(second)
+        open_or_create_ledger(second)
     assert "Write that database into the policy" in str(found.value)
     assert not kept.exists()
     (places.folder / "b" / "demo.ledger-head").write_text("")
     with pytest.raises(LedgerError, match="there is no ledger here, and"):
-        ledger_of(second)
+        open_or_create_ledger(second)
 
 
 def test_a_server_without_such_a_trace_makes_its_file(places):
     """Or the test above would show nothing."""
-    with ledger_of(policy_of(places.folder, places.folder / "kept.sqlite")) as ledger:
+    with open_or_create_ledger(policy_of(places.folder, places.folder / "kept.sqlite")) as ledger:
         ledger.charge(CENT, event())

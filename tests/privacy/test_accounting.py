@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import privacy
-from discreet.kernel.choice import Exponential, PermuteAndFlip
-from discreet.kernel.event import Event, canonical
+from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.response import RandomizedResponse
-from discreet.kernel.threshold import Threshold
+from discreet.kernel.partition_selection import Threshold
+from discreet.kernel.randomized_response import RandomizedResponse
+from discreet.kernel.selection import Exponential, PermuteAndFlip
 from discreet.privacy import composed_dp_event, declared_count, declared_epsilon, to_dp_event
-from discreet.privacy.release import read
+from discreet.privacy.accounted_releases import account_release
 
 ONE = Sensitivity(groups=1, size=1)
 
@@ -135,7 +135,7 @@ def test_mixed_releases_cost_no_more_than_their_added_loss():
         *[(Exponential(40), 1)] * 5,
         (Threshold(Laplace(20), cut=400, groups=1), None),
     ]
-    total = sum((read(release).loss for release in releases[1:]), Laplace(20).loss(ONE))
+    total = sum((account_release(release).loss for release in releases[1:]), Laplace(20).loss(ONE))
     found = declared_epsilon(releases, 1e-6)
     assert found <= float(total.to_epsilon("1e-6")) * (1 + 1e-12)
     without = [release for release in releases if release[0] != Gaussian(1)]
@@ -172,7 +172,7 @@ def test_what_cannot_be_declared_is_refused():
     with pytest.raises(TypeError, match="mechanism"):
         to_dp_event("laplace", ONE)
     with pytest.raises(ValueError, match="neither its mechanism nor its loss"):
-        to_dp_event(event(canonical({"name": "novel"})))
+        to_dp_event(event(canonical_json({"name": "novel"})))
 
 
 def test_deltas_too_small_for_floats_are_left_to_exact_fractions():
@@ -194,7 +194,7 @@ def test_every_mechanism_converts_and_so_does_its_event(mechanism, sensitivity, 
     assert to_dp_event(mechanism, sensitivity) == expected
     moved = sensitivity
     if not isinstance(sensitivity, Sensitivity):
-        moved = "{}" if sensitivity is None else canonical({"l1": str(sensitivity), "l2_squared": "1"})
+        moved = "{}" if sensitivity is None else canonical_json({"l1": str(sensitivity), "l2_squared": "1"})
     assert to_dp_event(event(mechanism, moved)) == expected
     assert isinstance(to_dp_event(mechanism, sensitivity), dp_accounting.DpEvent)
 
@@ -225,9 +225,9 @@ def test_an_event_that_cost_more_than_its_mechanism_is_converted_by_its_loss():
     "mechanism", [{"name": "novel"}, ["laplace"], {"name": "laplace"}, {"name": "laplace", "scale": "x"}, {}]
 )
 def test_an_unknown_event_is_converted_by_its_loss(mechanism):
-    known = event(canonical(mechanism), ONE, Loss("1/4"))
+    known = event(canonical_json(mechanism), ONE, Loss("1/4"))
     assert to_dp_event(known) == dp_event.DiscreteLaplaceDpEvent(0.25, 1)
-    assert to_dp_event(event(canonical(mechanism), ONE, Loss(0))) == dp_event.NoOpDpEvent()
+    assert to_dp_event(event(canonical_json(mechanism), ONE, Loss(0))) == dp_event.NoOpDpEvent()
 
 
 def test_repeats_are_counted_and_the_library_agrees():

@@ -74,7 +74,12 @@ def test_wrong_numbers_are_refused():
 
 def test_without_noise_the_threshold_always_wins():
     game = threshold_game(0)
-    assert (game.zeros, game.one, game.log_ratio, game.epsilon) == (0, 1, math.inf, math.inf)
+    assert (game.false_positive_rate, game.true_positive_rate, game.log_ratio, game.epsilon) == (
+        0,
+        1,
+        math.inf,
+        math.inf,
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,8 +89,12 @@ def test_without_noise_the_threshold_always_wins():
 def test_the_threshold_game_of_a_hundred_people(width, zeros, one, ratio, epsilon):
     game = threshold_game(width, threshold=0.005)
     assert game == threshold_game(width)
-    assert (round(game.zeros, 3), round(game.one, 3), round(game.log_ratio, 2)) == (zeros, one, ratio)
-    assert game.zeros == pytest.approx(math.exp(-0.005 / float(Fraction(width))) / 2, abs=1e-5)
+    assert (round(game.false_positive_rate, 3), round(game.true_positive_rate, 3), round(game.log_ratio, 2)) == (
+        zeros,
+        one,
+        ratio,
+    )
+    assert game.false_positive_rate == pytest.approx(math.exp(-0.005 / float(Fraction(width))) / 2, abs=1e-5)
     assert game.epsilon == epsilon
 
 

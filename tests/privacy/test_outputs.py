@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import privacy
-from discreet.kernel.choice import Exponential, PermuteAndFlip
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.response import RandomizedResponse
+from discreet.kernel.randomized_response import RandomizedResponse
+from discreet.kernel.selection import Exponential, PermuteAndFlip
 from discreet.privacy import hockey_stick, max_divergence, output, renyi
 
 scales = st.fractions("1/3", 40, max_denominator=12)
@@ -79,7 +79,7 @@ def test_removal_loses_epsilon_and_replacement_two_of_a_histogram():
             replaced.append(max_divergence(output(Laplace(10), a), output(Laplace(10), b)))
     assert set(removed) == {Fraction(1, 10)}
     assert set(replaced) == {Fraction(1, 5)}
-    assert Loss("1/10").replacing().epsilon == max(replaced)
+    assert Loss("1/10").for_substitution().epsilon == max(replaced)
 
 
 @pytest.mark.long

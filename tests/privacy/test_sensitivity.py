@@ -23,15 +23,15 @@ def variance(data):
 
 @sizes
 def test_a_count_and_a_sum_of_bits_move_by_one(n):
-    assert sensitivity.enumerated(len, [0, 1], n, neighbours="removal") == sensitivity.count() == 1
-    assert sensitivity.enumerated(sum, [0, 1], n) == 1
+    assert sensitivity.brute_force(len, [0, 1], n, neighbours="removal") == sensitivity.count() == 1
+    assert sensitivity.brute_force(sum, [0, 1], n) == 1
     assert sensitivity.sum(0, 1) == sensitivity.sum(0, 1, neighbours="replacement") == 1
 
 
 @sizes
 def test_sums_move_by_their_bounds(n):
-    assert sensitivity.enumerated(sum, ENDS, n, neighbours="removal") == sensitivity.sum(-3, 2) == 3
-    assert sensitivity.enumerated(sum, ENDS, n) == sensitivity.sum(-3, 2, neighbours="replacement") == 5
+    assert sensitivity.brute_force(sum, ENDS, n, neighbours="removal") == sensitivity.sum(-3, 2) == 3
+    assert sensitivity.brute_force(sum, ENDS, n) == sensitivity.sum(-3, 2, neighbours="replacement") == 5
 
 
 @pytest.mark.long(only=["0-4"])
@@ -40,10 +40,10 @@ def test_sums_move_by_their_bounds(n):
 def test_means_medians_and_variances_move_as_the_formulas_say(n, low):
     grid = GRID[:: 1 if n < 5 else 2] if low == 0 else ENDS
     high = max(grid)
-    assert sensitivity.enumerated(mean, grid, n) == sensitivity.mean(low, high, n)
-    assert sensitivity.enumerated(statistics.median, grid, n) == sensitivity.median(low, high, n)
-    assert sensitivity.enumerated(variance, grid, n) == sensitivity.variance(low, high, n)
-    assert sensitivity.enumerated(statistics.variance, grid, n) == sensitivity.variance(low, high, n, ddof=1)
+    assert sensitivity.brute_force(mean, grid, n) == sensitivity.mean(low, high, n)
+    assert sensitivity.brute_force(statistics.median, grid, n) == sensitivity.median(low, high, n)
+    assert sensitivity.brute_force(variance, grid, n) == sensitivity.variance(low, high, n)
+    assert sensitivity.brute_force(statistics.variance, grid, n) == sensitivity.variance(low, high, n, ddof=1)
 
 
 @sizes
@@ -56,8 +56,8 @@ def test_the_numbers_of_the_unit_interval(n):
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_the_smallest_data_sets(n):
-    assert sensitivity.enumerated(statistics.median, GRID, n) == sensitivity.median(0, 1, n) == Fraction(1, n)
-    assert sensitivity.enumerated(variance, GRID, n) == sensitivity.variance(0, 1, n)
+    assert sensitivity.brute_force(statistics.median, GRID, n) == sensitivity.median(0, 1, n) == Fraction(1, n)
+    assert sensitivity.brute_force(variance, GRID, n) == sensitivity.variance(0, 1, n)
     assert sensitivity.variance(0, math.inf, 1) == 0
 
 
@@ -86,14 +86,14 @@ def test_formulas_are_exact_fractions():
 
 
 def test_which_are_useful():
-    rows = {row.statistic: row for row in sensitivity.useful(0, 1, n=1001, epsilon="1/10")}
-    assert rows["mean"].share == rows["sum"].share == rows["count"].share == Fraction(10, 1001)
-    assert rows["median"].share == 10
+    rows = {row.statistic: row for row in sensitivity.usefulness(0, 1, n=1001, epsilon="1/10")}
+    assert rows["mean"].noise_share == rows["sum"].noise_share == rows["count"].noise_share == Fraction(10, 1001)
+    assert rows["median"].noise_share == 10
     assert rows["variance"].sensitivity == Fraction(1000, 1001**2)
-    assert [name for name, row in rows.items() if not row.useful] == ["median"]
-    unbounded = {row.statistic: row for row in sensitivity.useful(0, math.inf, n=1001, epsilon="1/10")}
-    assert [name for name, row in unbounded.items() if row.useful] == ["count"]
-    assert not any(row.useful for row in sensitivity.useful(0, 1, n=10, epsilon="1/10"))
+    assert [name for name, row in rows.items() if not row.is_useful] == ["median"]
+    unbounded = {row.statistic: row for row in sensitivity.usefulness(0, math.inf, n=1001, epsilon="1/10")}
+    assert [name for name, row in unbounded.items() if row.is_useful] == ["count"]
+    assert not any(row.is_useful for row in sensitivity.usefulness(0, 1, n=10, epsilon="1/10"))
 
 
 def test_wrong_bounds_and_sizes_are_refused():
@@ -112,4 +112,4 @@ def test_wrong_bounds_and_sizes_are_refused():
     with pytest.raises(ValueError, match="sideways"):
         sensitivity.sum(0, 1, neighbours="sideways")
     with pytest.raises(ValueError, match="too many"):
-        sensitivity.enumerated(sum, range(100), 5)
+        sensitivity.brute_force(sum, range(100), 5)

@@ -51,7 +51,7 @@ def test_killed_questions_lose_nothing_that_was_seen(tmp_path):
         curator.ledger.verify()
         events = {event.id: event for event in curator.ledger.events()}
         assert set(seen) <= set(events)
-        assert curator.budget().spent.epsilon == len(events) * curator.policy.budget.price("1/1000").epsilon
+        assert curator.budget().spent.epsilon == len(events) * curator.policy.budget.cost_of("1/1000").epsilon
         for receipt, (key, value) in list(seen.items())[:200]:
             life, number = key.split("-")
             again = curator.ask(question(life, number), epsilon="1/1000", key=key)

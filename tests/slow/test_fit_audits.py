@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from discreet.learn import StandardScaler
-from discreet.learn.classes.logistic import LogisticRegression
-from discreet.learn.classes.naive_bayes import GaussianNB
-from discreet.learn.columns.linear import LinearRegression
+from discreet.learn.linear_model.least_squares import LinearRegression
+from discreet.learn.linear_model.logistic import LogisticRegression
 from discreet.learn.mixture import GaussianMixture
+from discreet.learn.naive_bayes import GaussianNB
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.learn.audits import Data, audit_fits, without

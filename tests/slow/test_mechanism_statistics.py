@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.kernel.choice import Exponential, PermuteAndFlip
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.response import RandomizedResponse
+from discreet.kernel.randomized_response import RandomizedResponse
+from discreet.kernel.selection import Exponential, PermuteAndFlip
 
 _spec = importlib.util.spec_from_file_location("evidence", Path(__file__).parents[1] / "broken" / "evidence.py")
 evidence = importlib.util.module_from_spec(_spec)

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.engines.duckdb import Tuning
-from discreet.engines.sources import EngineError, Source
-from discreet.engines.spark import Spark
-from discreet.engines.spark_connecting import SETTINGS
+from discreet.engines.duckdb.engine import Tuning
+from discreet.engines.spark.connection import SETTINGS
+from discreet.engines.spark.engine import Spark
+from discreet.engines.table_source import EngineError, TableSource
 from discreet.kernel.errors import FAILED, PolicyError
 from discreet.kernel.expr import Type
 from discreet.policy import Policy
@@ -99,7 +99,7 @@ def test_every_value_is_what_it_is_to_duckdb(local, tmp_path, zone):
 
 def test_the_session_is_set_whatever_the_server_has(local, tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "t.parquet")
-    with Spark({"t": Source(str(tmp_path), {"a": N})}, url=local.url) as engine:
+    with Spark({"t": TableSource(str(tmp_path), {"a": N})}, url=local.url) as engine:
         ours = engine._session._spark
         assert {name: ours.conf.get(name) for name in SETTINGS} == SETTINGS
     with session(local.url) as theirs:
@@ -107,7 +107,7 @@ def test_the_session_is_set_whatever_the_server_has(local, tmp_path):
 
 
 def shown(url, place, **types):
-    with Spark({"t": Source(place, types)}, url=url) as engine:
+    with Spark({"t": TableSource(place, types)}, url=url) as engine:
         return sorted(engine.query("SELECT * FROM t0").to_pylist(), key=str)
 
 
@@ -179,7 +179,7 @@ def test_tables_and_views_of_the_catalog_are_sources(catalog):
 
 
 def test_texts_that_a_collation_takes_for_one_are_two(catalog):
-    with Spark({"t": Source("clinic.folded", {"t": X})}, url=catalog) as engine:
+    with Spark({"t": TableSource("clinic.folded", {"t": X})}, url=catalog) as engine:
         assert engine.values("t", "t") == ["A", "B", "a"]
         assert engine.fanout("t", ("t",)) == 1
 
@@ -243,7 +243,7 @@ def test_no_value_of_a_row_is_in_the_log(local, caplog):
         spark.conf.set("spark.sql.ansi.enabled", "true")
         rows = "SELECT id AS who, CAST(IF(id = 2, 'ALICE-HIV', '7') AS INT) AS age FROM range(3)"
         spark.sql(f"CREATE OR REPLACE GLOBAL TEMP VIEW people AS {rows}").toArrow()
-    with Spark({"t": Source("global_temp.people", {"age": N})}, url=local.url) as engine:
+    with Spark({"t": TableSource("global_temp.people", {"age": N})}, url=local.url) as engine:
         try:
             engine.query("SELECT SUM(age) AS n FROM t0")
         except EngineError:
@@ -260,7 +260,7 @@ def test_files_need_not_have_all_columns_and_folders_names_are_texts(local, tmp_
         {"a": 1, "b": None, "year": 2025},
         {"a": 2, "b": 2, "year": 2026},
     ]
-    with Spark({"t": Source(str(tmp_path))}, url=local.url) as engine:
+    with Spark({"t": TableSource(str(tmp_path))}, url=local.url) as engine:
         assert engine.columns("t") == {"a": N, "b": N, "year": X}
 
 
@@ -279,7 +279,7 @@ def test_times_in_nanoseconds_hide_no_other_column(local, tmp_path):
 
 def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(local, tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
-    with Spark({"t": Source(str(tmp_path), {"a": N})}, url=local.url) as engine:
+    with Spark({"t": TableSource(str(tmp_path), {"a": N})}, url=local.url) as engine:
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [1]}
         time.sleep(0.01)  # Spark tells milliseconds
         pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
@@ -364,9 +364,9 @@ def test_a_server_that_is_started_again_fails_one_question_at_most(places, other
 MEASURE = """
 import json, resource, sys
 import numpy as np
-from discreet.engines.duckdb import Tuning
-from discreet.engines.spark import Spark
-from discreet.engines.sources import Source
+from discreet.engines.duckdb.engine import Tuning
+from discreet.engines.spark.engine import Spark
+from discreet.engines.table_source import Source
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.question import Count, Discover, Limit, Question, Units
 from discreet.kernel.relation import Own, Scan

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines.spark_sums import SparkRows
+from discreet.engines.spark.vector_sums import SparkRows
 from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.purse import STEPS, pay
-from discreet.kernel.summing import noisy_sum
+from discreet.kernel.model_release import noisy_sum
+from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from tests.learn.spark_tables import ENDS, MODELS, Here, There, crowd, learned, seeded
 from tests.servers.spark import no_spark, session, spark_cluster, spark_local
 
@@ -31,7 +31,7 @@ def test_a_model_learns_the_same_on_spark_to_the_last_bit(name, spark, monkeypat
     here = MODELS[name]().fit_rows(Here(CROWD, name))
     begin()
     rows = There(CROWD, name, spark, spread=lambda frame: frame.repartition(5))
-    with rows.rows.held():
+    with rows.rows.persisted():
         there = MODELS[name]().fit_rows(rows)
     assert learned(there) == learned(here)
     assert rows.passes > 0
@@ -52,7 +52,7 @@ def test_rows_are_shuffled_once_and_then_kept(spark, tmp_path):
     frame = spark.read.parquet(str(tmp_path / "visits.parquet"))
     rows = SparkRows(frame.select("person", "x", "y"), units=1, numbers=2)
     assert rows._rows._explain_string().count("Exchange") == 1
-    with rows.held():
+    with rows.persisted():
         assert rows._rows.storageLevel.useMemory
         assert (
             "InMemoryTableScan" in rows._rows.mapInArrow(lambda batches: batches, rows._rows.schema)._explain_string()
@@ -80,7 +80,9 @@ def test_a_worker_that_fails_says_nothing(spark):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     try:
         with pytest.raises(Failed) as failed:
-            noisy_sum(Failing(table, "pca", spark), picky, (), size=2, radius=1, purse=pay([Laplace(STEPS)]))
+            noisy_sum(
+                Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=reserve([Laplace(CLIP_RADIUS)])
+            )
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert str(failed.value) == FAILED
@@ -107,7 +109,7 @@ def test_what_dies_between_two_passes_does_not_change_the_model(monkeypatch):
     with spark_cluster(spark__sql__shuffle__partitions="8") as server, session(server.url) as opened:
         rows = Dying(CROWD, "linear", opened, spread=lambda frame: frame.repartition(5))
         begin()
-        with rows.rows.held():
+        with rows.rows.persisted():
             there = MODELS["linear"]().fit_rows(rows)
     assert [bool(each) for each in killed] == [True, True]
     assert rows.passes == 3

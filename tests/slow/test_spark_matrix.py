@@ -15,16 +15,25 @@ from strategies import BOOL, INT, REAL, TEXT, VISITS
 from test_errors import BATTERY, SCHEMA, check
 from test_spark import PATTERNS, TEXTS, borders
 
-from discreet.engines.dialects.spark import SPARK
-from discreet.engines.dialects.spark_constants import requoted
-from discreet.engines.gaps import gap_in
-from discreet.kernel.dialect import quoted
+from discreet.engines.spark.dialect import SPARK
+from discreet.engines.spark.literals import requote_names
+from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.gather import selects
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, Discover, Limit, Public, Question, Sum, Touched, Units
+from discreet.kernel.question import (
+    ClippedUnits,
+    ContributionBounds,
+    Count,
+    CountUnits,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
 from discreet.kernel.relation import Derive
-from discreet.kernel.writing import write
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.kernel.sqlgen.relation_sql import write_expr
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(no_spark() is not None, reason=str(no_spark()))]
 T = Column("t", TEXT)
@@ -44,7 +53,7 @@ def engine(spark):
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same(spark, op):
     for schema, calls, rows in operations.trials(op, most=300):
-        compared(spark, [call for call in calls if not SPARK.gap(call)], schema, rows)
+        compared(spark, [call for call in calls if not SPARK.unsupported_reason(call)], schema, rows)
 
 
 @pytest.mark.parametrize("op", SIGNATURES)
@@ -88,7 +97,7 @@ def test_spark_equals_the_reference_on_thousands_of_rows(engine):
     full = 0
     while full < 6:
         question = strategies.question(rng, tables, rng.choice([0, 0, 1, 2]), 1, 1)
-        if not gap_in(question, EXACT):
+        if not unsupported_reason(question, EXACT):
             wanted = compare.expected(tables, question)
             assert compare.computed(engine, question) == wanted, question
             full += any(wanted.values())
@@ -112,11 +121,13 @@ def test_nothing_is_put_in_place_of_a_name_or_a_constant(spark, engine):
     names = ["${env:HOME}", "${spark.app.name}", "${system:user.name}", "${", "$`{", "{fn}", "?", ":x", "a--b", "/*"]
     derived = Derive(strategies.EVENTS, tuple((name, Constant(name, TEXT)) for name in names))
     keys = tuple((f"k{place}", Column(name, TEXT)) for place, name in enumerate(names))
-    question = Question(derived, keys[:3], Public(tuple((name,) for name in names[:3])), Limit(5, 5), (Count(),))
+    question = Question(
+        derived, keys[:3], PublicGroups(tuple((name,) for name in names[:3])), ContributionBounds(5, 5), (Count(),)
+    )
     tables = situations.small(events=[situations.event("a")])
     situations.check(engine, situations.Situation(tables, question, {tuple(names[:3]): (1,)}))
-    listed = ", ".join(f"{write(Constant(name, TEXT), SPARK)} AS {quoted(name)}" for name in names)
-    found = spark_under.run(spark, requoted(f"SELECT {listed}"))
+    listed = ", ".join(f"{write_expr(Constant(name, TEXT), SPARK)} AS {quote_name(name)}" for name in names)
+    found = spark_under.run(spark, requote_names(f"SELECT {listed}"))
     assert found.column_names == names
     assert found.to_pylist() == [dict.fromkeys(names) | {name: name for name in names}]
 
@@ -137,7 +148,12 @@ HARD += ["^(ab|cd){1,99}$", "^((a|bb){9}){9}", "x{3,}y", "(jpg|png|gif)$", "^(.{
 def test_patterns_are_read_alike(spark):
     calls = [Call("matches", (T, Constant(pattern, TEXT))) for pattern in [*PATTERNS, *HARD]]
     calls += [Call(op, (T, Constant(each, TEXT))) for op in ("like", "like_any_case") for each in strategies.LIKES]
-    compared(spark, [call for call in calls if not SPARK.gap(call)], {"t": TEXT}, [{"t": each} for each in TEXTS])
+    compared(
+        spark,
+        [call for call in calls if not SPARK.unsupported_reason(call)],
+        {"t": TEXT},
+        [{"t": each} for each in TEXTS],
+    )
 
 
 def test_no_text_takes_long_or_too_much_of_the_stack(spark):
@@ -146,7 +162,7 @@ def test_no_text_takes_long_or_too_much_of_the_stack(spark):
     rows = [{"t": (part * 2000)[:2000] + end} for part in hostile for end in ("", "b", "!")]
     calls = [Call("matches", (T, Constant(pattern, TEXT))) for pattern in [*PATTERNS, *HARD]]
     calls += [Call("like", (T, Constant(pattern, TEXT))) for pattern in ("%a%b%c%d%e%", "a%b%c%d", "%a_b%", "%a_")]
-    calls = [call for call in calls if not SPARK.gap(call)]
+    calls = [call for call in calls if not SPARK.unsupported_reason(call)]
     assert len(calls) > 40
     compared(spark, calls, {"t": TEXT}, rows)
     began = time.perf_counter()
@@ -166,13 +182,17 @@ def moves(spark, sql):
     return [line.split("hashpartitioning(")[1].split("#")[0] for line in plan.splitlines() if "Exchange" in line]
 
 
-@pytest.mark.parametrize("touched", [(), (Touched(rows=True),)], ids=["alone", "with the units that limits touch"])
+@pytest.mark.parametrize(
+    "touched", [(), (ClippedUnits(by_rows=True),)], ids=["alone", "with the units that limits touch"]
+)
 def test_rows_move_once_to_their_units_and_once_to_their_groups(spark, engine, touched):
     engine.load(situations.small(visits=[situations.visit(user=user, place="a", n=user) for user in range(9)]))
     total = Sum(Column("n", INT), Grid(0, 500, "1/16"))
-    totals = (Units(), Count(), total, *touched)
-    question = Question(VISITS, (("city", Column("place", TEXT)),), Discover(50), Limit(5, 10), totals)
-    (sql,) = selects(question, SPARK).values()
+    totals = (CountUnits(), Count(), total, *touched)
+    question = Question(
+        VISITS, (("city", Column("place", TEXT)),), SelectedGroups(50), ContributionBounds(5, 10), totals
+    )
+    (sql,) = write_selects(question, SPARK).values()
     assert moves(spark, sql) == ["k0", ".u0"]
     plan = spark.sql(f"EXPLAIN {sql}").collect()[0][0]
     assert plan.count("Sort [") == 1
@@ -182,7 +202,7 @@ def test_rows_move_once_to_their_units_and_once_to_their_groups(spark, engine, t
 def test_types_are_the_kernels(spark):
     """Each as itself and as NULL."""
     pairs = [(kind, value) for kind in Type for value in (strategies.POOLS[kind][0], None)]
-    listed = ", ".join(f"{write(Constant(value, kind), SPARK)} AS c{n}" for n, (kind, value) in enumerate(pairs))
+    listed = ", ".join(f"{write_expr(Constant(value, kind), SPARK)} AS c{n}" for n, (kind, value) in enumerate(pairs))
     found = spark_under.run(spark, f"SELECT {listed}")
     assert [field.type for field in found.schema] == [strategies.ARROW[kind] for kind, _ in pairs]
     assert BOOL in dict(pairs)

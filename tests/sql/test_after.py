@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from discreet import Failed, Refused
-from discreet.sql import after
-from discreet.sql.after import functions as after_functions
-from discreet.sql.after import redrawing as after_margins
-from discreet.sql.after import sandbox as after_sandbox
-from discreet.sql.after.names import apart
-from discreet.sql.after.sandbox import compute
-from discreet.sql.text import parse
+from discreet import Failed, Refused, postprocess
+from discreet.postprocess import allow_list as after_functions
+from discreet.postprocess import derived_margins as after_margins
+from discreet.postprocess import sandbox as after_sandbox
+from discreet.postprocess.name_resolution import make_unique
+from discreet.postprocess.sandbox import compute
+from discreet.query.syntax.parse import parse_query
 
 DAY, TIME = dt.date, dt.datetime
 CITIES = pa.table(
@@ -39,11 +38,11 @@ SCHEMAS = {name: table.schema for name, table in TABLES.items()}
 
 
 def planned(sql, schemas=SCHEMAS):
-    return after.plan(parse(sql).query, schemas)
+    return postprocess.compile_query(parse_query(sql).query, schemas)
 
 
 def rows(sql, tables=TABLES):
-    found = after.run(planned(sql, {name: table.schema for name, table in tables.items()}), tables)
+    found = postprocess.run(planned(sql, {name: table.schema for name, table in tables.items()}), tables)
     return list(zip(*found.to_pydict().values(), strict=True))
 
 
@@ -99,7 +98,7 @@ def test_columns_are_called_as_postgresql_calls_them(select, names):
 
 
 def test_names_are_told_apart_and_never_collide():
-    assert apart(["a", "a", "a_1", "a"]) == ("a", "a_2", "a_1", "a_3")
+    assert make_unique(["a", "a", "a_1", "a"]) == ("a", "a_2", "a_1", "a_3")
     assert planned("SELECT count(*), count(*), n AS count_1 FROM r0 GROUP BY n").names == (
         "count",
         "count_2",
@@ -312,14 +311,14 @@ def test_no_table_function_of_the_engine_can_be_called():
 
 def outcome(sql):
     try:
-        return parse(sql).query
+        return parse_query(sql).query
     except Refused:
         return None
 
 
 def planning(query):
     try:
-        after.plan(query, SCHEMAS)
+        postprocess.compile_query(query, SCHEMAS)
     except Refused:
         return False
     return True
@@ -379,7 +378,7 @@ def test_queries_run_side_by_side_without_meeting():
 
     def one(number):
         table = CITIES.set_column(1, "n", pa.array([number] * 6))
-        return after.run(after_plan, {"r0": table, "r1": LABELS}).to_pylist()
+        return postprocess.run(after_plan, {"r0": table, "r1": LABELS}).to_pylist()
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(one, range(40)))
@@ -400,7 +399,7 @@ def test_an_instance_is_used_again_unless_it_failed(monkeypatch):
 
 FORK = """
 import os
-from discreet.sql.after.sandbox import _POOL, compute
+from discreet.postprocess.sandbox import _POOL, compute
 compute("SELECT 1", {})
 child = os.fork()
 if child == 0:
@@ -423,7 +422,7 @@ def test_only_so_many_queries_run_at_once(monkeypatch):
     monkeypatch.setattr(after_sandbox, "_POOL", pool)
     with ThreadPoolExecutor(12) as threads:
         list(threads.map(lambda _: compute("SELECT count(*) FROM range(100000)", {}), range(36)))
-    assert 1 <= len(pool._idle) <= after_sandbox._MOST_AT_ONCE
+    assert 1 <= len(pool._idle) <= after_sandbox._MAX_CONCURRENT
 
 
 @pytest.mark.parametrize(
@@ -437,7 +436,7 @@ def test_what_takes_too_much_fails_with_one_text(monkeypatch, name, limit, sql):
     found = planned(sql)
     monkeypatch.setattr(after_sandbox, name, limit)
     with pytest.raises(Failed) as caught:
-        after.run(found, TABLES)
+        postprocess.run(found, TABLES)
     assert str(caught.value) == (
         "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
     )
@@ -448,14 +447,16 @@ def test_time_is_limited(monkeypatch):
     monkeypatch.setattr(after_sandbox, "_POOL", after_sandbox._Pool())
     monkeypatch.setattr(after_sandbox, "_SETTINGS", {**after_sandbox._SETTINGS, "max_execution_time": "10"})
     with pytest.raises(Failed, match="within the limits of time"):
-        after.run(found, TABLES)
+        postprocess.run(found, TABLES)
 
 
 def test_memory_is_limited(monkeypatch):
     monkeypatch.setattr(after_sandbox, "_POOL", after_sandbox._Pool())
     monkeypatch.setattr(after_sandbox, "_SETTINGS", {**after_sandbox._SETTINGS, "memory_limit": "20MB"})
     with pytest.raises(Failed):
-        after.run(planned(f"SELECT a0.n FROM {', '.join(f'r0 a{place}' for place in range(9))} ORDER BY a1.m"), TABLES)
+        postprocess.run(
+            planned(f"SELECT a0.n FROM {', '.join(f'r0 a{place}' for place in range(9))} ORDER BY a1.m"), TABLES
+        )
 
 
 def nested(form, inside, times):
@@ -491,7 +492,7 @@ def test_what_grows_without_bound_is_refused_before_it_runs(sql):
 
 def test_expressions_that_double_in_inner_queries_are_computed_but_not_followed():
     found = planned(tower("city, n + n AS n", 30))
-    assert isinstance(found.row_wise[1], after.Mixed)
+    assert isinstance(found.origins[1], postprocess.MixedOrigin)
     assert rows(tower("city, n + n AS n", 30))[0] == ("rome", 10 * 2**30)
 
 
@@ -517,7 +518,10 @@ def stacked(table, noise, seed=5):
             column = pa.concat_arrays([table.column(name).combine_chunks()] * times)
             draw = noise.get(name)
             columns[name] = column if draw is None else pa.array(column.to_numpy() + draw(chance, size * times))
-        columns[after.DRAW], columns[after.ROW] = np.repeat(np.arange(times), size), np.tile(np.arange(size), times)
+        columns[postprocess.DRAW], columns[postprocess.ROW] = (
+            np.repeat(np.arange(times), size),
+            np.tile(np.arange(size), times),
+        )
         return {"r0": pa.table(columns)}
 
     return redraw
@@ -530,7 +534,7 @@ def rounded(scale):
 def margins(sql, noise=None, tables=None, widths=WIDTHS):
     tables = tables or {"r0": COUNTS}
     found = planned(sql, {name: table.schema for name, table in tables.items()})
-    return after.margins(found, tables, widths, stacked(tables["r0"], noise or {"n": rounded(1)}))
+    return postprocess.margins(found, tables, widths, stacked(tables["r0"], noise or {"n": rounded(1)}))
 
 
 def no_redraw(_):
@@ -554,7 +558,7 @@ def no_redraw(_):
     ],
 )
 def test_a_released_column_keeps_its_margins_wherever_its_rows_go(sql, expected):
-    found = after.margins(planned(sql, {"r0": COUNTS.schema}), {"r0": COUNTS}, WIDTHS, no_redraw)
+    found = postprocess.margins(planned(sql, {"r0": COUNTS.schema}), {"r0": COUNTS}, WIDTHS, no_redraw)
     assert found == {"n": expected}
 
 
@@ -637,8 +641,10 @@ def test_the_margin_of_a_ratio_covers_the_truth_in_95_of_100_cases(scale):
     noisy = pa.table({name: truth.column(name).to_numpy() + rounded(scale)(chance, size) for name in ("n", "s")})
     found = planned("SELECT 100.0 * n / s AS q, n - s AS p FROM r0", {"r0": noisy.schema})
     widths = {("r0", name): np.full(size, 1.0) for name in ("n", "s")}
-    given = after.margins(found, {"r0": noisy}, widths, stacked(noisy, {"n": rounded(scale), "s": rounded(scale)}))
-    shown = after.run(found, {"r0": noisy}).to_pydict()
+    given = postprocess.margins(
+        found, {"r0": noisy}, widths, stacked(noisy, {"n": rounded(scale), "s": rounded(scale)})
+    )
+    shown = postprocess.run(found, {"r0": noisy}).to_pydict()
     for name, true in (("q", 70.0), ("p", -300)):
         within = np.abs(np.array(shown[name], float) - true) <= np.array(given[name])
         assert 0.93 < within.mean() < 0.975
@@ -646,22 +652,22 @@ def test_the_margin_of_a_ratio_covers_the_truth_in_95_of_100_cases(scale):
 
 @pytest.mark.parametrize(("rows_", "draws"), [(1, 4000), (100, 4000), (1000, 400), (2000, 200), (20_000, 200)])
 def test_small_tables_get_more_draws(rows_, draws):
-    assert after_margins.draws(rows_) == draws
+    assert after_margins.draw_count(rows_) == draws
 
 
 def test_the_quantile_is_on_the_safe_side():
-    assert [after_margins.quantile_place(count) for count in (19, 20, 200, 4000)] == [19, 20, 191, 3801]
+    assert [after_margins.quantile_rank(count) for count in (19, 20, 200, 4000)] == [19, 20, 191, 3801]
 
 
 def test_large_tables_have_no_computed_margins_and_are_not_drawn_again(monkeypatch):
-    monkeypatch.setattr(after_margins, "_MOST_ROWS", 3)
+    monkeypatch.setattr(after_margins, "_MAX_ROWS", 3)
     found = planned("SELECT n, n * 2 AS q FROM r0", {"r0": COUNTS.schema})
-    assert after.margins(found, {"r0": COUNTS}, WIDTHS, no_redraw) == {"n": [1, 4, 2, 3], "q": [None] * 4}
+    assert postprocess.margins(found, {"r0": COUNTS}, WIDTHS, no_redraw) == {"n": [1, 4, 2, 3], "q": [None] * 4}
 
 
 @pytest.mark.long
 def test_redraws_are_computed_in_pieces(monkeypatch):
-    monkeypatch.setattr(after_margins, "_STACKED", 7)
+    monkeypatch.setattr(after_margins, "_MAX_STACKED_ROWS", 7)
     noise = {"n": lambda _, size: np.tile([1, 2, 3, 4], size // 4)}
     assert margins("SELECT n * 2 AS q FROM r0", noise) == {"q": [2.0, 4.0, 6.0, 8.0]}
 
@@ -669,14 +675,14 @@ def test_redraws_are_computed_in_pieces(monkeypatch):
 def test_a_redraw_that_lacks_rows_is_told():
     found = planned("SELECT n * 2 AS q FROM r0", {"r0": COUNTS.schema})
     with pytest.raises(ValueError, match="every row"):
-        after.margins(found, {"r0": COUNTS}, WIDTHS, lambda n: {"r0": stacked(COUNTS, {})(n)["r0"].slice(1)})
+        postprocess.margins(found, {"r0": COUNTS}, WIDTHS, lambda n: {"r0": stacked(COUNTS, {})(n)["r0"].slice(1)})
 
 
 def test_an_answer_stands_without_margins_when_these_fail(monkeypatch):
     def failing(*_):
         raise duckdb.Error("no")
 
-    monkeypatch.setattr("discreet.sql.after.answer.spread", failing)
+    monkeypatch.setattr("discreet.postprocess.plan.spread", failing)
     assert margins("SELECT n, n * 2 AS q FROM r0") == {"n": [1, 4, 2, 3], "q": [None] * 4}
 
 

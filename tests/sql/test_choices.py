@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.estimate.quantile_walk import QuantileTarget, QuantileWalk, tree_shape_for
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
+from discreet.kernel.histogram_tree import CellCounts, walk_noisy_tree
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import Cells
-from discreet.kernel.tree import Tally, reveal
-from discreet.sql.descent import Descent, Target, shape_for
+from discreet.kernel.question import HistogramTree
 
 X = Column("x", Type.INTEGER)
 GROUPS = 1500
@@ -32,14 +32,16 @@ NOISES = {
 
 def found(values, size, noise, *shares):
     """Return, for many groups of the same values, the cells of value, lower and upper end, and the walk itself."""
-    fan, depth = shape_for(size, power=2 if noise == "Laplace" else 1)
+    fan, depth = tree_shape_for(size, power=2 if noise == "Laplace" else 1)
     mechanism = NOISES[noise](depth)
-    walk = Descent(tuple(map(Target, shares)), mechanism, Fraction(1), fan, depth)
+    walk = QuantileWalk(tuple(map(QuantileTarget, shares)), mechanism, Fraction(1), fan, depth)
     cells, weights = np.unique(values, return_counts=True)
     groups = np.repeat(np.arange(GROUPS), len(cells))
-    tally = Tally(groups, np.tile(cells, GROUPS).astype(np.int64), np.tile(weights, GROUPS).astype(np.int64))
-    looks = reveal(tally, Cells(X, Grid(0, size - 1, 1), fan, depth), mechanism, np.arange(GROUPS), walk)
-    return walk.ends(looks, GROUPS)[0], walk
+    tally = CellCounts(groups, np.tile(cells, GROUPS).astype(np.int64), np.tile(weights, GROUPS).astype(np.int64))
+    looks = walk_noisy_tree(
+        tally, HistogramTree(X, Grid(0, size - 1, 1), fan, depth), mechanism, np.arange(GROUPS), walk
+    )
+    return walk.locate(looks, GROUPS)[0], walk
 
 
 def within(ends, low, high):
@@ -64,7 +66,7 @@ def test_margins_of_quantiles_hold_the_truth_at_95_percent(name, noise):
     shares = (Fraction(1, 2), Fraction(1, 10), Fraction(9, 10))
     ends, walk = found(values, size, noise, *shares)
     for place, share in enumerate(shares):
-        low, high = truth(values, Target(share), walk)
+        low, high = truth(values, QuantileTarget(share), walk)
         inside = within(ends[:, place], low, high)
         assert inside > 0.92, (name, noise, share, inside)
 
@@ -87,7 +89,7 @@ def test_ends_are_quantiles_of_as_many_rows_as_they_say(name, noise):
     values, size = DATA[name]
     ends, walk = found(values, size, noise, Fraction(0), Fraction(1))
     for place, share in enumerate((Fraction(0), Fraction(1))):
-        low, high = truth(values, Target(share), walk)
+        low, high = truth(values, QuantileTarget(share), walk)
         assert within(ends[:, place], low, high) > 0.92
     shown, ordered = ends[:, :, 0], np.sort(values)
     below = np.searchsorted(ordered, shown[:, 0], side="right")
@@ -114,7 +116,7 @@ def test_one_tree_serves_many_targets_and_each_gets_what_it_would_get_alone():
 def test_trees_have_enough_leaves_and_few_levels():
     for cells in (1, 2, 3, 16, 17, 111, 1000, 65_536):
         for power in (1, 2):
-            fan, depth = shape_for(cells, power)
+            fan, depth = tree_shape_for(cells, power)
             assert fan**depth >= cells
             assert depth <= 8
-    assert shape_for(1, 1) == (1, 1)
+    assert tree_shape_for(1, 1) == (1, 1)

@@ -7,11 +7,11 @@ import pytest
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.sql import read
-from discreet.sql.asked.aggregates import Aggregate
-from discreet.sql.counts import MOST_AGGREGATES, MOST_COLUMNS, MOST_QUERIES, MOST_SOURCES, MOST_TERMS
-from discreet.sql.places import written
-from discreet.sql.text import parse
+from discreet.query.aggregation.additive_aggregates import Aggregate
+from discreet.query.passes import plan_query
+from discreet.query.syntax.parse import parse_query
+from discreet.query.syntax.source_position import sql_of
+from discreet.query.syntax.syntax_tree import MAX_AGGREGATES, MAX_COLUMNS, MAX_QUERIES, MAX_SOURCES, MAX_TERMS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_refusals import SHOP, outcome
@@ -22,46 +22,46 @@ def listed(count, write):
 
 
 HOSTILE = {
-    "sums": (MOST_AGGREGATES, lambda n: f"SELECT {listed(n, 'SUM(amount + {})'.format)} FROM orders"),
+    "sums": (MAX_AGGREGATES, lambda n: f"SELECT {listed(n, 'SUM(amount + {})'.format)} FROM orders"),
     "quantiles": (
-        MOST_AGGREGATES,
+        MAX_AGGREGATES,
         lambda n: f"SELECT {listed(n, 'QUANTILE_CONT(amount, 0.{:04})'.format)} FROM orders",
     ),
     "filters": (
-        MOST_AGGREGATES,
+        MAX_AGGREGATES,
         lambda n: f"SELECT {listed(n, 'COUNT(*) FILTER (WHERE amount > {})'.format)} FROM orders",
     ),
     "aggregates in ORDER BY": (
-        MOST_AGGREGATES,
+        MAX_AGGREGATES,
         lambda n: f"SELECT category FROM orders GROUP BY 1 ORDER BY GREATEST({listed(n, 'SUM(amount+{})'.format)})",
     ),
-    "columns": (MOST_COLUMNS, lambda n: f"SELECT {listed(n, 'COUNT(*) AS c{}'.format)} FROM orders"),
+    "columns": (MAX_COLUMNS, lambda n: f"SELECT {listed(n, 'COUNT(*) AS c{}'.format)} FROM orders"),
     "inner columns": (
-        MOST_COLUMNS,
+        MAX_COLUMNS,
         lambda n: f"SELECT COUNT(*) FROM (SELECT {listed(n, 'amount AS c{}'.format)} FROM orders) AS t",
     ),
-    "stars": (MOST_COLUMNS, lambda n: f"SELECT COUNT(*) FROM (SELECT {listed(n, lambda _: '*')} FROM orders) AS t"),
-    "keys": (MOST_TERMS, lambda n: f"SELECT COUNT(*) FROM orders GROUP BY {listed(n, 'amount > {}'.format)}"),
+    "stars": (MAX_COLUMNS, lambda n: f"SELECT COUNT(*) FROM (SELECT {listed(n, lambda _: '*')} FROM orders) AS t"),
+    "keys": (MAX_TERMS, lambda n: f"SELECT COUNT(*) FROM orders GROUP BY {listed(n, 'amount > {}'.format)}"),
     "keys in a tuple": (
-        MOST_TERMS,
+        MAX_TERMS,
         lambda n: f"SELECT COUNT(*) FROM orders GROUP BY ({listed(n, 'amount > {}'.format)})",
     ),
-    "order": (MOST_TERMS, lambda n: f"SELECT COUNT(*) AS n FROM orders ORDER BY {listed(n, 'n + {}'.format)}"),
+    "order": (MAX_TERMS, lambda n: f"SELECT COUNT(*) AS n FROM orders ORDER BY {listed(n, 'n + {}'.format)}"),
     "partition": (
-        MOST_TERMS,
+        MAX_TERMS,
         lambda n: f"SELECT RANK() OVER (PARTITION BY {listed(n, 'COUNT(*) + {}'.format)}) FROM orders",
     ),
     "with": (
-        MOST_QUERIES - 1,
+        MAX_QUERIES - 1,
         lambda n: f"WITH {listed(n, 'a{} AS (SELECT * FROM orders)'.format)} SELECT COUNT(*) FROM a0",
     ),
     "inner queries": (
-        MOST_QUERIES - 1,
+        MAX_QUERIES - 1,
         lambda n: f"SELECT {listed(n, '(SELECT COUNT(*) FROM orders WHERE amount > {})'.format)}",
     ),
-    "unions": (MOST_QUERIES, lambda n: " UNION ALL ".join(["SELECT COUNT(*) FROM orders"] * n)),
+    "unions": (MAX_QUERIES, lambda n: " UNION ALL ".join(["SELECT COUNT(*) FROM orders"] * n)),
     "joins": (
-        MOST_SOURCES - 1,
+        MAX_SOURCES - 1,
         lambda n: (
             f"SELECT COUNT(*) FROM orders{''.join(f' JOIN prices p{i} ON category = p{i}.category' for i in range(n))}"
         ),
@@ -72,21 +72,21 @@ HOSTILE = {
 @pytest.mark.long(only=["columns"])
 @pytest.mark.parametrize(("most", "write"), HOSTILE.values(), ids=HOSTILE)
 def test_one_part_too_many_is_refused_before_anything_is_resolved(most, write, monkeypatch):
-    parse(write(most))
-    monkeypatch.setattr(sys.modules["discreet.sql.read"], "separate", lambda *_: pytest.fail("resolved"))
+    parse_query(write(most))
+    monkeypatch.setattr(sys.modules["discreet.query.passes"], "separate", lambda *_: pytest.fail("resolved"))
     with pytest.raises(Refused, match=f"at most {most if most in (100, 200, 500) else most + 1} "):
-        read(write(most + 1), SHOP, None)
+        plan_query(write(most + 1), SHOP, None)
 
 
 def test_a_long_text_is_refused_before_it_is_parsed(monkeypatch):
-    monkeypatch.setattr("discreet.sql.text.tree", lambda *_: pytest.fail("parsed"))
+    monkeypatch.setattr("discreet.query.syntax.parse.tree", lambda *_: pytest.fail("parsed"))
     for sql in ("SELECT " + "1," * 5_000 + "1", "SELECT " + "(" * 41, "SELECT '" + "x" * 100_000 + "'"):
         with pytest.raises(Refused):
-            parse(sql)
+            parse_query(sql)
 
 
 def test_the_same_aggregate_again_and_again_counts_once():
-    parse(f"SELECT {listed(300, 'SUM(amount) AS c{}'.format)} FROM orders")
+    parse_query(f"SELECT {listed(300, 'SUM(amount) AS c{}'.format)} FROM orders")
 
 
 def test_stars_that_multiply_columns_are_refused_and_a_wide_table_is_not():
@@ -111,8 +111,8 @@ def test_a_chain_of_conditions_is_copied_once_not_once_for_each_link(monkeypatch
 
 
 def test_a_message_does_not_write_out_a_long_expression(monkeypatch):
-    query = parse(
+    query = parse_query(
         "SELECT SUM(CASE " + " ".join(f"WHEN amount = {i} THEN {i}" for i in range(200)) + " END) FROM orders"
     )
     monkeypatch.setattr(exp.Expr, "transform", lambda *_: pytest.fail("written"))
-    assert written(query.query.selects[0]) == "SUM(…)"
+    assert sql_of(query.query.selects[0]) == "SUM(…)"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.kernel.loss import NOTHING
+from discreet.kernel.loss import ZERO_LOSS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from test_curator import opened
@@ -50,7 +50,7 @@ def test_a_value_that_is_not_listed_is_refused_with_a_hint(curator, sql, unknown
     cause, _, told = str(refused.value).partition(". ")
     assert unknown in cause
     assert hint in told
-    assert curator.budget().spent == NOTHING
+    assert curator.budget().spent == ZERO_LOSS
     assert not curator.ledger.events()
 
 
@@ -73,7 +73,7 @@ def test_a_value_that_is_not_listed_is_refused_with_a_hint(curator, sql, unknown
     ],
 )
 def test_what_the_policy_does_not_rule_out_is_priced(curator, sql):
-    assert curator.explain(sql, epsilon="1/10").paid != NOTHING
+    assert curator.explain(sql, epsilon="1/10").paid != ZERO_LOSS
 
 
 def test_a_number_that_is_not_listed_is_refused_also_as_a_real():
@@ -84,4 +84,6 @@ def test_a_number_that_is_not_listed_is_refused_also_as_a_real():
         for wrong in ("code = 201", "code = 200.5", "code IN (200, 999)"):
             with pytest.raises(dc.Refused, match="declared value"):
                 curator.ask(f"SELECT COUNT(*) FROM data WHERE {wrong}", epsilon=1)
-        assert curator.explain("SELECT COUNT(*) FROM data WHERE code = 200.0 AND code < 999", epsilon=1).paid != NOTHING
+        assert (
+            curator.explain("SELECT COUNT(*) FROM data WHERE code = 200.0 AND code < 999", epsilon=1).paid != ZERO_LOSS
+        )

@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 import sqlglot
 
-from discreet.engines.evaluate import evaluate, finite
+from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import Call, Column, Constant, Type
-from discreet.kernel.question import Public
-from discreet.sql.values.bound import Bound
-from discreet.sql.values.domains import domain_of
-from discreet.sql.values.expressions import bind
+from discreet.kernel.question import PublicGroups
+from discreet.query.expressions.binder import bind_expr
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.public_domains import domain_of
 
 at = datetime.fromisoformat
 
@@ -20,7 +20,7 @@ at = datetime.fromisoformat
 def column(name, kind, low=None, high=None, domain=None):
     if kind in (Type.INTEGER, Type.REAL) and low is not None:
         low, high = Fraction(low), Fraction(high)
-    return Bound(Column(name, kind), low, high, domain=domain)
+    return BoundExpr(Column(name, kind), low, high, domain=domain)
 
 
 COLUMNS = {
@@ -51,7 +51,7 @@ COLUMNS = {
 
 def bound(text):
     node = sqlglot.parse_one(f"SELECT {text}", dialect="postgres").selects[0]
-    return bind(node, lambda each: COLUMNS[each.name], "GROUP BY")
+    return bind_expr(node, lambda each: COLUMNS[each.name], "GROUP BY")
 
 
 def listed(text):
@@ -278,7 +278,7 @@ def test_every_domain_can_be_the_keys_of_a_question():
         "COALESCE(maybe, 'yes')",
         "few * 0 - 0.0",
     ):
-        Public((listed(text),))
+        PublicGroups((listed(text),))
 
 
 KINDS = {
@@ -340,7 +340,7 @@ def test_every_value_of_an_expression_is_in_its_domain(start, shapes):
         assert len(set(domain)) == len(domain)
         for _ in range(20):
             row = some_row(chance)
-            value = finite(evaluate(expr, row))
+            value = finite_or_null(evaluate(expr, row))
             assert value in domain, (text, row)
             value = evaluate(expr, {**row, chance.choice(list(row)): None})
             assert value is None or value in domain, (text, row)

@@ -9,27 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.sql.estimates import (
-    Kind,
+from discreet.estimate.estimators import (
     Moments,
-    Range,
-    Statistic,
-    Total,
+    NoisyTotal,
+    NumberKind,
+    ValueRange,
+    VarianceStatistic,
     count,
-    described,
+    describe_noise,
     mean,
-    spread,
-    sum_around,
+    sum_from_centre,
     sum_of,
+    variance_estimate,
 )
-from discreet.sql.intervals import Noises, _slack, reach
+from discreet.estimate.intervals import JointNoise, _rounding_slack, largest_deviation
+from discreet.kernel.mechanism import Gaussian, Laplace
 
 DRAWS = 20_000
 ALARM = 1e-9
 LAWS = [Laplace, Gaussian]
 each_law = pytest.mark.parametrize("law", LAWS)
-AGES = Range(Fraction(0), Fraction(100), centre=Fraction(50))
+AGES = ValueRange(Fraction(0), Fraction(100), centre=Fraction(50))
 FINE, COARSE = Fraction(1, 1 << 20), Fraction(1)
 
 
@@ -47,7 +47,7 @@ def drawn(noise, n, seed):
 
 
 def noised(truth, noise, step, n, seed):
-    return Total(round(truth / step) + drawn(noise, n, seed), noise, step)
+    return NoisyTotal(round(truth / step) + drawn(noise, n, seed), noise, step)
 
 
 def people(law, scale, size, *, average, deviation, step, seed=1, n=DRAWS, draw=noised):
@@ -78,14 +78,14 @@ def assert_covers(estimate, truth):
 @pytest.mark.parametrize("scale", ["1/3", "1", "12.5", "400"])
 def test_a_count_has_the_least_margin_that_its_exact_law_allows(law, scale):
     noise = law(scale)
-    margin = int(count(Total(np.array([10]), noise)).margins[0])
+    margin = int(count(NoisyTotal(np.array([10]), noise)).margins[0])
     inside = sum(noise.pmf(k) for k in range(-margin, margin + 1))
     assert inside >= 0.95
     assert margin == 0 or inside - 2 * noise.pmf(margin) < 0.95
 
 
 def test_counts_are_whole_and_negative_ones_stay():
-    found = count(Total(np.array([731, -2]), Laplace(10)))
+    found = count(NoisyTotal(np.array([731, -2]), Laplace(10)))
     assert found.values.dtype == np.int64
     assert found.values.tolist() == [731, -2]
     assert found.margins.tolist() == [30.0, 30.0]
@@ -95,7 +95,7 @@ def test_counts_are_whole_and_negative_ones_stay():
 def test_rounding_a_count_is_paid_for_in_its_margin(step):
     noisy = np.arange(-100, 100)
     noise = Laplace(4)
-    found, steps = count(Total(noisy, noise, step)), noise.margin(0.95)
+    found, steps = count(NoisyTotal(noisy, noise, step)), noise.margin(0.95)
     moved = [
         abs(Fraction(value) - Fraction(n) * step)
         for value, n in zip(found.values.tolist(), noisy.tolist(), strict=True)
@@ -113,44 +113,46 @@ def test_rounding_a_count_is_paid_for_in_its_margin(step):
 )
 def test_whole_sums_are_rounded_exactly_and_kept_within_int64(noisy, step, centre):
     column = np.array(noisy, np.int64)
-    found = sum_around(Total(column, Laplace(3), step), Total(column, Laplace(3)), centre=centre, kind=Kind.WHOLE)
+    found = sum_from_centre(
+        NoisyTotal(column, Laplace(3), step), NoisyTotal(column, Laplace(3)), centre=centre, kind=NumberKind.WHOLE
+    )
     for value, n in zip(found.values.tolist(), noisy, strict=True):
         exact = n * step + centre * n
         assert value == min(max(math.floor(exact + Fraction(1, 2)), -(2**63)), 2**63 - 1)
 
 
 def test_a_sum_of_reals_is_worth_its_steps():
-    found = sum_of(Total(np.array([1000, -3]), Laplace(8), Fraction(1, 4)), kind=Kind.REAL)
+    found = sum_of(NoisyTotal(np.array([1000, -3]), Laplace(8), Fraction(1, 4)), kind=NumberKind.REAL)
     assert found.values.tolist() == [250.0, -0.75]
     assert found.margins.tolist() == [Laplace(8).margin(0.95) / 4] * 2
 
 
 def test_a_margin_that_no_float_equals_is_rounded_up():
     assert Fraction(
-        sum_of(Total(np.array([1]), Laplace(7), Fraction(1, 3)), kind=Kind.REAL).margins[0]
+        sum_of(NoisyTotal(np.array([1]), Laplace(7), Fraction(1, 3)), kind=NumberKind.REAL).margins[0]
     ) >= 21 * Fraction(1, 3)
     margins = [
-        Fraction(sum_of(Total(np.array([1]), Laplace(7), Fraction(1, d)), kind=Kind.REAL).margins[0])
+        Fraction(sum_of(NoisyTotal(np.array([1]), Laplace(7), Fraction(1, d)), kind=NumberKind.REAL).margins[0])
         for d in range(1, 60)
     ]
     assert all(margin >= Fraction(Laplace(7).margin(0.95), d) for d, margin in enumerate(margins, start=1))
 
 
 @each_law
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(NumberKind))
 def test_a_sum_around_a_centre_covers_the_truth(law, kind):
     total = noised(Fraction(-3000), law(40 * 64), Fraction(1, 64), DRAWS, 3)
     sized = noised(500, law(1 << 20), FINE, DRAWS, 4)
-    found = sum_around(total, sized, centre=Fraction(50), kind=kind)
-    assert found.values.dtype == (np.int64 if kind is Kind.WHOLE else np.float64)
+    found = sum_from_centre(total, sized, centre=Fraction(50), kind=kind)
+    assert found.values.dtype == (np.int64 if kind is NumberKind.WHOLE else np.float64)
     assert_covers(found, 22_000)
     narrow = np.abs(found.values - 22_000) <= 0.9 * found.margins
     assert narrow.mean() < 0.945
 
 
 def test_a_sum_around_nothing_is_the_sum():
-    total = Total(np.array([7, 8]), Gaussian(30))
-    found = sum_around(total, Total(np.array([1, 1]), Gaussian(5)), centre=Fraction(0), kind=Kind.WHOLE)
+    total = NoisyTotal(np.array([7, 8]), Gaussian(30))
+    found = sum_from_centre(total, NoisyTotal(np.array([1, 1]), Gaussian(5)), centre=Fraction(0), kind=NumberKind.WHOLE)
     assert found.margins.tolist() == count(total).margins.tolist()
 
 
@@ -162,7 +164,7 @@ def test_a_sum_around_nothing_is_the_sum():
     "scales", [(1,), (3, 1), (1, 3), (1, 1), (1, 1.00001), (5, 2, 1), (1, 1, 1), (2, 1, 2), (1, 1e-7, 1e3)]
 )
 def test_laplace_quantiles_solve_the_tail_of_the_sum(scales, tail):
-    noises = Noises(Laplace, tuple(map(float, scales)), (0.0,) * len(scales))
+    noises = JointNoise(Laplace, tuple(map(float, scales)), (0.0,) * len(scales))
     reached = noises.quantile(tail, *[1.0] * len(scales)).item()
     # Gil-Pelaez: P[|X| > x] from the characteristic function, the product of 1/(1 + b²u²).
     u = (np.arange(200_000) + 0.5) * (0.0005 / max(scales))
@@ -173,13 +175,13 @@ def test_laplace_quantiles_solve_the_tail_of_the_sum(scales, tail):
 
 
 def test_gaussian_quantiles_are_those_of_the_normal_law():
-    noises = Noises(Gaussian, (3.0, 4.0), (0.0, 0.0))
+    noises = JointNoise(Gaussian, (3.0, 4.0), (0.0, 0.0))
     assert noises.quantile(0.05, 1.0, np.array([1.0, 0.0])) == pytest.approx(stats.norm.isf(0.025) * np.array([5, 3]))
 
 
 @each_law
 def test_quantiles_are_convex_in_the_weights(law):
-    noises = Noises.of((law(30), Fraction(1)), (law(7), Fraction(1, 3)), (law(2), Fraction(5)))
+    noises = JointNoise.from_parts((law(30), Fraction(1)), (law(7), Fraction(1, 3)), (law(2), Fraction(5)))
     rng = np.random.default_rng(5)
     a, b = rng.normal(size=(2, 3, 50_000)) * np.exp(rng.normal(size=(2, 3, 50_000)))
     middle = noises.quantile(0.05, *((a + b) / 2))
@@ -189,7 +191,7 @@ def test_quantiles_are_convex_in_the_weights(law):
 @pytest.mark.parametrize("scale", [0.1, 0.3, 0.5, 0.7, 1, 2, 5, 10, 30])
 @each_law
 def test_integer_noise_is_within_its_slack_of_the_continuous_noise(law, scale):
-    noise, slack = law(scale), _slack(scale)
+    noise, slack = law(scale), _rounding_slack(scale)
     beyond, k = 1 - noise.pmf(0), 0
     while beyond > ALARM:
         # |noise| > k where the continuous one is beyond this; drawn together they differ by what is left of k or k+1.
@@ -205,18 +207,18 @@ def test_integer_noise_is_within_its_slack_of_the_continuous_noise(law, scale):
 @pytest.mark.parametrize("scale", ["1/3", "1", "2", "7", "50"])
 def test_the_quantile_of_one_integer_noise_is_not_below_its_exact_margin(law, scale):
     exact = law(scale).margin(0.95)
-    assert exact <= Noises.of((law(scale), Fraction(1))).quantile(0.05, 1.0).item() <= exact + 2
+    assert exact <= JointNoise.from_parts((law(scale), Fraction(1))).quantile(0.05, 1.0).item() <= exact + 2
 
 
 def test_noises_of_two_laws_are_not_taken_together():
     with pytest.raises(TypeError, match="all Laplace or all Gaussian"):
-        Noises.of((Laplace(1), Fraction(1)), (Gaussian(1), Fraction(1)))
+        JointNoise.from_parts((Laplace(1), Fraction(1)), (Gaussian(1), Fraction(1)))
 
 
 @each_law
 def test_reach_is_never_short_and_hardly_far(law):
     rng = np.random.default_rng(6)
-    noises = Noises.of((law(1000), Fraction(50, 1000)), (law(1000), Fraction(1, 1000)))
+    noises = JointNoise.from_parts((law(1000), Fraction(50, 1000)), (law(1000), Fraction(1, 1000)))
     size, at = np.exp(rng.uniform(0, 10, 5000)), rng.uniform(-80, 80, 5000)
     slope = noises.quantile(0.05, 0.0, 1.0).item()
     limit = np.maximum(50 - at, 0)
@@ -224,7 +226,7 @@ def test_reach_is_never_short_and_hardly_far(law):
     def push(d):
         return noises.quantile(0.05, 1.0, at + d)
 
-    found = reach(size, push, slope, 50 - at)
+    found = largest_deviation(size, push, slope, 50 - at)
     assert np.isinf(found[size <= slope]).all()
     size, at, limit, found = (x[size > slope] for x in (size, at, limit, found))
     low, high = np.zeros_like(size), np.full_like(size, 1e9)
@@ -264,7 +266,7 @@ def test_the_margin_of_a_mean_is_no_wider_than_it_must_be(law):
 
 
 def test_a_mean_reaches_exactly_as_far_as_fieller_says():
-    total, sized = Total(np.array([8000]), Gaussian(500)), Total(np.array([1000]), Gaussian(100))
+    total, sized = NoisyTotal(np.array([8000]), Gaussian(500)), NoisyTotal(np.array([1000]), Gaussian(100))
     found = mean(total, sized, within=AGES)
     # The farther root of (S - tN)² = z²(s² + t²n²), with the half steps that integers may be off.
     z = stats.norm.isf(0.025)
@@ -275,7 +277,7 @@ def test_a_mean_reaches_exactly_as_far_as_fieller_says():
 
 
 def test_a_mean_of_nobody_is_unknown():
-    total, sized = Total(np.array([5, 5, 5]), Laplace(10)), Total(np.array([0, -4, 7]), Laplace(1))
+    total, sized = NoisyTotal(np.array([5, 5, 5]), Laplace(10)), NoisyTotal(np.array([0, -4, 7]), Laplace(1))
     found = mean(total, sized, within=AGES)
     assert np.isnan(found.values).tolist() == [True, True, False]
     assert np.isnan(found.margins).tolist() == [True, True, False]
@@ -283,30 +285,32 @@ def test_a_mean_of_nobody_is_unknown():
 
 @each_law
 def test_a_mean_of_too_few_reaches_to_the_farther_end_of_its_range(law):
-    total, sized = Total(np.array([30, 400, -900]), law(500)), Total(np.array([3, 4, 5]), law(10))
+    total, sized = NoisyTotal(np.array([30, 400, -900]), law(500)), NoisyTotal(np.array([3, 4, 5]), law(10))
     found = mean(total, sized, within=AGES)
     assert found.values.tolist() == [60, 100, 0]
     assert found.margins.tolist() == [60, 100, 100]
 
 
 def test_a_mean_outside_its_range_is_moved_there_and_keeps_its_margin():
-    sized = Total(np.array([1000, 1000]), Gaussian(10))
-    found = mean(Total(np.array([50_000, 50_700]), Gaussian(500)), sized, within=AGES)
+    sized = NoisyTotal(np.array([1000, 1000]), Gaussian(10))
+    found = mean(NoisyTotal(np.array([50_000, 50_700]), Gaussian(500)), sized, within=AGES)
     assert found.values.tolist() == [100, 100]
     assert found.margins[1] == pytest.approx(found.margins[0], rel=0.05)
 
 
 def test_a_mean_far_from_zero_stays_within_its_range():
-    years = Range(Fraction(10**17), Fraction(10**17 + 1), centre=Fraction(10**17))
+    years = ValueRange(Fraction(10**17), Fraction(10**17 + 1), centre=Fraction(10**17))
     found = mean(
-        Total(np.array([10**6]), Laplace(1), Fraction(1, 10**6)), Total(np.array([1]), Laplace(1)), within=years
+        NoisyTotal(np.array([10**6]), Laplace(1), Fraction(1, 10**6)),
+        NoisyTotal(np.array([1]), Laplace(1)),
+        within=years,
     )
     assert 10**17 <= found.values[0] <= 10**17 + 1
 
 
 def test_a_mean_of_one_possible_value_is_that_value():
-    only = Range(Fraction(7), Fraction(7), centre=Fraction(7))
-    found = mean(Total(np.array([3]), Laplace(1)), Total(np.array([500]), Laplace(1)), within=only)
+    only = ValueRange(Fraction(7), Fraction(7), centre=Fraction(7))
+    found = mean(NoisyTotal(np.array([3]), Laplace(1)), NoisyTotal(np.array([500]), Laplace(1)), within=only)
     assert (found.values[0], found.margins[0]) == (7, 0)
 
 
@@ -314,53 +318,53 @@ def test_a_mean_of_one_possible_value_is_that_value():
 
 
 TRUTHS = {
-    Statistic.VAR_POP: lambda v, n: v,
-    Statistic.VAR_SAMP: lambda v, n: v * n / (n - 1),
-    Statistic.STDDEV_POP: lambda v, n: math.sqrt(v),
-    Statistic.STDDEV_SAMP: lambda v, n: math.sqrt(v * n / (n - 1)),
+    VarianceStatistic.VAR_POP: lambda v, n: v,
+    VarianceStatistic.VAR_SAMP: lambda v, n: v * n / (n - 1),
+    VarianceStatistic.STDDEV_POP: lambda v, n: math.sqrt(v),
+    VarianceStatistic.STDDEV_SAMP: lambda v, n: math.sqrt(v * n / (n - 1)),
 }
 
 
 @each_law
-@pytest.mark.parametrize("statistic", list(Statistic))
+@pytest.mark.parametrize("statistic", list(VarianceStatistic))
 @pytest.mark.parametrize(("average", "deviation"), [(58, 20), (50, 0), (50, 50), (99, 1)])
 @pytest.mark.parametrize("size", [2, 6, 20, 100, 600, 100_000])
 def test_a_spread_covers_the_truth_in_groups_of_any_size(law, statistic, size, average, deviation):
     moments, _, variance = people(law, 2, size, average=average, deviation=deviation, step=FINE)
-    found = spread(moments, within=AGES, statistic=statistic)
+    found = variance_estimate(moments, within=AGES, statistic=statistic)
     assert_covers(found, TRUTHS[statistic](variance, size))
     assert not (found.values < 0).any()
 
 
 @each_law
 @pytest.mark.parametrize("size", [500, 2000])
-@pytest.mark.parametrize("statistic", list(Statistic))
+@pytest.mark.parametrize("statistic", list(VarianceStatistic))
 def test_a_spread_covers_the_truth_when_it_is_the_mean_that_is_uncertain(law, statistic, size):
     squares, sized = noised(0, law(16), Fraction(1, 16), DRAWS, 7), noised(size, law(1 << 20), FINE, DRAWS, 8)
     moments = Moments(squares, noised(0, law(5000), Fraction(1), DRAWS, 9), sized, Fraction(400))
-    assert_covers(spread(moments, within=AGES, statistic=statistic), TRUTHS[statistic](400, size))
+    assert_covers(variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](400, size))
 
 
 @each_law
-@pytest.mark.parametrize("statistic", list(Statistic))
+@pytest.mark.parametrize("statistic", list(VarianceStatistic))
 def test_a_spread_covers_the_truth_when_counts_have_coarse_steps(law, statistic):
     moments, _, variance = people(law, 2, 200, average=58, deviation=20, step=COARSE)
-    assert_covers(spread(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, 200))
+    assert_covers(variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, 200))
 
 
 @each_law
-@pytest.mark.parametrize("statistic", list(Statistic))
+@pytest.mark.parametrize("statistic", list(VarianceStatistic))
 def test_the_margin_of_a_spread_in_a_large_group_is_hardly_wider_than_it_must_be(law, statistic):
     moments, _, variance = people(law, 2, 20_000, average=58, deviation=20, step=FINE)
-    found, truth = spread(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, 20_000)
+    found, truth = variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, 20_000)
     assert np.median(found.margins) < 1.1 * np.quantile(np.abs(found.values - truth), 0.95)
 
 
 def test_a_spread_of_nobody_is_unknown_and_a_sample_needs_two():
-    sized = Total(np.array([-1, 0, 1, 2]), Laplace(1))
-    moments = Moments(Total(np.full(4, 9), Laplace(1)), Total(np.full(4, 1), Laplace(1)), sized, Fraction(0))
-    everyone = spread(moments, within=AGES, statistic=Statistic.VAR_POP)
-    sample = spread(moments, within=AGES, statistic=Statistic.STDDEV_SAMP)
+    sized = NoisyTotal(np.array([-1, 0, 1, 2]), Laplace(1))
+    moments = Moments(NoisyTotal(np.full(4, 9), Laplace(1)), NoisyTotal(np.full(4, 1), Laplace(1)), sized, Fraction(0))
+    everyone = variance_estimate(moments, within=AGES, statistic=VarianceStatistic.VAR_POP)
+    sample = variance_estimate(moments, within=AGES, statistic=VarianceStatistic.STDDEV_SAMP)
     assert np.isnan(everyone.values).tolist() == np.isnan(everyone.margins).tolist() == [True, True, False, False]
     assert np.isnan(sample.values).tolist() == np.isnan(sample.margins).tolist() == [True, True, True, False]
 
@@ -369,22 +373,29 @@ def test_a_spread_is_what_the_moments_say():
     ages = np.array([20.0, 30.0, 70.0, 90.0])
     offsets, size = ages - 50, ages.size
     moments = Moments(
-        Total(np.array([round(sum(offsets**2 - 1250))]), Laplace(1)),
-        Total(np.array([round(sum(offsets))]), Laplace(1)),
-        Total(np.array([size]), Laplace(1)),
+        NoisyTotal(np.array([round(sum(offsets**2 - 1250))]), Laplace(1)),
+        NoisyTotal(np.array([round(sum(offsets))]), Laplace(1)),
+        NoisyTotal(np.array([size]), Laplace(1)),
         Fraction(1250),
     )
-    found = [spread(moments, within=AGES, statistic=statistic).values.item() for statistic in Statistic]
+    found = [
+        variance_estimate(moments, within=AGES, statistic=statistic).values.item() for statistic in VarianceStatistic
+    ]
     assert found == pytest.approx([np.var(ages), np.var(ages, ddof=1), np.std(ages), np.std(ages, ddof=1)])
 
 
-@pytest.mark.parametrize(("statistic", "most"), [(Statistic.VAR_POP, 2500), (Statistic.STDDEV_SAMP, math.sqrt(5000))])
+@pytest.mark.parametrize(
+    ("statistic", "most"), [(VarianceStatistic.VAR_POP, 2500), (VarianceStatistic.STDDEV_SAMP, math.sqrt(5000))]
+)
 def test_a_spread_lies_between_nothing_and_what_the_range_allows(statistic, most):
-    sized = Total(np.array([3, 3]), Laplace(1))
+    sized = NoisyTotal(np.array([3, 3]), Laplace(1))
     moments = Moments(
-        Total(np.array([-(10**6), 10**6]), Laplace(1)), Total(np.zeros(2, int), Laplace(1)), sized, Fraction(0)
+        NoisyTotal(np.array([-(10**6), 10**6]), Laplace(1)),
+        NoisyTotal(np.zeros(2, int), Laplace(1)),
+        sized,
+        Fraction(0),
     )
-    found = spread(moments, within=AGES, statistic=statistic)
+    found = variance_estimate(moments, within=AGES, statistic=statistic)
     assert found.values.tolist() == [0, most]
     assert found.margins.tolist() == [most, most]
 
@@ -393,27 +404,27 @@ def test_a_spread_lies_between_nothing_and_what_the_range_allows(statistic, most
 
 
 def test_no_groups_give_no_estimates():
-    none = Total(np.array([], np.int64), Laplace(1))
+    none = NoisyTotal(np.array([], np.int64), Laplace(1))
     found = [
         count(none),
-        sum_around(none, none, centre=Fraction(5), kind=Kind.REAL),
+        sum_from_centre(none, none, centre=Fraction(5), kind=NumberKind.REAL),
         mean(none, none, within=AGES),
-        spread(Moments(none, none, none, Fraction(0)), within=AGES, statistic=Statistic.VAR_SAMP),
+        variance_estimate(Moments(none, none, none, Fraction(0)), within=AGES, statistic=VarianceStatistic.VAR_SAMP),
     ]
     assert all(one.values.shape == one.margins.shape == (0,) for one in found)
 
 
 def test_the_same_release_always_gives_the_same_estimate():
     moments, _, _ = people(Laplace, 2, 50, average=58, deviation=20, step=FINE, n=10)
-    first, second = (spread(moments, within=AGES, statistic=Statistic.VAR_SAMP) for _ in range(2))
+    first, second = (variance_estimate(moments, within=AGES, statistic=VarianceStatistic.VAR_SAMP) for _ in range(2))
     assert first.margins.tolist() == second.margins.tolist()
 
 
 def test_a_group_has_the_same_estimate_among_others():
     sizes, sums = np.array([5, 50, 500, 5000]), np.array([10, 900, -3000, 2000])
-    together = mean(Total(sums, Laplace(100)), Total(sizes, Laplace(2)), within=AGES)
+    together = mean(NoisyTotal(sums, Laplace(100)), NoisyTotal(sizes, Laplace(2)), within=AGES)
     for i in range(4):
-        alone = mean(Total(sums[i : i + 1], Laplace(100)), Total(sizes[i : i + 1], Laplace(2)), within=AGES)
+        alone = mean(NoisyTotal(sums[i : i + 1], Laplace(100)), NoisyTotal(sizes[i : i + 1], Laplace(2)), within=AGES)
         assert alone.values[0] == together.values[i]
         assert alone.margins[0] == pytest.approx(together.margins[i], rel=1e-3)
 
@@ -421,25 +432,25 @@ def test_a_group_has_the_same_estimate_among_others():
 @pytest.mark.parametrize("noisy", [np.array([1.0]), np.array([1], np.int32), np.array([[1]])])
 def test_a_total_is_one_column_of_int64(noisy):
     with pytest.raises(TypeError, match="one column of int64"):
-        Total(noisy, Laplace(1))
+        NoisyTotal(noisy, Laplace(1))
 
 
 def test_a_step_and_a_range_must_make_sense():
     with pytest.raises(ValueError, match="step must be above 0"):
-        Total(np.array([1]), Laplace(1), Fraction(0))
+        NoisyTotal(np.array([1]), Laplace(1), Fraction(0))
     with pytest.raises(ValueError, match="low must not be above high"):
-        Range(Fraction(1), Fraction(0), centre=Fraction(0))
+        ValueRange(Fraction(1), Fraction(0), centre=Fraction(0))
 
 
 def test_noise_is_described_in_the_units_of_the_answer():
-    assert described(Total(np.array([1]), Gaussian(3 << 20), FINE)) == "discrete Gaussian, scale 3"
+    assert describe_noise(NoisyTotal(np.array([1]), Gaussian(3 << 20), FINE)) == "discrete Gaussian, scale 3"
 
 
 # The real mechanisms
 
 
 def perturbed(truth, noise, step, n, seed):
-    return Total(noise.perturb(np.full(n, round(truth / step), np.int64)), noise, step)
+    return NoisyTotal(noise.perturb(np.full(n, round(truth / step), np.int64)), noise, step)
 
 
 @pytest.mark.slow
@@ -449,7 +460,7 @@ def perturbed(truth, noise, step, n, seed):
 def test_estimates_from_real_noise_cover_the_truth(law, step, size):
     moments, average, variance = people(law, 2, size, average=58, deviation=20, step=step, n=100_000, draw=perturbed)
     assert_covers(count(moments.count), size)
-    assert_covers(sum_around(moments.total, moments.count, centre=Fraction(50), kind=Kind.REAL), 58 * size)
+    assert_covers(sum_from_centre(moments.total, moments.count, centre=Fraction(50), kind=NumberKind.REAL), 58 * size)
     assert_covers(mean(moments.total, moments.count, within=AGES), average)
-    for statistic in Statistic:
-        assert_covers(spread(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, size))
+    for statistic in VarianceStatistic:
+        assert_covers(variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, size))

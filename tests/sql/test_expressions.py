@@ -9,28 +9,28 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from discreet.engines.evaluate import evaluate
+from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Column, Constant, Type, check_value
-from discreet.sql.values.bound import Bound
-from discreet.sql.values.expressions import bind, constant
+from discreet.query.expressions.binder import bind_constant, bind_expr
+from discreet.query.expressions.bound_expr import BoundExpr
 
 at = datetime.fromisoformat
 
 COLUMNS = {
-    "i": Bound(Column("i", Type.INTEGER), Fraction(-5), Fraction(120), Fraction(1)),
-    "j": Bound(Column("j", Type.INTEGER), Fraction(1), Fraction(10), Fraction(1)),
-    "k": Bound(Column("k", Type.INTEGER)),
-    "x": Bound(Column("x", Type.REAL), Fraction(0), Fraction(100), Fraction(1, 100)),
-    "y": Bound(Column("y", Type.REAL)),
-    "b": Bound(Column("b", Type.BOOLEAN)),
-    "c": Bound(Column("c", Type.BOOLEAN)),
-    "t": Bound(Column("t", Type.TEXT)),
-    "u": Bound(Column("u", Type.TEXT), domain=("food", "shop"), unit=0),
-    "d": Bound(Column("d", Type.DATE), date(2010, 1, 1), date(2010, 12, 31)),
-    "e": Bound(Column("e", Type.DATE)),
-    "s": Bound(Column("s", Type.TIMESTAMP), at("2010-01-01"), at("2010-12-31 23:59:59")),
-    "r": Bound(Column("r", Type.TIMESTAMP)),
+    "i": BoundExpr(Column("i", Type.INTEGER), Fraction(-5), Fraction(120), Fraction(1)),
+    "j": BoundExpr(Column("j", Type.INTEGER), Fraction(1), Fraction(10), Fraction(1)),
+    "k": BoundExpr(Column("k", Type.INTEGER)),
+    "x": BoundExpr(Column("x", Type.REAL), Fraction(0), Fraction(100), Fraction(1, 100)),
+    "y": BoundExpr(Column("y", Type.REAL)),
+    "b": BoundExpr(Column("b", Type.BOOLEAN)),
+    "c": BoundExpr(Column("c", Type.BOOLEAN)),
+    "t": BoundExpr(Column("t", Type.TEXT)),
+    "u": BoundExpr(Column("u", Type.TEXT), domain=("food", "shop"), unit_key_index=0),
+    "d": BoundExpr(Column("d", Type.DATE), date(2010, 1, 1), date(2010, 12, 31)),
+    "e": BoundExpr(Column("e", Type.DATE)),
+    "s": BoundExpr(Column("s", Type.TIMESTAMP), at("2010-01-01"), at("2010-12-31 23:59:59")),
+    "r": BoundExpr(Column("r", Type.TIMESTAMP)),
 }
 
 
@@ -43,7 +43,7 @@ def column(node):
 
 
 def bound(text, clause="WHERE"):
-    return bind(parsed(text), column, clause)
+    return bind_expr(parsed(text), column, clause)
 
 
 def shown(expr):
@@ -602,7 +602,7 @@ def test_what_is_not_safe_for_every_row_is_refused_with_a_way_out(text, words):
 def test_a_refusal_names_the_line_and_the_clause():
     tree = sqlglot.parse_one("SELECT 1\nFROM t\nWHERE b AND\n  now() > s", dialect="postgres")
     with pytest.raises(Refused, match=r"^line 4, WHERE: CURRENT_TIMESTAMP"):
-        bind(tree.args["where"].this, column, "WHERE")
+        bind_expr(tree.args["where"].this, column, "WHERE")
 
 
 def test_the_third_name_of_date_diff_is_a_column_like_any_other():
@@ -612,7 +612,7 @@ def test_the_third_name_of_date_diff_is_a_column_like_any_other():
         raise Refused(f"there is no column {node.name}, {node.find_ancestor(exp.DateDiff) is not None}")
 
     with pytest.raises(Refused, match="there is no column nowhere, True"):
-        bind(parsed("DATE_DIFF('day', d, Nowhere)"), missing, "WHERE")
+        bind_expr(parsed("DATE_DIFF('day', d, Nowhere)"), missing, "WHERE")
 
 
 def test_a_long_chain_is_not_a_deep_one():
@@ -633,7 +633,7 @@ def test_what_is_too_long_or_too_deep_is_refused(text):
     else:
         tree = parsed(text)
     with pytest.raises(Refused, match=r"fewer|too long"):
-        bind(tree, column, "SELECT")
+        bind_expr(tree, column, "SELECT")
 
 
 def test_nested_subjects_do_not_explode():
@@ -654,7 +654,7 @@ def test_a_broken_callback_is_a_refusal_without_its_words(error):
         raise error("secret")
 
     with pytest.raises(Refused, match="cannot be understood") as caught:
-        bind(parsed("i + 1"), broken, "SELECT")
+        bind_expr(parsed("i + 1"), broken, "SELECT")
     assert "secret" not in str(caught.value)
 
 
@@ -670,18 +670,18 @@ ODD = [None, "x", 7, True, exp.column("i"), exp.Literal.string("x"), [exp.column
 
 @pytest.mark.long
 def test_no_node_of_the_parser_leads_to_another_exception():
-    outcomes = {Bound: 0, Refused: 0}
+    outcomes = {BoundExpr: 0, Refused: 0}
     for kind in NODES:
         for filled in ODD:
             node = kind(
                 **{name: filled.copy() if isinstance(filled, exp.Expression) else filled for name in kind.arg_types}
             )
             try:
-                outcomes[type(bind(node, column, "SELECT"))] += 1
+                outcomes[type(bind_expr(node, column, "SELECT"))] += 1
             except Refused:
                 outcomes[Refused] += 1
     assert outcomes[Refused] > 5000
-    assert outcomes[Bound] > 30
+    assert outcomes[BoundExpr] > 30
 
 
 ONE = "ABS SIGN FLOOR CEIL ROUND TRUNC SQRT LN LOG EXP LOWER UPPER TRIM LTRIM RTRIM LENGTH DATE YEAR HOUR"
@@ -755,10 +755,10 @@ def test_whatever_is_understood_has_a_value_of_its_type_and_within_its_range_in_
 
 
 def test_constants_are_read_for_callers():
-    assert constant(parsed("10 * 10"), None, "LIMIT") == 100
-    assert constant(parsed("5"), Type.REAL, "LIMIT") == 5.0
-    assert constant(parsed("'2010-01-01'"), Type.DATE, "LIMIT") == date(2010, 1, 1)
-    assert constant(parsed("NULL"), Type.INTEGER, "LIMIT") is None
+    assert bind_constant(parsed("10 * 10"), None, "LIMIT") == 100
+    assert bind_constant(parsed("5"), Type.REAL, "LIMIT") == 5.0
+    assert bind_constant(parsed("'2010-01-01'"), Type.DATE, "LIMIT") == date(2010, 1, 1)
+    assert bind_constant(parsed("NULL"), Type.INTEGER, "LIMIT") is None
 
 
 @pytest.mark.parametrize(
@@ -766,4 +766,4 @@ def test_constants_are_read_for_callers():
 )
 def test_what_is_no_constant_is_refused_for_callers(text, kind):
     with pytest.raises(Refused, match=r"^line 1, LIMIT: "):
-        constant(parsed(text), kind, "LIMIT")
+        bind_constant(parsed(text), kind, "LIMIT")

@@ -10,7 +10,7 @@ from fuzzing.databases import NUMBERS, WORD
 from fuzzing.queries import Query, made, neighbour
 
 import discreet as dc
-from discreet.curator import Curator
+from discreet.curator.curator import Curator
 
 QUERIES = 300
 COUNT = Query("SHOP", "SELECT category, COUNT(*) AS n FROM orders GROUP BY category", {"epsilon": 1})

@@ -5,29 +5,29 @@ import random
 import pytest
 from golden_policies import POLICIES, PUBLIC
 
-from discreet.engines.reference import Reference
+from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.errors import Refused
-from discreet.kernel.relation import Has, JoinOwn, JoinPublic, Keep, PerUnit, SemiOwn, Where
-from discreet.sql import read
+from discreet.kernel.relation import JoinKind, JoinOnUnit, JoinPublic, PerUnit, SemiJoinKind, SemiJoinOnUnit, Where
+from discreet.query.passes import plan_query
 
 SHOP, HOSPITAL, WEBLOG, METER = (POLICIES[name] for name in ("SHOP", "HOSPITAL", "WEBLOG", "METER"))
 
 
 def relation(sql, policy=SHOP, **said):
-    (part,) = read(sql, policy, PUBLIC, **said).parts
+    (part,) = plan_query(sql, policy, PUBLIC, **said).releases
     return part.question.relation
 
 
 def refusal(sql, policy=SHOP, publics=PUBLIC):
     with pytest.raises(Refused) as refused:
-        read(sql, policy, publics)
+        plan_query(sql, policy, publics)
     return str(refused.value)
 
 
 def test_public_tables_are_joined_on_anything():
     found = relation("SELECT COUNT(*) FROM orders o JOIN regions r ON upper(o.city) = r.name")
     assert isinstance(found, JoinPublic)
-    assert (found.equal, found.keep, found.fanout) == ((("c0", "name"),), Keep.MATCHED, 1)
+    assert (found.equal, found.kind, found.fanout) == ((("c0", "name"),), JoinKind.INNER, 1)
 
 
 def test_a_join_without_equality_may_meet_every_public_row():
@@ -40,7 +40,7 @@ def test_a_left_join_keeps_private_rows_from_either_side_of_the_word():
     left = relation("SELECT COUNT(*) FROM orders LEFT JOIN regions ON region = name")
     right = relation("SELECT COUNT(*) FROM regions RIGHT JOIN orders ON region = name")
     assert left == right
-    assert left.keep is Keep.ALL
+    assert left.kind is JoinKind.LEFT
 
 
 def test_the_product_of_fanouts_is_capped_before_anything_is_paid():
@@ -60,15 +60,15 @@ def test_the_product_of_fanouts_is_capped_before_anything_is_paid():
 
 def test_private_tables_meet_on_the_whole_unit():
     found = relation("SELECT COUNT(*) FROM orders o JOIN visits v ON o.user = v.visitor AND o.category = v.category")
-    assert isinstance(found, JoinOwn)
-    assert found.most == 100
+    assert isinstance(found, JoinOnUnit)
+    assert found.max_rows_per_unit == 100
     assert "two private tables" in refusal("SELECT COUNT(*) FROM orders o JOIN visits v ON o.category = v.category")
     assert "two private tables" in refusal("SELECT COUNT(*) FROM orders, visits")
 
 
 def test_half_of_a_units_key_is_not_the_unit():
     whole = "SELECT COUNT(*) FROM hits h JOIN logins l ON h.user_id = l.account AND date_trunc('day', h.at) = l.day"
-    assert isinstance(relation(whole, WEBLOG), JoinOwn)
+    assert isinstance(relation(whole, WEBLOG), JoinOnUnit)
     for half in ("h.user_id = l.account", "h.at::date = l.day", "h.user_id = l.account AND h.at = l.day"):
         assert "whole unit" in refusal(f"SELECT COUNT(*) FROM hits h JOIN logins l ON {half}", WEBLOG)
 
@@ -81,8 +81,8 @@ def test_other_windows_than_the_units_are_not_the_unit():
 
 def test_a_childs_key_leads_to_the_owner():
     found = relation("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.encounter = e.id", HOSPITAL)
-    assert isinstance(found, JoinOwn)
-    assert found.also is not None
+    assert isinstance(found, JoinOnUnit)
+    assert found.condition is not None
     assert "whole unit" in refusal("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.lab_id = e.id", HOSPITAL)
 
 
@@ -96,7 +96,7 @@ def test_the_unit_may_be_renamed_on_the_way():
         "WITH a AS (SELECT user AS x, paid FROM orders), b AS (SELECT x AS y, paid FROM a WHERE paid) "
         "SELECT COUNT(DISTINCT y) FROM b JOIN visits ON y = visitor"
     )
-    assert isinstance(relation(sql), JoinOwn)
+    assert isinstance(relation(sql), JoinOnUnit)
 
 
 def test_a_computed_unit_is_no_unit():
@@ -119,10 +119,10 @@ def test_in_and_exists_on_the_unit_become_semi_joins():
     exists = relation(
         "SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM visits v WHERE o.user = v.visitor AND v.seconds > 9)"
     )
-    assert isinstance(inside, SemiOwn)
+    assert isinstance(inside, SemiJoinOnUnit)
     assert inside == exists
     outside = relation("SELECT COUNT(*) FROM orders WHERE NOT (user IN (SELECT visitor FROM visits))")
-    assert outside.has is Has.NONE
+    assert outside.kind is SemiJoinKind.ANTI
 
 
 def test_semi_joins_nest():
@@ -130,7 +130,7 @@ def test_semi_joins_nest():
         "SELECT COUNT(*) FROM orders WHERE user IN (SELECT visitor FROM visits WHERE visitor NOT IN "
         "(SELECT user FROM orders WHERE paid))"
     )
-    assert isinstance(found.other, SemiOwn)
+    assert isinstance(found.other, SemiJoinOnUnit)
 
 
 def test_rows_that_are_units_never_meet_other_private_rows():
@@ -147,13 +147,13 @@ def test_rows_that_are_units_never_meet_other_private_rows():
 def test_grouping_by_the_unit_is_a_row_for_each_unit():
     found = relation("SELECT COUNT(*) FROM (SELECT user FROM orders GROUP BY user) t")
     assert isinstance(found, PerUnit)
-    assert found.shape.copies == 1
+    assert found.shape.max_rows_per_unit == 1
 
 
 def test_a_unit_with_several_keys_has_several_rows():
     found = relation("SELECT COUNT(*) FROM (SELECT user, city FROM orders GROUP BY user, city) t")
     assert [name for name, _ in found.keys] == ["k0"]
-    assert found.shape.copies is None
+    assert found.shape.max_rows_per_unit is None
 
 
 def test_the_unit_is_never_a_group_of_the_answer():
@@ -164,9 +164,9 @@ def test_the_unit_is_never_a_group_of_the_answer():
 
 def test_tables_that_were_not_granted_are_told_like_tables_that_are_not_there():
     with pytest.raises(Refused) as hidden:
-        read("SELECT COUNT(*) FROM visits", SHOP, PUBLIC, by="ana")
+        plan_query("SELECT COUNT(*) FROM visits", SHOP, PUBLIC, by="ana")
     with pytest.raises(Refused) as absent:
-        read("SELECT COUNT(*) FROM vizits", SHOP, PUBLIC, by="ana")
+        plan_query("SELECT COUNT(*) FROM vizits", SHOP, PUBLIC, by="ana")
     assert str(hidden.value).replace("visits", "vizits") == str(absent.value)
 
 
@@ -227,14 +227,14 @@ SELECT kind, COUNT(*) FROM (SELECT category AS kind FROM orders UNION ALL SELECT
 def test_without_a_unit_every_total_moves_by_no_more_than_its_sensitivity(sql, seed):
     rng = random.Random(seed)
     tables = _rows(rng, range(5)) | {"regions": REGIONS, "prices": PRICES}
-    (part,) = read(sql, SHOP, Reference(tables), groups=2, rows=3).parts
+    (part,) = plan_query(sql, SHOP, ReferenceEngine(tables), groups=2, rows=3).releases
     question = part.question
     for person in range(5):
         without = {
             name: [row for row in rows if person not in (row.get("user"), row.get("visitor"))]
             for name, rows in tables.items()
         }
-        before, after = (Reference(each).totals(question) for each in (tables, without))
+        before, after = (ReferenceEngine(each).totals(question) for each in (tables, without))
         _check_moves(question, before, after)
 
 

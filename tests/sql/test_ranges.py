@@ -8,8 +8,15 @@ from fractions import Fraction
 import pytest
 
 from discreet.kernel.expr import Call, Column, Constant, Type
-from discreet.sql.values.bound import Bound
-from discreet.sql.values.ranges import call, is_null, known, range_of, truncate, whole
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.value_ranges import (
+    bound_call,
+    bound_constant,
+    drop_single_end,
+    is_null,
+    range_of,
+    truncate,
+)
 
 at = datetime.fromisoformat
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
@@ -20,7 +27,7 @@ INT64 = 1 << 63
 def column(name, kind, low=None, high=None, step=None):
     if kind in (INTEGER, REAL) and low is not None:
         low, high = Fraction(low), Fraction(high)
-    return Bound(Column(name, kind), low, high, step)
+    return BoundExpr(Column(name, kind), low, high, step)
 
 
 COLUMNS = {
@@ -50,7 +57,7 @@ def ends(bound):
 
 
 def number(value):
-    return known(value, INTEGER if isinstance(value, int) else REAL)
+    return bound_constant(value, INTEGER if isinstance(value, int) else REAL)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +101,9 @@ def number(value):
         ("ceil", (X,), -2, 4),
         ("round", (X, number(0)), -3, 4),
         ("round", (Y, number(1)), Fraction(2, 10), 8),
-        ("round", (known(1234.5, REAL), number(-2)), 1200, 1200),
+        ("round", (bound_constant(1234.5, REAL), number(-2)), 1200, 1200),
         ("sqrt", (Y,), HALF, None),
-        ("sqrt", (known(-4.0, REAL),), None, None),
+        ("sqrt", (bound_constant(-4.0, REAL),), None, None),
         ("sqrt", (column("r", REAL, -9, 16),), 0, 4),
         ("ln", (Z,), None, 0),
         ("ln", (column("r", REAL, 1, 1),), 0, 0),
@@ -104,19 +111,19 @@ def number(value):
         ("exp", (column("r", REAL, -1000, 0),), 0, 1),
         ("exp", (Q,), 0, None),
         ("exp", (column("r", REAL, 0, 1000),), 1, None),
-        ("power", (X, known(2.0, REAL)), 0, 16),
-        ("power", (X, known(3.0, REAL)), Fraction("-15.625"), 64),
-        ("power", (X, known(0.0, REAL)), 1, 1),
-        ("power", (Y, known(-1.0, REAL)), Fraction(1, 8), 4),
-        ("power", (X, known(-1.0, REAL)), None, None),
-        ("power", (X, known(0.5, REAL)), None, None),
+        ("power", (X, bound_constant(2.0, REAL)), 0, 16),
+        ("power", (X, bound_constant(3.0, REAL)), Fraction("-15.625"), 64),
+        ("power", (X, bound_constant(0.0, REAL)), 1, 1),
+        ("power", (Y, bound_constant(-1.0, REAL)), Fraction(1, 8), 4),
+        ("power", (X, bound_constant(-1.0, REAL)), None, None),
+        ("power", (X, bound_constant(0.5, REAL)), None, None),
         ("power", (Y, Z), Fraction(1, 4), 8),
-        ("power", (Q, known(2.0, REAL)), None, None),
+        ("power", (Q, bound_constant(2.0, REAL)), None, None),
         ("least", (A, B), -7, 12),
         ("least", (A, number(5)), -7, 5),
         ("least", (P, number(5)), None, 5),
         ("greatest", (A, number(5)), 5, 12),
-        ("greatest", (Q, known(0.0, REAL)), 0, None),
+        ("greatest", (Q, bound_constant(0.0, REAL)), 0, None),
         ("clip", (A, number(0), number(5)), 0, 5),
         ("clip", (A, number(-50), number(50)), -7, 12),
         ("clip", (A, number(20), number(30)), 20, 20),
@@ -128,7 +135,7 @@ def number(value):
         ("coalesce", (A, P), None, None),
         ("nullif", (A, B), -7, 12),
         ("case", (F, A, number(50)), -7, 50),
-        ("case", (F, A, known(None, INTEGER)), -7, 12),
+        ("case", (F, A, bound_constant(None, INTEGER)), -7, 12),
         ("case", (F, A, F, B, P), None, None),
         ("to_real", (A,), -7, 12),
         ("to_integer", (X,), -3, 4),
@@ -156,11 +163,11 @@ def number(value):
         ("add_seconds", (S, number(-60)), at("2009-12-30 22:14"), at("2010-02-03 04:04:06")),
         (
             "clip",
-            (D, known(date(2010, 1, 1), DATE), known(date(2010, 1, 31), DATE)),
+            (D, bound_constant(date(2010, 1, 1), DATE), bound_constant(date(2010, 1, 31), DATE)),
             date(2010, 1, 1),
             date(2010, 1, 31),
         ),
-        ("clip", (T, known("a", TEXT), known("b", TEXT)), None, None),
+        ("clip", (T, bound_constant("a", TEXT), bound_constant("b", TEXT)), None, None),
         ("less", (A, B), None, None),
         ("lower", (T,), None, None),
     ],
@@ -178,16 +185,16 @@ def test_ends_follow_from_ends(op, args, low, high):
     [
         ("add", (A, B), 1),
         ("add", (X, Y), Fraction(1, 4)),
-        ("add", (X, known(0.5, REAL)), Fraction(1, 4)),
-        ("add", (X, known(0.1, REAL)), None),
+        ("add", (X, bound_constant(0.5, REAL)), Fraction(1, 4)),
+        ("add", (X, bound_constant(0.1, REAL)), None),
         ("add", (X, Z), None),
-        ("subtract", (Y, known(2.5, REAL)), HALF),
-        ("multiply", (X, known(-3.0, REAL)), Fraction(3, 4)),
-        ("multiply", (known(10, INTEGER), A), 10),
+        ("subtract", (Y, bound_constant(2.5, REAL)), HALF),
+        ("multiply", (X, bound_constant(-3.0, REAL)), Fraction(3, 4)),
+        ("multiply", (bound_constant(10, INTEGER), A), 10),
         ("multiply", (A, C), 1),
         ("multiply", (X, Y), None),
-        ("multiply", (X, known(0.0, REAL)), None),
-        ("divide", (Y, known(4.0, REAL)), Fraction(1, 8)),
+        ("multiply", (X, bound_constant(0.0, REAL)), None),
+        ("divide", (Y, bound_constant(4.0, REAL)), Fraction(1, 8)),
         ("divide", (A, number(4)), 1),
         ("divide", (Y, Y), None),
         ("negate", (X,), Fraction(1, 4)),
@@ -196,11 +203,11 @@ def test_ends_follow_from_ends(op, args, low, high):
         ("floor", (Z,), 1),
         ("round", (Z, number(2)), Fraction(1, 100)),
         ("round", (X, number(-1)), 10),
-        ("coalesce", (X, known(0.1, REAL)), Fraction(1, 4)),
+        ("coalesce", (X, bound_constant(0.1, REAL)), Fraction(1, 4)),
         ("case", (F, X, Y), Fraction(1, 4)),
         ("case", (F, X, Z), None),
-        ("case", (F, known(1, INTEGER), known(0, INTEGER)), 1),
-        ("clip", (X, known(0.1, REAL), known(0.9, REAL)), Fraction(1, 4)),
+        ("case", (F, bound_constant(1, INTEGER), bound_constant(0, INTEGER)), 1),
+        ("clip", (X, bound_constant(0.1, REAL), bound_constant(0.9, REAL)), Fraction(1, 4)),
         ("clip", (P, number(0), number(5)), 1),
         ("add", (P, P), None),
         ("multiply", (column("r", INTEGER, 0, 1 << 30), column("r", INTEGER, 0, 1 << 30)), None),
@@ -210,35 +217,37 @@ def test_ends_follow_from_ends(op, args, low, high):
     ],
 )
 def test_a_step_is_kept_where_it_is_natural(op, args, step):
-    assert call(op, *args).step == step
+    assert bound_call(op, *args).step == step
 
 
 def test_operations_on_constants_are_constants():
-    assert call("add", known(0.1, REAL), known(0.2, REAL)).expr == Constant(0.3, REAL)
-    assert call("divide", number(1), number(0)).expr == Constant(None, INTEGER)
-    assert call("add", number(INT64 - 1), number(1)).expr == Constant(None, INTEGER)
-    assert call("lower", known("ABC", TEXT)).expr == Constant("abc", TEXT)
-    assert call("month", known(at("2010-05-01"), TIMESTAMP)).expr == Constant(5, INTEGER)
-    assert call("sqrt", known(4.0, REAL)).expr == Constant(2.0, REAL)
-    assert call("add", known(None, REAL), known(1.0, REAL)).expr == Constant(None, REAL)
-    assert is_null(call("less", known(None, INTEGER), number(1)))
+    assert bound_call("add", bound_constant(0.1, REAL), bound_constant(0.2, REAL)).expr == Constant(0.3, REAL)
+    assert bound_call("divide", number(1), number(0)).expr == Constant(None, INTEGER)
+    assert bound_call("add", number(INT64 - 1), number(1)).expr == Constant(None, INTEGER)
+    assert bound_call("lower", bound_constant("ABC", TEXT)).expr == Constant("abc", TEXT)
+    assert bound_call("month", bound_constant(at("2010-05-01"), TIMESTAMP)).expr == Constant(5, INTEGER)
+    assert bound_call("sqrt", bound_constant(4.0, REAL)).expr == Constant(2.0, REAL)
+    assert bound_call("add", bound_constant(None, REAL), bound_constant(1.0, REAL)).expr == Constant(None, REAL)
+    assert is_null(bound_call("less", bound_constant(None, INTEGER), number(1)))
 
 
 def test_what_engines_round_differently_or_a_pattern_slows_down_is_not_computed():
-    assert isinstance(call("ln", known(2.0, REAL)).expr, Call)
-    assert isinstance(call("like", known("aaaaaaaa", TEXT), known("%a%a%a%a%a%b", TEXT)).expr, Call)
+    assert isinstance(bound_call("ln", bound_constant(2.0, REAL)).expr, Call)
+    assert isinstance(
+        bound_call("like", bound_constant("aaaaaaaa", TEXT), bound_constant("%a%a%a%a%a%b", TEXT)).expr, Call
+    )
 
 
 def test_a_single_end_is_forgotten():
-    assert ends(whole(call("abs", Q))) == (None, None)
-    assert ends(whole(A)) == (-7, 12)
+    assert ends(drop_single_end(bound_call("abs", Q))) == (None, None)
+    assert ends(drop_single_end(A)) == (-7, 12)
 
 
 def test_ends_stay_short_however_often_they_are_multiplied():
     found = column("v", REAL, Fraction(1, 3), Fraction(9, 7))
     for _ in range(60):
-        square = call("multiply", found, found)
-        found = Bound(Column("v", REAL), square.low, square.high)
+        square = bound_call("multiply", found, found)
+        found = BoundExpr(Column("v", REAL), square.low, square.high)
         low, high = ends(found)
         assert low is None or low.denominator.bit_length() < 1200
         assert high is None or high.denominator.bit_length() < 1200

@@ -10,22 +10,32 @@ import pyarrow as pa
 import pytest
 from golden_policies import POLICIES, PUBLIC
 
-from discreet.engines.reference import Reference
+from discreet import postprocess
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.estimate.estimators import NumberKind
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.expr import Call, Column, Type
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import Count, Discover, Public, Sum, Units
-from discreet.kernel.relation import EachRow, Own, PublicTable, Scan, Through, tables_of
+from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, Sum
+from discreet.kernel.relation import EachRow, ParentUnit, PublicTable, Scan, UnitKey, tables_of
 from discreet.policy import Policy
-from discreet.sql import Averaged, Counted, Spread, Summed, after, assemble, read, scan_of, schema
-from discreet.sql.estimates import Kind
+from discreet.query.passes import (
+    Mean,
+    NoisyCount,
+    NoisySum,
+    Variance,
+    assemble_table,
+    plan_query,
+    release_schema,
+    scan_of,
+)
 
 SHOP, HOSPITAL, WEBLOG, METER = (POLICIES[name] for name in ("SHOP", "HOSPITAL", "WEBLOG", "METER"))
 MANY = 2_000  # limits that bind nobody
 
 
 def shop(sql, **said):
-    return read(sql, SHOP, PUBLIC, **said)
+    return plan_query(sql, SHOP, PUBLIC, **said)
 
 
 def only(plan):
@@ -149,16 +159,16 @@ WORLDS = {
 def answered(world, sql):
     """Read a query, compute its totals by the reference, and leave out the noise: what its answer is about."""
     policy, tables = WORLDS[world]
-    reference = Reference(tables)
-    plan = read(sql, policy, reference, groups=MANY, rows=MANY)
+    reference = ReferenceEngine(tables)
+    plan = plan_query(sql, policy, reference, groups=MANY, rows=MANY)
     released = {}
-    for part in plan.parts:
+    for part in plan.releases:
         keys, values = _found(part.question, reference.totals(part.question))
         noises = tuple(Laplace(1) for _ in part.question.totals)
-        released[part.name], margins = assemble(part, keys, values, noises)
-        assert released[part.name].schema == schema(part)
+        released[part.name], margins = assemble_table(part, keys, values, noises)
+        assert released[part.name].schema == release_schema(part)
         assert set(margins) == {measure.name for measure in part.measures}
-    return [tuple(row.values()) for row in after.run(plan.after, released).to_pylist()]
+    return [tuple(row.values()) for row in postprocess.run(plan.postprocess, released).to_pylist()]
 
 
 def _found(question, found):
@@ -302,17 +312,17 @@ def test_a_mean_and_a_sum_of_one_column_are_made_of_one_sum_and_one_count():
     total, count = part.question.totals
     assert isinstance(total, Sum)
     assert count == Count(Column("amount", Type.REAL))
-    kinds = [measure.recipe for measure in part.measures]
-    assert kinds == [Summed(0, Kind.REAL, 1), Averaged(0, 1, Fraction(0), Fraction(500)), Counted(1)]
+    kinds = [measure.estimator for measure in part.measures]
+    assert kinds == [NoisySum(0, NumberKind.REAL, 1), Mean(0, 1, Fraction(0), Fraction(500)), NoisyCount(1)]
 
 
 def test_a_sum_around_the_centre_is_used_only_where_it_is_nearer():
     centred = only(shop("SELECT SUM(lat), COUNT(lat) FROM orders"))
-    assert [measure.recipe for measure in centred.measures] == [Summed(0, Kind.REAL), Counted(1)]
+    assert [measure.estimator for measure in centred.measures] == [NoisySum(0, NumberKind.REAL), NoisyCount(1)]
     beside = only(shop("SELECT SUM(quantity), COUNT(quantity) FROM orders"))
-    assert beside.measures[0].recipe == Summed(0, Kind.WHOLE, 1)
+    assert beside.measures[0].estimator == NoisySum(0, NumberKind.WHOLE, 1)
     alone = only(shop("SELECT SUM(quantity), COUNT(*) FROM orders"))
-    assert alone.measures[0].recipe == Summed(0, Kind.WHOLE)
+    assert alone.measures[0].estimator == NoisySum(0, NumberKind.WHOLE)
 
 
 def test_a_count_that_only_divides_weighs_a_quarter_of_one_that_is_shown():
@@ -336,9 +346,9 @@ def test_the_four_spreads_and_the_mean_share_three_totals():
     part = only(shop(sql))
     squares = next(total for total in part.question.totals if isinstance(total, Sum) and total.power == 2)
     assert len(part.question.totals) == 3
-    assert abs(squares.grid.size**2 - 2 * squares.shift) <= 1
-    assert 2**11 <= squares.grid.size <= 2**12 + 1
-    assert all(isinstance(measure.recipe, Spread) for measure in part.measures[:4])
+    assert abs(squares.grid.max_abs_index**2 - 2 * squares.shift) <= 1
+    assert 2**11 <= squares.grid.max_abs_index <= 2**12 + 1
+    assert all(isinstance(measure.estimator, Variance) for measure in part.measures[:4])
 
 
 def test_grids_become_coarser_until_sums_fit():
@@ -350,49 +360,49 @@ def test_grids_become_coarser_until_sums_fit():
 
 def test_discovered_groups_count_their_units_first():
     part = only(shop("SELECT city, AVG(amount) FROM orders GROUP BY city"))
-    assert isinstance(part.question.groups, Discover)
-    assert part.question.totals[0] == Units()
+    assert isinstance(part.question.groups, SelectedGroups)
+    assert part.question.totals[0] == CountUnits()
     assert part.weights[0] == 1
 
 
 def test_declared_keys_are_listed_in_the_order_of_the_policy():
     part = only(shop("SELECT category, paid, COUNT(*) FROM orders GROUP BY category, paid"))
-    assert part.question.groups == Public((("food", "books", "toys"), (False, True)))
+    assert part.question.groups == PublicGroups((("food", "books", "toys"), (False, True)))
 
 
 def test_a_million_keys_are_too_many_to_list():
     sql = "SELECT date_trunc('hour', time), quantity, category, region, rating, COUNT(*) FROM orders GROUP BY ALL"
-    assert isinstance(only(shop(sql)).question.groups, Discover)
+    assert isinstance(only(shop(sql)).question.groups, SelectedGroups)
 
 
 def test_equal_releases_are_one_whatever_their_columns_are_called():
     plan = shop("SELECT (SELECT COUNT(*) AS a FROM orders), (SELECT COUNT(*) AS b FROM orders o)")
-    assert len(plan.parts) == 1
+    assert len(plan.releases) == 1
 
 
 def test_limits_come_from_the_call_then_the_text_then_the_policy():
     text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows_contributed=7) COUNT(*) FROM orders"
-    assert only(shop("SELECT COUNT(*) FROM orders")).question.limit.rows == 20
-    assert only(shop(text)).question.limit.rows == 7
-    assert only(shop(text, rows=3)).question.limit.rows == 3
+    assert only(shop("SELECT COUNT(*) FROM orders")).question.bounds.rows == 20
+    assert only(shop(text)).question.bounds.rows == 7
+    assert only(shop(text, rows=3)).question.bounds.rows == 3
 
 
 def test_a_unit_is_in_one_group_only_if_the_key_is_part_of_the_unit():
-    daily = read("SELECT at::date, COUNT(*) FROM hits GROUP BY 1", WEBLOG, PUBLIC)
-    hourly = read("SELECT extract(hour FROM at), COUNT(*) FROM hits GROUP BY 1", WEBLOG, PUBLIC)
-    assert only(daily).question.limit.groups == 1
-    assert only(hourly).question.limit.groups == 10
+    daily = plan_query("SELECT at::date, COUNT(*) FROM hits GROUP BY 1", WEBLOG, PUBLIC)
+    hourly = plan_query("SELECT extract(hour FROM at), COUNT(*) FROM hits GROUP BY 1", WEBLOG, PUBLIC)
+    assert only(daily).question.bounds.groups == 1
+    assert only(hourly).question.bounds.groups == 10
 
 
 def test_a_condition_on_a_column_narrows_its_range_and_its_groups():
     part = only(shop("SELECT category, AVG(amount) FROM orders WHERE amount > 100 AND category <> 'toys' GROUP BY 1"))
-    assert part.question.groups == Public((("food", "books"),))
-    assert part.measures[0].recipe == Averaged(0, 1, Fraction(100), Fraction(500))
+    assert part.question.groups == PublicGroups((("food", "books"),))
+    assert part.measures[0].estimator == Mean(0, 1, Fraction(100), Fraction(500))
 
 
 def test_a_condition_that_leaves_nothing_changes_no_range():
     part = only(shop("SELECT AVG(amount) FROM orders WHERE amount > 1000"))
-    assert part.measures[0].recipe == Averaged(0, 1, Fraction(0), Fraction(500))
+    assert part.measures[0].estimator == Mean(0, 1, Fraction(0), Fraction(500))
 
 
 def test_columns_that_nobody_needs_are_not_carried_into_a_join():
@@ -407,21 +417,21 @@ def test_every_scan_is_the_registered_one():
         (WEBLOG, "SELECT COUNT(*) FROM hits"),
         (METER, "SELECT COUNT(*) FROM readings"),
     ):
-        for part in read(sql, policy, PUBLIC, groups=1, rows=1).parts:
+        for part in plan_query(sql, policy, PUBLIC, groups=1, rows=1).releases:
             for table in tables_of(part.question.relation):
                 assert isinstance(table, PublicTable) or table == scan_of(policy, table.table)
 
 
 def test_a_scan_names_its_owner_as_the_policy_does():
     assert scan_of(METER, "readings").owner == EachRow()
-    assert scan_of(HOSPITAL, "encounters").owner == Own((Column("patient_id", Type.TEXT),))
+    assert scan_of(HOSPITAL, "encounters").owner == UnitKey((Column("patient_id", Type.TEXT),))
     labs = scan_of(HOSPITAL, "labs")
-    assert labs.owner == Through("encounter", scan_of(HOSPITAL, "encounters"), "id")
+    assert labs.owner == ParentUnit("encounter", scan_of(HOSPITAL, "encounters"), "id")
     at, day = Column("at", Type.TIMESTAMP), Column("day", Type.DATE)
-    assert scan_of(WEBLOG, "hits").owner == Own((Column("user_id", Type.TEXT), Call("trunc_day", (at,))))
+    assert scan_of(WEBLOG, "hits").owner == UnitKey((Column("user_id", Type.TEXT), Call("trunc_day", (at,))))
     moment = Call("to_timestamp", (day,))
-    assert scan_of(WEBLOG, "logins").owner == Own((Column("account", Type.TEXT), Call("trunc_day", (moment,))))
-    assert scan_of(WEBLOG, "hits").most == 2**36
+    assert scan_of(WEBLOG, "logins").owner == UnitKey((Column("account", Type.TEXT), Call("trunc_day", (moment,))))
+    assert scan_of(WEBLOG, "hits").max_rows == 2**36
     assert isinstance(labs, Scan)
 
 
@@ -430,11 +440,11 @@ def test_public_tables_are_looked_at_only_when_a_query_needs_them():
         def __getattr__(self, name):
             raise AssertionError(name)
 
-    assert read("SELECT category, COUNT(*) FROM orders GROUP BY category", SHOP, Silent()).parts
+    assert plan_query("SELECT category, COUNT(*) FROM orders GROUP BY category", SHOP, Silent()).releases
 
 
 def test_a_reference_to_a_column_that_is_not_there_is_the_owners_mistake():
-    policy = Policy.of(
+    policy = Policy.from_dict(
         {
             "data": {"name": "d"},
             "budget": {"epsilon": 1},
@@ -451,7 +461,7 @@ def test_a_reference_to_a_column_that_is_not_there_is_the_owners_mistake():
         }
     )
     with pytest.raises(PolicyError, match="nothing"):
-        read("SELECT k, COUNT(*) FROM t GROUP BY k", policy, PUBLIC)
+        plan_query("SELECT k, COUNT(*) FROM t GROUP BY k", policy, PUBLIC)
 
 
 def test_an_accident_of_the_reader_is_a_refusal_and_is_logged(caplog):
@@ -460,7 +470,7 @@ def test_an_accident_of_the_reader_is_a_refusal_and_is_logged(caplog):
             raise RuntimeError("a value of the data")
 
     with caplog.at_level(logging.ERROR, "discreet"), pytest.raises(Refused, match="cannot be understood") as refusal:
-        read("SELECT COUNT(*) FROM orders JOIN regions ON region = name", SHOP, Broken())
+        plan_query("SELECT COUNT(*) FROM orders JOIN regions ON region = name", SHOP, Broken())
     assert "a value of the data" not in str(refusal.value)
     assert "a value of the data" in caplog.text
 
@@ -468,7 +478,9 @@ def test_an_accident_of_the_reader_is_a_refusal_and_is_logged(caplog):
 def test_margins_are_given_for_every_measure_and_group():
     part = only(shop("SELECT category, COUNT(*), AVG(amount), STDDEV(amount) FROM orders GROUP BY category"))
     noisy = np.array([[100, 500_000, 90, 10**6], [5, 1000, 4, 10**4], [0, 0, 0, 0]], np.int64)
-    table, margins = assemble(part, [("food",), ("books",), ("toys",)], noisy, tuple(Laplace(2) for _ in range(4)))
+    table, margins = assemble_table(
+        part, [("food",), ("books",), ("toys",)], noisy, tuple(Laplace(2) for _ in range(4))
+    )
     assert table.column("k0").to_pylist() == ["food", "books", "toys"]
     assert table.column("m0").to_pylist() == [100, 5, 0]
     assert table.column("m1").to_pylist()[2] is None
@@ -478,4 +490,4 @@ def test_margins_are_given_for_every_measure_and_group():
 
 def test_names_of_the_result_are_those_of_the_select_list():
     plan = shop('SELECT COUNT(*), COUNT(*), AVG(amount) AS "Mean Amount", SUM(quantity) AS Total FROM orders')
-    assert list(plan.after.names) == ["count", "count_1", "Mean Amount", "total"]
+    assert list(plan.postprocess.names) == ["count", "count_1", "Mean Amount", "total"]

@@ -10,8 +10,8 @@ from sqlglot import exp
 from test_golden import FILES, cases, policy_of
 
 from discreet.kernel.errors import Refused
-from discreet.sql import Plan, read
-from discreet.sql.text import parse
+from discreet.query.passes import QueryPlan, plan_query
+from discreet.query.syntax.parse import parse_query
 
 SHOP, WEBLOG = POLICIES["SHOP"], POLICIES["WEBLOG"]
 SHAPE = re.compile(r"line \d+(?:, [^:]+)?: .+[.?!…] .+[.?!]", re.DOTALL)
@@ -20,14 +20,14 @@ SHAPE = re.compile(r"line \d+(?:, [^:]+)?: .+[.?!…] .+[.?!]", re.DOTALL)
 def outcome(sql, policy):
     """Return a plan, or the words of a refusal."""
     try:
-        return read(sql, policy, PUBLIC)
+        return plan_query(sql, policy, PUBLIC)
     except Refused as refused:
         return str(refused)
 
 
 def refusal(sql, policy=SHOP, **said):
     with pytest.raises(Refused) as refused:
-        read(sql, policy, PUBLIC, **said)
+        plan_query(sql, policy, PUBLIC, **said)
     return str(refused.value)
 
 
@@ -149,7 +149,7 @@ def test_too_many_keys_are_told_with_their_number():
 def test_odd_queries_are_planned_or_refused_and_never_an_accident(sql, caplog):
     with caplog.at_level(logging.ERROR, "discreet"):
         found = outcome(sql, SHOP)
-    assert isinstance(found, Plan) or SHAPE.fullmatch(found)
+    assert isinstance(found, QueryPlan) or SHAPE.fullmatch(found)
     assert not caplog.records
 
 
@@ -157,7 +157,7 @@ def _trees(path):
     text = path.read_text()
     for case in cases(text):
         try:
-            yield policy_of(text), parse(case.sql).query
+            yield policy_of(text), parse_query(case.sql).query
         except Refused:
             continue
 
@@ -181,5 +181,5 @@ def test_queries_with_parts_of_other_queries_are_planned_or_refused(path, caplog
             place = rng.choice([node for node in tree.walk() if node.parent is not None])
             place.replace(rng.choice([part for part in parts if _kind(part) is _kind(place)]).copy())
             found = outcome(tree.sql(dialect="postgres"), policy)
-            assert isinstance(found, Plan) or SHAPE.fullmatch(found)
+            assert isinstance(found, QueryPlan) or SHAPE.fullmatch(found)
     assert not caplog.records

@@ -9,27 +9,27 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from discreet import Refused
-from discreet.sql.places import place, refuse
-from discreet.sql.text import Options, parse
+from discreet.query.syntax.parse import PrivacyOptions, parse_query
+from discreet.query.syntax.source_position import line_of, refuse
 
 
 def refusal(text):
     with pytest.raises(Refused) as caught:
-        parse(text)
+        parse_query(text)
     return str(caught.value)
 
 
 def outcome(text):
     try:
-        return parse(text)
+        return parse_query(text)
     except Refused as refused:
         return str(refused)
 
 
 def test_a_query_is_taken_apart():
-    parsed = parse("SELECT city, COUNT(*) FROM visits GROUP BY city")
+    parsed = parse_query("SELECT city, COUNT(*) FROM visits GROUP BY city")
     assert parsed.query.sql() == "SELECT city, COUNT(*) FROM visits GROUP BY city"
-    assert (parsed.explain, parsed.options, parsed.within) == (False, Options(), None)
+    assert (parsed.explain, parsed.options, parsed.within) == (False, PrivacyOptions(), None)
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_a_query_is_taken_apart():
     ],
 )
 def test_a_question_is_read(text):
-    parsed = parse(text)
+    parsed = parse_query(text)
     assert isinstance(parsed.query, exp.Select | exp.SetOperation)
     assert parsed.query.parent is None
     assert parsed.within is None
 
 
 def test_explain_is_taken_off_and_places_stay():
-    parsed = parse("explain\nSELECT a,\n  count(*) FROM t")
+    parsed = parse_query("explain\nSELECT a,\n  count(*) FROM t")
     assert parsed.explain
-    assert place(parsed.query.selects[1]) == "line 3"
-    assert parse("EXPLAIN (SELECT 1)").explain
+    assert line_of(parsed.query.selects[1]) == "line 3"
+    assert parse_query("EXPLAIN (SELECT 1)").explain
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_explain_is_taken_off_and_places_stay():
     [("50", Fraction(50)), ("2.5", Fraction(5, 2)), ("1e3", Fraction(1000)), ("'1/3'", Fraction(1, 3))],
 )
 def test_a_margin_at_the_end_is_exact(text, within):
-    parsed = parse(f"SELECT COUNT(*) FROM t ORDER BY 1 LIMIT 5 WITHIN {text} ; ")
+    parsed = parse_query(f"SELECT COUNT(*) FROM t ORDER BY 1 LIMIT 5 WITHIN {text} ; ")
     assert parsed.within == within
     assert "WITHIN" not in parsed.query.sql()
 
@@ -77,16 +77,16 @@ def test_options_of_bigquery_are_read():
     options = (
         "epsilon = 0.1, delta=1e-9, max_groups_contributed=3, Max_Rows_Contributed = 7, privacy_unit_column=person"
     )
-    parsed = parse(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({options})\n  city, COUNT(*) FROM t GROUP BY city")
-    assert parsed.options == Options(Fraction(1, 10), Fraction(1, 10**9), 3, 7, "person")
+    parsed = parse_query(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({options})\n  city, COUNT(*) FROM t GROUP BY city")
+    assert parsed.options == PrivacyOptions(Fraction(1, 10), Fraction(1, 10**9), 3, 7, "person")
     assert parsed.query.sql() == "SELECT city, COUNT(*) FROM t GROUP BY city"
-    assert parse("SELECT WITH DIFFERENTIAL_PRIVACY a FROM t").options == Options()
-    inside = parse("WITH g AS (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon='1/3') a FROM t) SELECT a FROM g")
+    assert parse_query("SELECT WITH DIFFERENTIAL_PRIVACY a FROM t").options == PrivacyOptions()
+    inside = parse_query("WITH g AS (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon='1/3') a FROM t) SELECT a FROM g")
     assert inside.options.epsilon == Fraction(1, 3)
 
 
 def test_functions_remember_what_they_were_called():
-    query = parse("SELECT CHAR_LENGTH(a), log10 (b), mod(a, 2), a % 2 FROM t").query
+    query = parse_query("SELECT CHAR_LENGTH(a), log10 (b), mod(a, 2), a % 2 FROM t").query
     assert [each.meta.get("name") for each in query.selects] == ["char_length", "log10", "mod", None]
 
 
@@ -210,7 +210,7 @@ def test_what_is_nested_too_deeply_is_refused(text):
 
 
 def test_comments_give_no_orders_to_the_parser():
-    query = parse("SELECT sum(a) /* sqlglot.anonymous */ FROM t").query
+    query = parse_query("SELECT sum(a) /* sqlglot.anonymous */ FROM t").query
     assert isinstance(query.selects[0], exp.Sum)
 
 
@@ -261,9 +261,9 @@ def test_no_text_does_anything_but_be_read_or_refused(text):
 
 def test_a_place_is_the_first_line_of_a_part_or_of_what_is_around_it():
     query = parse_one("SELECT\n NULL,\n a + b FROM t", read="postgres")
-    assert place(query.selects[1]) == "line 3"
-    assert place(query.selects[0]) == "line 3"  # NULL has no place of its own
-    assert place(exp.Null()) == "line 1"
+    assert line_of(query.selects[1]) == "line 3"
+    assert line_of(query.selects[0]) == "line 3"  # NULL has no place of its own
+    assert line_of(exp.Null()) == "line 1"
 
 
 def test_refusals_have_one_shape():

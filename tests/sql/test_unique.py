@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.kernel.loss import NOTHING
-from discreet.policy import Policy, explain, write_policy
+from discreet.kernel.loss import ZERO_LOSS
+from discreet.policy import Policy, guarantee, write_policy
 
 POLICY = """
 [data]
@@ -67,7 +67,7 @@ def curator():
 def test_groups_of_one_are_refused_before_the_charge(curator, sql):
     with pytest.raises(dc.Refused, match=r"(group|unique).* COUNT\(DISTINCT"):
         curator.ask(sql, epsilon="1/10")
-    assert curator.budget().spent == NOTHING
+    assert curator.budget().spent == ZERO_LOSS
     assert not curator.ledger.events()
 
 
@@ -85,11 +85,11 @@ def test_groups_of_one_are_refused_before_the_charge(curator, sql):
     ],
 )
 def test_what_many_share_can_be_grouped_by(curator, sql):
-    assert curator.explain(sql, epsilon="1/10").paid != NOTHING
+    assert curator.explain(sql, epsilon="1/10").paid != ZERO_LOSS
 
 
 def test_a_policy_with_unique_columns_is_written_and_explained():
     policy = Policy.parse(POLICY)
     assert policy.tables["people"].columns["email"].unique
     assert Policy.parse(write_policy(policy)) == policy
-    assert any("people.email and people.bill" in words for words in explain(policy))
+    assert any("people.email and people.bill" in words for words in guarantee(policy))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.figures import save
+from discreet.plotting import save_figure
 from tools.pictures import attacks, bounds, learning, local, tour
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def main(names: Sequence[str], folder: Path = FOLDER) -> int:
         except FileNotFoundError as error:
             print(f"{name}.svg was left as it is: it needs {error.filename or error}; set DISCREET_DATA")
             continue
-        print(f"drew {save(figure, folder / f'{name}.svg').name}", flush=True)
+        print(f"drew {save_figure(figure, folder / f'{name}.svg').name}", flush=True)
     return 0
 
 

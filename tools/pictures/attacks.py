@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from discreet import attacks, audit
-from discreet.attacks.aggregates.means import power_figure
-from discreet.attacks.aggregates.noise_drawing import noise_figure
-from discreet.attacks.models.city import city
-from discreet.attacks.models.city_drawing import maps
-from discreet.attacks.models.curves import curves
-from discreet.attacks.models.mosaic import mosaics
-from discreet.attacks.models.sides import sides_figure
+from discreet.attacks.aggregates.membership import membership_power_figure
+from discreet.attacks.aggregates.plots import accuracy_by_error_figure
+from discreet.attacks.models.city_mixtures import simulate_city
+from discreet.attacks.models.plots import city_maps_figure, member_rates_figure, mosaics_figure
+from discreet.attacks.plots import roc_figure
 
 FRESH = 100  # attacks on models were tuned on smaller seeds
 LEVELS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4)
@@ -32,8 +30,8 @@ def single(attack: Callable[..., Any], seed: int = 0) -> tuple[Callable[[], Any]
 
 def reconstruct() -> tuple[Results, Results, dict[str, attacks.AttackResult]]:
     """Run reconstruction with growing noise, by both solvers, and against the curator."""
-    many = attacks.Secrets.drawn(2048, random_state=0)
-    few = [attacks.Secrets.drawn(256, random_state=seed) for seed in range(3)]
+    many = attacks.Secrets.simulate(2048, random_state=0)
+    few = [attacks.Secrets.simulate(256, random_state=seed) for seed in range(3)]
     blurred = [attacks.reconstruct(many, noise=level, random_state=0) for level in LEVELS]
     programmed = [
         attacks.reconstruct(each, noise=level, method="linear programme", random_state=0)
@@ -80,7 +78,7 @@ def lone_cluster() -> Results:
     """Locate lone people from released mixtures, without a defence, with the easy fix, and with the curator."""
     defences = (("nothing", None), ("easy", None), ("curator", 1))
     played = [attacks.lone_cluster(defence=defence, epsilon=epsilon, random_state=0) for defence, epsilon in defences]
-    large = city(people=12_000, random_state=0)
+    large = simulate_city(people=12_000, random_state=0)
     return [*played, attacks.lone_cluster(large, people=10_000, defence="curator", epsilon=1, random_state=0)]
 
 
@@ -100,15 +98,15 @@ PICTURES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     **{f"attack-{name}": compared(name, "1/10", "3/10", 1, 3) for name in ("differencing", "rephrasing")},
     "attack-averaging": single(attacks.averaging),
     "attack-threshold_game": single(attacks.threshold_game),
-    "attack-reconstruct": (reconstruct, lambda found: noise_figure(*found)),
+    "attack-reconstruct": (reconstruct, lambda found: accuracy_by_error_figure(*found)),
     "attack-census": compared("census", "1/10", 1, 3, 10),
     "attack-membership": compared(partial(attacks.membership, plays=25), "1/10", 1, 3, 10, 30),
-    "attack-membership-means": (lambda: None, lambda _: power_figure(random_state=0)),
+    "attack-membership-means": (lambda: None, lambda _: membership_power_figure(random_state=0)),
     "attack-shadow": compared("shadow", "1/10", 1, 3, seed=FRESH),
-    "attack-likelihood_ratio": (likelihood_ratio, curves),
+    "attack-likelihood_ratio": (likelihood_ratio, roc_figure),
     "attack-attributes": compared("attributes", "1/10", 1, 3, seed=FRESH),
     "attack-overfitting": (partial(attacks.overfitting, random_state=FRESH), lambda found: found.figure()),
-    "attack-correlation": (correlation, sides_figure),
-    "attack-invert": (invert, mosaics),
-    "attack-lone_cluster": (lone_cluster, maps),
+    "attack-correlation": (correlation, member_rates_figure),
+    "attack-invert": (invert, mosaics_figure),
+    "attack-lone_cluster": (lone_cluster, city_maps_figure),
 }

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.figures import BLUE, INK, ORANGE, entitle, explain, panels, plain_numbers, style
+from discreet.plotting import BLUE, INK, ORANGE, add_legend, format_plain_numbers, panels, set_title, style
 
 SQL = "SELECT clinic, COUNT(*) AS n FROM visits GROUP BY clinic ORDER BY clinic"
 CLINICS = 20
@@ -116,11 +116,11 @@ def bounds_figure(found: Mapping[str, Sequence[Point]]) -> Any:
             axes.annotate(f"rows = {least.rows}", (least.rows, least.error), (0, 10), **above)
             axes.set(xscale="log", yscale="log", xlabel="rows per patient, at most", ylim=(10, 2 * top))
             axes.set_title(f"epsilon {epsilon}")
-            plain_numbers(axes.xaxis, axes.yaxis)
+            format_plain_numbers(axes.xaxis, axes.yaxis)
         every[0].set_ylabel("visits to a clinic, at 95 %")
-        explain(figure, every[:1])
+        add_legend(figure, every[:1])
         said = ", ".join(f"{least.rows} at epsilon {epsilon}" for epsilon, least in leasts.items())
-        entitle(figure, f"The bound on rows that minimises the error grows with epsilon: {said}")
+        set_title(figure, f"The bound on rows that minimises the error grows with epsilon: {said}")
     return figure
 
 

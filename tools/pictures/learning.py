@@ -18,8 +18,8 @@ from matplotlib.patheffects import withStroke
 from sklearn.mixture import GaussianMixture as ExactMixture
 
 import discreet as dc
-from discreet.figures import BLUE, GREY, INK, ORANGE, entitle, epsilon_ticks, explain, panels, style
 from discreet.learn import GaussianMixture, Recommender, draw
+from discreet.plotting import BLUE, GREY, INK, ORANGE, add_legend, panels, set_epsilon_ticks, set_title, style
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
@@ -87,13 +87,13 @@ def mixtures_figure(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
             for name, (_, colour, line) in METHODS.items():
                 axes.plot(EPSILONS, scores[name], line, color=colour, label=name, lw=2 if name == "whitened" else 1.2)
             axes.axhline(scores[NON_PRIVATE][0], color=INK, lw=0.8, ls="--", label=NON_PRIVATE)
-            epsilon_ticks(axes, EPSILONS)
+            set_epsilon_ticks(axes, EPSILONS)
             axes.set_title(title)
         every[0].set_ylabel("log-likelihood of new data, per row")
-        explain(figure, every[:1], columns=3)
+        add_legend(figure, every[:1], columns=3)
         *_, scores = found.values()
         gaps = (scores[NON_PRIVATE][0] - scores[name][EPSILONS.index(1.0)] for name in ("whitened", "DP-EM, zCDP"))
-        entitle(
+        set_title(
             figure,
             f"At epsilon 1, whitening comes within {next(gaps):.1f} of the non-private log-likelihood, DP-EM within "
             f"{next(gaps):.1f} ({list(found)[-1].partition(',')[0]})",
@@ -186,7 +186,7 @@ def maps_figure(found: Mapping[float, Sequence[Fitted]], maps: Sequence[Map] = (
                     axes.set_xlabel("longitude (degrees)")
                 if place == 0:
                     axes.set_ylabel("latitude (degrees)")
-        entitle(
+        set_title(
             figure,
             "Check-ins as 8 ellipses over the people per cell (blue), both private, with all of a person's hidden: "
             f"detail grows from epsilon {min(found):g} to {max(found):g}",
@@ -239,7 +239,7 @@ def rating_errors(epsilons: Sequence[float] = RATED) -> tuple[dict[str, list[flo
     for level, errors in found.items():
         for epsilon in epsilons:
             model = Recommender(epsilon=epsilon, items=movies, bounds=(0.5, 5), level=level)
-            each = [model.fit(learn).knowing(learn).predict(judge[:, :2]) - judge[:, 2] for _ in range(DRAWS)]
+            each = [model.fit(learn).with_ratings(learn).predict(judge[:, :2]) - judge[:, 2] for _ in range(DRAWS)]
             errors.append(float(np.sqrt(np.median([np.mean(one**2) for one in each]))))
     return found, float(np.sqrt(np.mean((rating[held] - rating[rest].mean()) ** 2)))
 
@@ -251,11 +251,11 @@ def ratings_figure(found: Mapping[str, Sequence[float]], constant: float, epsilo
         axes.plot(epsilons, found["event"], "o-", color=BLUE, label="hides one rating (event level)")
         axes.plot(epsilons, found["user"], "s-", color=ORANGE, label="hides a person's whole taste (user level)")
         axes.axhline(constant, color=INK, lw=0.8, ls="--", label="the same for every film")
-        epsilon_ticks(axes, epsilons)
+        set_epsilon_ticks(axes, epsilons)
         axes.set(ylabel="error of a new rating (RMSE)")
-        explain(figure, [axes], columns=3)
+        add_legend(figure, [axes], columns=3)
         one = list(epsilons).index(1)
-        entitle(
+        set_title(
             figure,
             f"At epsilon 1, hiding one rating leaves an RMSE of {found['event'][one]:.3f}, hiding a whole taste "
             f"{found['user'][one]:.3f}; a constant has {constant:.3f}",

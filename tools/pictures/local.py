@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 
 from discreet import local
-from discreet.figures import (
+from discreet.local.error_comparison import compare, curator_error, survey_error
+from discreet.local.frequency_oracles.hadamard_response import Hadamard
+from discreet.local.mean_estimation.duchi import Duchi
+from discreet.local.mean_estimation.hybrid import Hybrid
+from discreet.local.mean_estimation.noisy_mean import NoisyMean
+from discreet.local.mean_estimation.piecewise import Piecewise
+from discreet.plotting import (
     BLUE,
     GREY,
     INK,
     ORANGE,
     RED,
-    entitle,
-    epsilon_ticks,
-    explain,
+    add_legend,
+    format_plain_numbers,
     panels,
-    plain_numbers,
+    set_epsilon_ticks,
+    set_title,
     style,
 )
-from discreet.local.pictures import compare, curator_error, survey_error
-from discreet.local.schemes.binary import Duchi
-from discreet.local.schemes.hadamard import Hadamard
-from discreet.local.schemes.hybrid import Hybrid
-from discreet.local.schemes.noisy import NoisyMean
-from discreet.local.schemes.piecewise import Piecewise
 
 SHARE = 0.2  # of people who have what is asked about
 ASKED = 2_000  # people for each share
@@ -69,9 +69,9 @@ def coins_figure(said: Sequence[float], found: Mapping[int, Found]) -> Any:
         right.axhline(SHARE, color=INK, lw=0.8, ls="--", label="true share")
         right.set(xscale="log", xlabel="people", ylabel="estimated share", ylim=(SHARE - 0.32, SHARE + 0.32))
         right.set_title("The share of a crowd can be estimated")
-        plain_numbers(right.xaxis)
-        explain(figure, [left, right], columns=3)
-        entitle(
+        format_plain_numbers(right.xaxis)
+        add_legend(figure, [left, right], columns=3)
+        set_title(
             figure,
             f"Two coins hide each answer; from {crowds[-1]:,} answers the share is estimated to ± "
             f"{100 * margins[-1]:.1g} points",
@@ -111,16 +111,16 @@ def salaries_figure(found: Mapping[str, tuple[Mapping[int, Found], Mapping[float
         crowds, epsilons = list(by_people), list(by_epsilon)
         left.set(xscale="log", xlabel="people", ylabel="95 % margin of the mean salary", ylim=(5, HIGHEST))
         left.set_title("epsilon 1: margins (lines), errors (dots)")
-        epsilon_ticks(right, epsilons)
+        set_epsilon_ticks(right, epsilons)
         right.set_title(f"{crowds[len(crowds) // 2]:,} people: margins")
         for axes in (left, right):
             axes.set(yscale="log")
-            plain_numbers(axes.yaxis)
-        plain_numbers(left.xaxis)
-        explain(figure, [left])
+            format_plain_numbers(axes.yaxis)
+        format_plain_numbers(left.xaxis)
+        add_legend(figure, [left])
         last = {name: by_epsilon[epsilons[-1]] for name, (_, by_epsilon) in found.items()}
         best = min(last, key=last.__getitem__)
-        entitle(
+        set_title(
             figure,
             f"Mean salary in the local model: the best scheme ({best}) has {last['NoisyMean'] / last[best]:.1f} times "
             f"less error than NoisyMean at epsilon {epsilons[-1]:g}",
@@ -167,9 +167,9 @@ def trust_figure(
         middle = np.sqrt(home[crowds[0]] * home[most])
         right.annotate("1/sqrt(n)", (crowds[len(crowds) // 2], 2.2 * middle), ha="left", fontsize=8)
         right.annotate("1/n", (crowds[len(crowds) // 2], central[crowds[len(crowds) // 2]] / 4), ha="right", fontsize=8)
-        plain_numbers(right.xaxis, right.yaxis)
-        explain(figure, [left], columns=5)
-        entitle(
+        format_plain_numbers(right.xaxis, right.yaxis)
+        add_legend(figure, [left], columns=5)
+        set_title(
             figure,
             f"With {most:,} people at epsilon 1, a share has {home[most] / central[most]:,.0f} times the error in the "
             "local model that it has with a curator",

@@ -9,28 +9,28 @@ Imported when it is first used.
     pseudonymise, new_key, write_key, read_key              names replaced by keyed pseudonyms
 """
 
-from discreet.anonymity.generalising.anonymising import Attempt, anonymise, attempt
-from discreet.anonymity.labels.hierarchy import Hierarchy, intervals, prefixes, read_hierarchy
-from discreet.anonymity.measuring.exposure import Exposure
-from discreet.anonymity.measuring.linkage import Linkage
-from discreet.anonymity.measuring.loss import InformationLoss
-from discreet.anonymity.measuring.measuring import measure
-from discreet.anonymity.measuring.risk import Risk
-from discreet.anonymity.measuring.uniqueness import Alone
+from discreet.anonymity.generalisation.anonymisation import AnonymisationResult, anonymise, anonymise_and_measure
+from discreet.anonymity.hierarchies.hierarchy import Hierarchy, intervals, prefixes, read_hierarchy
+from discreet.anonymity.metrics.attribute_risk import AttributeRisk
+from discreet.anonymity.metrics.information_loss import InformationLoss
+from discreet.anonymity.metrics.linkage_risk import LinkageRisk
+from discreet.anonymity.metrics.measurement import measure
+from discreet.anonymity.metrics.risk import Risk
+from discreet.anonymity.metrics.uniqueness import UniqueCombination
 from discreet.anonymity.pseudonyms.keys import new_key, read_key, write_key
-from discreet.anonymity.pseudonyms.pseudonyms import pseudonymise
-from discreet.anonymity.showing.page import write_report
+from discreet.anonymity.pseudonyms.pseudonymisation import pseudonymise
+from discreet.anonymity.report.html import write_report
 
 __all__ = [
-    "Alone",
-    "Attempt",
-    "Exposure",
+    "UniqueCombination",
+    "AnonymisationResult",
+    "AttributeRisk",
     "Hierarchy",
     "InformationLoss",
-    "Linkage",
+    "LinkageRisk",
     "Risk",
     "anonymise",
-    "attempt",
+    "anonymise_and_measure",
     "intervals",
     "measure",
     "new_key",

@@ -16,8 +16,8 @@ Imported when it is first used; it needs scipy, some attacks scikit-learn (`pip 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.attacks.comparing import Comparison, compare
-from discreet.attacks.laboratory import MODULES, OTHERS, attack_named
+from discreet.attacks.comparison import Comparison, compare
+from discreet.attacks.registry import ATTACK_PACKAGES, OTHER_EXPORTS, attack_named
 from discreet.attacks.result import AttackResult
 
 if TYPE_CHECKING:
@@ -26,42 +26,43 @@ if TYPE_CHECKING:
     from discreet.attacks.aggregates.membership import membership
     from discreet.attacks.aggregates.panel import Panel
     from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
-    from discreet.attacks.aggregates.reductions import membership_from_reconstruction, reconstruction_from_membership
-    from discreet.attacks.aggregates.study import Study
+    from discreet.attacks.aggregates.reductions import (
+        Study,
+        membership_from_reconstruction,
+        reconstruction_from_membership,
+    )
     from discreet.attacks.models.attributes import attributes
-    from discreet.attacks.models.city import City
+    from discreet.attacks.models.city_mixtures import City
     from discreet.attacks.models.correlation import correlation
-    from discreet.attacks.models.images import Gallery
+    from discreet.attacks.models.dose_models import DoseCohort
+    from discreet.attacks.models.image_inversion import Gallery
     from discreet.attacks.models.invert import invert
+    from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData
     from discreet.attacks.models.likelihood_ratio import likelihood_ratio
     from discreet.attacks.models.lone_cluster import lone_cluster
     from discreet.attacks.models.overfitting import overfitting
-    from discreet.attacks.models.patients import Treated
-    from discreet.attacks.models.people import Labelled
-    from discreet.attacks.models.secrets import Secretive
     from discreet.attacks.models.shadow import shadow
+    from discreet.attacks.queries.attack_targets import Population
     from discreet.attacks.queries.averaging import averaging
     from discreet.attacks.queries.differencing import differencing
-    from discreet.attacks.queries.fits import Rows
-    from discreet.attacks.queries.people import People
+    from discreet.attacks.queries.model_differencing import RegressionData
     from discreet.attacks.queries.rephrasing import rephrasing
     from discreet.attacks.queries.threshold_game import TwoSets, threshold_game
     from discreet.attacks.tables.homogeneity import homogeneity
-    from discreet.attacks.tables.hospitals import TwoTables
     from discreet.attacks.tables.intersection import intersection
     from discreet.attacks.tables.linkage import linkage
+    from discreet.attacks.tables.linkage_data import Ratings, Register
+    from discreet.attacks.tables.overlapping_tables import TwoTables
     from discreet.attacks.tables.patients import Fact, Patients
     from discreet.attacks.tables.pseudonyms import pseudonyms
-    from discreet.attacks.tables.ratings import Ratings
-    from discreet.attacks.tables.registers import Register
     from discreet.attacks.tables.taxis import Taxis
 else:
 
     def __getattr__(name: str) -> Any:
-        if name in MODULES:
-            return getattr(import_module(f"discreet.attacks.{MODULES[name]}.{name}"), name)
-        if name in OTHERS:
-            return getattr(import_module(f"discreet.attacks.{OTHERS[name]}"), name)
+        if name in ATTACK_PACKAGES:
+            return getattr(import_module(f"discreet.attacks.{ATTACK_PACKAGES[name]}.{name}"), name)
+        if name in OTHER_EXPORTS:
+            return getattr(import_module(f"discreet.attacks.{OTHER_EXPORTS[name]}"), name)
         raise AttributeError(f"module 'discreet.attacks' has no attribute {name!r}")
 
 
@@ -72,18 +73,18 @@ __all__ = [
     "Comparison",
     "Fact",
     "Gallery",
-    "Labelled",
+    "LabelledData",
     "Panel",
     "Patients",
-    "People",
+    "Population",
     "Ratings",
     "Register",
-    "Rows",
-    "Secretive",
+    "RegressionData",
+    "SensitiveAttributeData",
     "Secrets",
     "Study",
     "Taxis",
-    "Treated",
+    "DoseCohort",
     "TwoSets",
     "TwoTables",
     "attack_named",

@@ -5,83 +5,83 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from discreet.kernel.exact import Number, fraction
+from discreet.kernel.numbers import Number, as_fraction
 
-Defence = Literal["nothing", "easy", "curator"] | Callable[..., Any]
+DefenceChoice = Literal["nothing", "easy", "curator"] | Callable[..., Any]
 
 NOTHING, EASY, CURATOR, OWN = "nothing", "easy", "curator", "own"
-WORDS = (NOTHING, EASY, CURATOR)
+BUILT_IN_DEFENCES = (NOTHING, EASY, CURATOR)
 
 
 @dataclass(frozen=True)
-class Shield:
+class Defence:
     """A defence as an attack meets it: its word, its epsilon if it has one, or a function of the user's own.
 
-    >>> shield("curator", epsilon="1/10").epsilon
+    >>> parse_defence("curator", epsilon="1/10").epsilon
     Fraction(1, 10)
-    >>> shield(lambda data: data).word
+    >>> parse_defence(lambda data: data).kind
     'own'
     """
 
-    word: str
+    kind: str
     epsilon: Fraction | None = None
-    make: Callable[..., Any] | None = None
+    user_function: Callable[..., Any] | None = None
 
     @property
-    def price(self) -> Fraction:
+    def curator_epsilon(self) -> Fraction:
         """The epsilon of the curator; other defences have none."""
         if self.epsilon is None:
-            raise TypeError(f"the defence {self.word!r} has no epsilon")
+            raise TypeError(f"the defence {self.kind!r} has no epsilon")
         return self.epsilon
 
     def __str__(self) -> str:
-        return self.word if self.epsilon is None else f"{self.word}, epsilon {self.epsilon}"
+        return self.kind if self.epsilon is None else f"{self.kind}, epsilon {self.epsilon}"
 
 
-def shield(defence: Defence, epsilon: Number | None = None) -> Shield:
+def parse_defence(defence: DefenceChoice, epsilon: Number | None = None) -> Defence:
     """Check a defence and its epsilon: the curator has one, the other two words have none.
 
-    >>> shield("curator")
+    >>> parse_defence("curator")
     Traceback (most recent call last):
         ...
     TypeError: defence="curator" needs an epsilon, such as epsilon=1
     """
     if callable(defence):
-        return Shield(OWN, None if epsilon is None else _positive(epsilon), defence)
-    if defence not in WORDS:
+        return Defence(OWN, None if epsilon is None else _positive_epsilon(epsilon), defence)
+    if defence not in BUILT_IN_DEFENCES:
         raise ValueError(f'defence must be "nothing", "easy", "curator" or a function of yours, not {defence!r}')
     if defence == CURATOR:
         if epsilon is None:
             raise TypeError('defence="curator" needs an epsilon, such as epsilon=1')
-        return Shield(CURATOR, _positive(epsilon))
+        return Defence(CURATOR, _positive_epsilon(epsilon))
     if epsilon is not None:
         raise TypeError(f'defence="{defence}" promises no epsilon: leave it out, or say defence="curator"')
-    return Shield(defence)
+    return Defence(defence)
 
 
-def delta_of(protected: Shield, given: Number | None, default: Number = 0) -> Fraction:
+def promised_delta(defence: Defence, requested: Number | None, default: Number = 0) -> Fraction:
     """Return the delta that a defence promises beside its epsilon; `default` is the curator's.
 
     Without an epsilon the delta is 0: one delta can be given for all the defences that are compared.
 
-    >>> delta_of(shield("curator", 1), None, "1e-5"), delta_of(shield("curator", 1), "1e-6", "1e-5")
+    >>> promised_delta(parse_defence("curator", 1), None, "1e-5"), promised_delta(parse_defence("curator", 1), "1e-6", "1e-5")
     (Fraction(1, 100000), Fraction(1, 1000000))
-    >>> delta_of(shield(list, 1), None, "1e-5"), delta_of(shield("nothing"), "1e-6")
+    >>> promised_delta(parse_defence(list, 1), None, "1e-5"), promised_delta(parse_defence("nothing"), "1e-6")
     (Fraction(0, 1), Fraction(0, 1))
     """
-    usual = default if protected.word == CURATOR else 0
-    delta = fraction(usual if given is None else given, "delta")
+    fallback = default if defence.kind == CURATOR else 0
+    delta = as_fraction(fallback if requested is None else requested, "delta")
     if not 0 <= delta < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, not {given}")
-    if protected.epsilon is not None:
+        raise ValueError(f"delta must be at least 0 and below 1, not {requested}")
+    if defence.epsilon is not None:
         return delta
-    if delta and protected.word == OWN:
+    if delta and defence.kind == OWN:
         raise TypeError("delta needs an epsilon: leave it out, or give the epsilon that the defence promises")
     return Fraction(0)
 
 
-def _positive(epsilon: Number) -> Fraction:
-    exact = fraction(epsilon, "epsilon")
+def _positive_epsilon(epsilon: Number) -> Fraction:
+    exact = as_fraction(epsilon, "epsilon")
     if exact <= 0:
         raise ValueError(f"epsilon must be above 0, not {epsilon}")
     return exact

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-_PATIENCE = 1.0  # seconds without a sign of life that nobody minds
+_BAR_DELAY_SECONDS = 1.0  # seconds without a sign of life that nobody minds
 
 
-def report(items: Sequence[T], name: str) -> Iterator[T]:
+def report_progress(items: Sequence[T], name: str) -> Iterator[T]:
     """Go through items; show a bar on a terminal, and plain lines elsewhere, at most ten of them.
 
-    >>> list(report([1, 2], "questions"))
+    >>> list(report_progress([1, 2], "questions"))
     [1, 2]
     """
     if sys.stderr.isatty():
@@ -36,13 +36,13 @@ def track(items: Sequence[T], name: str) -> Iterator[T]:
     from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
     from rich.progress import Progress  # noqa: PLC0415
 
-    begun, shown = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
-    task = shown.add_task(name, total=len(items))
+    started_at, bar = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(name, total=len(items))
     try:
         for done, item in enumerate(items):
-            if time.monotonic() - begun > _PATIENCE and not shown.live.is_started:
-                shown.start()
-            shown.update(task, completed=done)
+            if time.monotonic() - started_at > _BAR_DELAY_SECONDS and not bar.live.is_started:
+                bar.start()
+            bar.update(task, completed=done)
             yield item
     finally:
-        shown.stop()
+        bar.stop()

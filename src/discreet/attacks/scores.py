@@ -1,4 +1,4 @@
-"""Evidence of attacks that give everybody a score."""
+"""Evidence from attacks that score everybody: ROC curve, AUC and the epsilon it implies."""
 
 import math
 from dataclasses import dataclass
@@ -6,27 +6,72 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.evidence import Found
-from discreet.attacks.implied import Implied, rise
-from discreet.attacks.ranking import Curve, curve
-from discreet.audit.counting import Share
-from discreet.kernel.normal import deviations
+from discreet.attacks.evidence import EventEvidence, ImpliedEpsilon, exp_epsilon
+from discreet.audit.binomial import Proportion
+from discreet.kernel.noise.tail_bounds import z_score
 
 
 @dataclass(frozen=True)
-class Scores:
+class RocCurve:
+    """Strangers taken for members (FPR) and members found (TPR) at every threshold, from the highest to the lowest.
+
+    >>> import numpy as np
+    >>> drawn = roc_curve(np.array([3.0, 2.0]), np.array([1.0, 2.0]))
+    >>> drawn.fpr.tolist(), drawn.tpr.tolist()
+    ([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0])
+    >>> drawn.auc
+    0.875
+    """
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    non_member_count: int
+
+    @property
+    def auc(self) -> float:
+        """The chance that a member scores above a stranger, ties counted half: 1/2 for an attack that knows nothing."""
+        return float(np.trapezoid(self.tpr, self.fpr))
+
+    def tpr_at(self, fpr: float) -> float | None:
+        """Return the members found while at most this share of strangers is taken for members.
+
+        None where there are too few strangers to tell.
+        """
+        if self.non_member_count * fpr < 1:
+            return None
+        return float(self.tpr[np.searchsorted(self.fpr, fpr * (1 + 1e-12), side="right") - 1])
+
+
+def roc_curve(members: np.ndarray, non_members: np.ndarray) -> RocCurve:
+    """Return the curve of these scores; equal scores are one step of it.
+
+    >>> import numpy as np
+    >>> roc_curve(np.ones(5), np.ones(5)).auc
+    0.5
+    """
+    scores = np.concatenate([members, non_members])
+    is_member = np.arange(scores.size) < members.size
+    order = np.argsort(-scores, kind="stable")
+    run_ends = np.flatnonzero(np.diff(scores[order], append=np.nan))  # the last place of each run of equal scores
+    tpr = np.cumsum(is_member[order])[run_ends] / members.size
+    fpr = np.cumsum(~is_member[order])[run_ends] / non_members.size
+    return RocCurve(np.concatenate([[0.0], fpr]), np.concatenate([[0.0], tpr]), int(non_members.size))
+
+
+@dataclass(frozen=True)
+class ScoreEvidence:
     """How strongly an attack took each member, and each stranger who is like them, for a member.
 
     >>> import numpy as np
-    >>> scores = Scores(np.arange(1000) + 300, np.arange(1000))
-    >>> scores.curve.auc > 0.7
+    >>> scores = ScoreEvidence(np.arange(1000) + 300, np.arange(1000))
+    >>> scores.roc_curve.auc > 0.7
     True
     >>> scores.implied().low > 0.2
     True
     """
 
     members: np.ndarray
-    strangers: np.ndarray
+    non_members: np.ndarray
 
     def __post_init__(self) -> None:
         for name in ("members", "strangers"):
@@ -46,7 +91,7 @@ class Scores:
         return 0.5
 
     @property
-    def beside(self) -> str:
+    def baseline_name(self) -> str:
         """What the baseline is: guessing."""
         return "guessing"
 
@@ -54,42 +99,42 @@ class Scores:
         """Return the ends between which the area lies, about: by its standard error (Hanley and McNeil 1982)."""
         area = self.success
         above, below = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
-        sizes = self.members.size, self.strangers.size
-        spread = (area * (1 - area) + (sizes[0] - 1) * above + (sizes[1] - 1) * below) / math.prod(sizes)
-        reach = deviations(confidence) * math.sqrt(max(spread, 0.0))
-        return max(0.0, area - reach), min(1.0, area + reach)
+        sizes = self.members.size, self.non_members.size
+        variance = (area * (1 - area) + (sizes[0] - 1) * above + (sizes[1] - 1) * below) / math.prod(sizes)
+        half_width = z_score(confidence) * math.sqrt(max(variance, 0.0))
+        return max(0.0, area - half_width), min(1.0, area + half_width)
 
     @property
-    def curve(self) -> Curve:
+    def curve(self) -> RocCurve:
         """The members found against the strangers taken for members, for every threshold."""
-        return curve(self.members, self.strangers)
+        return roc_curve(self.members, self.non_members)
 
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> Implied:
+    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
         """Return the epsilon implied at the threshold that looks best on half of the people, by the other half."""
-        if min(self.members.size, self.strangers.size) < 4:
-            return Implied(0.0, 0.0, math.inf)
+        if min(self.members.size, self.non_members.size) < 4:
+            return ImpliedEpsilon(0.0, 0.0, math.inf)
         threshold = self._best_threshold(delta)
-        fresh = [scores[1::2] for scores in (self.members, self.strangers)]
-        members, strangers = (Share(int((scores >= threshold).sum()), scores.size) for scores in fresh)
-        return Found(members, strangers).implied(delta, confidence)
+        held_out = [scores[1::2] for scores in (self.members, self.non_members)]
+        members, non_members = (Proportion(int((scores >= threshold).sum()), scores.size) for scores in held_out)
+        return EventEvidence(members, non_members).implied(delta, confidence)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
         """Return the highest area under the curve: that of the line e^epsilon · FPR + delta and its mirror image."""
         # From (0, delta) with slope e^epsilon to the corner, and on to (1 - delta, 1) with slope e^-epsilon.
         if delta >= 1:
             return 1.0
-        most = rise(epsilon)
-        corner = (1 - delta) / (1 + most)
-        height = delta + corner * most
+        ratio_bound = exp_epsilon(epsilon)
+        corner = (1 - delta) / (1 + ratio_bound)
+        height = delta + corner * ratio_bound
         return corner * (delta + height) / 2 + (1 - delta - corner) * (height + 1) / 2 + delta
 
     def _best_threshold(self, delta: float) -> float:
-        pilot = [np.sort(scores[0::2]) for scores in (self.members, self.strangers)]
-        tried = np.unique(np.quantile(np.concatenate(pilot), np.linspace(0, 1, 200), method="nearest"))
-        middle = float(np.median(np.concatenate(pilot)))  # where most can be told, if nothing stands out
-        best = max([middle, *tried], key=lambda threshold: self._pilot(pilot, threshold, delta))
+        pilot = [np.sort(scores[0::2]) for scores in (self.members, self.non_members)]
+        candidates = np.unique(np.quantile(np.concatenate(pilot), np.linspace(0, 1, 200), method="nearest"))
+        median = float(np.median(np.concatenate(pilot)))  # where most can be told, if nothing stands out
+        best = max([median, *candidates], key=lambda threshold: self._pilot_epsilon(pilot, threshold, delta))
         return float(best)
 
-    def _pilot(self, pilot: Any, threshold: float, delta: float) -> float:
-        shares = [Share(int(part.size - np.searchsorted(part, threshold)), part.size) for part in pilot]
-        return Found(*shares).implied(delta).low
+    def _pilot_epsilon(self, pilot: Any, threshold: float, delta: float) -> float:
+        shares = [Proportion(int(part.size - np.searchsorted(part, threshold)), part.size) for part in pilot]
+        return EventEvidence(*shares).implied(delta).low

@@ -10,33 +10,32 @@ Imported when it is first used; it needs scipy (`pip install 'discreet[attacks]'
     audit_policy   everything that a policy promises, on made-up data; write_page makes a report of it
 """
 
+from discreet.audit.binomial import Proportion
+from discreet.audit.black_box import measure
 from discreet.audit.canaries import one_run
-from discreet.audit.counting import Share
-from discreet.audit.exact_laws import exact, law_of
-from discreet.audit.measuring import measure
-from discreet.audit.moving import Moved, sensitivity
-from discreet.audit.nearby import nearby
-from discreet.audit.outcomes import Batch, Raised
-from discreet.audit.policy_audit import audit_policy
-from discreet.audit.policy_page import write_page
-from discreet.audit.policy_result import PolicyAudit
+from discreet.audit.exact_distribution import distribution_of, exact
+from discreet.audit.neighbour_search import search
+from discreet.audit.neighbours import EmpiricalSensitivity, edge_case_neighbours, sensitivity
+from discreet.audit.policy.audit import audit_policy
+from discreet.audit.policy.html_report import write_report
+from discreet.audit.policy.result import PolicyAudit
 from discreet.audit.result import AuditResult
-from discreet.audit.searching import search
+from discreet.audit.runs import Batch, ErrorOutcome
 
 __all__ = [
     "AuditResult",
     "Batch",
-    "Moved",
+    "EmpiricalSensitivity",
     "PolicyAudit",
-    "Raised",
-    "Share",
+    "ErrorOutcome",
+    "Proportion",
     "audit_policy",
     "exact",
-    "law_of",
+    "distribution_of",
     "measure",
-    "nearby",
+    "edge_case_neighbours",
     "one_run",
     "search",
     "sensitivity",
-    "write_page",
+    "write_report",
 ]

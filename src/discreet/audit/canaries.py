@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.claims import claimed, level
-from discreet.audit.result import AuditResult, Guessed
-from discreet.kernel.exact import Number, whole
+from discreet.audit.arguments import parse_claim, parse_confidence
+from discreet.audit.result import AuditResult, CanaryGuesses
 from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.numbers import Number, as_integer
 
-_GRID = 64
-_TURNED = 1e-3  # what has a smaller chance by guessing, at the wrong end, is no bad luck
+_EPSILON_GRID_SIZE = 64
+_REVERSED_P_VALUE = 1e-3  # what has a smaller chance by guessing, at the wrong end, is no bad luck
 
 
 def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
@@ -39,29 +39,33 @@ def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
     >>> result.holds, round(result.epsilon_low, 2)
     (False, 1.06)
     """
-    values, members = _read(scores, canaries)
-    epsilon, slack = claimed(claim, delta)
-    numbers = _numbers(guesses, len(values))
-    error = (1 - level(confidence)) / len(numbers)
-    found = []
-    for number in numbers:
-        right = _right(values, members, number)
-        found.append((_least(right, number, len(values), slack, error), number, right))
-    low, number, right = max(found)
-    limits = {"by guessing": _most(number, len(values), 0.0, slack, error)}
+    values, members = _check_scores(scores, canaries)
+    epsilon, claimed_delta = parse_claim(claim, delta)
+    guess_counts = _check_guess_counts(guesses, len(values))
+    error = (1 - parse_confidence(confidence)) / len(guess_counts)
+    bounds = []
+    for guess_count in guess_counts:
+        correct = _count_correct(values, members, guess_count)
+        bounds.append(
+            (_epsilon_lower_bound(correct, guess_count, len(values), claimed_delta, error), guess_count, correct)
+        )
+    low, guess_count, correct = max(bounds)
+    allowed = {"by guessing": _max_correct(guess_count, len(values), 0.0, claimed_delta, error)}
     if epsilon:
-        limits[f"at epsilon {float(epsilon):.4g}"] = _most(number, len(values), float(epsilon), slack, error)
+        allowed[f"at epsilon {float(epsilon):.4g}"] = _max_correct(
+            guess_count, len(values), float(epsilon), claimed_delta, error
+        )
     return AuditResult(
         epsilon_low=low,
         claim=epsilon,
         runs=1,
-        delta=slack,
+        delta=claimed_delta,
         confidence=confidence,
-        event=f"{right:,} of {number:,} guesses who was in are right",
+        event=f"{correct:,} of {guess_count:,} guesses who was in are right",
         direction=_direction(low, epsilon),
-        details={"canaries": len(values), "guesses": number, "right": right, "numbers tried": len(numbers)},
-        notes=_hints(right, number),
-        seen=Guessed(right, number, limits),
+        details={"canaries": len(values), "guesses": guess_count, "right": correct, "numbers tried": len(guess_counts)},
+        notes=_hints(correct, guess_count),
+        plot_data=CanaryGuesses(correct, guess_count, allowed),
     )
 
 
@@ -75,69 +79,69 @@ def _direction(low: float, claim: Number | None) -> str:
     return "more often right than guessing allows, but not more often than the claim allows"
 
 
-def _hints(right: int, guesses: int) -> tuple[tuple[str, str], ...]:
+def _hints(correct: int, guesses: int) -> tuple[tuple[str, str], ...]:
     """Say so if guesses are wrong more often than chance lets them be."""
     from scipy.special import bdtr  # noqa: PLC0415 - an extra
 
-    if bdtr(right, guesses, 0.5) >= _TURNED:
+    if bdtr(correct, guesses, 0.5) >= _REVERSED_P_VALUE:
         return ()
-    said = f"only {right:,} of {guesses:,} are right, far fewer than half: are the scores turned round?"
-    return (("hint", f"{said} A high score must mean that a canary was in, and canaries be True for those that were."),)
+    text = f"only {correct:,} of {guesses:,} are right, far fewer than half: are the scores turned round?"
+    return (("hint", f"{text} A high score must mean that a canary was in, and canaries be True for those that were."),)
 
 
-def _most(guesses: int, canaries: int, epsilon: float, delta: float, error: float) -> int:
+def _max_correct(guesses: int, canaries: int, epsilon: float, delta: float, error: float) -> int:
     """Return how many guesses can be right without refuting an epsilon."""
     low, high = math.floor(guesses / (1 + math.exp(-epsilon))), guesses + 1
     while high - low > 1:
         middle = (low + high) // 2
-        is_refuted = chance(middle, guesses, canaries, epsilon=epsilon, delta=delta) < error
+        is_refuted = p_value_bound(middle, guesses, canaries, epsilon=epsilon, delta=delta) < error
         low, high = (low, middle) if is_refuted else (middle, high)
     return low
 
 
-def chance(right: int, guesses: int, canaries: int, *, epsilon: float, delta: float = 0.0) -> float:
+def p_value_bound(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float = 0.0) -> float:
     """Return the highest chance that an (epsilon, delta)-private run lets so many guesses be right.
 
-    >>> round(chance(60, 100, 100, epsilon=0), 4)
+    >>> round(p_value_bound(60, 100, 100, epsilon=0), 4)
     0.0284
-    >>> chance(60, 100, 100, epsilon=0, delta=1e-3) > chance(60, 100, 100, epsilon=0)
+    >>> p_value_bound(60, 100, 100, epsilon=0, delta=1e-3) > p_value_bound(60, 100, 100, epsilon=0)
     True
     """
     from scipy.special import bdtr, bdtrc  # noqa: PLC0415 - an extra
 
-    if right <= 0:
+    if correct <= 0:
         return 1.0
     q = 1 / (1 + math.exp(-epsilon))
-    beta = float(bdtrc(right - 1, guesses, q))
+    beta = float(bdtrc(correct - 1, guesses, q))
     if not delta:
         return min(1.0, beta)
     # P[v > Bin >= v-i]/i is largest where v-i passes the bulk of the law: further down only i grows, and further up
     # there is next to nothing, which is taken whole.
-    above, spread = max(0.0, right - guesses * q), math.sqrt(guesses * q * (1 - q))
-    near, far = max(1, math.floor(above - 12 * spread)), min(right, math.ceil(above + 12 * spread + 12))
+    above, spread = max(0.0, correct - guesses * q), math.sqrt(guesses * q * (1 - q))
+    near, far = max(1, math.floor(above - 12 * spread)), min(correct, math.ceil(above + 12 * spread + 12))
     i = np.arange(near, max(near, far) + 1)
-    below = np.where(right - i - 1 >= 0, bdtr(np.maximum(right - i - 1, 0), guesses, q), 0.0)
-    alpha = float(((float(bdtr(right - 1, guesses, q)) - below) / i).max())
+    below = np.where(correct - i - 1 >= 0, bdtr(np.maximum(correct - i - 1, 0), guesses, q), 0.0)
+    alpha = float(((float(bdtr(correct - 1, guesses, q)) - below) / i).max())
     if near > 1:
-        alpha = max(alpha, float(bdtrc(right - near, guesses, q)))
+        alpha = max(alpha, float(bdtrc(correct - near, guesses, q)))
     return min(1.0, beta + 2 * canaries * delta * alpha)
 
 
-def _least(right: int, guesses: int, canaries: int, delta: float, error: float) -> float:
+def _epsilon_lower_bound(correct: int, guesses: int, canaries: int, delta: float, error: float) -> float:
     """Return the first epsilon that is not refuted."""
 
     def is_refuted(epsilon: float) -> bool:
-        return chance(right, guesses, canaries, epsilon=epsilon, delta=delta) < error
+        return p_value_bound(correct, guesses, canaries, epsilon=epsilon, delta=delta) < error
 
     if not is_refuted(0.0):
         return 0.0
-    share = (right + 0.5) / (guesses + 1)
+    share = (correct + 0.5) / (guesses + 1)
     high = max(math.log(share / (1 - share)), 0.0) + 1.0
     while is_refuted(high):
         high += 1.0
     # With a delta the chance need not rise with epsilon everywhere: the first crossing is the one that is safe.
-    grid = np.linspace(0.0, high, _GRID)
-    first = next(place for place, each in enumerate(grid) if not is_refuted(float(each)))
+    grid = np.linspace(0.0, high, _EPSILON_GRID_SIZE)
+    first = next(index for index, epsilon in enumerate(grid) if not is_refuted(float(epsilon)))
     low, high = float(grid[first - 1]), float(grid[first])
     for _ in range(40):
         middle = (low + high) / 2
@@ -145,7 +149,7 @@ def _least(right: int, guesses: int, canaries: int, delta: float, error: float) 
     return low
 
 
-def _read(scores: Any, canaries: Any) -> tuple[np.ndarray, np.ndarray]:
+def _check_scores(scores: Any, canaries: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         values, members = np.asarray(scores, np.float64), np.asarray(canaries)
     except (TypeError, ValueError):
@@ -159,22 +163,22 @@ def _read(scores: Any, canaries: Any) -> tuple[np.ndarray, np.ndarray]:
     return values, members.astype(bool)
 
 
-def _numbers(guesses: Any, most: int) -> list[int]:
+def _check_guess_counts(guesses: Any, canary_count: int) -> list[int]:
     if guesses is None:
-        return [most]
+        return [canary_count]
     if not isinstance(guesses, int | np.integer | Iterable) or isinstance(guesses, str):
         raise TypeError(f"guesses must be a number of guesses, or several, not {guesses!r:.40}")
     several = [guesses] if isinstance(guesses, int | np.integer) else list(guesses)
-    numbers = [whole(number, "guesses", 1) for number in several]
-    if not numbers or max(numbers) > most:
-        raise ValueError(f"guesses must be from 1 to the number of canaries, {most}")
-    return numbers
+    counts = [as_integer(count, "guesses", 1) for count in several]
+    if not counts or max(counts) > canary_count:
+        raise ValueError(f"guesses must be from 1 to the number of canaries, {canary_count}")
+    return counts
 
 
-def _right(values: np.ndarray, members: np.ndarray, guesses: int) -> int:
+def _count_correct(values: np.ndarray, members: np.ndarray, guesses: int) -> int:
     """Return how many guesses are right: the highest scores are taken for members, the lowest for others."""
     # Equal scores must not be taken in the order of the canaries, which may be members first.
     shuffled = np.random.default_rng(0).permutation(len(values))
     order = shuffled[np.argsort(values[shuffled], kind="stable")]
-    ins = guesses - guesses // 2
-    return int(members[order[len(order) - ins :]].sum() + (~members[order[: guesses // 2]]).sum())
+    guessed_in = guesses - guesses // 2
+    return int(members[order[len(order) - guessed_in :]].sum() + (~members[order[: guesses // 2]]).sum())

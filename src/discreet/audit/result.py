@@ -9,30 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.counting import Share
+from discreet.audit.binomial import Proportion
 
-_CERTAIN_ENOUGH = 0.999
+_HIGH_CONFIDENCE = 0.999
 
 
 @dataclass(frozen=True)
-class Seen:
+class FeatureSamples:
     """For a picture: the telling number of some runs on each data set, and where the event begins or ends.
 
     The relation is "yes" where the number answers a question, by 1 for yes and 0 for no.
     """
 
     name: str
-    here: np.ndarray
-    there: np.ndarray
+    on_d: np.ndarray
+    on_d2: np.ndarray
     relation: str
     bound: float
 
 
 @dataclass(frozen=True)
-class Guessed:
+class CanaryGuesses:
     """For a picture: how many guesses were right, and up to how many may be without refuting each of some claims."""
 
-    right: int
+    correct: int
     guesses: int
     allowed: Mapping[str, int]
 
@@ -57,10 +57,10 @@ class AuditResult:
     confidence: float
     event: str
     direction: str
-    counts: tuple[Share, Share] | None = None
+    counts: tuple[Proportion, Proportion] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[tuple[str, str], ...] = ()
-    seen: Seen | Guessed | None = field(default=None, repr=False, compare=False)
+    plot_data: FeatureSamples | CanaryGuesses | None = field(default=None, repr=False, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -76,39 +76,43 @@ class AuditResult:
 
     def figure(self) -> Any:
         """Draw what was seen on both data sets with the telling event, and the claim beside what was proved."""
-        from discreet.audit.drawing import figure_of  # noqa: PLC0415 - matplotlib is an extra
+        from discreet.audit.plot import plot_audit  # noqa: PLC0415 - matplotlib is an extra
 
-        return figure_of(self)
+        return plot_audit(self)
 
-    def lines(self) -> list[tuple[str, str]]:
+    def summary_rows(self) -> list[tuple[str, str]]:
         """Return what there is to say, as pairs of a name and a text."""
-        said = [("claimed epsilon", _number(self.claim)), ("proved", self._proved)]
+        rows = [("claimed epsilon", _format_epsilon(self.claim)), ("proved", self._lower_bound_text)]
         if self.delta:
-            said.append(("delta", f"{self.delta:g}"))
-        said += [("verdict", self.verdict), ("telling event", self.event), ("which is", self.direction)]
+            rows.append(("delta", f"{self.delta:g}"))
+        rows += [("verdict", self.verdict), ("telling event", self.event), ("which is", self.direction)]
         if self.counts is not None:
-            said.append(("seen in", " and ".join(f"{each.hits:,} of {each.trials:,}" for each in self.counts)))
-        return [*said, *self.notes, ("confidence", confidence_text(self.confidence)), *self._caution()]
+            rows.append(
+                ("seen in", " and ".join(f"{proportion.hits:,} of {proportion.trials:,}" for proportion in self.counts))
+            )
+        return [*rows, *self.notes, ("confidence", confidence_text(self.confidence)), *self._false_alarm_note()]
 
     @property
-    def _proved(self) -> str:
+    def _lower_bound_text(self) -> str:
         if self.epsilon_low > 0 or not self.runs:  # without runs it is exact
-            return f"at least {_number(self.epsilon_low)}"
+            return f"at least {_format_epsilon(self.epsilon_low)}"
         return "no lower bound above 0 at this sample size"
 
-    def _caution(self) -> list[tuple[str, str]]:
+    def _false_alarm_note(self) -> list[tuple[str, str]]:
         """Say how often sound mechanisms are refuted, where that is often."""
-        if self.holds or self.confidence >= _CERTAIN_ENOUGH:
+        if self.holds or self.confidence >= _HIGH_CONFIDENCE:
             return []
-        often, sure = round(1 / (1 - self.confidence)), confidence_text(self.confidence)
-        alarm = f"at {sure}, 1 in {often:,} sound mechanisms would look like this"
+        one_in, level = round(1 / (1 - self.confidence)), confidence_text(self.confidence)
+        alarm = f"at {level}, 1 in {one_in:,} sound mechanisms would look like this"
         return [("mind", f"{alarm}: repeat with confidence=1 - 1e-6 before accusing")]
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {value}" for name, value in self.lines())
+        return "\n".join(f"{name}: {value}" for name, value in self.summary_rows())
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.lines())
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.summary_rows()
+        )
         return f"<table>{rows}</table>"
 
 
@@ -123,7 +127,7 @@ def confidence_text(confidence: float) -> str:
     return f"{100 * confidence:.4g} %" if confidence <= 0.999 else f"all but {1 - confidence:.1g}"
 
 
-def _number(epsilon: Any) -> str:
+def _format_epsilon(epsilon: Any) -> str:
     if epsilon is None:
         return "none"
     return "∞" if epsilon == math.inf else f"{float(epsilon):.4g}"

@@ -5,21 +5,21 @@ from typing import Annotated
 
 import typer
 
-from discreet.anonymity.showing.report import clean
-from discreet.cli.anonymising import Goals, Request, carry_out
-from discreet.cli.stops import wrong
+from discreet.anonymity.report.contents import make_printable
+from discreet.cli.anonymise_pipeline import AnonymiseRequest, GoalOptions, run_anonymise
+from discreet.cli.terminal import usage_error
 
 Columns = list[str] | None
 _COMMAS = "Join columns by commas, without blanks: --quasi zip,age."
 
 
-def _let_more_pass(context: typer.Context, table: Path) -> Path:
+def _allow_extra_words(context: typer.Context, table: Path) -> Path:
     """Leave words that are no option to the command: who writes --quasi zip age is told about commas."""
     context.allow_extra_args = True
     return table
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     """Read a share of the rows; percent are said to be none."""
     try:
         return float(text)
@@ -31,7 +31,7 @@ def _share(text: str) -> float:
 
 def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     context: typer.Context,
-    table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.", callback=_let_more_pass)],
+    table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.", callback=_allow_extra_words)],
     quasi: Annotated[
         Columns, typer.Option(help="Quasi-identifiers, by which people can be recognised: age,sex,zip; repeatable.")
     ] = None,
@@ -54,7 +54,7 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
         str, typer.Option(help="How values are generalised.", metavar="mondrian|full-domain")
     ] = "mondrian",
     suppress: Annotated[
-        float, typer.Option(help="Largest share of rows that may be suppressed.", parser=_share, metavar="FLOAT")
+        float, typer.Option(help="Largest share of rows that may be suppressed.", parser=_parse_share, metavar="FLOAT")
     ] = 0,
     categories: Annotated[
         Columns, typer.Option(help="Columns whose numbers are codes, such as zip, and have no order; repeatable.")
@@ -78,15 +78,15 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Measure how anonymous a table is, or make it k-anonymous, and report the attacks that remain."""
     if context.args:
-        given = ", ".join([str(table), *context.args])
-        wrong(clean(f"TABLE: give one file, not {len(context.args) + 1}: {given}. {_COMMAS}"))
-    carry_out(
-        Request(
+        words = ", ".join([str(table), *context.args])
+        usage_error(make_printable(f"TABLE: give one file, not {len(context.args) + 1}: {words}. {_COMMAS}"))
+    run_anonymise(
+        AnonymiseRequest(
             table=table,
             quasi=tuple(quasi or ()),
             sensitive=tuple(sensitive or ()),
             drop=tuple(drop or ()),
-            goals=Goals(k=k, l=l, t=t, diversity=diversity, c=c, method=method, suppress=suppress),
+            goals=GoalOptions(k=k, l=l, t=t, diversity=diversity, c=c, method=method, suppress=suppress),
             hierarchies=tuple(hierarchies or ()),
             categories=tuple(categories or ()),
             population=population,

@@ -13,19 +13,18 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.answer import Answer
-from discreet.answer_text import paid
-from discreet.cli.numbers import number, number_below
-from discreet.cli.owner_log import Log, logging_for
-from discreet.cli.stops import stopping, wrong
-from discreet.curator import Curator, Remaining
+from discreet.answer.model import Answer
+from discreet.answer.text import cost_sentences
+from discreet.cli.owner_log import LogOption, log_for_owner
+from discreet.cli.terminal import exit_on_error, format_fraction, format_rounded_down, usage_error
+from discreet.curator.curator import Curator, RemainingBudget
+from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER
-from discreet.kernel.exact import positive
 from discreet.kernel.loss import Budget, Loss
-from discreet.opening import open_curator
-from discreet.policy import Policy as Declared
-from discreet.sql.text import parse
+from discreet.kernel.numbers import as_positive
+from discreet.policy import Policy as DeclaredPolicy
+from discreet.query.syntax.parse import parse_query
 
 _OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
 
@@ -39,7 +38,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-Policy = Annotated[Path, typer.Argument(help="The policy file.")]
+PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
 Sql = Annotated[str, typer.Argument(help="The SQL query; - reads it from standard input.")]
 By = Annotated[str, typer.Option(help="Who asks: a label, not a login.")]
 Epsilon = Annotated[str | None, typer.Option(help="The privacy cost of the answer, such as 1/10.")]
@@ -48,7 +47,7 @@ Margin = Annotated[
     list[str] | None,
     typer.Option(help="Largest margin of error, instead of a cost: 50, or n=50 for a column; repeatable."),
 ]
-Form = Annotated[
+FormatOption = Annotated[
     str,
     typer.Option(help="Output format.", metavar="|".join(Format), autocompletion=lambda: list(Format)),
 ]
@@ -57,7 +56,7 @@ Rows = Annotated[int | None, typer.Option(help="Most rows that one unit contribu
 
 
 def ask(  # noqa: PLR0913, PLR0917 - options of a command
-    policy: Policy,
+    policy: PolicyFile,
     sql: Sql,
     epsilon: Epsilon = None,
     rho: Rho = None,
@@ -66,20 +65,20 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     key: Annotated[str | None, typer.Option(help="The same key gives the same answer and is charged once.")] = None,
     groups: Groups = None,
     rows: Rows = None,
-    format: Form = Format.TABLE,  # noqa: A002
-    log: Log = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002
+    log: LogOption = None,
 ) -> None:
     """Run a query at a privacy cost, and print the private answer with its margins of error."""
-    form, text, offer = _form(format), _text(sql), _offer(epsilon, rho, margin)
-    with _opened(policy, offer, log) as curator:
-        if _is_to_be_explained(text):
-            typer.echo(repr(curator.explain(text, by=by, groups=groups, rows=rows, **offer)))
+    output_format, query, cost_arguments = _parse_format(format), _read_sql(sql), _cost_arguments(epsilon, rho, margin)
+    with _open_policy(policy, cost_arguments, log) as curator:
+        if _is_explain_statement(query):
+            typer.echo(repr(curator.explain(query, by=by, groups=groups, rows=rows, **cost_arguments)))
         else:
-            _write(curator.ask(text, by=by, key=key, groups=groups, rows=rows, **offer), form)
+            _print_answer(curator.ask(query, by=by, key=key, groups=groups, rows=rows, **cost_arguments), output_format)
 
 
 def explain(  # noqa: PLR0913, PLR0917 - options of a command
-    policy: Policy,
+    policy: PolicyFile,
     sql: Sql,
     epsilon: Epsilon = None,
     rho: Rho = None,
@@ -87,92 +86,98 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     by: By = OWNER,
     groups: Groups = None,
     rows: Rows = None,
-    log: Log = None,
+    log: LogOption = None,
 ) -> None:
     """Show what a query would cost and how accurate its answer would be; free, and no private data is read."""
-    offer = _offer(epsilon, rho, margin)
-    with _opened(policy, offer, log) as curator:
-        typer.echo(repr(curator.explain(_text(sql), by=by, groups=groups, rows=rows, **offer)))
+    cost_arguments = _cost_arguments(epsilon, rho, margin)
+    with _open_policy(policy, cost_arguments, log) as curator:
+        typer.echo(repr(curator.explain(_read_sql(sql), by=by, groups=groups, rows=rows, **cost_arguments)))
 
 
-def _form(word: str) -> Format:
+def _parse_format(word: str) -> Format:
     if word not in set(Format):
-        wrong(f"--format: {word!r} is none of them. Write {', '.join(Format)}.")
+        usage_error(f"--format: {word!r} is none of them. Write {', '.join(Format)}.")
     return Format(word)
 
 
-def _is_to_be_explained(text: str) -> bool:
+def _is_explain_statement(text: str) -> bool:
     try:
-        return parse(text).explain
+        return parse_query(text).explain
     except Refused:
         return False  # asking tells why
 
 
-def _offer(epsilon: str | None, rho: str | None, margin: list[str] | None) -> dict[str, Any]:
+def _cost_arguments(epsilon: str | None, rho: str | None, margin: list[str] | None) -> dict[str, Any]:
     """Read what the answer may cost or how exact it must be; whatever is wrong with that is wrong usage."""
-    given = {"epsilon": epsilon, "rho": rho, "margin": margin or None}
-    offer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if len(offer) > 1:
-        wrong(f"--{', --'.join(offer)}: give one of them.")
+    arguments = {"epsilon": epsilon, "rho": rho, "margin": margin or None}
+    cost_arguments: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
+    if len(cost_arguments) > 1:
+        usage_error(f"--{', --'.join(cost_arguments)}: give one of them.")
     try:
-        for name in set(offer) - {"margin"}:
-            positive(offer[name], f"--{name}")
+        for name in set(cost_arguments) - {"margin"}:
+            as_positive(cost_arguments[name], f"--{name}")
         if margin:
-            offer["margin"] = _margins(margin)
+            cost_arguments["margin"] = _parse_margins(margin)
     except ValueError as error:
-        wrong(f"{error}.")
-    return offer
+        usage_error(f"{error}.")
+    return cost_arguments
 
 
-def _margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
+def _parse_margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
     pairs = [text.rpartition("=") for text in texts]
-    found = {name: positive(number, "--margin") for name, _, number in pairs}
-    if len(found) != len(pairs) or ("" in found and len(found) > 1):
+    margins = {name: as_positive(number, "--margin") for name, _, number in pairs}
+    if len(margins) != len(pairs) or ("" in margins and len(margins) > 1):
         raise ValueError("--margin: give one number, or one for each of some columns, such as n=50")
-    return found.get("", found)
+    return margins.get("", margins)
 
 
-def budget(policy: Policy, log: Log = None) -> None:
+def budget(policy: PolicyFile, log: LogOption = None) -> None:
     """Show the total, spent and remaining budget of the data set and of each analyst."""
     from rich.console import Console  # noqa: PLC0415 - no other command here needs it
     from rich.table import Table  # noqa: PLC0415
 
-    with _opened(policy, {}, log) as curator:
+    with _open_policy(policy, {}, log) as curator:
         table = Table("who", "total", "spent", "left", "one more question")
-        for who in (None, *curator.policy.spending.analysts):
-            total, spent, left = curator.budget(who)
-            rest = _loss(left, total, number_below)
-            fits = f"epsilon {number_below(left.epsilon)}"
-            table.add_row(who or "in all", _total(total), _loss(spent, total, number), rest, fits)
+        for who in (None, *curator.policy.budget_entry.analysts):
+            total, spent, remaining = curator.budget(who)
+            remaining_text = _format_loss(remaining, total, format_rounded_down)
+            largest_query = f"epsilon {format_rounded_down(remaining.epsilon)}"
+            table.add_row(
+                who or "in all",
+                _format_budget(total),
+                _format_loss(spent, total, format_fraction),
+                remaining_text,
+                largest_query,
+            )
         Console().print(table)
 
 
 @contextmanager
-def _opened(file: Path, offer: dict[str, Any], log: Path | None) -> Iterator[Curator]:
-    with stopping(), logging_for(policy := Declared.load(file), log), open_curator(policy) as curator:
+def _open_policy(file: Path, cost_arguments: dict[str, Any], log: Path | None) -> Iterator[Curator]:
+    with exit_on_error(), log_for_owner(policy := DeclaredPolicy.load(file), log), open_curator(policy) as curator:
         try:
             yield curator
         except Refused as refusal:
-            text = _spelled(str(refusal))
-            if not offer and text.startswith("--epsilon:"):  # nobody named a price: that is wrong usage
-                wrong(text)
+            text = _with_option_names(str(refusal))
+            if not cost_arguments and text.startswith("--epsilon:"):  # nobody named a price: that is wrong usage
+                usage_error(text)
             raise Refused(text) from None
 
 
-def _spelled(refusal: str) -> str:
+def _with_option_names(refusal: str) -> str:
     """Write a refusal that names an argument as the command line does."""
     return re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal).replace('epsilon="1/10"', "--epsilon 1/10")
 
 
-def _text(sql: str) -> str:
+def _read_sql(sql: str) -> str:
     return sys.stdin.read() if sql == "-" else sql
 
 
-def _write(answer: Answer, form: Format) -> None:
+def _print_answer(answer: Answer, output_format: Format) -> None:
     table = answer.with_margins()
-    if form is not Format.TABLE:
-        typer.echo("\n".join(paid(answer)), err=True)
-    match form:
+    if output_format is not Format.TABLE:
+        typer.echo("\n".join(cost_sentences(answer)), err=True)
+    match output_format:
         case Format.TABLE:
             typer.echo(repr(answer))
         case Format.CSV:
@@ -183,12 +188,12 @@ def _write(answer: Answer, form: Format) -> None:
             import_module("pyarrow.parquet").write_table(table, sys.stdout.buffer)
 
 
-def _total(budget: Budget) -> str:
-    return f"epsilon {number(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
+def _format_budget(budget: Budget) -> str:
+    return f"epsilon {format_fraction(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
 
 
-def _loss(loss: Loss | Remaining, budget: Budget, written: Callable[[Fraction], str]) -> str:
+def _format_loss(loss: Loss | RemainingBudget, budget: Budget, format_number: Callable[[Fraction], str]) -> str:
     if budget.rho is None:
-        return "-" if loss.epsilon is None else f"epsilon {written(loss.epsilon)}"
+        return "-" if loss.epsilon is None else f"epsilon {format_number(loss.epsilon)}"
     share = loss.rho / budget.rho
     return f"{float(share):.2%} of rho" + (f", delta {float(loss.delta):.3g}" if loss.delta else "")

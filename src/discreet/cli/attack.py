@@ -19,24 +19,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.attacks.comparing import Comparison, compare
-from discreet.attacks.laboratory import MODULES, attack_named
-from discreet.attacks.listing import Attack
-from discreet.attacks.page import Chapter, write_page
-from discreet.cli.files import check_place
-from discreet.cli.stops import stopping, wrong
-from discreet.kernel.exact import fraction
+from discreet.attacks.comparison import Comparison, compare
+from discreet.attacks.html_report import ReportSection, write_report
+from discreet.attacks.registry import ATTACK_PACKAGES, Attack, attack_named
+from discreet.cli.table_files import check_output_path
+from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.kernel.numbers import as_fraction
 
 _LIST, _ALL = "list", "all"
-_FOLDER = "DISCREET_DATA"
-_NEEDED = "discreet: attacks need more than the core. Install it with: pip install 'discreet[attacks]'"
+_DATA_VARIABLE = "DISCREET_DATA"
+_MISSING_EXTRA = "discreet: attacks need more than the core. Install it with: pip install 'discreet[attacks]'"
 
 
 def attack(  # noqa: PLR0913, PLR0917 - options of a command
     name: Annotated[str, typer.Argument(help="An attack, or `list` to see them, or `all`.")],
     data: Annotated[
         Path | None,
-        typer.Option(help=f"Folder of the attack's real data (default: ${_FOLDER}); without it, simulated data."),
+        typer.Option(
+            help=f"Folder of the attack's real data (default: ${_DATA_VARIABLE}); without it, simulated data."
+        ),
     ] = None,
     epsilon: Annotated[
         list[str] | None, typer.Option(help="Epsilon of the curator (default: 0.1 and 1); repeatable.")
@@ -53,157 +54,165 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Run an attack on personal data with no defence, with a simple fix, and with the curator."""
     if name == _LIST:
-        _show_list()
+        _print_list()
         return
-    if name != _ALL and name not in MODULES:
-        wrong(f"there is no attack {name!r}. {_nearest(name)}See them with: discreet attack list")
+    if name != _ALL and name not in ATTACK_PACKAGES:
+        usage_error(f"there is no attack {name!r}. {_suggestion(name)}See them with: discreet attack list")
     if settings and name == _ALL:
-        wrong("--set is for one attack. Name it instead of `all`.")
-    prices = [_price(text) for text in epsilon or ("0.1", "1")]
-    check_place(html, "--html", force, endings=(".html", ".htm"))
-    chapters = []
-    with stopping(), _extras():
-        for each in MODULES if name == _ALL else [name]:
-            found = attack_named(each)
-            chapters.append(_run(_with(found, settings or ()), data, prices, seed))
-            _show(chapters[-1], every=details)
+        usage_error("--set is for one attack. Name it instead of `all`.")
+    epsilons = [_parse_epsilon(text) for text in epsilon or ("0.1", "1")]
+    check_output_path(html, "--html", force, endings=(".html", ".htm"))
+    sections = []
+    with exit_on_error(), _require_extras():
+        for attack_name in ATTACK_PACKAGES if name == _ALL else [name]:
+            entry = attack_named(attack_name)
+            sections.append(_run_attack(_apply_settings(entry, settings or ()), data, epsilons, seed))
+            _print_section(sections[-1], all_details=details)
         if html is not None:
-            _write(chapters, html)
+            _save_report(sections, html)
 
 
-def _write(chapters: Sequence[Chapter], html: Path) -> None:
+def _save_report(sections: Sequence[ReportSection], html: Path) -> None:
     try:
-        made = write_page(chapters, html)
+        path = write_report(sections, html)
     except OSError as error:
-        wrong(f"--html: {html} cannot be written ({error.strerror}). Name another place.")
-    _console().print(f"Report: {made}", soft_wrap=True)
+        usage_error(f"--html: {html} cannot be written ({error.strerror}). Name another place.")
+    _console().print(f"Report: {path}", soft_wrap=True)
 
 
-def _run(found: Attack, folder: Path | None, prices: list[Any], seed: int | None) -> Chapter:
-    loaded, said = _data(found, folder)
+def _run_attack(entry: Attack, folder: Path | None, epsilons: list[Any], seed: int | None) -> ReportSection:
+    data, data_description = _load_data(entry, folder)
     try:
-        return Chapter(found, said, compare(found.run, epsilons=prices, data=loaded, random_state=seed))
+        return ReportSection(
+            entry, data_description, compare(entry.run, epsilons=epsilons, data=data, random_state=seed)
+        )
     except (TypeError, ValueError) as error:
-        wrong(f"{found.name}: {error}")
+        usage_error(f"{entry.name}: {error}")
 
 
-def _with(found: Attack, settings: Sequence[str]) -> Attack:
+def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
     """Return the attack with settings of its own, which are read as their defaults are written."""
-    own = {
+    defaults = {
         name: parameter.default
-        for name, parameter in signature(found.run).parameters.items()
+        for name, parameter in signature(entry.run).parameters.items()
         if name not in {"data", "defence", "epsilon", "random_state"}
     }
-    chosen = {}
+    values = {}
     for text in settings:
         name, _, value = text.partition("=")
-        if name not in own or not value:
-            known = ", ".join(f"{each}={default}" for each, default in own.items()) or "none"
-            wrong(f"--set: {found.name} has no setting {text!r}. Its settings, as they are unless you say: {known}")
-        chosen[name] = _read(value, own[name])
-    if not chosen:
-        return found
-    said = f"{found.says} With {', '.join(settings)}."
-    return replace(found, run=update_wrapper(partial(found.run, **chosen), found.run), says=said)
+        if name not in defaults or not value:
+            available = ", ".join(f"{setting}={default}" for setting, default in defaults.items()) or "none"
+            usage_error(
+                f"--set: {entry.name} has no setting {text!r}. Its settings, as they are unless you say: {available}"
+            )
+        values[name] = _parse_setting(value, defaults[name])
+    if not values:
+        return entry
+    summary = f"{entry.summary} With {', '.join(settings)}."
+    return replace(entry, run=update_wrapper(partial(entry.run, **values), entry.run), says=summary)
 
 
-def _read(text: str, default: Any) -> Any:
+def _parse_setting(text: str, default: Any) -> Any:
     """Read a setting as what its default is: a whole number, a number or a text; without one, as what it can be."""
     if isinstance(default, str):
         return text
     if default is None:
-        return next(value for value in (_whole(text), _number(text), text) if value is not None)
+        return next(value for value in (_to_int(text), _to_float(text), text) if value is not None)
     try:
         return int(text) if isinstance(default, int) else float(text)
     except ValueError:
-        wrong(f"--set: {text!r} is no number such as {default}")
+        usage_error(f"--set: {text!r} is no number such as {default}")
 
 
-def _whole(text: str) -> int | None:
+def _to_int(text: str) -> int | None:
     return int(text) if text.removeprefix("-").isdecimal() else None
 
 
-def _number(text: str) -> float | None:
+def _to_float(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _nearest(name: str) -> str:
-    close = get_close_matches(name.replace("-", "_"), MODULES, 1)
+def _suggestion(name: str) -> str:
+    close = get_close_matches(name.replace("-", "_"), ATTACK_PACKAGES, 1)
     return f"Did you mean {close[0]}? " if close else ""
 
 
-def _data(found: Attack, folder: Path | None) -> tuple[Any, str]:
+def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
     """Load the real data that were named; else those that happen to be there; else the attack's own."""
-    if found.load is None:
+    if entry.load is None:
         if folder is not None:
-            typer.echo(f"discreet: {found.name} has no other data than its own; --data is not used.", err=True)
-        return None, found.built_in
-    there = folder or (Path(os.environ[_FOLDER]) if os.environ.get(_FOLDER) else None)
-    if there is None:
-        return None, found.built_in
-    missing = [file for file in found.files if not (there / file).exists()]
+            typer.echo(f"discreet: {entry.name} has no other data than its own; --data is not used.", err=True)
+        return None, entry.built_in_data
+    data_folder = folder or (Path(os.environ[_DATA_VARIABLE]) if os.environ.get(_DATA_VARIABLE) else None)
+    if data_folder is None:
+        return None, entry.built_in_data
+    missing = [file for file in entry.data_files if not (data_folder / file).exists()]
     if not missing:
         try:
-            return found.load(there), f"real: {', '.join(found.files)}"
+            return entry.load(data_folder), f"real: {', '.join(entry.data_files)}"
         except (OSError, pa.ArrowException, ValueError) as error:
-            wrong(f"--data: {', '.join(found.files)} in {there} cannot be read ({error})")
+            usage_error(f"--data: {', '.join(entry.data_files)} in {data_folder} cannot be read ({error})")
     if folder is not None:
-        wrong(
-            f"--data: {there} has no {missing[0]}. Name the folder that has it, or leave --data out. "
+        usage_error(
+            f"--data: {data_folder} has no {missing[0]}. Name the folder that has it, or leave --data out. "
             "Tables of your own are attacked from Python: docs/attacks.md, Data of your own."
         )
-    return None, found.built_in
+    return None, entry.built_in_data
 
 
-def _show_list() -> None:
+def _print_list() -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in ("attack", "what it does", "real data"):
         table.add_column(header, overflow="fold", no_wrap=header == "attack")
-    with _extras():
-        for name in MODULES:
-            found = attack_named(name)
-            table.add_row(*map(Text, (name, found.says, "yes" if found.files else "")))
+    with _require_extras():
+        for name in ATTACK_PACKAGES:
+            entry = attack_named(name)
+            table.add_row(*map(Text, (name, entry.summary, "yes" if entry.data_files else "")))
     _console().print(table)
     _console().print("Run one with: discreet attack NAME [--epsilon 1] [--data FOLDER] [--html report.html]")
 
 
-def _show(chapter: Chapter, *, every: bool) -> None:
-    console, results = _console(), chapter.comparison.results
+def _print_section(section: ReportSection, *, all_details: bool) -> None:
+    console, results = _console(), section.comparison.results
     console.print(Text(f"\n{results[0].attack}", style="bold"))
-    console.print(Text(f"{chapter.attack.says} Data: {chapter.data}."))
-    told = (("nothing", chapter.attack.nothing), ("easy", chapter.attack.easy), ("curator", chapter.attack.curator))
-    for title, released in told:
+    console.print(Text(f"{section.attack.summary} Data: {section.data_description}."))
+    releases = (
+        ("nothing", section.attack.without_defence),
+        ("easy", section.attack.with_easy_fix),
+        ("curator", section.attack.with_curator),
+    )
+    for title, released in releases:
         console.print(Text(f"  {title}: {released}"))
     console.print(Text(f"Success: what share {results[0].metric}."))
-    console.print(_table(chapter.comparison))
-    if chapter.comparison.note:
-        console.print(Text(chapter.comparison.note))
-    for result in results if every else results[:1]:
-        console.print(Text(f"Against {result.shield}:"))
-        for name, value in result.further():
+    console.print(_comparison_table(section.comparison))
+    if section.comparison.note:
+        console.print(Text(section.comparison.note))
+    for result in results if all_details else results[:1]:
+        console.print(Text(f"Against {result.against}:"))
+        for name, value in result.detail_rows():
             console.print(Text(f"  {name}: {value}"))
 
 
-def _table(comparison: Comparison) -> Table:
+def _comparison_table(comparison: Comparison) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, header in enumerate(comparison.headers()):
-        table.add_column(header, no_wrap=place < 4)
+    for index, header in enumerate(comparison.headers()):
+        table.add_column(header, no_wrap=index < 4)
     for row in comparison.rows():
         table.add_row(*map(Text, row))
     return table
 
 
-def _price(text: str) -> Any:
+def _parse_epsilon(text: str) -> Any:
     try:
-        price = fraction(text, "--epsilon")
+        epsilon = as_fraction(text, "--epsilon")
     except (TypeError, ValueError) as error:
-        wrong(str(error))
-    if price <= 0:
-        wrong(f"--epsilon must be above 0, not {text}")
-    return price
+        usage_error(str(error))
+    if epsilon <= 0:
+        usage_error(f"--epsilon must be above 0, not {text}")
+    return epsilon
 
 
 def _console() -> Console:
@@ -213,12 +222,12 @@ def _console() -> Console:
 
 
 @contextmanager
-def _extras() -> Iterator[None]:
+def _require_extras() -> Iterator[None]:
     """Say which extra is missing, instead of a traceback."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"scipy", "sklearn", "matplotlib", "pandas"}:
             raise
-        typer.echo(_NEEDED, err=True)
+        typer.echo(_MISSING_EXTRA, err=True)
         raise typer.Exit(2) from None

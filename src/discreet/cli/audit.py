@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.anonymity.showing.report import clean
-from discreet.audit.policy_page import write_page
-from discreet.audit.policy_result import COVERS, PolicyAudit, read_numbers
-from discreet.cli.files import check_place
-from discreet.cli.stops import stopping, wrong
+from discreet.anonymity.report.contents import make_printable
+from discreet.audit.policy.html_report import write_report
+from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments
+from discreet.cli.table_files import check_output_path
+from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.policy import Policy
 
-_PAGES = (".html", ".htm")
-_WIDEST = 46  # characters of a name
-_BROKEN = 1  # the exit code
+_HTML_SUFFIXES = (".html", ".htm")
+_MAX_NAME_WIDTH = 46  # characters of a name
+_EXIT_REFUTED = 1  # the exit code
 
 
 def audit(  # noqa: PLR0913, PLR0917 - options of a command
@@ -48,78 +48,84 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
-    check_place(html, "--html", force, endings=_PAGES)
-    _check_numbers(runs, epsilon, confidence)
-    with stopping():
-        found = _audited(Policy.load(policy), runs, epsilon, confidence, tuple(only or ()), seed)
-    _show(found, Console())
+    check_output_path(html, "--html", force, endings=_HTML_SUFFIXES)
+    _check_arguments(runs, epsilon, confidence)
+    with exit_on_error():
+        result = _run_audit(Policy.load(policy), runs, epsilon, confidence, tuple(only or ()), seed)
+    _print_result(result, Console())
     if html is not None:
-        typer.echo(f"\n{write_page(found, html)}: the report as a page")
-    typer.echo(f"\n{clean(found.verdict)}\n{COVERS[0]}")
-    if not found.holds:
-        raise typer.Exit(_BROKEN)
+        typer.echo(f"\n{write_report(result, html)}: the report as a page")
+    typer.echo(f"\n{make_printable(result.verdict)}\n{COVERAGE[0]}")
+    if not result.holds:
+        raise typer.Exit(_EXIT_REFUTED)
 
 
-def _check_numbers(runs: int, epsilon: str, confidence: float) -> None:
+def _check_arguments(runs: int, epsilon: str, confidence: float) -> None:
     try:
-        read_numbers(runs, epsilon, confidence)
+        parse_arguments(runs, epsilon, confidence)
     except (TypeError, ValueError) as error:
-        wrong(f"--{error}.")
+        usage_error(f"--{error}.")
 
 
-def _audited(  # noqa: PLR0913, PLR0917 - as the command
+def _run_audit(  # noqa: PLR0913, PLR0917 - as the command
     policy: Policy, runs: int, epsilon: str, confidence: float, only: tuple[str, ...], seed: int
 ) -> PolicyAudit:
     try:
-        from discreet.attacks.progress import report  # noqa: PLC0415 - with it come extras
-        from discreet.audit.policy_audit import audit_policy  # noqa: PLC0415
+        from discreet.attacks.progress import report_progress  # noqa: PLC0415 - with it come extras
+        from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
 
         return audit_policy(
-            policy, runs=runs, epsilon=epsilon, confidence=confidence, only=only, random_state=seed, track=report
+            policy,
+            runs=runs,
+            epsilon=epsilon,
+            confidence=confidence,
+            only=only,
+            random_state=seed,
+            track=report_progress,
         )
     except ImportError as error:
-        wrong(f"audits need scipy, which is not installed ({error.name}): pip install 'discreet[attacks]'.")
+        usage_error(f"audits need scipy, which is not installed ({error.name}): pip install 'discreet[attacks]'.")
 
 
-def _show(found: PolicyAudit, console: Console) -> None:
-    console.print(Text(clean(f"Audit of the policy {found.policy}"), "bold"))
-    if found.findings:
-        _print(_measured(found), console)
-        if found.note:
-            console.print(Text(found.note, "dim"))
-    _print(_checked(found), console)
-    if found.unasked:
-        names = "; ".join(each.name for each in found.unasked)
+def _print_result(result: PolicyAudit, console: Console) -> None:
+    console.print(Text(make_printable(f"Audit of the policy {result.policy}"), "bold"))
+    if result.findings:
+        _print_table(_findings_table(result), console)
+        if result.note:
+            console.print(Text(result.note, "dim"))
+    _print_table(_checks_table(result), console)
+    if result.refused_queries:
+        names = "; ".join(query.name for query in result.refused_queries)
         console.print()
-        console.print(Text(clean(f"Not allowed by the policy, so not audited: {names}"), "dim"))
+        console.print(Text(make_printable(f"Not allowed by the policy, so not audited: {names}"), "dim"))
     console.file.flush()
 
 
-def _measured(found: PolicyAudit) -> Table:
-    shown = _table("audit", "claim", "lower bound", "price used", "")
-    for line, each in zip(found.lines(), found.findings, strict=True):
-        *cells, verdict = map(clean, line)
-        shown.add_row(*map(Text, cells), Text(verdict, "green" if each.holds else "bold red"))
-    return shown
+def _findings_table(result: PolicyAudit) -> Table:
+    table = _borderless_table("audit", "claim", "lower bound", "price used", "")
+    for line, finding in zip(result.summary_rows(), result.findings, strict=True):
+        *cells, verdict = map(make_printable, line)
+        table.add_row(*map(Text, cells), Text(verdict, "green" if finding.holds else "bold red"))
+    return table
 
 
-def _checked(found: PolicyAudit) -> Table:
-    shown = _table("checked without statistics", "")
-    for check in found.checks:
-        name = check.name if check.holds else f"{check.name}: {check.seen}"
-        shown.add_row(Text(clean(name)), Text("yes", "green") if check.holds else Text("BROKEN", "bold red"))
-    return shown
+def _checks_table(result: PolicyAudit) -> Table:
+    table = _borderless_table("checked without statistics", "")
+    for check in result.checks:
+        name = check.name if check.holds else f"{check.name}: {check.coverage}"
+        table.add_row(Text(make_printable(name)), Text("yes", "green") if check.holds else Text("BROKEN", "bold red"))
+    return table
 
 
-def _table(first: str, *others: str) -> Table:
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    shown.add_column(first, max_width=None if len(others) == 1 else _WIDEST, overflow="fold")
+def _borderless_table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(first, max_width=None if len(others) == 1 else _MAX_NAME_WIDTH, overflow="fold")
     for name in others:
-        shown.add_column(name, no_wrap=True)
-    return shown
+        table.add_column(name, no_wrap=True)
+    return table
 
 
-def _print(table: Table, console: Console) -> None:
+def _print_table(table: Table, console: Console) -> None:
     """Print a table without the blanks that pad its lines."""
     with console.capture() as printed:
         console.print(table)

@@ -1,13 +1,73 @@
-"""discreet demo: a tour on simulated data."""
+"""discreet demo: the chapters of the tour on simulated data, in their order."""
 
 import io
 import sys
+import tempfile
+import time
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from discreet.cli.tour.tour import Chapter, take
+from discreet.cli.tour import (
+    chapter_anonymise,
+    chapter_ask,
+    chapter_attack,
+    chapter_budget,
+    chapter_kernel,
+    chapter_learn,
+    chapter_local,
+)
+from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
+from discreet.cli.tour.page import write_page
+from discreet.cli.tour.recorder import Recorder
+from discreet.cli.tour.town import Town, write_town
+
+
+class Chapter(StrEnum):
+    """The chapters of the tour, in their order."""
+
+    ALL = "all"
+    ASK = "ask"
+    ATTACK = "attack"
+    BUDGET = "budget"
+    KERNEL = "kernel"
+    LEARN = "learn"
+    ANONYMISE = "anonymise"
+    LOCAL = "local"
+
+
+CHAPTERS: dict[Chapter, Callable[[TourContext], None]] = {
+    Chapter.ASK: chapter_ask.show_chapter,
+    Chapter.ATTACK: chapter_attack.show_chapter,
+    Chapter.BUDGET: chapter_budget.show_chapter,
+    Chapter.KERNEL: chapter_kernel.show_chapter,
+    Chapter.LEARN: chapter_learn.show_chapter,
+    Chapter.ANONYMISE: chapter_anonymise.show_chapter,
+    Chapter.LOCAL: chapter_local.show_chapter,
+}
+
+
+def run_tour(chapter: Chapter, folder: Path, repetitions: Repetitions = FULL_TOUR) -> Path:
+    """Run a chapter, or all of them, and save page and pictures in the folder; the page's path is the last line."""
+    start = time.perf_counter()
+    recorder = Recorder(folder)
+    with tempfile.TemporaryDirectory() as town_folder, worker_pool() as workers:
+        write_town(Path(town_folder))
+        context = TourContext(recorder, Town(Path(town_folder)), workers, repetitions)
+        for listed_chapter, show_chapter in CHAPTERS.items():
+            if chapter in (Chapter.ALL, listed_chapter):
+                show_chapter(context)
+    seconds = time.perf_counter() - start
+    is_complete = chapter is Chapter.ALL
+    path = write_page(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
+    if is_complete:
+        recorder.print_line("\nFor your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
+    recorder.print_line(f"\n{seconds:.1f} seconds. Saved as a page, which needs no network:")
+    recorder.print_line(str(path))
+    return path
 
 
 def demo(
@@ -22,4 +82,4 @@ def demo(
         raise typer.Exit(2) from None
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
-    take(chapter, out)
+    run_tour(chapter, out)

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.owner_log import Log, logging_for
-from discreet.cli.stops import stopping, wrong
-from discreet.curator import Curator
+from discreet.cli.owner_log import LogOption, log_for_owner
+from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.curator.curator import Curator
+from discreet.curator.open import open_curator
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
-from discreet.opening import open_curator
 from discreet.policy import Policy
 
-_PICTURES = (".svg", ".png", ".pdf")
+_PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 MODELS = {
     "gaussian-mixture": "GaussianMixture",
     "gaussian-nb": "GaussianNB",
@@ -44,87 +44,91 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
     plot: Annotated[
         Path | None, typer.Option(help="Where to draw a model of two columns (.svg, .png or .pdf).")
     ] = None,
-    log: Log = None,
+    log: LogOption = None,
 ) -> None:
     """Fit a private model to the rows of a query, and print its parameters."""
-    settings = _settings(set or [])
-    _check_places(out, plot)
-    with stopping(), logging_for(declared := Policy.load(policy), log), open_curator(declared) as curator:
-        settings["delta"] = _delta(curator) if delta is None else delta
-        learned = _fitted(curator, _made(model, {"epsilon": epsilon, **settings}), sql, by)
-    told = _told(learned)
-    typer.echo(json.dumps(told, indent=2))
+    settings = _parse_settings(set or [])
+    _check_output_paths(out, plot)
+    with (
+        exit_on_error(),
+        log_for_owner(loaded_policy := Policy.load(policy), log),
+        open_curator(loaded_policy) as curator,
+    ):
+        settings["delta"] = _default_delta(curator) if delta is None else delta
+        fitted_model = _fit_model(curator, _create_model(model, {"epsilon": epsilon, **settings}), sql, by)
+    description = _describe_model(fitted_model)
+    typer.echo(json.dumps(description, indent=2))
     if out is not None:
-        out.write_text(json.dumps(told))
+        out.write_text(json.dumps(description))
     if plot is not None:
-        _drawn(learned, plot)
+        _draw_model(fitted_model, plot)
 
 
-def _check_places(out: Path | None, plot: Path | None) -> None:
+def _check_output_paths(out: Path | None, plot: Path | None) -> None:
     """Stop before anything is paid if what is learned could not be written."""
     for option, path in (("--out", out), ("--plot", plot)):
         if path is not None and not path.absolute().parent.is_dir():
-            wrong(f"{option}: there is no folder {path.absolute().parent}.")
-    if plot is not None and plot.suffix not in _PICTURES:
-        wrong(f"--plot: write a name that ends in {', '.join(_PICTURES)}.")
+            usage_error(f"{option}: there is no folder {path.absolute().parent}.")
+    if plot is not None and plot.suffix not in _PLOT_SUFFIXES:
+        usage_error(f"--plot: write a name that ends in {', '.join(_PLOT_SUFFIXES)}.")
 
 
-def _fitted(curator: Curator, model: Any, sql: str, by: str) -> Any:
+def _fit_model(curator: Curator, model: Any, sql: str, by: str) -> Any:
     try:
         return curator.fit(model, sql, by=by)
     except PolicyError:
         raise
     except (ArithmeticError, TypeError, ValueError) as error:  # a wrong setting, or too much noise to go on
-        wrong(f"{error}.")
+        usage_error(f"{error}.")
 
 
-def _made(name: str, settings: dict[str, Any]) -> Any:
+def _create_model(name: str, settings: dict[str, Any]) -> Any:
     if name not in MODELS:
-        wrong(f"{name!r} is no model. Write {', '.join(MODELS)}.")
+        usage_error(f"{name!r} is no model. Write {', '.join(MODELS)}.")
     try:
         return getattr(import_module("discreet.learn"), MODELS[name])(**settings)
     except ImportError as error:
-        wrong(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
+        usage_error(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
     except TypeError as error:
-        wrong(f"--set: {str(error).partition('() ')[2]}.")
+        usage_error(f"--set: {str(error).partition('() ')[2]}.")
 
 
-def _settings(texts: list[str]) -> dict[str, Any]:
+def _parse_settings(texts: list[str]) -> dict[str, Any]:
     """Read name=value; a value is JSON, or else the text that it is."""
-    found = {}
+    settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            wrong(f"--set: write name=value, such as n_components=5, not {text!r}.")
+            usage_error(f"--set: write name=value, such as n_components=5, not {text!r}.")
         try:
-            found[name] = json.loads(value)
+            settings[name] = json.loads(value)
         except ValueError:
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
-def _delta(curator: Curator) -> Any:
-    return curator.policy.budget.conversion if curator.policy.budget.delta else 0
+def _default_delta(curator: Curator) -> Any:
+    return curator.policy.budget.conversion_delta if curator.policy.budget.delta else 0
 
 
-def _told(model: Any) -> dict[str, Any]:
+def _describe_model(model: Any) -> dict[str, Any]:
     loss = model.loss_
     spent = {"epsilon": str(loss.epsilon)}
     if loss.epsilon is None:
         spent = {"epsilon": f"{float(loss.to_epsilon(loss.at)):.6g}", "delta": f"{float(loss.at):g}"}
     spent["rho"] = str(loss.rho)
-    shown = import_module("discreet.learn.session").learned(model)
-    del shown["loss_"]
+    parameters = import_module("discreet.learn.fit_session").learned(model)
+    del parameters["loss_"]
     return {
         "model": type(model).__name__,
         "protects": f"{loss.neighbours} of one {loss.unit}",
         "loss": spent,
-        **{name.rstrip("_"): shown[name] for name in sorted(shown)},
+        **{name.rstrip("_"): parameters[name] for name in sorted(parameters)},
     }
 
 
-def _drawn(model: Any, path: Path) -> None:
+def _draw_model(model: Any, path: Path) -> None:
     try:
         import_module("discreet.learn").draw(model, path)
     except (ImportError, OSError, TypeError, ValueError) as error:
-        wrong(f"--plot: {error}.")
+        usage_error(f"--plot: {error}.")

@@ -16,116 +16,130 @@ from rich.progress import Progress
 from rich.text import Text
 
 import discreet as dc
-from discreet.cli.numbers import number
-from discreet.cli.plain_flags import Command, Group
-from discreet.cli.stops import stopping
+from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, format_fraction
+from discreet.curator.ledger_location import (
+    LedgerLocation,
+    address_without_user,
+    checkpoint_path,
+    move_ledger_to,
+    open_ledger_at,
+    parse_location_option,
+    policy_line,
+)
 from discreet.kernel.ledger.account import Account
-from discreet.places import Place, address, head_beside, ledger_at, line_for, move_to, read_place
 from discreet.policy import Policy
 
-app = typer.Typer(cls=Group, help="Show, verify and move a ledger.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(cls=PlainGroup, help="Show, verify and move a ledger.", no_args_is_help=True, add_completion=False)
 
 _INDENT = 4
-Where = Annotated[
+LedgerArgument = Annotated[
     str, typer.Argument(metavar="POLICY", help="The policy; or, with --name, a ledger's own file or postgresql:// URL.")
 ]
-Name = Annotated[str | None, typer.Option(help="The name of the data set in the ledger.")]
+NameOption = Annotated[str | None, typer.Option(help="The name of the data set in the ledger.")]
 
 
-@app.command(cls=Command)
-def verify(where: Where, name: Name = None) -> None:
+@app.command(cls=PlainCommand)
+def verify(where: LedgerArgument, name: NameOption = None) -> None:
     """Verify every hash, total, state and stored answer."""
-    with _opened(where, name) as (ledger, _):
+    with _open_site(where, name) as (ledger, _):
         ledger.verify()
         typer.echo(f"{where}: {len(ledger.events())} charges, every hash, total and answer as recorded")
 
 
-@app.command(cls=Command)
-def acknowledge(where: Where, name: Name = None) -> None:
+@app.command(cls=PlainCommand)
+def acknowledge(where: LedgerArgument, name: NameOption = None) -> None:
     """Allow queries again after failures or a rollback; the owner's decision is recorded."""
-    with _opened(where, name) as (ledger, _):
+    with _open_site(where, name) as (ledger, _):
         ledger.acknowledge()
         typer.echo(f"{where}: acknowledged")
 
 
-@app.command(cls=Command)
+@app.command(cls=PlainCommand)
 def move(
-    where: Where,
+    where: LedgerArgument,
     to: Annotated[str, typer.Option(help="A file that does not exist, or postgresql://host/database.")],
-    name: Name = None,
+    name: NameOption = None,
 ) -> None:
     """Move a ledger with all of its entries; run it again if it was interrupted."""
-    with stopping():
-        place = read_place(to, "--to")
-    with _opened(where, name) as (ledger, site), _bar() as tell:
-        moved = move_to(ledger, place, name=site.name, head=site.head, tell=tell)
+    with exit_on_error():
+        target = parse_location_option(to, "--to")
+    with _open_site(where, name) as (ledger, site), _progress_bar() as report_progress:
+        is_new_move = move_ledger_to(
+            ledger, target, name=site.name, checkpoint=site.checkpoint, progress=report_progress
+        )
         count = len(ledger.events())
-    went = f"moved to {address(place)}" if moved else f"had moved to {address(place)} before, and both agree"
-    typer.echo(f"{where}: {count} charges {went}. The policy must say:\n{line_for(place, site.base)}")
+    outcome = (
+        f"moved to {address_without_user(target)}"
+        if is_new_move
+        else f"had moved to {address_without_user(target)} before, and both agree"
+    )
+    typer.echo(f"{where}: {count} charges {outcome}. The policy must say:\n{policy_line(target, site.policy_folder)}")
 
 
-@app.command(cls=Command)
+@app.command(cls=PlainCommand)
 def show(
-    where: Where,
-    name: Name = None,
+    where: LedgerArgument,
+    name: NameOption = None,
     long: Annotated[bool, typer.Option("--long", metavar="", help="Also show the mechanism of each charge.")] = False,
 ) -> None:
     """List the charges with time, analyst, cost and query, and the total spent."""
-    with _opened(where, name) as (ledger, _):
+    with _open_site(where, name) as (ledger, _):
         console = Console(highlight=False)
         events = ledger.events()
-        for event, line in zip(events, _aligned(events), strict=True):
+        for event, line in zip(events, _charge_lines(events), strict=True):
             console.print(Text(line, "bold"))
-            _below(console, _question(event))
+            _print_indented(console, _query_text(event))
             if long:
-                _below(console, _mechanism(event))
-        typer.echo(f"spent {_cost(ledger.spent())} of {ledger.budget}")
-        if (to := ledger.moved) is not None:
+                _print_indented(console, _describe_mechanism(event))
+        typer.echo(f"spent {_format_cost(ledger.spent())} of {ledger.budget}")
+        if (to := ledger.moved_to) is not None:
             typer.echo(f"moved to {to}")
 
 
-def _aligned(events: Sequence[dc.Event]) -> list[str]:
+def _charge_lines(events: Sequence[dc.Event]) -> list[str]:
     """Write time, who, state and price of each charge, one under the other."""
-    rows = [(event.time[:16].replace("T", " "), event.by, str(event.state), _cost(event.loss)) for event in events]
+    rows = [
+        (event.time[:16].replace("T", " "), event.by, str(event.state), _format_cost(event.loss)) for event in events
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _below(console: Console, text: str) -> None:
+def _print_indented(console: Console, text: str) -> None:
     """Print a text indented, on as many lines as it needs."""
     for line in Text(text).wrap(console, max(console.width - _INDENT, 20)):
         console.print(" " * _INDENT + line.plain.rstrip(), markup=False, soft_wrap=True)
 
 
-def _cost(loss: dc.Loss | None) -> str:
+def _format_cost(loss: dc.Loss | None) -> str:
     if loss is None:
         return ""
-    cost = f"rho {number(loss.rho)}" if loss.epsilon is None else f"epsilon {number(loss.epsilon)}"
+    cost = f"rho {format_fraction(loss.rho)}" if loss.epsilon is None else f"epsilon {format_fraction(loss.epsilon)}"
     return cost + (f", delta {float(loss.delta):.3g}" if loss.delta else "")
 
 
-def _mechanism(event: dc.Event) -> str:
+def _describe_mechanism(event: dc.Event) -> str:
     data = json.loads(event.mechanism)
     if data.get("name") == "several":
-        return ", ".join(_words(part) for part in data["parts"])
-    return _words(data)
+        return ", ".join(_describe_noise(part) for part in data["parts"])
+    return _describe_noise(data)
 
 
-def _words(data: dict[str, Any]) -> str:
+def _describe_noise(data: dict[str, Any]) -> str:
     if data.get("name") == "refined":
-        return f"laplace {_brief(data['before'])} → {_brief(data['scale'])}"
+        return f"laplace {_shorten_fraction(data['before'])} → {_shorten_fraction(data['scale'])}"
     if data.get("name") == "threshold":
-        return f"threshold on {_words(json.loads(data['noise']))}"
-    return " ".join([str(data.pop("name", "")), *map(_brief, data.values())]).strip()
+        return f"threshold on {_describe_noise(json.loads(data['noise']))}"
+    return " ".join([str(data.pop("name", "")), *map(_shorten_fraction, data.values())]).strip()
 
 
-def _brief(value: Any) -> str:
+def _shorten_fraction(value: Any) -> str:
     """Write a long fraction for reading; the ledger itself has it exactly."""
     text = str(value)
     return f"{float(Fraction(text)):.4g}" if re.fullmatch(r"[0-9]+/[0-9]{4,}|[0-9]{7,}", text) else text
 
 
-def _question(event: dc.Event) -> str:
+def _query_text(event: dc.Event) -> str:
     try:
         return str(json.loads(event.question)["sql"])
     except (ValueError, KeyError, TypeError):
@@ -133,44 +147,44 @@ def _question(event: dc.Event) -> str:
 
 
 @dataclass(frozen=True)
-class _Site:
+class _LedgerSite:
     """A ledger's place, the data set in it, and, if a policy says so, where its head and the policy lie."""
 
-    place: Place
+    location: LedgerLocation
     name: str
-    head: Path | None = None
-    base: Path | None = None
+    checkpoint: Path | None = None
+    policy_folder: Path | None = None
 
 
 @contextmanager
-def _opened(where: str, name: str | None) -> Iterator[tuple[Account, _Site]]:
-    with stopping():
-        site = _Site(read_place(where, "POLICY"), name) if name else _declared(where)
-        with ledger_at(site.place, name=site.name, head=site.head) as ledger:
+def _open_site(where: str, name: str | None) -> Iterator[tuple[Account, _LedgerSite]]:
+    with exit_on_error():
+        site = _LedgerSite(parse_location_option(where, "POLICY"), name) if name else _site_of_policy(where)
+        with open_ledger_at(site.location, name=site.name, checkpoint=site.checkpoint) as ledger:
             yield ledger, site
 
 
-def _declared(where: str) -> _Site:
+def _site_of_policy(where: str) -> _LedgerSite:
     """Return where a policy keeps its ledger, and the name in it."""
-    file = read_place(where, "POLICY")
-    if isinstance(file, str) or _is_database(file):
+    file = parse_location_option(where, "POLICY")
+    if isinstance(file, str) or _is_sqlite_file(file):
         raise dc.PolicyError(
             f"{where}: this is a ledger, not a policy. Add --name with its data set, or give the policy."
         )
     policy = Policy.load(file)
-    return _Site(policy.ledger, policy.data.name, head_beside(policy), policy.base)
+    return _LedgerSite(policy.ledger_location, policy.data.name, checkpoint_path(policy), policy.base)
 
 
-def _is_database(file: Path) -> bool:
+def _is_sqlite_file(file: Path) -> bool:
     if not file.is_file():
         return False
-    with file.open("rb") as opened:
-        return opened.read(15) == b"SQLite format 3"
+    with file.open("rb") as stream:
+        return stream.read(15) == b"SQLite format 3"
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[int, int], None]]:
+def _progress_bar() -> Iterator[Callable[[int, int], None]]:
     """Show on a terminal how far a move has come."""
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
-        task = shown.add_task("Moving the ledger", total=None)
-        yield lambda done, rows: shown.update(task, completed=done, total=rows)
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("Moving the ledger", total=None)
+        yield lambda done, rows: progress.update(task, completed=done, total=rows)

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 import discreet
-from discreet.cli.plain_flags import Command, Group
+from discreet.cli.terminal import PlainCommand, PlainGroup
 
 _COMMANDS = {  # where it is, and the first sentence of its help
     "init": (
@@ -47,11 +47,11 @@ _COMMANDS = {  # where it is, and the first sentence of its help
 }
 
 
-class _Commands(Mapping[str, Any]):
+class _LazyCommands(Mapping[str, Any]):
     """The commands by name, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        return _imported(_COMMANDS[name][0])
+        return _import_command(_COMMANDS[name][0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(_COMMANDS)
@@ -61,22 +61,22 @@ class _Commands(Mapping[str, Any]):
 
 
 @cache
-def _imported(where: str) -> Any:
-    module, _, name = where.partition(":")
-    found = getattr(import_module(f"discreet.cli.{module}"), name)
-    if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False)
-        alone.command(cls=Command)(found)
-        found = alone
-    return typer.main.get_command(found)
+def _import_command(target: str) -> Any:
+    module, _, name = target.partition(":")
+    command = getattr(import_module(f"discreet.cli.{module}"), name)
+    if not isinstance(command, typer.Typer):
+        wrapper = typer.Typer(add_completion=False)
+        wrapper.command(cls=PlainCommand)(command)
+        command = wrapper
+    return typer.main.get_command(command)
 
 
-class _Group(Group):
+class _LazyGroup(PlainGroup):
     """Lists commands without importing them, and imports the one that runs."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = _Commands()
+        self.commands: Any = _LazyCommands()
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         """Return the names of the commands."""
@@ -88,8 +88,8 @@ class _Group(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that shall run."""
-        name, known, rest = super().resolve_command(ctx, args)
-        return name, self.commands[name] if known else None, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, self.commands[name] if command else None, rest
 
 
 class _WithoutPandas:
@@ -119,15 +119,15 @@ class _Program(typer.Typer):
 
 
 app = _Program(
-    cls=_Group,
+    cls=_LazyGroup,
     help="Differentially private SQL, with exact noise and a durable budget ledger.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"discreet {discreet.__version__}")
         raise typer.Exit
 
@@ -135,7 +135,8 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option("--version", metavar="", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """Differentially private SQL, with exact noise and a durable budget ledger."""

@@ -13,19 +13,19 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.stops import wrong
-from discreet.data_stamp import log_beside
+from discreet.cli.terminal import usage_error
+from discreet.curator.data_stamp import owner_log_path
 from discreet.kernel.errors import Failed
 from discreet.policy import Policy
 
-Log = Annotated[
+LogOption = Annotated[
     Path | None,
     typer.Option(help="The owner's log, which says why a query failed; beside the ledger unless you say otherwise."),
 ]
-_LARGEST = 1_000_000  # bytes; as much again is kept of what came before
+_MAX_BYTES = 1_000_000  # bytes; as much again is kept of what came before
 
 
-class _PrivateFile(RotatingFileHandler):
+class _OwnerOnlyFileHandler(RotatingFileHandler):
     """A file of bounded size that is made when something is logged, and readable by its owner only."""
 
     def _open(self) -> TextIOWrapper:
@@ -44,21 +44,21 @@ class _PrivateFile(RotatingFileHandler):
         )
 
 
-class _Terminal(logging.Handler):
+class _TerminalHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show the owner what concerns the data set as a whole, and no query."""
         typer.echo(f"discreet: {record.getMessage()}", err=True)
 
 
 @contextmanager
-def logging_for(policy: Policy, place: Path | None) -> Iterator[None]:
+def log_for_owner(policy: Policy, log_file: Path | None) -> Iterator[None]:
     """Keep the owner's log while a curator is open; a failure names it."""
-    if place is not None and not place.absolute().parent.is_dir():
-        wrong(f"--log: there is no folder {place.absolute().parent}.")
-    path = (place or log_beside(policy)).absolute()
-    file = _PrivateFile(path, maxBytes=_LARGEST, backupCount=1, delay=True)
+    if log_file is not None and not log_file.absolute().parent.is_dir():
+        usage_error(f"--log: there is no folder {log_file.absolute().parent}.")
+    path = (log_file or owner_log_path(policy)).absolute()
+    file = _OwnerOnlyFileHandler(path, maxBytes=_MAX_BYTES, backupCount=1, delay=True)
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    handlers = {"discreet": file, "discreet.owner": _Terminal()}
+    handlers = {"discreet": file, "discreet.owner": _TerminalHandler()}
     for name, handler in handlers.items():
         logging.getLogger(name).addHandler(handler)
     try:

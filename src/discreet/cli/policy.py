@@ -8,54 +8,58 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discreet.cli.sources import look_at_sources, spark_catalog
-from discreet.cli.stops import showing_warnings, stopping
-from discreet.data_stamp import change_in_words, changed_tables
+from discreet.cli.source_check import check_source_schemas, spark_catalog
+from discreet.cli.terminal import exit_on_error, print_warnings
+from discreet.curator.data_stamp import changed_tables, changed_tables_warning
 from discreet.kernel.errors import PolicyError
-from discreet.policy import Hazard, Policy, draft, explain, hazards, place_hazards, write_dummy
-from discreet.policy.dummies.dummy import ROWS
-from discreet.policy.dummies.files import is_dummy
-from discreet.policy.marks import MARK, commented_marks, find_marks
-from discreet.policy.toml import read_text, read_values
+from discreet.policy import Hazard, Policy, draft, find_file_hazards, guarantee, hazards, write_dummy
+from discreet.policy.dummy_data.dummy_files import is_dummy_folder
+from discreet.policy.dummy_data.dummy_tables import DEFAULT_ROWS
+from discreet.policy.problems import PLACEHOLDER, find_placeholders, placeholder_comment_lines
+from discreet.policy.toml import parse_toml, read_policy_text
 
-File = Annotated[Path, typer.Argument(help="The policy file.")]
-Force = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")]
+PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
+ForceOption = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")]
 
 
 def check(
-    policy: File,
+    policy: PolicyFile,
     strict: Annotated[
         bool, typer.Option("--strict", metavar="", help="Treat hazards as errors (exit code 2).")
     ] = False,
 ) -> None:
     """Check a policy, explain what it guarantees, and list hazards; of the data, only schemas are read."""
     try:
-        found = Policy.load(policy)
-        with showing_warnings():
-            sources = look_at_sources(found)
+        loaded_policy = Policy.load(policy)
+        with print_warnings():
+            sources = check_source_schemas(loaded_policy)
     except PolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     console = Console(highlight=False)
-    for sentence in explain(found):
+    for sentence in guarantee(loaded_policy):
         console.print(f"• {sentence}", markup=False)
-    listed = [*hazards(found), *place_hazards(found, read_text(policy)), *sources.hazards]
-    if not listed:
+    all_hazards = [
+        *hazards(loaded_policy),
+        *find_file_hazards(loaded_policy, read_policy_text(policy)),
+        *sources.hazards,
+    ]
+    if not all_hazards:
         console.print("\nNo hazards seen.")
-    for hazard in listed:
-        _show(console, hazard)
+    for hazard in all_hazards:
+        _print_hazard(console, hazard)
     for problem in sources.problems:
         typer.echo(f"{policy}: {problem}", err=True)
-    if changed := changed_tables(found):
-        typer.echo(change_in_words(found, changed), err=True)
-    if sources.problems or (strict and listed):
+    if changed := changed_tables(loaded_policy):
+        typer.echo(changed_tables_warning(loaded_policy, changed), err=True)
+    if sources.problems or (strict and all_hazards):
         raise typer.Exit(2)
 
 
-def _show(console: Console, hazard: Hazard) -> None:
+def _print_hazard(console: Console, hazard: Hazard) -> None:
     where = ", ".join(part for part in (hazard.table, hazard.column) if part) or hazard.section
     console.print()
-    console.print(Text.assemble((hazard.id, "yellow"), f" {where}: {hazard.message} {hazard.fix}"))
+    console.print(Text.assemble((hazard.id, "yellow"), f" {where}: {hazard.message} {hazard.hint}"))
 
 
 def init(  # noqa: PLR0913, PLR0917 - options of a command
@@ -74,70 +78,70 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
     metadata: Annotated[
         Path | None, typer.Option("--from", help="Metadata of SmartNoise (YAML) or CSV on the Web (JSON).")
     ] = None,
-    force: Force = False,
+    force: ForceOption = False,
 ) -> None:
     """Draft a policy from schemas, without reading a row; decisions for a human are marked FILL IN."""
-    with stopping():
-        _keep(out, force)
-        given = data or []
-        catalog = spark_catalog(given[0], given[1:]) if given and given[0].startswith("sc://") else None
+    with exit_on_error():
+        _check_not_overwritten(out, force)
+        sources = data or []
+        catalog = spark_catalog(sources[0], sources[1:]) if sources and sources[0].startswith("sc://") else None
         text = draft(
-            [] if catalog else given,
+            [] if catalog else sources,
             unit=unit,
-            types=_types(types or []),
+            types=_parse_types(types or []),
             metadata=metadata,
             base=out.parent,
             catalog=catalog,
         )
-        _write(out, text)
-    values, guesses = read_values(text, str(out)), len(commented_marks(text))
-    told = f"{_count(len(values['tables']), 'table')}, {_count(len(list(find_marks(values))), 'value')} to fill in"
-    told += f", types of {_count(guesses, 'table')} to look at (or: --types column=type,…)" if guesses else ""
-    typer.echo(f"{out}: {told}. Search for {MARK}; then: discreet check {out}")
+        _write_text(out, text)
+    values, guesses = parse_toml(text, str(out)), len(placeholder_comment_lines(text))
+    summary = f"{_pluralise(len(values['tables']), 'table')}, {_pluralise(len(list(find_placeholders(values))), 'value')} to fill in"
+    summary += f", types of {_pluralise(guesses, 'table')} to look at (or: --types column=type,…)" if guesses else ""
+    typer.echo(f"{out}: {summary}. Search for {PLACEHOLDER}; then: discreet check {out}")
 
 
 def dummy(
-    policy: File,
+    policy: PolicyFile,
     out: Annotated[Path, typer.Option(help="The folder for the dummy data and their policy.")],
-    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = ROWS,
+    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = DEFAULT_ROWS,
     seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
-    force: Force = False,
+    force: ForceOption = False,
 ) -> None:
     """Write dummy data that fits a policy, and a copy of the policy to try queries on; no real data is read."""
-    with stopping():
-        found = Policy.load(policy)
-        if is_dummy(out):
-            _keep(out / "policy.toml", force)
+    with exit_on_error():
+        loaded_policy = Policy.load(policy)
+        if is_dummy_folder(out):
+            _check_not_overwritten(out / "policy.toml", force)
         try:
-            made = write_dummy(found, out, rows=rows, random_state=seed)
+            dummy_data = write_dummy(loaded_policy, out, rows=rows, random_state=seed)
         except OSError as error:
             raise PolicyError(f"--out: {out} cannot be written ({error.strerror}). Name another folder.") from None
-    for name, source in made.sources.items():
+    for name, source in dummy_data.sources.items():
         typer.echo(f"{out / source}: dummy data for {name}")
-    typer.echo(f'Then: discreet ask {made.policy} "SELECT …" --epsilon …')
+    typer.echo(f'Then: discreet ask {dummy_data.policy} "SELECT …" --epsilon …')
 
 
-def _keep(file: Path, force: bool) -> None:
+def _check_not_overwritten(file: Path, force: bool) -> None:
     if os.path.lexists(file) and not force:
         raise PolicyError(f"{file} is there already. Name another place, or overwrite it with --force.")
 
 
-def _write(file: Path, text: str) -> None:
+def _write_text(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
         raise PolicyError(f"{file}: cannot be written ({error.strerror}). Name another place with --out.") from None
 
 
-def _types(words: list[str]) -> dict[str, str]:
-    found = {}
-    for word in filter(None, (part.strip() for each in words for part in each.split(","))):
+def _parse_types(texts: list[str]) -> dict[str, str]:
+    types = {}
+    for word in filter(None, (part.strip() for text in texts for part in text.split(","))):
         column, equals, kind = word.rpartition("=")
         if not equals or not column.strip():
             raise PolicyError("--types: write column=type,column=type, such as patient=integer,cost=decimal.")
-        found[column.strip()] = kind.strip()
-    return found
+        types[column.strip()] = kind.strip()
+    return types
 
 
-def _count(number: int, word: str) -> str:
+def _pluralise(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"

@@ -21,7 +21,7 @@ from discreet.dbapi.errors import (
     ProgrammingError,
     QuestionFailed,
     QuestionRefused,
-    Warning,  # noqa: A004 - PEP 249's name
+    Warning,
 )
 from discreet.dbapi.types import (
     BINARY,

@@ -1,24 +1,82 @@
-"""A connection: who asks, of which data, and what they pay for a question that does not name its price."""
+"""A connection, with the statements SET, RESET, SHOW and EXPLAIN."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Self
 
 import pyarrow as pa
+from sqlglot import TokenType
 
-from discreet.curator import Curator
-from discreet.dbapi.binding import bind, check_values
+from discreet.curator.curator import Curator
+from discreet.curator.open import open_curator
 from discreet.dbapi.cursor import Cursor, Result
-from discreet.dbapi.errors import InterfaceError, QuestionRefused, translated
-from discreet.dbapi.statements import Offer, offer_of, setting, taken
+from discreet.dbapi.errors import InterfaceError, QuestionRefused, translate_errors
+from discreet.dbapi.parameters import bind, refuse_bound_names
 from discreet.kernel.event import OWNER
-from discreet.kernel.exact import Number
-from discreet.opening import open_curator
+from discreet.kernel.loss import Budget
+from discreet.kernel.numbers import Number, as_positive
 from discreet.policy import Policy
-from discreet.sql.text import Parsed, parse
+from discreet.policy.problems import shorten
+from discreet.query.syntax.parse import ParsedQuery, check_text, parse_query, tokenise
 
-_NO_PRICE = (
+_COMMANDS = ("EXPLAIN", "SET", "RESET", "SHOW")
+_SETTINGS = ("epsilon", "rho")
+_VALUES = (TokenType.NUMBER, TokenType.STRING, TokenType.SLASH)
+_EXAMPLES = {"SET": "SET epsilon = '1/10'", "RESET": "RESET epsilon", "SHOW": "SHOW epsilon"}
+
+
+@dataclass(frozen=True)
+class CostSetting:
+    """What a connection pays for a question that does not name its own price; neither: what the policy says."""
+
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+
+
+def split_command(text: str) -> tuple[str, str]:
+    """Take off the first word if it is not the question's; blanks keep the places of the rest.
+
+    >>> split_command("explain SELECT 1"), split_command("SELECT 1")
+    (('EXPLAIN', '        SELECT 1'), ('', 'SELECT 1'))
+    """
+    check_text(text)
+    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # some editors begin files with it
+    first = next(iter(tokenise(text)), None)
+    if first is None or text[first.start : first.end + 1].upper() not in _COMMANDS:
+        return "", text
+    return first.text.upper(), text[: first.start] + " " * len(first.text) + text[first.end + 1 :]
+
+
+def parse_setting(command: str, rest: str) -> tuple[str, str | None]:
+    """Read what follows SET, RESET or SHOW: the setting, and its new value as text; None for DEFAULT, or none."""
+    tokens = [token for token in tokenise(rest) if token.token_type is not TokenType.SEMICOLON]
+    name = tokens[0].text.lower() if tokens else ""
+    if name not in _SETTINGS:
+        raise QuestionRefused(f'{command}: there is no setting "{shorten(name)}". The settings are epsilon and rho.')
+    values = tokens[2:] if command == "SET" and len(tokens) > 2 and tokens[1].text.upper() in ("=", "TO") else []
+    if [token.token_type for token in values] == [TokenType.DEFAULT]:
+        return name, None
+    if bool(values) != (command == "SET") or len(tokens) != 1 + bool(values) + len(values):
+        raise QuestionRefused(f"{command}: it cannot be read. Write {_EXAMPLES[command]}.")
+    if any(token.token_type not in _VALUES for token in values):
+        raise QuestionRefused(f"SET {name}: it must be a number above 0. Write SET {name} = '1/10'.")
+    return name, "".join(token.text for token in values) if values else None
+
+
+def cost_setting(name: str, value: object, budget: Budget) -> CostSetting:
+    """Return what is offered once a price is set; a rho needs a budget that counts in it."""
+    if name == "rho" and budget.rho is None:
+        raise QuestionRefused("rho: the budget is pure, so prices are in epsilon. Set epsilon instead.")
+    try:
+        cost = as_positive(value, name)
+    except (TypeError, ValueError) as error:
+        raise QuestionRefused(f"{error}.") from None
+    return CostSetting(rho=cost) if name == "rho" else CostSetting(epsilon=cost)
+
+
+_NO_COST = (
     "epsilon: say what an answer may cost: SET epsilon = '1/10', or connect(…, epsilon=\"1/10\"); there is no default."
 )
 
@@ -40,24 +98,24 @@ def connect(
     ...         [column[0] for column in cursor.description], len(cursor.fetchall()), cursor.answer.loss.epsilon
     (['n', 'n_margin'], 1, Fraction(1, 4))
     """
-    with translated():
+    with translate_errors():
         curator = policy if isinstance(policy, Curator) else open_curator(policy)
         try:
             curator.budget(by)  # is the name listed?
-            offer = Offer() if epsilon is None else offer_of("epsilon", epsilon, curator.policy.budget)
+            cost = CostSetting() if epsilon is None else cost_setting("epsilon", epsilon, curator.policy.budget)
         except BaseException:
             if curator is not policy:
                 curator.close()
             raise
-    return Connection(curator, by, offer, curator if curator is not policy else None)
+    return Connection(curator, by, cost, curator if curator is not policy else None)
 
 
 class Connection:
     """Made by `connect`. Threads may share it, each with cursors of its own; what is SET, is set for all of them."""
 
-    def __init__(self, curator: Curator, by: str, offer: Offer, owned: Curator | None = None) -> None:
+    def __init__(self, curator: Curator, by: str, cost: CostSetting, owned_curator: Curator | None = None) -> None:
         self.curator, self.by, self.closed = curator, by, False
-        self._first, self._offer, self._owned = offer, offer, owned
+        self._initial_cost, self._cost, self._owned_curator = cost, cost, owned_curator
 
     def cursor(self) -> Cursor:
         """Return a cursor, which asks."""
@@ -75,8 +133,8 @@ class Connection:
     def close(self) -> None:
         """End; a curator that the connection opened is closed with it."""
         self.closed = True
-        if self._owned is not None:
-            self._owned.close()
+        if self._owned_curator is not None:
+            self._owned_curator.close()
 
     def __enter__(self) -> Self:
         return self
@@ -84,49 +142,51 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def perform(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any]) -> Result | None:
+    def execute_statement(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any]) -> Result | None:
         """Do what a cursor was told."""
         self._check_open()
         if not isinstance(operation, str):
             raise QuestionRefused(f"operation: give SQL as a text, not {type(operation).__name__}.")
-        with translated():
-            word, rest = taken(operation)
+        with translate_errors():
+            command, rest = split_command(operation)
             text = bind(rest, parameters)
-            match word:
+            match command:
                 case "SET" | "RESET":
-                    name, value = setting(word, text)
-                    first = value is None
-                    self._offer = self._first if first else offer_of(name, value, self.curator.policy.budget)
+                    name, value = parse_setting(command, text)
+                    is_reset = value is None
+                    self._cost = (
+                        self._initial_cost if is_reset else cost_setting(name, value, self.curator.policy.budget)
+                    )
                     return None
                 case "SHOW":
-                    return self._show(setting(word, text)[0])
-            parsed = parse(text)
-            check_values(text, parsed.query, parameters)
-            offer = self._price(parsed)
-            if word == "EXPLAIN":
-                said = self.curator.explain(text, by=self.by, epsilon=offer.epsilon, rho=offer.rho)
-                return Result(pa.table({"explanation": repr(said).splitlines()}))
-            answer = self.curator.ask(text, by=self.by, epsilon=offer.epsilon, rho=offer.rho)
+                    return self._show(parse_setting(command, text)[0])
+            parsed = parse_query(text)
+            refuse_bound_names(text, parsed.query, parameters)
+            cost = self._cost_for(parsed)
+            if command == "EXPLAIN":
+                explanation = self.curator.explain(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
+                return Result(pa.table({"explanation": repr(explanation).splitlines()}))
+            answer = self.curator.ask(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
             return Result(answer.with_margins(), answer)
 
-    def _price(self, parsed: Parsed) -> Offer:
+    def _cost_for(self, parsed: ParsedQuery) -> CostSetting:
         """Return what is offered for a question: nothing if it names its price, or the policy does."""
-        offer = self._offer
+        cost = self._cost
         if parsed.options.epsilon is not None or parsed.within is not None:
-            return Offer()
-        if offer == Offer() and self._each() is None:
-            raise QuestionRefused(_NO_PRICE)
-        return offer
+            return CostSetting()
+        if cost == CostSetting() and self._policy_epsilon() is None:
+            raise QuestionRefused(_NO_COST)
+        return cost
 
-    def _each(self) -> Fraction | None:
-        analyst = self.curator.policy.spending.analysts.get(self.by)
+    def _policy_epsilon(self) -> Fraction | None:
+        analyst = self.curator.policy.budget_entry.analysts.get(self.by)
         return analyst.each if analyst else None
 
     def _show(self, name: str) -> Result:
         """Return the price that is set; the policy's own if none is."""
-        offer = self._offer if self._offer != Offer() else Offer(epsilon=self._each())
-        price = getattr(offer, name)
-        return Result(pa.table({name: pa.array([None if price is None else str(price)], pa.string())}))
+        cost = self._cost if self._cost != CostSetting() else CostSetting(epsilon=self._policy_epsilon())
+        value = getattr(cost, name)
+        return Result(pa.table({name: pa.array([None if value is None else str(value)], pa.string())}))
 
     def _check_open(self) -> None:
         if self.closed:

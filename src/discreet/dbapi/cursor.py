@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from discreet.answer import Answer
+from discreet.answer.model import Answer
 from discreet.dbapi.errors import InterfaceError, NotSupportedError
-from discreet.dbapi.types import code_of
+from discreet.dbapi.types import type_code
 
 if TYPE_CHECKING:
     from discreet.dbapi.connection import Connection
@@ -42,7 +42,7 @@ class Cursor:
         if self._result is None:
             return None
         schema = self._result.table.schema
-        return tuple((field.name, code_of(field.type), None, None, None, None, None) for field in schema)
+        return tuple((field.name, type_code(field.type), None, None, None, None, None) for field in schema)
 
     @property
     def rowcount(self) -> int:
@@ -58,7 +58,7 @@ class Cursor:
         """Ask, and pay; or SET, RESET or SHOW the price; or EXPLAIN, which is free."""
         self._check_open()
         self._result, self._rows = None, iter(())
-        self._result = self.connection.perform(operation, parameters)
+        self._result = self.connection.execute_statement(operation, parameters)
         if self._result is not None:
             columns = [column.to_pylist() for column in self._result.table.columns]
             self._rows = zip(*columns, strict=True)

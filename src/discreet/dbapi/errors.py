@@ -76,7 +76,7 @@ class PolicyUnusable(OperationalError, PolicyError):  # noqa: N818 - an outcome
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise Discreet's errors as those of PEP 249 that they are as well."""
     try:
         yield

@@ -45,7 +45,7 @@ def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - the same
     return dt.datetime.fromtimestamp(ticks)  # noqa: DTZ006 - local is what PEP 249 says
 
 
-_CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+_TYPE_CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "boolean"),
     (pa.types.is_integer, "integer"),
     (pa.types.is_floating, "real"),
@@ -55,10 +55,10 @@ _CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 )
 
 
-def code_of(kind: pa.DataType) -> str:
+def type_code(kind: pa.DataType) -> str:
     """Return the code of an answer's column: the type's word in a policy.
 
-    >>> code_of(pa.int64()), code_of(pa.string())
+    >>> type_code(pa.int64()), type_code(pa.string())
     ('integer', 'text')
     """
-    return next((code for check, code in _CODES if check(kind)), "text")
+    return next((code for check, code in _TYPE_CODES if check(kind)), "text")

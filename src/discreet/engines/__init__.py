@@ -1,1 +1,1 @@
-"""Where the data are: engines take {table: source}, never a policy."""
+"""Engines hold the data and compute exact totals; each takes {table: source}, never a policy."""

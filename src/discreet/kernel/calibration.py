@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.kernel.exact import Number, exp_up, positive, round_up, share, sqrt_up, typed
 from discreet.kernel.loss import zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Sensitivity
-from discreet.kernel.normal import gaussian_tail_bounds, normal_tail_bounds
+from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds, normal_tail_bounds
+from discreet.kernel.numbers import Number, as_positive, as_probability, check_type, exp_up, round_up, sqrt_up
 
-_SUMMED_BELOW = 60  # sigma up to which the discrete law itself is added up
-_SMOOTHING = [Fraction(n, 10) for n in range(6, 21)]
+_SUM_BELOW_SIGMA = 60  # sigma up to which the discrete law itself is added up
+_SMOOTHING_SCALES = [Fraction(n, 10) for n in range(6, 21)]
 
 
 def gaussian_for(
@@ -25,24 +25,24 @@ def gaussian_for(
     Claim: one release costs at most rho, or is (epsilon, delta)-DP.
     Proof: rho: Gaussian.loss, with sigma = sqrt(l2²/(2·rho)) rounded up. (epsilon, delta): the least of three scales
         that each suffice: _summed, _smoothed, and the one whose rho converts to (epsilon, delta).
-    Needs: Gaussian.loss, _summed, _smoothed, zcdp_rho.
+    Needs: Gaussian.loss, _summed, _scales_by_smoothing, zcdp_rho.
     Checked by: test_calibration_spends_what_was_asked, test_calibrated_gaussian_is_private_and_near_the_analytic_one
-    Seal: 533d6bf71e74
+    Seal: 04bb6d6bc2ca
 
     >>> gaussian_for(Sensitivity(groups=1, size=1), rho="1/200").scale
     Fraction(10, 1)
     """
-    typed(Sensitivity, sensitivity, "sensitivity")
+    check_type(Sensitivity, sensitivity, "sensitivity")
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ValueError("rho: give either rho, or epsilon and delta")
-        return Gaussian(_scale_for_rho(sensitivity, positive(rho, "rho")))
+        return Gaussian(_scale_for_rho(sensitivity, as_positive(rho, "rho")))
     if epsilon is None or delta is None:
         raise ValueError("delta: give epsilon and delta together, or rho=")
-    e, d = positive(epsilon, "epsilon"), share(delta, "delta")
-    scales = [_scale_for_rho(sensitivity, zcdp_rho(e, d)), *_smoothed(sensitivity, e, d)]
+    e, d = as_positive(epsilon, "epsilon"), as_probability(delta, "delta")
+    scales = [_scale_for_rho(sensitivity, zcdp_rho(e, d)), *_scales_by_smoothing(sensitivity, e, d)]
     if sensitivity.l1 == 1:
-        scales += _summed(e, d, min(scales))
+        scales += _scale_by_summation(e, d, min(scales))
     return Gaussian(min(scales))
 
 
@@ -50,7 +50,7 @@ def _scale_for_rho(sensitivity: Sensitivity, rho: Fraction) -> Fraction:
     return sqrt_up(sensitivity.l2_squared / (2 * rho))
 
 
-def _summed(epsilon: Fraction, delta: Fraction, enough: Fraction) -> list[Fraction]:
+def _scale_by_summation(epsilon: Fraction, delta: Fraction, sufficient: Fraction) -> list[Fraction]:
     """Return the least scale for one count that moves by one, from the discrete law itself.
 
     Claim: X + Z is (epsilon, delta)-DP for neighbours that differ by one.
@@ -58,22 +58,22 @@ def _summed(epsilon: Fraction, delta: Fraction, enough: Fraction) -> list[Fracti
         with t = epsilon·sigma²; the first is bounded from above, the second from below.
     Needs: gaussian_tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
-    Seal: b96b231a0b15
+    Seal: e0a6ec8c7e8f
     """
-    if enough > _SUMMED_BELOW:
+    if sufficient > _SUM_BELOW_SIGMA:
         return []
     bits = 128 + delta.denominator.bit_length()
 
-    def private(sigma: Fraction) -> bool:
+    def is_private(sigma: Fraction) -> bool:
         first = math.floor(epsilon * sigma * sigma - Fraction(1, 2)) + 1
         high = gaussian_tail_bounds(sigma, first, bits)[1]
         low = gaussian_tail_bounds(sigma, first + 1, bits)[0]
         return high - _exp_down(epsilon) * low <= delta * (1 << bits)
 
-    return [_least(private, enough / 2, enough)]
+    return [_bisect_least(is_private, sufficient / 2, sufficient)]
 
 
-def _smoothed(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
+def _scales_by_smoothing(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
     """Return scales for vectors, from the analytic calibration of continuous noise and a little more.
 
     Claim: the discrete Gaussian of these scales is (epsilon, delta)-DP for this sensitivity.
@@ -87,43 +87,43 @@ def _smoothed(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> l
         epsilon grows by at most l1·3·h and delta by a factor (1+h)^l1 <= 1/(1 - l1·h).
     Needs: normal_tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
-    Seal: f0f2230bab45
+    Seal: 0e71a019fc08
     """
     scales = []
-    for s in _SMOOTHING:
+    for s in _SMOOTHING_SCALES:
         h = exp_up(Fraction("-19.7392") * s * s) * Fraction("2.002")  # 2·pi² = 19.73920880…
         slack = sensitivity.l1 * h
         if slack < epsilon / 100 and slack < Fraction(1, 100):
-            first = _continuous(sensitivity, epsilon - 3 * slack, delta * (1 - slack))
+            first = _continuous_sigma(sensitivity, epsilon - 3 * slack, delta * (1 - slack))
             scales.append(sqrt_up(first * first + s * s))
     return scales
 
 
-def _continuous(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> Fraction:
+def _continuous_sigma(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the least sigma, rounded up, of continuous noise that is (epsilon, delta)-DP."""
     root = sqrt_up(Fraction(sensitivity.l2_squared))
     e, d = float(epsilon), float(delta)
 
-    def near(ratio: float) -> float:  # what delta is for sigma = ratio·l2, in floats
+    def approximate_delta(ratio: float) -> float:  # what delta is for sigma = ratio·l2, in floats
         a, b = (e * ratio - 0.5 / ratio) / math.sqrt(2), (e * ratio + 0.5 / ratio) / math.sqrt(2)
         return (math.erfc(a) - math.exp(min(e, 700.0)) * math.erfc(b)) / 2
 
     low, high = 1e-9, 1.0
-    while near(high) > d:
+    while approximate_delta(high) > d:
         low, high = high, 2 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if near(middle) <= d else (middle, high)
+        low, high = (low, middle) if approximate_delta(middle) <= d else (middle, high)
     bits = 128 + delta.denominator.bit_length()
 
-    def private(ratio: Fraction) -> bool:
+    def is_private(ratio: Fraction) -> bool:
         first = normal_tail_bounds(epsilon * ratio - 1 / (2 * ratio), bits)[1]
         second = normal_tail_bounds(epsilon * ratio + 1 / (2 * ratio), bits)[0]
         return first - _exp_down(epsilon) * second <= delta * (1 << bits)
 
     step = Fraction(1, 10**10)
     ratio = round_up(Fraction(high), 14) * (1 + step)
-    while not private(ratio):  # the floats were wrong by more than a ten-thousandth of a millionth: go on until sure
+    while not is_private(ratio):  # the floats were wrong by more than a ten-thousandth of a millionth: go on until sure
         step *= 2
         ratio *= 1 + step
     return root * ratio
@@ -133,7 +133,7 @@ def _exp_down(x: Fraction) -> Fraction:
     return 1 / exp_up(-x)
 
 
-def _least(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
+def _bisect_least(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
     """Return a number at which it holds, and just below which it does not, between low and high (where it holds)."""
     while high - low > high / 10**6:
         digits = 9 + max(0, len(str(high.denominator)) - len(str(high.numerator)))  # also of a very small number

@@ -9,10 +9,10 @@ from typing import Any
 from discreet.kernel.loss import Loss
 
 OWNER = "owner"
-_LONGEST = 100  # characters of a topic or a receipt
+_MAX_SHORT_TEXT = 100  # characters of a topic or a receipt
 
 
-class State(StrEnum):
+class EventState(StrEnum):
     """How far an event came: charged only, or charged and its answer stored."""
 
     RESERVED = "reserved"
@@ -23,10 +23,10 @@ class State(StrEnum):
 class Event:
     """One charged question. The caller says what is done and by whom; the ledger fills in the other fields.
 
-    `topics` name what is asked, for each part of the answer and each total in it, so that it is found again; a total
+    `fingerprints` name what is asked, for each part of the answer and each total in it, so that it is found again; a total
     that was not asked this time has "". `follows` names, for a topic, the receipt that must still be its newest.
 
-    >>> Event(mechanism=canonical({"name": "laplace", "scale": "10"}), sensitivity="{}", question="count").by
+    >>> Event(mechanism=canonical_json({"name": "laplace", "scale": "10"}), sensitivity="{}", question="count").by
     'owner'
     """
 
@@ -34,18 +34,18 @@ class Event:
     sensitivity: str
     question: str
     by: str = OWNER
-    topics: tuple[tuple[str, ...], ...] = ()
+    fingerprints: tuple[tuple[str, ...], ...] = ()
     follows: tuple[tuple[str, str], ...] = ()
     id: str = ""
     time: str = ""
-    state: State | None = None
+    state: EventState | None = None
     loss: Loss | None = None
 
     def __post_init__(self) -> None:
-        bounded_text(self.by, "by", longest=200)
-        bounded_text(self.question, "question", longest=1_000_000)
+        bounded_text(self.by, "by", max_length=200)
+        bounded_text(self.question, "question", max_length=1_000_000)
         for name in ("mechanism", "sensitivity"):
-            text = bounded_text(getattr(self, name), name, longest=1_000_000)
+            text = bounded_text(getattr(self, name), name, max_length=1_000_000)
             if not _is_canonical(text):
                 raise ValueError(f"{name} must be canonical JSON, such as canonical({{...}}), not {text[:40]!r}")
         for name in ("topics", "follows"):
@@ -67,29 +67,29 @@ class Receipt:
     answer: bytes | None = None
 
 
-def canonical(data: Any) -> str:
+def canonical_json(data: Any) -> str:
     """Write plain data as JSON in the one way that equal data share.
 
-    >>> canonical({"scale": "10", "name": "laplace"})
+    >>> canonical_json({"scale": "10", "name": "laplace"})
     '{"name":"laplace","scale":"10"}'
     """
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def several(parts: Sequence[tuple[str, str]]) -> tuple[str, str]:
+def combine_mechanisms(parts: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Return mechanisms with their sensitivities, all in canonical JSON, as one mechanism with one sensitivity."""
     if len(parts) == 1:
         return parts[0]
     mechanisms, sensitivities = ([json.loads(text) for text in texts] for texts in zip(*parts, strict=True))
-    return canonical({"name": "several", "parts": mechanisms}), canonical(sensitivities)
+    return canonical_json({"name": "several", "parts": mechanisms}), canonical_json(sensitivities)
 
 
-def bounded_text(value: Any, name: str, longest: int) -> str:
+def bounded_text(value: Any, name: str, max_length: int) -> str:
     """Read a text that is not empty, not too long, and can be written to a file."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
-    if not 0 < len(value) <= longest:
-        raise ValueError(f"{name} must have from 1 to {longest} characters, not {len(value)}")
+    if not 0 < len(value) <= max_length:
+        raise ValueError(f"{name} must have from 1 to {max_length} characters, not {len(value)}")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -98,11 +98,11 @@ def bounded_text(value: Any, name: str, longest: int) -> str:
 
 
 def _is_short(text: Any) -> bool:
-    return type(text) is str and len(text) <= _LONGEST
+    return type(text) is str and len(text) <= _MAX_SHORT_TEXT
 
 
 def _is_canonical(text: str) -> bool:
     try:
-        return canonical(json.loads(text)) == text
+        return canonical_json(json.loads(text)) == text
     except (ValueError, RecursionError):
         return False

@@ -1,4 +1,4 @@
-"""Row-wise, *total* expressions: an allow-list, each operation with the types that it takes and gives.
+"""Total row-wise expressions, and per-unit aggregates of them.
 
 Total means: whatever the row holds, the expression has a value or is NULL, and never raises. Nothing but a row's own
 columns and constants can be written here; there is no clock, no chance, no other row.
@@ -11,14 +11,15 @@ from enum import Enum
 from math import isfinite
 
 from discreet.kernel.event import bounded_text
-from discreet.kernel.pattern import check_pattern
+from discreet.kernel.grid import Grid
+from discreet.kernel.portable_regex import check_regex
 
 Value = int | float | bool | str | date | datetime | None
 
 _INT64 = 1 << 63
-_HEAVIEST = 5_000  # an expression's size when it is written out: its parts times the places where they appear
-_DEEPEST = 200
-LONGEST_TEXT = 2_000  # characters of a constant, of joined texts, and of what LOOKS: work for a row is bounded
+_MAX_SIZE = 5_000  # an expression's size when it is written out: its parts times the places where they appear
+_MAX_DEPTH = 200
+MAX_TEXT_LENGTH = 2_000  # characters of a constant, of joined texts, and of what LOOKS: work for a row is bounded
 
 
 class Type(Enum):
@@ -32,7 +33,7 @@ class Type(Enum):
     TIMESTAMP = "s"
 
 
-_CLASSES: dict[Type, type] = {
+_PYTHON_TYPES: dict[Type, type] = {
     Type.INTEGER: int,
     Type.REAL: float,
     Type.BOOLEAN: bool,
@@ -41,8 +42,8 @@ _CLASSES: dict[Type, type] = {
     Type.TIMESTAMP: datetime,
 }
 
-_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
-_WINDOWS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
+_TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 # Arguments and result: i r b t d s as in Type; N an integer or a real, O anything with an order, A anything, each the
 # same wherever it stands; ! a constant that is not NULL; * once or more.
@@ -78,8 +79,8 @@ SIGNATURES = {
     "part": "t i! i! t",  # from a position of at least 1, so many characters
     "join": "t t* t",  # the first of LONGEST_TEXT characters
     **dict.fromkeys(("like", "like_any_case", "matches"), "t t! b"),
-    **dict.fromkeys(_PARTS, "s i"),
-    **{f"trunc_{window}": "s s" for window in _WINDOWS},
+    **dict.fromkeys(_DATE_PARTS, "s i"),
+    **{f"trunc_{window}": "s s" for window in _TRUNC_UNITS},
     "to_date": "s d",
     "to_timestamp": "d s",
     "days_between": "d d i",
@@ -87,21 +88,21 @@ SIGNATURES = {
     "add_seconds": "s i! s",
 }
 _ORDERED = frozenset(Type)
-_NUMBERS = frozenset({Type.INTEGER, Type.REAL})
-_CLASS = {"N": _NUMBERS, "O": _ORDERED, "A": frozenset(Type)}
+_NUMERIC = frozenset({Type.INTEGER, Type.REAL})
+_TYPE_CLASSES = {"N": _NUMERIC, "O": _ORDERED, "A": frozenset(Type)}
 
 # These look at the first LONGEST_TEXT characters of a text and no more, and cost as much as a hundred others.
-LOOKS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})
-_LOOK = 100
+TEXT_SCANS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})
+_SCAN_SIZE = 100
 
 # How often an argument may have to be written out where an operation becomes SQL, if more than once.
-_COPIES = {
+_ARGUMENT_REPEATS = {
     **dict.fromkeys(("power", "like", "like_any_case"), 5),
     **dict.fromkeys(("lower", "upper"), 4),
     **dict.fromkeys(("abs", "clip", "floor", "ceil", "round", "divide"), 3),
     **dict.fromkeys(("modulo", "sqrt", "ln", "log10", "exp", "inside", "nullif", "sign"), 2),
     **dict.fromkeys(("read_integer", "read_real", "read_date", "read_timestamp", "add_days", "add_seconds"), 2),
-    **{f"trunc_{window}": 2 for window in _WINDOWS},
+    **{f"trunc_{window}": 2 for window in _TRUNC_UNITS},
 }
 
 
@@ -116,7 +117,7 @@ class Column:
         check_name(self.name)
         _check_type(self.type)
 
-    weight = depth = 1
+    size = depth = 1
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Constant:
         _check_type(self.type)
         check_value(self.value, self.type)
 
-    weight = depth = 1
+    size = depth = 1
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Call:
     op: str
     args: tuple["Expr", ...]
     type: Type = field(init=False, compare=False, repr=False)
-    weight: int = field(init=False, compare=False, repr=False)
+    size: int = field(init=False, compare=False, repr=False)
     depth: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -157,17 +158,17 @@ class Call:
             raise ValueError(f"op must be one of the list, not {self.op!r}")
         if not isinstance(self.args, tuple) or not all(isinstance(arg, Column | Constant | Call) for arg in self.args):
             raise TypeError("args must be a tuple of expressions")
-        found = _case_type(self.args) if signature is None else _result(self.op, signature, self.args)
-        if self.op in _PATTERNS:
-            _PATTERNS[self.op](str(self.args[1].value))  # type: ignore[union-attr]
-        if self.op in _SPANS:
-            _check_span(self.op, *(arg.value for arg in self.args[1:]))  # type: ignore[union-attr]
-        weight = _weight(self.op, sum(arg.weight for arg in self.args))
+        result_type = _case_type(self.args) if signature is None else _result_type(self.op, signature, self.args)
+        if self.op in _PATTERN_CHECKS:
+            _PATTERN_CHECKS[self.op](str(self.args[1].value))  # type: ignore[union-attr]
+        if self.op in _CONSTANT_RANGES:
+            _check_constant_ranges(self.op, *(arg.value for arg in self.args[1:]))  # type: ignore[union-attr]
+        size = _call_size(self.op, sum(arg.size for arg in self.args))
         depth = 1 + max(arg.depth for arg in self.args)
-        if weight > _HEAVIEST or depth > _DEEPEST:
+        if size > _MAX_SIZE or depth > _MAX_DEPTH:
             raise ValueError("the expression is too long or too deeply nested: write it in fewer steps")
-        object.__setattr__(self, "type", found)
-        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "type", result_type)
+        object.__setattr__(self, "size", size)
         object.__setattr__(self, "depth", depth)
 
 
@@ -178,29 +179,31 @@ def columns_of(expr: Expr) -> dict[str, Type]:
     """Return the columns that an expression reads."""
     if isinstance(expr, Column):
         return {expr.name: expr.type}
-    found: dict[str, Type] = {}
+    columns: dict[str, Type] = {}
     for arg in expr.args if isinstance(expr, Call) else ():
-        found |= columns_of(arg)
-    return found
+        columns |= columns_of(arg)
+    return columns
 
 
-def weigh(expr: Expr, columns: Mapping[str, int]) -> int:
+def expanded_size(expr: Expr, column_sizes: Mapping[str, int]) -> int:
     """Return an expression's size, written out, if columns are what they were computed from; stop if it is too long."""
     if isinstance(expr, Column):
-        return columns.get(expr.name, 1)
-    weight = _weight(expr.op, sum(weigh(arg, columns) for arg in expr.args)) if isinstance(expr, Call) else 1
-    if weight > _HEAVIEST:
+        return column_sizes.get(expr.name, 1)
+    size = (
+        _call_size(expr.op, sum(expanded_size(arg, column_sizes) for arg in expr.args)) if isinstance(expr, Call) else 1
+    )
+    if size > _MAX_SIZE:
         raise ValueError("the expression is too long, with what its columns are computed from: write it in fewer steps")
-    return weight
+    return size
 
 
-def _weight(op: str, args: int) -> int:
-    return (_LOOK if op in LOOKS else 1) + _COPIES.get(op, 1) * args
+def _call_size(op: str, args_size: int) -> int:
+    return (_SCAN_SIZE if op in TEXT_SCANS else 1) + _ARGUMENT_REPEATS.get(op, 1) * args_size
 
 
 def check_name(name: str) -> str:
     """Read a name of a table or column; those that begin with a dot are the kernel's own."""
-    if bounded_text(name, "name", longest=200).startswith(".") or "\0" in name:
+    if bounded_text(name, "name", max_length=200).startswith(".") or "\0" in name:
         raise ValueError("name must not begin with a dot or contain a NUL")
     return name
 
@@ -209,11 +212,11 @@ def check_value(value: Value, kind: Type) -> None:
     """Stop unless the value is NULL or one of its type that every engine can hold."""
     if value is None:
         return
-    if type(value) is not _CLASSES[kind]:
+    if type(value) is not _PYTHON_TYPES[kind]:
         raise TypeError(f"value must be of type {kind.name.lower()}, not {type(value).__name__}")
     if isinstance(value, str):
-        if "\0" in value or len(value) > LONGEST_TEXT:
-            raise ValueError(f"value must not contain a NUL or be longer than {LONGEST_TEXT:,} characters")
+        if "\0" in value or len(value) > MAX_TEXT_LENGTH:
+            raise ValueError(f"value must not contain a NUL or be longer than {MAX_TEXT_LENGTH:,} characters")
         value.encode()
     elif isinstance(value, int) and not -_INT64 <= value < _INT64:
         raise ValueError("value must lie within int64")
@@ -228,22 +231,22 @@ def _check_type(kind: Type) -> None:
         raise TypeError(f"type must be a Type, not {kind!r}")
 
 
-def _result(op: str, signature: str, args: tuple[Expr, ...]) -> Type:
-    *wanted, result = signature.split()
-    if wanted[-1].endswith("*"):
-        repeated = wanted.pop()[:-1]
-        wanted += [repeated] * max(1, len(args) - len(wanted))
-    if len(args) != len(wanted):
-        raise TypeError(f"{op} takes {len(wanted)} arguments, not {len(args)}")
+def _result_type(op: str, signature: str, args: tuple[Expr, ...]) -> Type:
+    *expected, result = signature.split()
+    if expected[-1].endswith("*"):
+        repeated = expected.pop()[:-1]
+        expected += [repeated] * max(1, len(args) - len(expected))
+    if len(args) != len(expected):
+        raise TypeError(f"{op} takes {len(expected)} arguments, not {len(args)}")
     bound: dict[str, Type] = {}
-    for arg, pattern in zip(args, wanted, strict=True):
+    for arg, pattern in zip(args, expected, strict=True):
         letter = pattern[0]
-        same = bound.setdefault(letter, arg.type) if letter in _CLASS else Type(letter)
-        if arg.type is not same or arg.type not in _CLASS.get(letter, _ORDERED):
-            raise TypeError(f"{op} does not take {', '.join(each.type.name.lower() for each in args)}")
+        same = bound.setdefault(letter, arg.type) if letter in _TYPE_CLASSES else Type(letter)
+        if arg.type is not same or arg.type not in _TYPE_CLASSES.get(letter, _ORDERED):
+            raise TypeError(f"{op} does not take {', '.join(other.type.name.lower() for other in args)}")
         if pattern.endswith("!") and not (isinstance(arg, Constant) and arg.value is not None):
             raise TypeError(f"{op} takes a constant there")
-    return bound[result] if result in _CLASS else Type(result)
+    return bound[result] if result in _TYPE_CLASSES else Type(result)
 
 
 def _case_type(args: tuple[Expr, ...]) -> Type:
@@ -262,10 +265,10 @@ def _check_like(text: str) -> None:
         raise ValueError("the pattern must not end with a single backslash")
 
 
-_PATTERNS = {"matches": check_pattern, "like": _check_like, "like_any_case": _check_like}
+_PATTERN_CHECKS = {"matches": check_regex, "like": _check_like, "like_any_case": _check_like}
 
 # The constants of these must stay within what every engine can compute.
-_SPANS = {
+_CONSTANT_RANGES = {
     "round": ((-15, 15),),
     "part": ((1, 100_000), (0, 100_000)),
     "add_days": ((-3_652_059, 3_652_059),),
@@ -273,7 +276,46 @@ _SPANS = {
 }
 
 
-def _check_span(op: str, *constants: Value) -> None:
-    for value, (low, high) in zip(constants, _SPANS[op], strict=True):
+def _check_constant_ranges(op: str, *constants: Value) -> None:
+    for value, (low, high) in zip(constants, _CONSTANT_RANGES[op], strict=True):
         if not low <= value <= high:  # type: ignore[operator]
             raise ValueError(f"{op} takes a whole number from {low} to {high} there, not {value}")
+
+
+class AggregateFunction(Enum):
+    """How a unit's values become one."""
+
+    ROWS = "rows"  # how many rows; takes no expression
+    COUNT = "count"  # how many are not NULL
+    DISTINCT = "distinct"  # how many different ones
+    MIN = "least"
+    MAX = "greatest"
+    SUM = "sum"  # of integers; NULL where 64 bits do not hold it
+    GRID_SUM = "steps"  # of numbers moved onto a grid: how many steps in all
+
+
+@dataclass(frozen=True)
+class UnitAggregate:
+    """One value for a unit, from all of its rows."""
+
+    function: AggregateFunction
+    expr: Expr | None = None
+    grid: Grid | None = None
+
+    def __post_init__(self) -> None:
+        fits = (self.expr is None) is (self.function is AggregateFunction.ROWS) and (self.grid is None) is not (
+            self.function is AggregateFunction.GRID_SUM
+        )
+        kind = Type.INTEGER if self.expr is None else self.expr.type
+        number = self.function is AggregateFunction.GRID_SUM and kind is Type.REAL
+        fits = fits and (
+            kind is Type.INTEGER or number or self.function not in (AggregateFunction.SUM, AggregateFunction.GRID_SUM)
+        )
+        if not fits:
+            raise ValueError(f"{self.function.value} takes other arguments")
+
+    @property
+    def type(self) -> Type:
+        """The type of the result."""
+        keeps_type = self.expr is not None and self.function in (AggregateFunction.MIN, AggregateFunction.MAX)
+        return self.expr.type if keeps_type and self.expr else Type.INTEGER

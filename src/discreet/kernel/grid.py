@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.kernel.exact import Number, fraction, positive, whole
+from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
 
-_WIDEST = 1 << 40  # steps; a double holds twelve bits more
+_MAX_STEPS = 1 << 40  # steps; a double holds twelve bits more
 
 
 @dataclass(frozen=True, init=False)
@@ -23,16 +23,16 @@ class Grid:
     offset: int
 
     def __init__(self, low: Number, high: Number, step: Number, offset: int = 0) -> None:
-        object.__setattr__(self, "low", fraction(low, "low"))
-        object.__setattr__(self, "high", fraction(high, "high"))
-        object.__setattr__(self, "step", positive(step, "step"))
-        object.__setattr__(self, "offset", whole(offset, "offset", least=-_WIDEST))
+        object.__setattr__(self, "low", as_fraction(low, "low"))
+        object.__setattr__(self, "high", as_fraction(high, "high"))
+        object.__setattr__(self, "step", as_positive(step, "step"))
+        object.__setattr__(self, "offset", as_integer(offset, "offset", minimum=-_MAX_STEPS))
         if not self.low <= self.high:
             raise ValueError("low must not be above high")
         ends = max(abs(self.low), abs(self.high))
         if ends > Fraction(10) ** 300 or not Fraction(1, 10**300) <= self.step <= Fraction(10) ** 300:
             raise ValueError("low, high and step must be numbers that a double holds")
-        if ends / self.step >= _WIDEST or self.offset > _WIDEST:
+        if ends / self.step >= _MAX_STEPS or self.offset > _MAX_STEPS:
             raise ValueError("the grid has too many steps: choose a coarser one")
 
     def index(self, value: float) -> int:
@@ -43,13 +43,13 @@ class Grid:
             so their composition is.
         Needs: that every engine computes the same four operations on doubles.
         Checked by: test_the_index_never_leaves_the_ends, test_the_engine_equals_the_reference
-        Seal: 6ace28320fde
+        Seal: 36faba9d5638
         """
-        low, high, step = self.ends
+        low, high, step = self.as_floats
         return math.floor(min(max(value, low), high) / step + 0.5)
 
     @property
-    def ends(self) -> tuple[float, float, float]:
+    def as_floats(self) -> tuple[float, float, float]:
         """Low, high and step as the doubles that every engine computes with."""
         return float(self.low), float(self.high), float(self.step)
 
@@ -64,6 +64,6 @@ class Grid:
         return self.index(float(self.high)) - self.offset
 
     @property
-    def size(self) -> int:
+    def max_abs_index(self) -> int:
         """The largest absolute value on the grid, from the offset; at least 1."""
         return max(abs(self.first), abs(self.last), 1)

@@ -7,22 +7,22 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Self
 
-from discreet.kernel.exact import (
+from discreet.kernel.numbers import (
     Number,
+    as_fraction,
+    as_integer,
+    as_nonnegative,
+    as_positive,
+    check_type,
     exp_up,
-    fraction,
     log_down,
     log_up,
-    not_negative,
-    positive,
     round_down,
     round_up,
-    typed,
-    whole,
 )
 
 _ZERO = Fraction(0)
-_LARGEST = 10**6  # an epsilon beyond it promises nothing, and is surely a mistake
+_MAX_EPSILON = 10**6  # an epsilon beyond it promises nothing, and is surely a mistake
 
 
 @dataclass(frozen=True, init=False)
@@ -44,15 +44,15 @@ class Loss:
         Proof: Bun and Steinke 2016, Proposition 1.4.
         Needs: nothing.
         Checked by: test_pure_loss_implies_half_its_square_in_rho
-        Seal: 7e634f233328
+        Seal: 0991b4839549
         """
-        pure = None if epsilon is None else not_negative(epsilon, "epsilon")
-        bounds = [not_negative(rho, "rho")] if rho is not None else []
+        pure = None if epsilon is None else as_nonnegative(epsilon, "epsilon")
+        bounds = [as_nonnegative(rho, "rho")] if rho is not None else []
         if pure is not None:
             bounds.append(pure * pure / 2)
         if not bounds:
             raise ValueError("rho is missing: a loss needs an epsilon, a rho or both")
-        slack = not_negative(delta, "delta")
+        slack = as_nonnegative(delta, "delta")
         if slack > 1:
             raise ValueError(f"delta must be at most 1, not {delta}")
         object.__setattr__(self, "epsilon", pure)
@@ -60,14 +60,14 @@ class Loss:
         object.__setattr__(self, "delta", slack)
 
     @classmethod
-    def exactly(cls, epsilon: Fraction | None, rho: Fraction, delta: Fraction = _ZERO) -> "Loss":
+    def of_bounds(cls, epsilon: Fraction | None, rho: Fraction, delta: Fraction = _ZERO) -> "Loss":
         """Return a loss with these bounds as they are, also a rho above epsilon²/2: what is added to another has such.
 
-        >>> Loss.exactly(Fraction(1, 10), Fraction(1, 2)).rho
+        >>> Loss.of_bounds(Fraction(1, 10), Fraction(1, 2)).rho
         Fraction(1, 2)
         """
         loss = cls(epsilon, rho, delta)
-        object.__setattr__(loss, "rho", not_negative(rho, "rho"))
+        object.__setattr__(loss, "rho", as_nonnegative(rho, "rho"))
         return loss
 
     def __add__(self, other: Self) -> "Loss":
@@ -79,13 +79,13 @@ class Loss:
             (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 says nothing and is kept at 1.
         Needs: nothing.
         Checked by: test_losses_add_as_exact_fractions
-        Seal: 0d69fb4a9176
+        Seal: f4d5dc82970d
         """
         if not isinstance(other, Loss):
             return NotImplemented
-        known = self.epsilon is not None and other.epsilon is not None
-        epsilon = self.epsilon + other.epsilon if known else None  # type: ignore[operator]
-        return Loss.exactly(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
+        both_pure = self.epsilon is not None and other.epsilon is not None
+        epsilon = self.epsilon + other.epsilon if both_pure else None  # type: ignore[operator]
+        return Loss.of_bounds(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
 
     def __radd__(self, other: int) -> "Loss":
         """Let sum() begin with its 0."""
@@ -100,9 +100,9 @@ class Loss:
             for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
         Needs: with a delta, a pure epsilon beside it (else refused: no such bound is known for rho alone).
         Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
-        Seal: f9214b73f3aa
+        Seal: f233e20f8269
         """
-        k = whole(size, "size", least=1)
+        k = as_integer(size, "size", minimum=1)
         if k == 1:
             return self
         epsilon = None if self.epsilon is None else k * self.epsilon
@@ -112,12 +112,12 @@ class Loss:
             raise ValueError("size: a loss with a delta and no epsilon has no bound for a group")
         if epsilon > 1000:  # e^1000: nobody needs this bound, and 1 is one
             return Loss(epsilon, None, 1)
-        return Loss(epsilon, None, min(Fraction(1), round_up(self.delta * _geometric_up(self.epsilon, k), 60)))
+        return Loss(epsilon, None, min(Fraction(1), round_up(self.delta * _geometric_sum_up(self.epsilon, k), 60)))
 
-    def replacing(self) -> "Loss":
+    def for_substitution(self) -> "Loss":
         """Return the loss when one unit is replaced by another: a removal and an addition.
 
-        >>> Loss("1/10").replacing().epsilon
+        >>> Loss("1/10").for_substitution().epsilon
         Fraction(1, 5)
         """
         return self.for_group(2)
@@ -131,26 +131,26 @@ class Loss:
             (epsilon, delta1 + delta2).
         Needs: zcdp_epsilon.
         Checked by: test_conversion_is_tight_and_never_below_the_truth
-        Seal: fa77a2a375eb
+        Seal: 51147e2c401d
         """
-        allowed = not_negative(delta, "delta")
+        allowed = as_nonnegative(delta, "delta")
         if allowed < self.delta:
             raise ValueError(f"delta must be at least the loss's own {float(self.delta):.3g}, not {delta}")
-        found = [] if self.epsilon is None else [self.epsilon]
+        candidates = [] if self.epsilon is None else [self.epsilon]
         if allowed > self.delta:
-            found.append(zcdp_epsilon(self.rho, allowed - self.delta))
-        if not found:
+            candidates.append(zcdp_epsilon(self.rho, allowed - self.delta))
+        if not candidates:
             raise ValueError("delta must be above the loss's own: a rho alone gives no epsilon without one")
-        return min(found)
+        return min(candidates)
 
-    def includes(self, loss: Self) -> bool:
+    def includes(self, other: Self) -> bool:
         """Tell whether no bound of this loss is below one of another.
 
         >>> Loss("1/10").includes(Loss("1/20")), Loss("1/10").includes(Loss(None, "1/1000"))
         (True, False)
         """
-        dear = self.epsilon is not None and (loss.epsilon is None or loss.epsilon > self.epsilon)
-        return not dear and loss.rho <= self.rho and loss.delta <= self.delta
+        exceeds_epsilon = self.epsilon is not None and (other.epsilon is None or other.epsilon > self.epsilon)
+        return not exceeds_epsilon and other.rho <= self.rho and other.delta <= self.delta
 
     def __repr__(self) -> str:
         parts = [] if self.epsilon is None else [f"epsilon={self.epsilon}"]
@@ -160,7 +160,7 @@ class Loss:
         return f"Loss({', '.join(parts)})"
 
 
-NOTHING = Loss(0)
+ZERO_LOSS = Loss(0)
 
 
 @dataclass(frozen=True, init=False)
@@ -180,11 +180,11 @@ class Budget:
 
     def __init__(self, epsilon: Number, delta: Number = 0, *, discover: Number = 0) -> None:
         """Read the budget and fix its three limits: epsilon, rho and delta for events."""
-        pure = positive(epsilon, "epsilon")
-        if pure > _LARGEST:
-            raise ValueError(f"epsilon must be at most {_LARGEST}")
-        slack = not_negative(delta, "delta")
-        part = fraction(discover, "discover")
+        pure = as_positive(epsilon, "epsilon")
+        if pure > _MAX_EPSILON:
+            raise ValueError(f"epsilon must be at most {_MAX_EPSILON}")
+        slack = as_nonnegative(delta, "delta")
+        part = as_fraction(discover, "discover")
         if slack >= 1:
             raise ValueError(f"delta must be below 1, not {delta}")
         if not 0 <= part < 1:
@@ -197,7 +197,7 @@ class Budget:
         object.__setattr__(self, "rho", zcdp_rho(pure, slack - slack * part) if slack else None)
 
     @property
-    def conversion(self) -> Fraction:
+    def conversion_delta(self) -> Fraction:
         """The part of delta at which rho is converted to epsilon."""
         return self.delta - self.discover
 
@@ -213,9 +213,9 @@ class Budget:
             between discover and conversion: a split chosen after the answers would add up failures of both.
         Needs: Loss.__add__, zcdp_rho.
         Checked by: test_the_split_of_delta_never_moves, test_exactly_299_adaptive_counts_fit
-        Seal: 2af83bb5959c
+        Seal: 82752127633d
         """
-        typed(Loss, spent, "spent")
+        check_type(Loss, spent, "spent")
         if spent.epsilon is not None and not spent.delta and spent.epsilon <= self.epsilon:
             return True
         return self.rho is not None and spent.rho <= self.rho and spent.delta <= self.discover
@@ -228,17 +228,17 @@ class Budget:
             parts.append(f"discover={self.discover / self.delta}")
         return f"Budget({', '.join(parts)})"
 
-    def price(self, epsilon: Number) -> Loss:
+    def cost_of(self, epsilon: Number) -> Loss:
         """Return what an asked epsilon means here: pure in a pure budget, else its rho.
 
-        >>> Budget(1).price("1/10")
+        >>> Budget(1).cost_of("1/10")
         Loss(epsilon=1/10, rho=1/200)
         """
-        asked = positive(epsilon, "epsilon")
-        return Loss(None, zcdp_rho(asked, self.conversion)) if self.delta else Loss(asked)
+        requested = as_positive(epsilon, "epsilon")
+        return Loss(None, zcdp_rho(requested, self.conversion_delta)) if self.delta else Loss(requested)
 
 
-def _geometric_up(epsilon: Fraction, k: int) -> Fraction:
+def _geometric_sum_up(epsilon: Fraction, k: int) -> Fraction:
     """Return 1 + e^epsilon + … + e^((k-1)·epsilon), rounded up: the closed form, or k times the last term."""
     step = 1 / exp_up(-epsilon) - 1
     bounds = [k * exp_up((k - 1) * epsilon)]

@@ -8,15 +8,15 @@ from typing import Protocol, overload
 import numpy as np
 
 from discreet.kernel import noise
-from discreet.kernel.event import canonical
-from discreet.kernel.exact import Number, exp_bounds, positive, power_down, share, typed, whole
+from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.normal import gaussian_tail_bounds
+from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds
+from discreet.kernel.numbers import Number, as_integer, as_positive, as_probability, check_type, exp_bounds, power_down
 
 _INT64 = np.iinfo(np.int64)
 _CHUNK = 30_000  # so many at a time stay in the processor's cache
-_EXTREME = 10**100  # beyond it a scale is surely a mistake, and floats that only filter would overflow
-_FEW = 32  # so short a vector comes from the draws made ahead, in a time that tells nothing of it
+_MAX_SCALE = 10**100  # beyond it a scale is surely a mistake, and floats that only filter would overflow
+_POOLED_LENGTH = 32  # so short a vector comes from the draws made ahead, in a time that tells nothing of it
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Sensitivity:
     norms: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "groups", whole(self.groups, "groups", least=1))
-        object.__setattr__(self, "size", whole(self.size, "size", least=1))
+        object.__setattr__(self, "groups", as_integer(self.groups, "groups", minimum=1))
+        object.__setattr__(self, "size", as_integer(self.size, "size", minimum=1))
         if self.norms is not None:
             l1, l2_squared = self.norms
-            norms = whole(l1, "norms", least=1), whole(l2_squared, "norms", least=1)
+            norms = as_integer(l1, "norms", minimum=1), as_integer(l2_squared, "norms", minimum=1)
             object.__setattr__(self, "norms", norms)
 
     @classmethod
@@ -46,7 +46,7 @@ class Sensitivity:
         >>> Sensitivity.of_norms(l1=7, l2_squared=3).l2_squared
         3
         """
-        l1, l2_squared = whole(l1, "l1", least=1), whole(l2_squared, "l2_squared", least=1)
+        l1, l2_squared = as_integer(l1, "l1", minimum=1), as_integer(l2_squared, "l2_squared", minimum=1)
         # A vector of integers has l1 <= l2² <= l1².
         l1 = min(l1, l2_squared)
         return cls(1, l1, norms=(l1, min(l2_squared, l1 * l1)))
@@ -63,10 +63,10 @@ class Sensitivity:
 
     def __str__(self) -> str:
         """Return it as canonical JSON, the way the ledger keeps it."""
-        return canonical({"l1": str(self.l1), "l2_squared": str(self.l2_squared)})
+        return canonical_json({"l1": str(self.l1), "l2_squared": str(self.l2_squared)})
 
 
-class Additive(Protocol):
+class AdditiveMechanism(Protocol):
     """What the additive mechanisms have in common."""
 
     @property
@@ -92,7 +92,7 @@ class Laplace:
     scale: Fraction
 
     def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", _scale(scale))
+        object.__setattr__(self, "scale", _checked_scale(scale))
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
         """Return what a release costs.
@@ -102,9 +102,9 @@ class Laplace:
             exp(|x-x'|_1/scale), with equality for y far enough on x's side.
         Needs: perturb adds independent noise of this law.
         Checked by: test_a_count_loses_exactly_epsilon, test_laplace_loss_is_the_worst_log_ratio
-        Seal: c95012600fbd
+        Seal: 7ceadfe98f79
         """
-        return Loss(typed(Sensitivity, sensitivity, "sensitivity").l1 / self.scale)
+        return Loss(check_type(Sensitivity, sensitivity, "sensitivity").l1 / self.scale)
 
     @overload
     def perturb(self, values: int | np.integer) -> int: ...
@@ -120,9 +120,9 @@ class Laplace:
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
-        Seal: b7203ce697a1
+        Seal: 634ef1b71156
         """
-        return _perturbed(values, noise.laplace(self.scale.numerator, self.scale.denominator))
+        return _add_noise(values, noise.laplace_sampler(self.scale.numerator, self.scale.denominator))
 
     def pmf(self, k: int) -> float:
         """Return the probability of the noise k.
@@ -131,7 +131,7 @@ class Laplace:
         0.4621
         """
         b = float(self.scale)
-        return math.tanh(1 / (2 * b)) * math.exp(-_size(k) / b)
+        return math.tanh(1 / (2 * b)) * math.exp(-_clamped_abs(k) / b)
 
     def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
         """Enclose P[noise >= k]·2^bits, which is q^k/(1+q) for k >= 1 and q = exp(-1/scale).
@@ -156,10 +156,10 @@ class Laplace:
         >>> Laplace(1).margin(0.95, count=10_000)
         12
         """
-        return _margin(self, confidence, count)
+        return _simultaneous_margin(self, confidence, count)
 
     def __str__(self) -> str:
-        return canonical({"name": "laplace", "scale": str(self.scale)})
+        return canonical_json({"name": "laplace", "scale": str(self.scale)})
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Gaussian:
     scale: Fraction
 
     def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", _scale(scale))
+        object.__setattr__(self, "scale", _checked_scale(scale))
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
         """Return what a release costs.
@@ -183,10 +183,10 @@ class Gaussian:
         Proof: Canonne, Kamath and Steinke 2020, Proposition 5 in each coordinate; rho adds over coordinates.
         Needs: perturb adds independent noise of this law.
         Checked by: test_gaussian_loss_bounds_every_renyi_divergence
-        Seal: 6fed2c3bcf83
+        Seal: be3ef9fca425
         """
-        moved = typed(Sensitivity, sensitivity, "sensitivity").l2_squared
-        return Loss(None, moved / (2 * self.scale * self.scale))
+        l2_squared = check_type(Sensitivity, sensitivity, "sensitivity").l2_squared
+        return Loss(None, l2_squared / (2 * self.scale * self.scale))
 
     @overload
     def perturb(self, values: int | np.integer) -> int: ...
@@ -202,9 +202,9 @@ class Gaussian:
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
-        Seal: 3e271f9546ca
+        Seal: 913d04215b82
         """
-        return _perturbed(values, noise.gaussian(self.scale.numerator, self.scale.denominator))
+        return _add_noise(values, noise.gaussian_sampler(self.scale.numerator, self.scale.denominator))
 
     def pmf(self, k: int) -> float:
         """Return the probability of the noise k.
@@ -218,7 +218,7 @@ class Gaussian:
             norm = 1 + 2 * sum(math.exp(-((j / sigma) ** 2) / 2) for j in range(1, 80))
         else:
             norm = sigma * math.sqrt(2 * math.pi) * (1 + 2 * math.exp(-2 * (math.pi * sigma) ** 2))
-        ratio = _size(k) / sigma
+        ratio = _clamped_abs(k) / sigma
         return math.exp(-ratio * ratio / 2) / norm
 
     def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
@@ -231,24 +231,24 @@ class Gaussian:
         >>> Gaussian(10).margin(0.95)
         20
         """
-        return _margin(self, confidence, count)
+        return _simultaneous_margin(self, confidence, count)
 
     def __str__(self) -> str:
-        return canonical({"name": "gaussian", "scale": str(self.scale)})
+        return canonical_json({"name": "gaussian", "scale": str(self.scale)})
 
 
-def _size(k: int) -> int:
-    return min(abs(whole(k, "k", least=-_EXTREME)), _EXTREME)  # beyond it every probability is 0 as a float
+def _clamped_abs(k: int) -> int:
+    return min(abs(as_integer(k, "k", minimum=-_MAX_SCALE)), _MAX_SCALE)  # beyond it every probability is 0 as a float
 
 
-def _scale(value: Number) -> Fraction:
-    scale = positive(value, "scale")
-    if not Fraction(1, _EXTREME) <= scale <= _EXTREME:
+def _checked_scale(value: Number) -> Fraction:
+    scale = as_positive(value, "scale")
+    if not Fraction(1, _MAX_SCALE) <= scale <= _MAX_SCALE:
         raise ValueError("scale must lie between 10^-100 and 10^100")
     return scale
 
 
-def _perturbed(values: int | np.integer | np.ndarray, sampler: noise.Sampler) -> int | np.ndarray:
+def _add_noise(values: int | np.integer | np.ndarray, sampler: noise.Sampler) -> int | np.ndarray:
     if isinstance(values, np.ndarray):
         # Decided by the type alone: no value is looked at before its noise. A subclass may add in its own way:
         # a masked array would leave what is under its mask as it was.
@@ -263,7 +263,7 @@ def _perturbed(values: int | np.integer | np.ndarray, sampler: noise.Sampler) ->
         noisy = np.empty_like(flat)
         for start in range(0, flat.size, _CHUNK):
             part = flat[start : start + _CHUNK]
-            noisy[start : start + _CHUNK] = _added(part, _drawn(sampler, part.size))
+            noisy[start : start + _CHUNK] = add_saturating(part, draw_noise(sampler, part.size))
         return noisy.reshape(values.shape)
     # The messages name the type, never the value.
     if isinstance(values, bool) or not isinstance(values, int | np.integer):
@@ -272,23 +272,23 @@ def _perturbed(values: int | np.integer | np.ndarray, sampler: noise.Sampler) ->
         )
     if not _INT64.min <= values <= _INT64.max:
         raise ValueError("values must lie within int64")
-    return _added_one(np.array([values], np.int64), sampler.draw_one())
+    return _add_one(np.array([values], np.int64), sampler.draw_one())
 
 
-def _drawn(sampler: noise.Sampler, count: int) -> np.ndarray:
-    if count > _FEW:
+def draw_noise(sampler: noise.Sampler, count: int) -> np.ndarray:
+    if count > _POOLED_LENGTH:
         return sampler.draw(count)
     return np.concatenate([sampler.draw_one() for _ in range(count)])
 
 
-def _added_one(value: np.ndarray, drawn: np.ndarray) -> int:
+def _add_one(value: np.ndarray, drawn: np.ndarray) -> int:
     """Return value + noise as a Python integer, which holds any sum; it is made of the sum alone."""
     total = value + drawn
     exact = total.dtype == object or not (((value ^ total) & (drawn ^ total)) < 0).item()
     return int(total.tolist()[0] if exact else value.item() + drawn.item())
 
 
-def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def add_saturating(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Return values + noise as if formed in unbounded integers and then moved to the nearest int64.
 
     Moving a *noisy* value is post-processing. Two int64 have the sum's sign wrong only if both have the other sign,
@@ -304,28 +304,28 @@ def _added(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     return total
 
 
-def _margin(mechanism: Additive, confidence: Number, count: int) -> int:
+def _simultaneous_margin(mechanism: AdditiveMechanism, confidence: Number, count: int) -> int:
     """Return the least m with P[|noise| <= m]^count >= confidence.
 
     The probability is enclosed between integers, so the answer is exact; where an enclosure of a very wide
     Gaussian cannot tell two neighbouring m apart, it is the larger.
     """
-    level = share(confidence, "confidence")
-    copies = whole(count, "count", least=1)
-    bits = 128 + (copies * math.ceil(1 / (1 - level))).bit_length()  # the last digits of what may fall outside
+    level = as_probability(confidence, "confidence")
+    draws = as_integer(count, "count", minimum=1)
+    bits = 128 + (draws * math.ceil(1 / (1 - level))).bit_length()  # the last digits of what may fall outside
 
-    def enough(m: int) -> bool:
+    def is_sufficient(m: int) -> bool:
         outside = 2 * mechanism.tail_bounds(m + 1, bits)[1]
         inside = max(0, (1 << bits) - outside)
-        return Fraction(power_down(inside, copies, bits), 1 << bits) >= level
+        return Fraction(power_down(inside, draws, bits), 1 << bits) >= level
 
     high = 1
-    while not enough(high):
+    while not is_sufficient(high):
         high *= 2
     low = -1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
     return high
 
 
@@ -336,9 +336,9 @@ def laplace_for(sensitivity: Sensitivity, epsilon: Number) -> Laplace:
     Proof: scale = l1/epsilon, as fractions.
     Needs: Laplace.loss.
     Checked by: test_calibration_spends_what_was_asked
-    Seal: 390bc3ac5773
+    Seal: 16a4f02a1fd5
 
     >>> laplace_for(Sensitivity(groups=1, size=1), "1/10").scale
     Fraction(10, 1)
     """
-    return Laplace(typed(Sensitivity, sensitivity, "sensitivity").l1 / positive(epsilon, "epsilon"))
+    return Laplace(check_type(Sensitivity, sensitivity, "sensitivity").l1 / as_positive(epsilon, "epsilon"))

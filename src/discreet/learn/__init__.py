@@ -9,35 +9,35 @@ Imported when it is first used; it needs scikit-learn (`pip install 'discreet[le
     draw                                                      a picture of what was learned
 """
 
-from discreet.learn.classes.logistic import LogisticRegression
-from discreet.learn.classes.naive_bayes import GaussianNB
-from discreet.learn.columns.kmeans import KMeans
-from discreet.learn.columns.linear import LinearRegression
-from discreet.learn.columns.pca import PCA
-from discreet.learn.columns.scaler import StandardScaler
-from discreet.learn.drawing import draw
-from discreet.learn.judging.choosing import Choice, probabilities, select
-from discreet.learn.judging.scoring import Score, evaluate
-from discreet.learn.judging.tuning import Price, Trials, Tuned, tune
-from discreet.learn.losses import FitLoss
+from discreet.learn.cluster import KMeans
+from discreet.learn.decomposition import PCA
+from discreet.learn.fit_cost import FitLoss
+from discreet.learn.linear_model.least_squares import LinearRegression
+from discreet.learn.linear_model.logistic import LogisticRegression
 from discreet.learn.mixture import GaussianMixture
-from discreet.learn.recommending.recommender import Recommender
+from discreet.learn.model_plot import draw
+from discreet.learn.model_selection.evaluation import Score, evaluate
+from discreet.learn.model_selection.hyperparameter_tuning import StepBudget, Trials, TuningResult, tune
+from discreet.learn.model_selection.private_selection import SelectionResult, probabilities, select
+from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.preprocessing import StandardScaler
+from discreet.learn.recommend.recommender import Recommender
 
 __all__ = [
     "PCA",
-    "Choice",
+    "SelectionResult",
     "FitLoss",
     "GaussianMixture",
     "GaussianNB",
     "KMeans",
     "LinearRegression",
     "LogisticRegression",
-    "Price",
+    "StepBudget",
     "Recommender",
     "Score",
     "StandardScaler",
     "Trials",
-    "Tuned",
+    "TuningResult",
     "draw",
     "evaluate",
     "probabilities",

@@ -1,26 +1,25 @@
 """Local differential privacy: every person adds the noise, and nobody has to be trusted."""
 
-from discreet.kernel.response import RandomizedResponse
-from discreet.local.estimate import Estimate
-from discreet.local.heavy import Finder, HeavyHitters, Hitter
+from discreet.kernel.randomized_response import RandomizedResponse
+from discreet.local.aggregator import Aggregator
+from discreet.local.error_comparison import compare, curator_error, survey_error
+from discreet.local.estimation import LocalEstimate, project_onto_simplex
+from discreet.local.frequency_oracles.grr import GRR
+from discreet.local.frequency_oracles.hadamard_response import Hadamard
+from discreet.local.frequency_oracles.local_hashing import OLH
+from discreet.local.frequency_oracles.parity_hashing import ParityHashing
+from discreet.local.frequency_oracles.rappor import RAPPOR, PermanentResponse, loss_of_one_report
+from discreet.local.frequency_oracles.subset_selection import SubsetSelection
+from discreet.local.frequency_oracles.unary_encoding import OUE, SUE
+from discreet.local.heavy_hitters import HeavyHitter, HeavyHitterFinder, HeavyHitters
+from discreet.local.mean_estimation.duchi import Duchi
+from discreet.local.mean_estimation.hybrid import Hybrid
+from discreet.local.mean_estimation.noisy_mean import NoisyMean
+from discreet.local.mean_estimation.piecewise import Piecewise
 from discreet.local.oracle import Oracle
-from discreet.local.pictures import compare, curator_error, survey_error
-from discreet.local.prefixes import Numbers, Texts
-from discreet.local.rappor import RAPPOR, Permanent, loss_of_one_report
+from discreet.local.prefixes import IntegerDomain, StringDomain
 from discreet.local.reports import Reports
-from discreet.local.schemes.binary import Duchi
-from discreet.local.schemes.direct import GRR
-from discreet.local.schemes.hadamard import Hadamard
-from discreet.local.schemes.hashing import OLH
-from discreet.local.schemes.hybrid import Hybrid
-from discreet.local.schemes.linear import ParityHashing
-from discreet.local.schemes.noisy import NoisyMean
-from discreet.local.schemes.piecewise import Piecewise
-from discreet.local.schemes.subset import SubsetSelection
-from discreet.local.schemes.unary import OUE, SUE
-from discreet.local.simplex import onto_simplex
-from discreet.local.sketch import OpenOracle, Sketch
-from discreet.local.tally import Tally
+from discreet.local.sketch_oracle import Sketch, SketchOracle
 
 __all__ = [
     "GRR",
@@ -29,28 +28,28 @@ __all__ = [
     "RAPPOR",
     "SUE",
     "Duchi",
-    "Estimate",
-    "Finder",
+    "LocalEstimate",
+    "HeavyHitterFinder",
     "Hadamard",
     "HeavyHitters",
-    "Hitter",
+    "HeavyHitter",
     "Hybrid",
     "NoisyMean",
-    "Numbers",
-    "OpenOracle",
+    "IntegerDomain",
+    "SketchOracle",
     "Oracle",
     "ParityHashing",
-    "Permanent",
+    "PermanentResponse",
     "Piecewise",
     "RandomizedResponse",
     "Reports",
     "Sketch",
     "SubsetSelection",
-    "Tally",
-    "Texts",
+    "Aggregator",
+    "StringDomain",
     "compare",
     "curator_error",
     "loss_of_one_report",
-    "onto_simplex",
+    "project_onto_simplex",
     "survey_error",
 ]

@@ -1,4 +1,4 @@
-"""What a person's answer can be: one of a list of values, or a number between declared bounds."""
+"""The domain of a person's value: a list of values, or a number between declared bounds."""
 
 import difflib
 import hashlib
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.exact import Number, fraction, whole
+from discreet.kernel.numbers import Number, as_fraction, as_integer
 
-STEPS = 1 << 20  # a number is rounded to one of so many steps from its lower to its upper bound
-_WIDEST, _SMALLEST = Fraction(10) ** 307, Fraction(1, 10**290)
-_FINEST = 1 << 30  # so much narrower than its bounds may an interval be: its steps are floats still
-LARGEST = 1 << 24  # values in a list: an estimate has a number for each
+GRID_STEPS = 1 << 20  # a number is rounded to one of so many steps from its lower to its upper bound
+_MAX_BOUND, _MIN_BOUND = Fraction(10) ** 307, Fraction(1, 10**290)
+_MAX_BOUND_TO_WIDTH = 1 << 30  # so much narrower than its bounds may an interval be: its steps are floats still
+MAX_DOMAIN_SIZE = 1 << 24  # values in a list: an estimate has a number for each
 
 
 @dataclass(frozen=True)
 class Domain:
     """A list of values; people who answer 0, 1, … need no list, only its length.
 
-    >>> Domain.of(["red", "green"]).places(["green", "red", "green"], "values")
+    >>> Domain.of(["red", "green"]).encode(["green", "red", "green"], "values")
     array([1, 0, 1])
     """
 
@@ -29,23 +29,23 @@ class Domain:
     values: tuple[Any, ...] | None = None
 
     @classmethod
-    def of(cls, given: int | Sequence[Any]) -> "Domain":
+    def from_values(cls, given: int | Sequence[Any]) -> "Domain":
         """Read a length or a list."""
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
-            size = whole(given, "domain", 2)
-            if size > LARGEST:
+            size = as_integer(given, "domain", 2)
+            if size > MAX_DOMAIN_SIZE:
                 raise ValueError(
                     f"domain: {size:,} values are too many for a list; HeavyHitters finds the frequent ones"
                 )
             return cls(size)
-        values = tuple(listed(given, "domain"))
+        values = tuple(as_list(given, "domain"))
         if len(values) < 2:
             raise ValueError("domain must have at least two values")
         try:
-            different = len(set(values))
+            distinct_count = len(set(values))
         except TypeError:
             raise TypeError("domain: its values must be numbers, texts or the like, not lists") from None
-        if different < len(values):
+        if distinct_count < len(values):
             raise ValueError("domain: a value stands in it twice")
         if any(value != value for value in values):  # noqa: PLR0124 - NaN is not itself, so nobody could name it
             raise ValueError("domain: NaN cannot be a value; take None, or a text")
@@ -57,32 +57,34 @@ class Domain:
         return self.values
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The domain in a few words."""
         return f"{self.size:,} values"
 
-    def places(self, values: Any, name: str) -> np.ndarray:
+    def encode(self, values: Any, name: str) -> np.ndarray:
         """Return the place of each value in the list, as int64."""
         if self.values is not None:
-            return self._found(listed(values, name), name)
-        given = numbers_in(values, name, "biu", f"whole numbers below {self.size}")
+            return self._encode_listed(as_list(values, name), name)
+        given = as_number_array(values, name, "biu", f"whole numbers below {self.size}")
         if given.size and (given.min() < 0 or given.max() >= self.size):
             worst = int(given.max()) if given.max() >= self.size else int(given.min())
             raise ValueError(f"{name}: {worst} is outside the domain, 0 to {self.size - 1}")
         return given.astype(np.int64)
 
-    def _found(self, given: list[Any], name: str) -> np.ndarray:
-        place = {value: index for index, value in enumerate(self.values or ())}
+    def _encode_listed(self, given: list[Any], name: str) -> np.ndarray:
+        code_of_value = {value: index for index, value in enumerate(self.values or ())}
         try:
-            return np.array([place[value] for value in given], np.int64)
+            return np.array([code_of_value[value] for value in given], np.int64)
         except (KeyError, TypeError):
-            missing = next(value for value in given if not _in(value, place))
-            near = difflib.get_close_matches(str(missing)[:60], [each for each in place if isinstance(each, str)], 1)
-            hint = f". Did you mean {near[0]!r:.60}?" if near else ""
-            shown = _shown(self.values or ())
-            raise ValueError(f"{name}: {missing!r:.60} is not in the domain, {shown}{hint}") from None
+            missing = next(value for value in given if not _is_listed(value, code_of_value))
+            close_matches = difflib.get_close_matches(
+                str(missing)[:60], [known_value for known_value in code_of_value if isinstance(known_value, str)], 1
+            )
+            hint = f". Did you mean {close_matches[0]!r:.60}?" if close_matches else ""
+            preview = _preview_values(self.values or ())
+            raise ValueError(f"{name}: {missing!r:.60} is not in the domain, {preview}{hint}") from None
 
-    def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rescale_estimate(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return shares and margins as they are: they are of no unit."""
         return shares, margins
 
@@ -96,7 +98,7 @@ class Domain:
 class Interval:
     """A number from `low` to `high`, rounded to the nearest of 2^20 steps.
 
-    >>> Interval.of(0, 100).places([25.0], "values")
+    >>> Interval.of(0, 100).encode([25.0], "values")
     array([262144])
     """
 
@@ -104,19 +106,19 @@ class Interval:
     high: Fraction
 
     @classmethod
-    def of(cls, low: Number, high: Number) -> "Interval":
+    def from_bounds(cls, low: Number, high: Number) -> "Interval":
         """Read the bounds."""
-        bounds = fraction(low, "low"), fraction(high, "high")
+        bounds = as_fraction(low, "low"), as_fraction(high, "high")
         if bounds[0] >= bounds[1]:
             raise ValueError(f"low must be below high, not {low} and {high}")
-        farthest = max(map(abs, bounds))
-        if farthest > _WIDEST or (bounds[1] - bounds[0]) * _FINEST < max(farthest, _SMALLEST):
+        max_magnitude = max(map(abs, bounds))
+        if max_magnitude > _MAX_BOUND or (bounds[1] - bounds[0]) * _MAX_BOUND_TO_WIDTH < max(max_magnitude, _MIN_BOUND):
             raise ValueError("low, high: floats between them are too few to be told apart; take other units")
         return cls(*bounds)
 
-    def places(self, values: Any, name: str) -> np.ndarray:
+    def encode(self, values: Any, name: str) -> np.ndarray:
         """Return the step of each value, as int64."""
-        numbers = numbers_in(values, name, "biuf", "numbers").astype(np.float64)
+        numbers = as_number_array(values, name, "biuf", "numbers").astype(np.float64)
         if np.isnan(numbers).any():
             raise ValueError(f"{name}: one is not a number; leave it out")
         low, high = float(self.low), float(self.high)
@@ -127,8 +129,8 @@ class Interval:
                 "Clip it, or declare wider bounds."
             )
         # Both halves, so that bounds as wide as floats reach do not overflow.
-        steps = np.rint((numbers / 2 - low / 2) / (high / 2 - low / 2) * STEPS)
-        return np.clip(steps, 0, STEPS).astype(np.int64)
+        steps = np.rint((numbers / 2 - low / 2) / (high / 2 - low / 2) * GRID_STEPS)
+        return np.clip(steps, 0, GRID_STEPS).astype(np.int64)
 
     @property
     def names(self) -> None:
@@ -136,27 +138,27 @@ class Interval:
         return
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The interval in a few words."""
         return f"numbers from {self.low} to {self.high}"
 
-    def told(self, shares: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
+    def rescale_estimate(self, shares: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
         """Return a mean in steps as a number in the bounds' own unit."""
-        width = float(self.high - self.low) / STEPS
+        width = float(self.high - self.low) / GRID_STEPS
         return float(self.low) + float(shares[0]) * width, float(margins[0]) * width
 
     def __str__(self) -> str:
         return f"{self.low} {self.high}"
 
 
-def _in(value: Any, place: Mapping[Any, int]) -> bool:
+def _is_listed(value: Any, code_of_value: Mapping[Any, int]) -> bool:
     try:
-        return value in place
+        return value in code_of_value
     except TypeError:  # a list, or another thing that may change
         return False
 
 
-def listed(values: Any, name: str) -> list[Any]:
+def as_list(values: Any, name: str) -> list[Any]:
     """Return a column of any library as a list; TypeError for a single value, or a table."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list, not {type(values).__name__}; of one person, a list of one")
@@ -164,15 +166,15 @@ def listed(values: Any, name: str) -> list[Any]:
         raise TypeError(f"{name} must not be masked; leave out what is not known")
     if getattr(values, "ndim", 1) != 1 or isinstance(values, Mapping):
         raise TypeError(f"{name} must be a list, or one column of a table")
-    for way in ("tolist", "to_list", "to_pylist"):  # numpy and pandas, polars, Arrow
-        if hasattr(values, way):
-            return list(getattr(values, way)())
+    for method in ("tolist", "to_list", "to_pylist"):  # numpy and pandas, polars, Arrow
+        if hasattr(values, method):
+            return list(getattr(values, method)())
     return list(values)
 
 
-def numbers_in(values: Any, name: str, kinds: str, wanted: str) -> np.ndarray:
+def as_number_array(values: Any, name: str, kinds: str, wanted: str) -> np.ndarray:
     """Return a column of any library as an array of numbers of certain kinds."""
-    given = values if isinstance(values, np.ndarray) else np.asarray(listed(values, name))
+    given = values if isinstance(values, np.ndarray) else np.asarray(as_list(values, name))
     if given.ndim != 1 or np.ma.isMaskedArray(given):
         raise ValueError(f"{name} must be a list without gaps, not an array of {given.ndim} dimensions")
     if given.size and given.dtype.kind not in kinds:
@@ -180,6 +182,6 @@ def numbers_in(values: Any, name: str, kinds: str, wanted: str) -> np.ndarray:
     return given
 
 
-def _shown(values: tuple[Any, ...]) -> str:
+def _preview_values(values: tuple[Any, ...]) -> str:
     shown = ", ".join(f"{value!r:.30}" for value in values[:5])
     return shown if len(values) <= 5 else f"{shown}, … ({len(values):,} values)"

@@ -10,16 +10,15 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from discreet.kernel.event import canonical
-from discreet.kernel.exact import Number, odds_for, positive
+from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.normal import deviations
+from discreet.kernel.noise.tail_bounds import z_score
+from discreet.kernel.numbers import Number, as_positive, odds_for
 from discreet.local.domain import Domain, Interval
-from discreet.local.estimate import Estimate
-from discreet.local.reports import Received, Reports, check_made_by, read_reports
-from discreet.local.simplex import onto_simplex
+from discreet.local.estimation import LocalEstimate, project_onto_simplex
+from discreet.local.reports import ReceivedMessages, Reports, check_configuration, read_reports
 
-LEAST, MOST = Fraction(1, 10**9), 64  # an epsilon below tells nothing, and one beyond hides nothing
+MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**9), 64  # an epsilon below tells nothing, and one beyond hides nothing
 Consistency = Literal["none", "simplex"]
 
 
@@ -35,10 +34,10 @@ class Scheme(Protocol):
         """One report, as it is sent."""
 
     @property
-    def most_counted(self) -> int:
+    def max_count_per_report(self) -> int:
         """The most that one report adds to a count."""
 
-    def perturb(self, places: np.ndarray) -> np.ndarray:
+    def perturb(self, codes: np.ndarray) -> np.ndarray:
         """Return a report for each person's place."""
 
     def check(self, reports: np.ndarray) -> None:
@@ -47,10 +46,10 @@ class Scheme(Protocol):
     def counts(self, reports: np.ndarray) -> np.ndarray:
         """Return what is added up over reports, as integers; always of the same length."""
 
-    def estimate(self, counts: np.ndarray, people: int, spreads: float) -> tuple[np.ndarray, np.ndarray]:
+    def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return unbiased estimates, and margins of so many standard deviations."""
 
-    def probability(self, report: Any, place: int) -> Fraction:
+    def probability(self, report: Any, code: int) -> Fraction:
         """Return the exact probability of a report, given the place."""
 
     def outcomes(self) -> Iterable[Any]:
@@ -73,9 +72,9 @@ class Oracle:
     scheme: Scheme
 
     @property
-    def made_by(self) -> str:
+    def configuration(self) -> str:
         """The configuration, by which reports and tallies are known again."""
-        return canonical({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
+        return canonical_json({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
 
     def loss(self) -> Loss:
         """Return what one report tells about the answer of the person who sent it; of RAPPOR, all that devices send.
@@ -96,66 +95,66 @@ class Oracle:
         Proof: the value becomes its place in the public domain; the rest is the scheme's.
         Needs: the scheme's perturb.
         Checked by: test_reports_have_the_law_that_is_claimed
-        Seal: f0c1eb14a5c5
+        Seal: 5fedd25cc6eb
         """
-        return Reports(self.made_by, self.scheme.perturb(self.domain.places(values, "values")))
+        return Reports(self.configuration, self.scheme.perturb(self.domain.encode(values, "values")))
 
-    def read(self, received: Received) -> Reports:
+    def read(self, received: ReceivedMessages) -> Reports:
         """Read what people sent: a file of reports, or a list of messages."""
-        reports = read_reports(received, self.made_by, self.scheme.dtype)
+        reports = read_reports(received, self.configuration, self.scheme.dtype)
         self.scheme.check(reports.array)
         return reports
 
     def counts(self, reports: Reports) -> np.ndarray:
         """Return what an accumulator adds up."""
-        check_made_by(reports, self.made_by, self.scheme.dtype)
+        check_configuration(reports, self.configuration, self.scheme.dtype)
         return self.scheme.counts(reports.array)
 
     def estimate(
-        self, reports: Reports | Received, *, confidence: Number = 0.95, consistency: Consistency = "none"
-    ) -> Estimate:
+        self, reports: Reports | ReceivedMessages, *, confidence: Number = 0.95, consistency: Consistency = "none"
+    ) -> LocalEstimate:
         """Return an unbiased estimate for each value, or with "simplex" the nearest distribution, and margins."""
-        known = reports if isinstance(reports, Reports) else self.read(reports)
-        return self.estimate_counts(self.counts(known), len(known), confidence, consistency)
+        parsed = reports if isinstance(reports, Reports) else self.read(reports)
+        return self.estimate_counts(self.counts(parsed), len(parsed), confidence, consistency)
 
     def estimate_counts(
         self, counts: np.ndarray, people: int, confidence: Number, consistency: Consistency
-    ) -> Estimate:
+    ) -> LocalEstimate:
         """Return the estimate from what an accumulator has added up."""
         if not people:
             raise ValueError("reports must not be empty")
-        estimates, margins = self.domain.told(*self.scheme.estimate(counts, people, deviations(confidence)))
+        estimates, margins = self.domain.rescale_estimate(*self.scheme.estimate(counts, people, z_score(confidence)))
         if consistency == "simplex" and isinstance(estimates, np.ndarray):
-            estimates = onto_simplex(estimates)
+            estimates = project_onto_simplex(estimates)
         elif consistency != "none":
             raise ValueError('consistency must be "none", or for shares of a list of values "simplex"')
-        return Estimate(estimates, margins, self.domain.names)
+        return LocalEstimate(estimates, margins, self.domain.names)
 
     def pmf(self, report: Any, value: Any) -> Fraction:
         """Return the exact probability of one report, as np.asarray(reports) has it, given the person's value."""
-        place = int(self.domain.places([value], "value")[0])
+        code = int(self.domain.encode([value], "value")[0])
         try:
-            return self.scheme.probability(report, place)
+            return self.scheme.probability(report, code)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}; a report is one of np.asarray(reports), or of law") from None
 
-    def law(self, value: Any) -> Mapping[Any, Fraction]:
+    def distribution(self, value: Any) -> Mapping[Any, Fraction]:
         """Return the exact probability of every report, given the person's value."""
-        place = int(self.domain.places([value], "value")[0])
-        return {report: self.scheme.probability(report, place) for report in self.scheme.outcomes()}
+        code = int(self.domain.encode([value], "value")[0])
+        return {report: self.scheme.probability(report, code) for report in self.scheme.outcomes()}
 
     def __repr__(self) -> str:
-        return f"<{self.scheme.name} for {self.domain.described}, epsilon {self.epsilon}>"
+        return f"<{self.scheme.name} for {self.domain.description}, epsilon {self.epsilon}>"
 
     def __str__(self) -> str:
-        return self.made_by
+        return self.configuration
 
 
-def priced(epsilon: Number) -> tuple[Fraction, Fraction]:
+def parse_epsilon(epsilon: Number) -> tuple[Fraction, Fraction]:
     """Read an epsilon; return it and the odds that it allows."""
-    price = positive(epsilon, "epsilon")
-    if price < LEAST:
-        raise ValueError(f"epsilon: {float(price):g} tells nothing; take at least {float(LEAST):g}")
-    if price > MOST:
-        raise ValueError(f"epsilon: {float(price):g} hides nothing; take at most {MOST}")
-    return price, odds_for(price)
+    exact_epsilon = as_positive(epsilon, "epsilon")
+    if exact_epsilon < MIN_EPSILON:
+        raise ValueError(f"epsilon: {float(exact_epsilon):g} tells nothing; take at least {float(MIN_EPSILON):g}")
+    if exact_epsilon > MAX_EPSILON:
+        raise ValueError(f"epsilon: {float(exact_epsilon):g} hides nothing; take at most {MAX_EPSILON}")
+    return exact_epsilon, odds_for(exact_epsilon)

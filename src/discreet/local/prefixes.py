@@ -1,4 +1,4 @@
-"""Values as rows of bits, of which prefixes are known by their marks."""
+"""Values as bit strings, and the hashes of their prefixes."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -6,61 +6,61 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.kernel.exact import whole
-from discreet.local.marks import encoded, mixed, whole_numbers
+from discreet.kernel.numbers import as_integer
+from discreet.local.value_hashes import as_bytes, as_uint64, mix64
 
-LONGEST = 4096  # bits
-ROOT = np.uint64(0x9E3779B97F4A7C15)  # the mark of the empty prefix
-_ALL = bytes(range(1, 256))
-_WORD = 64
+MAX_BITS = 4096  # bits
+ROOT_HASH = np.uint64(0x9E3779B97F4A7C15)  # the mark of the empty prefix
+_ALL_BYTES = bytes(range(1, 256))
+_WORD_BITS = 64
 
 
-class Written(Protocol):
+class BitStringEncoding(Protocol):
     """How values are written as rows of bits: in words of 64, the first bit the highest of the first word."""
 
     @property
     def bits(self) -> int:
         """How long each is."""
 
-    def words(self, values: Any, name: str) -> np.ndarray:
+    def encode(self, values: Any, name: str) -> np.ndarray:
         """Write values, a row for each."""
 
-    def values(self, words: np.ndarray) -> list[Any]:
+    def decode(self, words: np.ndarray) -> list[Any]:
         """Read values; None for a row that is none."""
 
 
 @dataclass(frozen=True)
-class Numbers:
+class IntegerDomain:
     """Whole numbers from 0 to 2^bits - 1.
 
-    >>> Numbers(64).values(Numbers(64).words([7, 2**63], "values"))
+    >>> IntegerDomain(64).decode(IntegerDomain(64).encode([7, 2**63], "decode"))
     [7, 9223372036854775808]
     """
 
     bits: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", whole(self.bits, "bits", 1))
-        if self.bits > _WORD:
-            raise ValueError(f"bits must be at most {_WORD}, not {self.bits}")
+        object.__setattr__(self, "bits", as_integer(self.bits, "bits", 1))
+        if self.bits > _WORD_BITS:
+            raise ValueError(f"bits must be at most {_WORD_BITS}, not {self.bits}")
 
-    def words(self, values: Any, name: str) -> np.ndarray:
+    def encode(self, values: Any, name: str) -> np.ndarray:
         """Write numbers."""
-        return (whole_numbers(values, name, self.bits) << np.uint64(_WORD - self.bits))[:, None]
+        return (as_uint64(values, name, self.bits) << np.uint64(_WORD_BITS - self.bits))[:, None]
 
-    def values(self, words: np.ndarray) -> list[int]:
+    def decode(self, words: np.ndarray) -> list[int]:
         """Read numbers."""
-        return [int(word) >> (_WORD - self.bits) for word in words[:, 0]]
+        return [int(word) >> (_WORD_BITS - self.bits) for word in words[:, 0]]
 
 
 @dataclass(frozen=True)
-class Texts:
+class StringDomain:
     """Texts of at most `length` letters of an alphabet; without one, of at most `length` bytes in UTF-8.
 
     A small alphabet makes rows of fewer bits, which are found more easily.
 
-    >>> names = Texts(12, alphabet="abcdefghijklmnopqrstuvwxyz.-")
-    >>> names.bits, names.values(names.words(["example.org"], "values"))
+    >>> names = StringDomain(12, alphabet="abcdefghijklmnopqrstuvwxyz.-")
+    >>> names.bits, names.decode(names.encode(["example.org"], "decode"))
     (60, ['example.org'])
     """
 
@@ -68,54 +68,58 @@ class Texts:
     alphabet: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length", whole(self.length, "length", 1))
+        object.__setattr__(self, "length", as_integer(self.length, "length", 1))
         if self.alphabet is not None:
             if not isinstance(self.alphabet, str) or not self.alphabet.isascii() or "\0" in self.alphabet:
                 raise ValueError("alphabet must be a text of ASCII letters, digits or signs")
             if not self.alphabet or len(set(self.alphabet)) < len(self.alphabet):
                 raise ValueError("alphabet must have letters, and each of them once")
-        if self.bits > LONGEST:
-            raise ValueError(f"length: {self.length} letters have {self.bits} bits; take at most {LONGEST}")
+        if self.bits > MAX_BITS:
+            raise ValueError(f"length: {self.length} letters have {self.bits} bits; take at most {MAX_BITS}")
 
     @property
     def letters(self) -> bytes:
         """What stands for 1, 2, …; 0 is behind the end."""
-        return _ALL if self.alphabet is None else self.alphabet.encode()
+        return _ALL_BYTES if self.alphabet is None else self.alphabet.encode()
 
     @property
-    def each(self) -> int:
+    def bits_per_letter(self) -> int:
         """How many bits a letter has."""
         return len(self.letters).bit_length()
 
     @property
     def bits(self) -> int:
         """How long each text is."""
-        return self.length * self.each
+        return self.length * self.bits_per_letter
 
-    def words(self, values: Any, name: str) -> np.ndarray:
+    def encode(self, values: Any, name: str) -> np.ndarray:
         """Write texts; ValueError for one that is too long, or has another letter."""
-        texts = encoded(values, name)
+        texts = as_bytes(values, name)
         longest = max(map(len, texts), default=0)
         if longest > self.length:
             raise ValueError(f"{name}: a text has {longest} bytes, more than {self.length}; cut it, or declare more")
-        known = np.zeros(256, np.uint64)
-        known[list(self.letters)] = np.arange(1, len(self.letters) + 1)
+        code_of_letter = np.zeros(256, np.uint64)
+        code_of_letter[list(self.letters)] = np.arange(1, len(self.letters) + 1)
         padded = np.frombuffer(b"".join(text.ljust(self.length, b"\0") for text in texts), np.uint8)
-        if np.count_nonzero(known[padded]) < sum(map(len, texts)):
+        if np.count_nonzero(code_of_letter[padded]) < sum(map(len, texts)):
             raise ValueError(f"{name}: a text has a letter that is not in the alphabet")
-        codes = known[padded].reshape(len(texts), self.length)
-        words = blank(len(texts), self.bits)
-        for place in range(self.length):
-            put(words, place * self.each, (place + 1) * self.each, codes[:, place])
+        codes = code_of_letter[padded].reshape(len(texts), self.length)
+        words = zero_words(len(texts), self.bits)
+        for position in range(self.length):
+            write_bits(
+                words, position * self.bits_per_letter, (position + 1) * self.bits_per_letter, codes[:, position]
+            )
         return words
 
-    def values(self, words: np.ndarray) -> list[str | None]:
+    def decode(self, words: np.ndarray) -> list[str | None]:
         """Read texts."""
-        spans = [(place * self.each, (place + 1) * self.each) for place in range(self.length)]
-        codes = np.stack([taken(words, *span) for span in spans], axis=1)
-        return [self._text(row) for row in codes.tolist()]
+        spans = [
+            (position * self.bits_per_letter, (position + 1) * self.bits_per_letter) for position in range(self.length)
+        ]
+        codes = np.stack([read_bits(words, *span) for span in spans], axis=1)
+        return [self._decode_text(row) for row in codes.tolist()]
 
-    def _text(self, codes: list[int]) -> str | None:
+    def _decode_text(self, codes: list[int]) -> str | None:
         end = codes.index(0) if 0 in codes else len(codes)
         if any(codes[end:]) or max(codes) > len(self.letters):
             return None
@@ -129,57 +133,57 @@ class Texts:
 class Prefixes:
     """Values, of which prefixes of several lengths are marked: up to each of the cuts, the last at the end.
 
-    >>> Prefixes(Numbers(8), (4, 8)).marks([3, 5, 200], "values").shape
+    >>> Prefixes(IntegerDomain(8), (4, 8)).marks([3, 5, 200], "decode").shape
     (3, 2)
     """
 
-    written: Written
-    cuts: tuple[int, ...]
+    encoding: BitStringEncoding
+    prefix_lengths: tuple[int, ...]
 
     @property
-    def spans(self) -> list[tuple[int, int]]:
+    def bit_ranges(self) -> list[tuple[int, int]]:
         """From which bit to which each level adds."""
-        return list(pairwise((0, *self.cuts)))
+        return list(pairwise((0, *self.prefix_lengths)))
 
-    def marks(self, values: Any, name: str) -> np.ndarray:
+    def hash_values(self, values: Any, name: str) -> np.ndarray:
         """Return the marks of each value's prefixes."""
-        words = self.written.words(values, name)
-        marks = np.empty((len(words), len(self.cuts)), np.uint64)
-        last = np.full(len(words), ROOT)
-        for level, span in enumerate(self.spans):
-            last = marks[:, level] = extended(last, taken(words, *span))
-        return marks
+        words = self.encoding.encode(values, name)
+        hashes = np.empty((len(words), len(self.prefix_lengths)), np.uint64)
+        prefix_hashes = np.full(len(words), ROOT_HASH)
+        for level, span in enumerate(self.bit_ranges):
+            prefix_hashes = hashes[:, level] = extend_hashes(prefix_hashes, read_bits(words, *span))
+        return hashes
 
     def __str__(self) -> str:
-        return f"{self.written} cut at {' '.join(map(str, self.cuts))}"
+        return f"{self.encoding} cut at {' '.join(map(str, self.prefix_lengths))}"
 
 
-def extended(marks: np.ndarray, bits: np.ndarray) -> np.ndarray:
+def extend_hashes(hashes: np.ndarray, bits: np.ndarray) -> np.ndarray:
     """Return the marks of prefixes with some more bits."""
-    return mixed(marks ^ bits)
+    return mix64(hashes ^ bits)
 
 
-def blank(count: int, bits: int) -> np.ndarray:
+def zero_words(count: int, bits: int) -> np.ndarray:
     """Return so many rows of zero bits."""
-    return np.zeros((count, -(-bits // _WORD)), np.uint64)
+    return np.zeros((count, -(-bits // _WORD_BITS)), np.uint64)
 
 
-def put(words: np.ndarray, start: int, stop: int, bits: np.ndarray) -> None:
+def write_bits(words: np.ndarray, start: int, stop: int, bits: np.ndarray) -> None:
     """Write bits, at most 64, where zeros stand from start to stop."""
-    word, end = start // _WORD, stop - start // _WORD * _WORD
-    if end <= _WORD:
-        words[:, word] |= bits << np.uint64(_WORD - end)
+    word, end = start // _WORD_BITS, stop - start // _WORD_BITS * _WORD_BITS
+    if end <= _WORD_BITS:
+        words[:, word] |= bits << np.uint64(_WORD_BITS - end)
     else:
-        words[:, word] |= bits >> np.uint64(end - _WORD)
-        words[:, word + 1] |= bits << np.uint64(2 * _WORD - end)
+        words[:, word] |= bits >> np.uint64(end - _WORD_BITS)
+        words[:, word + 1] |= bits << np.uint64(2 * _WORD_BITS - end)
 
 
-def taken(words: np.ndarray, start: int, stop: int) -> np.ndarray:
+def read_bits(words: np.ndarray, start: int, stop: int) -> np.ndarray:
     """Return the bits, at most 63, from start to stop."""
-    word, end = start // _WORD, stop - start // _WORD * _WORD
+    word, end = start // _WORD_BITS, stop - start // _WORD_BITS * _WORD_BITS
     mask = np.uint64((1 << (stop - start)) - 1)
-    if end <= _WORD:
-        low: np.ndarray = words[:, word] >> np.uint64(_WORD - end)
+    if end <= _WORD_BITS:
+        low: np.ndarray = words[:, word] >> np.uint64(_WORD_BITS - end)
         return low & mask
-    low = words[:, word + 1] >> np.uint64(2 * _WORD - end)
-    return (low | words[:, word] << np.uint64(end - _WORD)) & mask
+    low = words[:, word + 1] >> np.uint64(2 * _WORD_BITS - end)
+    return (low | words[:, word] << np.uint64(end - _WORD_BITS)) & mask

@@ -28,59 +28,58 @@ drafting    a first policy, from schemas or metadata;  dummies: fake data that f
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.policy.columns import Between, Declared, Domain, Keys, Open, References
-from discreet.policy.entries import Analyst, Data, Spending
-from discreet.policy.explain import explain
-from discreet.policy.hazards import hazards
-from discreet.policy.places import place_hazards
-from discreet.policy.policy import Policy, check_same_promise, read_policy
-from discreet.policy.rules import RULES, Hazard
-from discreet.policy.tables import Table
-from discreet.policy.units import (
-    Column,
-    ColumnInWindow,
+from discreet.policy.column_domains import Between, DeclaredColumn, Domain, Keys, NoDomain, References
+from discreet.policy.declarations import (
+    ColumnUnit,
+    DeclaredTable,
+    NoUnit,
+    ParentTableUnit,
     Person,
     PersonInWindow,
-    Protected,
-    Public,
-    Row,
-    Through,
-    Unit,
+    PrivacyUnit,
+    RowUnit,
+    UnitDeclaration,
     Window,
+    WindowUnit,
 )
-from discreet.policy.write import write_policy
+from discreet.policy.entries import AnalystEntry, BudgetEntry, DataEntry
+from discreet.policy.file_hazards import find_file_hazards
+from discreet.policy.guarantee import explain
+from discreet.policy.hazard_rules import RULES, Hazard
+from discreet.policy.hazards import hazards
+from discreet.policy.model import Policy, check_same_unit, read_policy, write_policy
 
 __all__ = [
     "RULES",
-    "Analyst",
+    "AnalystEntry",
     "Between",
-    "Column",
-    "ColumnInWindow",
-    "Data",
-    "Declared",
+    "ColumnUnit",
+    "WindowUnit",
+    "DataEntry",
+    "DeclaredColumn",
     "Domain",
     "DummyFiles",
     "Hazard",
     "Keys",
-    "Open",
+    "NoDomain",
     "Person",
     "PersonInWindow",
     "Policy",
-    "Protected",
-    "Public",
+    "PrivacyUnit",
+    "NoUnit",
     "References",
-    "Row",
-    "Spending",
-    "Table",
-    "Through",
-    "Unit",
+    "RowUnit",
+    "BudgetEntry",
+    "DeclaredTable",
+    "ParentTableUnit",
+    "UnitDeclaration",
     "Window",
-    "check_same_promise",
+    "check_same_unit",
     "draft",
     "dummy",
     "explain",
     "hazards",
-    "place_hazards",
+    "find_file_hazards",
     "read_policy",
     "write_dummy",
     "write_policy",
@@ -89,8 +88,8 @@ __all__ = [
 # What only an owner who writes a policy needs is imported when it is first used: a question does without.
 if TYPE_CHECKING:
     from discreet.policy.drafting.draft import draft
-    from discreet.policy.dummies.dummy import dummy
-    from discreet.policy.dummies.files import DummyFiles, write_dummy
+    from discreet.policy.dummy_data.dummy_files import DummyFiles, write_dummy
+    from discreet.policy.dummy_data.dummy_tables import dummy
 else:
     _HOMES = {
         "DummyFiles": "dummies.files",

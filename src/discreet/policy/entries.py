@@ -7,144 +7,146 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, ValidationInfo
 
-from discreet.policy.problems import Entry, shown
-from discreet.policy.units import Window
-from discreet.policy.values import (
-    Count,
+from discreet.policy.declarations import Window
+from discreet.policy.problems import Entry, format_value
+from discreet.policy.validators import (
     Identifier,
-    LedgerPlace,
-    Part,
-    Place,
-    Text,
-    Zone,
-    connection,
-    number,
-    validated,
-    written,
+    LedgerSetting,
+    Location,
+    Portion,
+    PositiveCount,
+    TextLine,
+    TimeZoneName,
+    as_validator,
+    format_number,
+    parse_connection,
+    parse_number,
 )
 
-MOST_ROWS = 1 << 36
+DEFAULT_ROWS_MAX = 1 << 36
 
-_LARGEST_EPSILON = 10**6
-_LEAST_DELTA = Fraction(1, 10**100)
-_SIZE = re.compile(r"[0-9]{1,9}[KMGT]B")
-_SHARE = re.compile(r"[1-9][0-9]?%|100%")
+_MAX_EPSILON = 10**6
+_MIN_DELTA = Fraction(1, 10**100)
+_SIZE_PATTERN = re.compile(r"[0-9]{1,9}[KMGT]B")
+_PERCENT_PATTERN = re.compile(r"[1-9][0-9]?%|100%")
 _WINDOWS = {f"1 {window}": window for window in Window}
 
 
-def _epsilon(value: Any, name: str) -> Fraction:
-    epsilon = number(value, name)
-    if not 0 < epsilon <= _LARGEST_EPSILON:
-        raise ValueError(f"{name} must lie above 0 and at most at 10^6, not {shown(value)}.")
+def _parse_epsilon(value: Any, name: str) -> Fraction:
+    epsilon = parse_number(value, name)
+    if not 0 < epsilon <= _MAX_EPSILON:
+        raise ValueError(f"{name} must lie above 0 and at most at 10^6, not {format_value(value)}.")
     return epsilon
 
 
-def _delta(value: Any, name: str) -> Fraction:
-    delta = number(value, name)
-    if delta and not _LEAST_DELTA <= delta < 1:
-        raise ValueError(f"{name} must lie from 1e-100 to below 1, not {shown(value)}. Leave it out for none.")
+def _parse_delta(value: Any, name: str) -> Fraction:
+    delta = parse_number(value, name)
+    if delta and not _MIN_DELTA <= delta < 1:
+        raise ValueError(f"{name} must lie from 1e-100 to below 1, not {format_value(value)}. Leave it out for none.")
     return delta
 
 
-def _window(value: Any, name: str) -> Window:
+def _parse_window(value: Any, name: str) -> Window:
     if isinstance(value, str) and value in _WINDOWS:
         return _WINDOWS[value]
-    raise ValueError(f'{name} must be "1 day", "1 week" or "1 month" of the calendar, not {shown(value)}.')
+    raise ValueError(f'{name} must be "1 day", "1 week" or "1 month" of the calendar, not {format_value(value)}.')
 
 
-def _section(value: Any, name: str) -> dict[str, Any]:
+def _parse_section(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} must be a section of keys, not {shown(value)}.")  # noqa: TRY004 - pydantic gathers these
+        raise ValueError(f"{name} must be a section of keys, not {format_value(value)}.")  # noqa: TRY004 - pydantic gathers these
     return value
 
 
-def _names(value: Any, name: str) -> tuple[str, ...]:
+def _parse_table_names(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value or not all(isinstance(word, str) for word in value):
         raise ValueError(f'{name} must list names of tables, such as ["visits"]. Leave it out to allow all.')
     return tuple(value)
 
 
-def _each(value: Any, info: ValidationInfo) -> Fraction:
-    each, most = _epsilon(value, "each"), info.data.get("epsilon")
-    if most and each > most:
+def _parse_each(value: Any, info: ValidationInfo) -> Fraction:
+    each, total = _parse_epsilon(value, "each"), info.data.get("epsilon")
+    if total and each > total:
         raise ValueError(
-            f"each must not exceed the analyst's epsilon of {written(most)}, not {shown(value)}. Lower it."
+            f"each must not exceed the analyst's epsilon of {format_number(total)}, not {format_value(value)}. Lower it."
         )
     return each
 
 
-def _connection(value: Any, info: ValidationInfo) -> str:
-    return connection(value, "connection", info.data.get("engine"))
+def _parse_engine_connection(value: Any, info: ValidationInfo) -> str:
+    return parse_connection(value, "connection", info.data.get("engine"))
 
 
-def _size(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not _SIZE.fullmatch(value):
-        raise ValueError(f'{name} must be a size such as "500MB" or "4GB", not {shown(value)}.')
+def _parse_size(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not _SIZE_PATTERN.fullmatch(value):
+        raise ValueError(f'{name} must be a size such as "500MB" or "4GB", not {format_value(value)}.')
     return value
 
 
-def bytes_of(size: str) -> int:
+def size_in_bytes(size: str) -> int:
     """Return the bytes of a size, counted as the engine does.
 
-    >>> bytes_of("4GB")
+    >>> size_in_bytes("4GB")
     4000000000
     """
     return int(size[:-2] + "000" * (1 + "KMGT".index(size[-2])))
 
 
-def _memory(value: Any, name: str) -> str:
-    if isinstance(value, str) and _SHARE.fullmatch(value):
+def _parse_memory(value: Any, name: str) -> str:
+    if isinstance(value, str) and _PERCENT_PATTERN.fullmatch(value):
         return value
-    if not isinstance(value, str) or not _SIZE.fullmatch(value):
-        raise ValueError(f'{name} must be a size such as "4GB", or a share such as "50%", not {shown(value)}.')
+    if not isinstance(value, str) or not _SIZE_PATTERN.fullmatch(value):
+        raise ValueError(f'{name} must be a size such as "4GB", or a share such as "50%", not {format_value(value)}.')
     return value
 
 
-def _seconds(value: Any, name: str) -> Fraction:
-    seconds = number(value, name)
+def _parse_seconds(value: Any, name: str) -> Fraction:
+    seconds = parse_number(value, name)
     if not Fraction(1, 1000) <= seconds <= 10**7:
-        raise ValueError(f"{name} must lie between 0.001 and 10^7, not {shown(value)}.")
+        raise ValueError(f"{name} must lie between 0.001 and 10^7, not {format_value(value)}.")
     return seconds
 
 
-Epsilon = Annotated[Fraction, validated(_epsilon)]
-Delta = Annotated[Fraction, validated(_delta)]
-Section = Annotated[Mapping[str, Any], validated(_section)]
+Epsilon = Annotated[Fraction, as_validator(_parse_epsilon)]
+Delta = Annotated[Fraction, as_validator(_parse_delta)]
+Section = Annotated[Mapping[str, Any], as_validator(_parse_section)]
 
 
-class Data(Entry):
+class DataEntry(Entry):
     """What the data set is called, where it and its ledger lie, and what a day is."""
 
-    name: Text = Field(description='Give the data set a name, such as name = "checkins".')
-    protects: Text = "person"
-    version: Text = "1"
-    timezone: Zone = "UTC"
+    name: TextLine = Field(description='Give the data set a name, such as name = "checkins".')
+    protects: TextLine = "person"
+    version: TextLine = "1"
+    timezone: TimeZoneName = "UTC"
     engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
-    connection: Annotated[str | None, PlainValidator(_connection)] = None
-    ledger: LedgerPlace = "ledger.sqlite"
+    connection: Annotated[str | None, PlainValidator(_parse_engine_connection)] = None
+    ledger: LedgerSetting = "ledger.sqlite"
 
 
-class Analyst(Entry):
+class AnalystEntry(Entry):
     """How much of the budget one analyst may use, and on which tables (None: all)."""
 
     epsilon: Epsilon = Field(description="Say how much the analyst may spend, such as epsilon = 1.0.")
     delta: Delta | None = None
-    each: Annotated[Fraction | None, PlainValidator(_each)] = None
-    tables: Annotated[tuple[str, ...] | None, validated(_names)] = None
+    each: Annotated[Fraction | None, PlainValidator(_parse_each)] = None
+    tables: Annotated[tuple[str, ...] | None, as_validator(_parse_table_names)] = None
 
 
-class Spending(Entry):
+class BudgetEntry(Entry):
     """How much may be learned in all, and what happens on the way there."""
 
     epsilon: Epsilon = Field(
         description="Say how much may be learned in all, such as epsilon = 1.0; there is no default."
     )
     delta: Delta = Fraction(0)
-    discover: Part | None = None
-    bounds_report: Part = Fraction(1, 50)
-    join_limit: Count = 1000
-    failures: Count = 3
-    analysts: Annotated[Mapping[str, Analyst], validated(_section)] = Field(default={})  # filled in by read.py
+    discover: Portion | None = None
+    bounds_report: Portion = Fraction(1, 50)
+    join_limit: PositiveCount = 1000
+    failures: PositiveCount = 3
+    analysts: Annotated[Mapping[str, AnalystEntry], as_validator(_parse_section)] = Field(
+        default={}
+    )  # filled in by read.py
 
     @property
     def discover_share(self) -> Fraction:
@@ -157,12 +159,12 @@ class Spending(Entry):
 class TuningEntry(Entry):
     """How much of the machine the engine may use; what is not said is the engine's usual. Nothing affects privacy."""
 
-    memory: Annotated[str | None, validated(_memory)] = None
-    threads: Count | None = None
-    seconds: Annotated[Fraction | None, validated(_seconds)] = None
-    folder: Place | None = None
-    disk: Annotated[str | None, validated(_size)] = None
-    remember: Annotated[str | None, validated(_size)] = None
+    memory: Annotated[str | None, as_validator(_parse_memory)] = None
+    threads: PositiveCount | None = None
+    seconds: Annotated[Fraction | None, as_validator(_parse_seconds)] = None
+    folder: Location | None = None
+    disk: Annotated[str | None, as_validator(_parse_size)] = None
+    remember: Annotated[str | None, as_validator(_parse_size)] = None
 
 
 class ThroughEntry(Entry):
@@ -178,14 +180,14 @@ class ThroughEntry(Entry):
 class TableEntry(Entry):
     """A table as it is written; its unit and columns are read apart, so that one mistake hides no other."""
 
-    source: Place = Field(description='Say where the rows are, such as source = "visits.parquet".')
+    source: Location = Field(description='Say where the rows are, such as source = "visits.parquet".')
     unit: Any = None
     public: bool = False
-    window: Annotated[Window | None, validated(_window)] = None
+    window: Annotated[Window | None, as_validator(_parse_window)] = None
     time: Identifier | None = None
-    groups: Count | None = None
-    rows: Count | None = None
-    rows_max: Count = MOST_ROWS
+    groups: PositiveCount | None = None
+    rows: PositiveCount | None = None
+    rows_max: PositiveCount = DEFAULT_ROWS_MAX
     columns: Section = Field(default={})
 
 

@@ -5,129 +5,130 @@ from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 
-from discreet.policy.columns import Between, Declared, Keys, Open, References, default_step
-from discreet.policy.entries import MOST_ROWS
-from discreet.policy.names import holds_people, is_device, is_email, is_key
-from discreet.policy.policy import Policy
-from discreet.policy.rules import Hazard, hazard
-from discreet.policy.tables import Table
-from discreet.policy.units import Column, ColumnInWindow, Public, Row, Through
-from discreet.policy.values import written
+from discreet.policy.column_domains import Between, DeclaredColumn, Keys, NoDomain, References, default_step
+from discreet.policy.declarations import ColumnUnit, DeclaredTable, NoUnit, ParentTableUnit, RowUnit, WindowUnit
+from discreet.policy.entries import DEFAULT_ROWS_MAX
+from discreet.policy.hazard_rules import Hazard, make_hazard
+from discreet.policy.model import Policy
+from discreet.policy.name_patterns import is_email, suggests_device, suggests_key, suggests_person
+from discreet.policy.validators import format_number
 
-_MOST_STEPS = 1 << 62
+_MAX_STEPS = 1 << 62
 _LARGE_EPSILON = 10
 _LARGE_DELTA = Fraction(1, 10**6)
-_WIDE = 10**9
-_LONG_LIST, _LONG_LIST_OF_PEOPLE = 500, 20
+_WIDE_RANGE = 10**9
+_LONG_LIST, _LONG_PERSON_LIST = 500, 20
 
 
 def hazards(policy: Policy) -> list[Hazard]:
     """Return what a careful reader of the policy would ask its owner about."""
-    found = [*_of_budget(policy)]
+    result = [*_budget_hazards(policy)]
     for table in policy.tables.values():
-        found += _of_public(table, policy) if table.public else _of_private(table, policy)
-    return found
+        result += _public_table_hazards(table, policy) if table.public else _private_table_hazards(table, policy)
+    return result
 
 
-def _of_budget(policy: Policy) -> Iterator[Hazard]:
+def _budget_hazards(policy: Policy) -> Iterator[Hazard]:
     total = policy.budget
     if total.epsilon > _LARGE_EPSILON:
-        yield hazard("D005", epsilon=written(total.epsilon), who=policy.data.protects)
-    roots = [table for table in policy.tables.values() if not isinstance(table.unit, Public | Through)]
-    sizes = [table.rows_max for table in roots if table.rows_max != MOST_ROWS]  # the default says nothing of people
+        yield make_hazard("D005", epsilon=format_number(total.epsilon), who=policy.data.protects)
+    roots = [table for table in policy.tables.values() if not isinstance(table.unit, NoUnit | ParentTableUnit)]
+    sizes = [
+        table.rows_max for table in roots if table.rows_max != DEFAULT_ROWS_MAX
+    ]  # the default says nothing of people
     largest = min([_LARGE_DELTA, *(Fraction(1, size) for size in sizes)])
     if total.delta > largest:
-        yield hazard("D006", delta=written(total.delta), largest=written(largest))
+        yield make_hazard("D006", delta=format_number(total.delta), largest=format_number(largest))
 
 
-def _of_public(table: Table, policy: Policy) -> Iterator[Hazard]:
+def _public_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Hazard]:
     if not table.columns:
-        yield hazard("D010", table.name)
-    every = policy.tables.values()
-    units = {name.lower() for other in every if (name := _unit_column(other))}
-    domains = {column.domain for other in every for column in other.columns.values()}
+        yield make_hazard("D010", table.name)
+    tables = policy.tables.values()
+    units = {name.lower() for other in tables if (name := _unit_column(other))}
+    domains = {column.domain for other in tables for column in other.columns.values()}
     for column in table.columns.values():
-        if column.name.lower() in units or (_is_open(column) and holds_people(column.name)):
-            yield hazard("D013", table.name, column.name)
-        elif _is_open(column, "text") and References(table.name, column.name) not in domains:
-            yield hazard("D003", table.name, column.name)
+        if column.name.lower() in units or (_has_no_domain(column) and suggests_person(column.name)):
+            yield make_hazard("D013", table.name, column.name)
+        elif _has_no_domain(column, "text") and References(table.name, column.name) not in domains:
+            yield make_hazard("D003", table.name, column.name)
 
 
-def _of_private(table: Table, policy: Policy) -> Iterator[Hazard]:
-    yield from _of_unit(table, policy.data.protects)
-    keys = {_unit_column(table)} | {table.unit.on if isinstance(table.unit, Through) else None}
+def _private_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Hazard]:
+    yield from _unit_hazards(table, policy.data.protects)
+    keys = {_unit_column(table)} | {table.unit.on if isinstance(table.unit, ParentTableUnit) else None}
     for other in policy.tables.values():
-        if isinstance(other.unit, Through) and other.unit.table == table.name:
+        if isinstance(other.unit, ParentTableUnit) and other.unit.table == table.name:
             keys.add(other.unit.key)
     for column in table.columns.values():
         if column.name not in keys:
-            yield from _of_column(table, column, policy.data.protects)
+            yield from _column_hazards(table, column, policy.data.protects)
 
 
-def _of_unit(table: Table, who: str) -> Iterator[Hazard]:
+def _unit_hazards(table: DeclaredTable, unit_noun: str) -> Iterator[Hazard]:
     match table.unit:
-        case Row():
-            yield hazard("D007", table.name, who=who)
-        case ColumnInWindow(_, _, window):
-            yield hazard("D011", table.name, window=window.value, who=who)
-        case Through(parent, on, key):
-            yield hazard("D012", table.name, on, parent=parent, key=key)
+        case RowUnit():
+            yield make_hazard("D007", table.name, who=unit_noun)
+        case WindowUnit(_, _, window):
+            yield make_hazard("D011", table.name, window=window.value, who=unit_noun)
+        case ParentTableUnit(parent, on, key):
+            yield make_hazard("D012", table.name, on, parent=parent, key=key)
     if missing := [key for key in ("groups", "rows") if getattr(table, key) is None]:
-        words = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
-        yield hazard("D015", table.name, missing=words, who=who)
+        missing_text = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
+        yield make_hazard("D015", table.name, missing=missing_text, who=unit_noun)
     name = _unit_column(table)
-    if name and is_device(name):
-        yield hazard("D001", table.name, name, who=who)
+    if name and suggests_device(name):
+        yield make_hazard("D001", table.name, name, who=unit_noun)
     if name and isinstance(table.columns[name].domain, Keys | References):
-        yield hazard("D009", table.name, name)
+        yield make_hazard("D009", table.name, name)
 
 
-def _of_column(table: Table, column: Declared, who: str) -> Iterator[Hazard]:
-    if _is_open(column) and (holds_people(column.name) or is_key(column.name)):
-        yield hazard("D002", table.name, column.name)
-    elif _is_open(column, "real", "decimal"):
-        yield hazard("D004", table.name, column.name)
-    elif _is_open(column, "date", "timestamp"):
-        yield hazard("D023", table.name, column.name)
+def _column_hazards(table: DeclaredTable, column: DeclaredColumn, unit_noun: str) -> Iterator[Hazard]:
+    if _has_no_domain(column) and (suggests_person(column.name) or suggests_key(column.name)):
+        yield make_hazard("D002", table.name, column.name)
+    elif _has_no_domain(column, "real", "decimal"):
+        yield make_hazard("D004", table.name, column.name)
+    elif _has_no_domain(column, "date", "timestamp"):
+        yield make_hazard("D023", table.name, column.name)
     match column.domain:
         case Between(step=Fraction()) as range_:
-            yield from _of_range(table, column, range_)
+            yield from _range_hazards(table, column, range_)
         case Between(datetime() as low, datetime() as high) if {low.second, high.second} - {0, 59}:
-            yield hazard("D014", table.name, column.name)
-        case Keys(values) if _look_copied(column, values):
-            yield hazard("D018", table.name, column.name, count=len(values), who=who)
+            yield make_hazard("D014", table.name, column.name)
+        case Keys(values) if _look_taken_from_data(column, values):
+            yield make_hazard("D018", table.name, column.name, count=len(values), who=unit_noun)
 
 
-def _of_range(table: Table, column: Declared, range_: Between) -> Iterator[Hazard]:
+def _range_hazards(table: DeclaredTable, column: DeclaredColumn, range_: Between) -> Iterator[Hazard]:
     low, high = (Fraction(end) for end in (range_.low, range_.high))  # type: ignore[arg-type]  # a step: both are numbers
     assert range_.step is not None
     largest = max(abs(low), abs(high))
     size = math.ceil(largest / range_.step)
-    if size * table.rows_max >= _MOST_STEPS:
-        yield hazard("D008", table.name, column.name, size=size)
+    if size * table.rows_max >= _MAX_STEPS:
+        yield make_hazard("D008", table.name, column.name, size=size)
     if any(map(_looks_measured, (low, high))):
-        yield hazard("D014", table.name, column.name)
-    if largest >= _WIDE:
+        yield make_hazard("D014", table.name, column.name)
+    if largest >= _WIDE_RANGE:
         # At epsilon 1 the noise of a sum is below 3 scales in 95 of 100 cases, and a scale is what one unit weighs.
         margin = 3 * largest * (table.groups or 1) * (table.rows or 1)
-        yield hazard("D016", table.name, column.name, margin=written(margin))
-    chosen = range_.step == default_step(low, high)  # whoever names a step hardly names this one
-    if chosen and (column.type != "integer" or range_.step > 1):
-        yield hazard("D017", table.name, column.name, step=written(range_.step))
+        yield make_hazard("D016", table.name, column.name, margin=format_number(margin))
+    is_default_step = range_.step == default_step(low, high)  # whoever names a step hardly names this one
+    if is_default_step and (column.type != "integer" or range_.step > 1):
+        yield make_hazard("D017", table.name, column.name, step=format_number(range_.step))
 
 
-def _look_copied(column: Declared, values: tuple[object, ...]) -> bool:
+def _look_taken_from_data(column: DeclaredColumn, values: tuple[object, ...]) -> bool:
     """Tell whether a list is too long to have been written by hand, or is one of people."""
-    most = _LONG_LIST_OF_PEOPLE if holds_people(column.name) else _LONG_LIST
-    return len(values) > most or any(map(is_email, values))
+    max_values = _LONG_PERSON_LIST if suggests_person(column.name) else _LONG_LIST
+    return len(values) > max_values or any(map(is_email, values))
 
 
-def _unit_column(table: Table) -> str | None:
-    return table.unit.name if isinstance(table.unit, Column | ColumnInWindow) else None
+def _unit_column(table: DeclaredTable) -> str | None:
+    return table.unit.name if isinstance(table.unit, ColumnUnit | WindowUnit) else None
 
 
-def _is_open(column: Declared, *types: str) -> bool:
-    return isinstance(column.domain, Open) and (not types or column.type in types)
+def _has_no_domain(column: DeclaredColumn, *types: str) -> bool:
+    return isinstance(column.domain, NoDomain) and (not types or column.type in types)
 
 
 def _looks_measured(end: Fraction) -> bool:

@@ -1,20 +1,66 @@
-"""Everything that is wrong with a policy, gathered into one error: the place, the cause and the fix."""
+"""Collect all problems of a policy, and values still to be filled in, in one error."""
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, time
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from discreet.kernel.errors import PolicyError
-from discreet.policy.marks import find_marks, mark_words
 from discreet.policy.toml import KeyPath, key_lines
 
-_MOST = 100  # lines in one error
-_SECRET = re.compile(r"passw|passwd|pwd|secret|token|credential|api_?key", re.IGNORECASE)
-_TYPES = {
+PLACEHOLDER = "FILL IN"
+
+_HINTS = {
+    "name": "Give the data set a name: its ledger is kept under it.",
+    "source": 'Say where the rows are, such as "visits.parquet".',
+    "unit": (
+        "Say who is protected: a column of people, { through, on } for rows that another table owns, "
+        '"row" for single rows; or write public = true instead of unit, groups and rows.'
+    ),
+    "public": "Write true only if the table could be printed in a newspaper; otherwise write unit instead.",
+    "epsilon": "Decide how much may be learned in all, such as 1.0; there is no default.",
+    "groups": "Say in how many groups of an answer a unit counts fully, such as 3.",
+    "rows": "Say with how many rows a unit counts fully in each group, such as 10.",
+    "type": "Write integer, real, decimal, boolean, text, date or timestamp.",
+    "between": "Write the lowest and highest value from what the column means, never from the data; or leave it out.",
+    "in": "List the values that the column may have from what they mean, never from the data; or leave it out.",
+}
+_PLACEHOLDER_COMMENT = re.compile(rf"^[^\n]*#[^\n]*\b{PLACEHOLDER}\b", re.MULTILINE)
+
+
+def find_placeholders(values: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the keys whose values are still to be filled in, each once; a list is meant as a whole."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from find_placeholders(value, (*path, key))
+    elif isinstance(values, list | tuple):
+        nested = [value for value in values if isinstance(value, dict | list | tuple)]
+        texts = [value for value in values if type(value) is str]
+        if any(text.startswith(PLACEHOLDER) for text in texts) or any(
+            True for value in nested for _ in find_placeholders(value)
+        ):
+            yield path
+    elif isinstance(values, str) and values.startswith(PLACEHOLDER):
+        yield path
+
+
+def placeholder_message(path: KeyPath) -> str:
+    """Say that a value is missing, and what to write."""
+    key = str(path[-1]) if path else "the file"
+    return f"{key} is still to be filled in. {_HINTS.get(key, 'The comments beside it say what is meant.')}"
+
+
+def placeholder_comment_lines(text: str) -> list[int]:
+    """Return the lines whose comment asks for a decision, though what stands there is valid."""
+    return [text.count("\n", 0, match.start()) + 1 for match in _PLACEHOLDER_COMMENT.finditer(text)]
+
+
+_MAX_PROBLEMS = 100  # lines in one error
+_SECRET_KEY = re.compile(r"passw|passwd|pwd|secret|token|credential|api_?key", re.IGNORECASE)
+_EXPECTED_TYPES = {
     "bool_type": "true or false",
     "dict_type": "a section of keys",
     "model_type": "a section of keys",
@@ -35,117 +81,120 @@ class Problems:
     """A growing list of what is wrong, each with its path of keys."""
 
     def __init__(self, name: str, text: str = "") -> None:
-        self._name = name
+        self._file_name = name
         self._text = text
-        self._found: list[tuple[KeyPath, str]] = []
-        self._marked: set[KeyPath] = set()
+        self._problems: list[tuple[KeyPath, str]] = []
+        self._placeholder_paths: set[KeyPath] = set()
 
-    def note_marks(self, values: Any) -> None:
+    def add_placeholders(self, values: Any) -> None:
         """Note every value that a draft left to a human; nothing else is told about those."""
-        for path in find_marks(values):
-            self.add(path, mark_words(path))
-            self._marked.add(path)
+        for path in find_placeholders(values):
+            self.add(path, placeholder_message(path))
+            self._placeholder_paths.add(path)
 
-    def add(self, path: KeyPath, words: str) -> None:
+    def add(self, path: KeyPath, message: str) -> None:
         """Note one problem: a sentence for the cause, one for the fix."""
-        if path not in self._marked:
-            self._found.append((path, words))
+        if path not in self._placeholder_paths:
+            self._problems.append((path, message))
 
-    def read(self, model: type[Model], value: Any, path: KeyPath) -> Model | None:
+    def parse_entry(self, model: type[Model], value: Any, path: KeyPath) -> Model | None:
         """Read one part of the file; None if something is wrong with it."""
         try:
             return model.model_validate(value)
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 where = (*path, *detail["loc"])
-                self.add(where, _words(model, where, detail))
+                self.add(where, _error_message(model, where, detail))
             return None
 
-    def stop_if_any(self) -> None:
+    def raise_if_any(self) -> None:
         """Raise one PolicyError with all problems, in the order of the file."""
-        if not self._found:
+        if not self._problems:
             return
         lines = key_lines(self._text)
-        placed = sorted(((_line(path, lines), path, words) for path, words in self._found), key=lambda found: found[0])
-        told = [self._sentence(*found) for found in placed[:_MOST]]
-        if len(placed) > _MOST:
-            told.append(f"{self._name}: and {len(placed) - _MOST} more.")
-        raise PolicyError("\n".join(told))
+        located = sorted(
+            ((_line_of_path(path, lines), path, message) for path, message in self._problems),
+            key=lambda problem: problem[0],
+        )
+        messages = [self._format_problem(*found) for found in located[:_MAX_PROBLEMS]]
+        if len(located) > _MAX_PROBLEMS:
+            messages.append(f"{self._file_name}: and {len(located) - _MAX_PROBLEMS} more.")
+        raise PolicyError("\n".join(messages))
 
-    def _sentence(self, line: int, path: KeyPath, words: str) -> str:
-        place = _place(path)
-        return f"{self._name}{f', line {line}' if line else ''}: {f'{place}: ' if place else ''}{words}"
+    def _format_problem(self, line: int, path: KeyPath, message: str) -> str:
+        location = _path_text(path)
+        return f"{self._file_name}{f', line {line}' if line else ''}: {f'{location}: ' if location else ''}{message}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Show a value as it would be written in the file, at most 40 characters of it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return '"' + brief(value) + '"'
+        return '"' + shorten(value) + '"'
     if isinstance(value, list | tuple):
         return "a list"
     if isinstance(value, dict):
         return "a section of keys"
-    return brief(value.isoformat() if isinstance(value, date | time) else str(value))
+    return shorten(value.isoformat() if isinstance(value, date | time) else str(value))
 
 
-def brief(text: str) -> str:
+def shorten(text: str) -> str:
     """Cut a text to 40 characters that fit on one line."""
     clean = "".join(letter if letter.isprintable() else "�" for letter in text[:41])
     return clean if len(clean) <= 40 else clean[:39] + "…"
 
 
-def article(word: str) -> str:
+def with_article(word: str) -> str:
     """Put a or an before a type's name."""
     return f"an {word}" if word == "integer" else f"a {word}"
 
 
-def nearest(name: Any, known: Iterable[str]) -> str:
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """Return '; did you mean "x"?' if a known name is close, else a full stop."""
     names = {key.lower(): key for key in known}
-    found = difflib.get_close_matches(str(name)[:100].lower(), names, n=1, cutoff=0.7)
-    return f'; did you mean "{brief(names[found[0]])}"?' if found else "."
+    matches = difflib.get_close_matches(str(name)[:100].lower(), names, n=1, cutoff=0.7)
+    return f'; did you mean "{shorten(names[matches[0]])}"?' if matches else "."
 
 
-def _words(model: type[Entry], path: KeyPath, detail: Any) -> str:
-    key, kind = brief(str(path[-1])) if path else "the file", detail["type"]
+def _error_message(model: type[Entry], path: KeyPath, detail: Any) -> str:
+    key, kind = shorten(str(path[-1])) if path else "the file", detail["type"]
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     if kind == "missing":
         return f"{key} is missing. {model.model_fields[key].description}"
     if kind == "extra_forbidden":
-        return _unknown(model, key)
+        return _unknown_key_message(model, key)
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
         choice = " or ".join(f'"{word}"' for word in known)
-        return f"{key} must be {choice}, not {shown(detail['input'])}{nearest(detail['input'], known)}"
-    if kind in _TYPES:
-        return f"{key} must be {_TYPES[kind]}, not {shown(detail['input'])}."
+        return f"{key} must be {choice}, not {format_value(detail['input'])}{did_you_mean(detail['input'], known)}"
+    if kind in _EXPECTED_TYPES:
+        return f"{key} must be {_EXPECTED_TYPES[kind]}, not {format_value(detail['input'])}."
     return f"{key}: {detail['msg']}."
 
 
-def _unknown(model: type[Entry], key: str) -> str:
-    if _SECRET.search(key):
+def _unknown_key_message(model: type[Entry], key: str) -> str:
+    if _SECRET_KEY.search(key):
         return f'unknown key "{key}". Credentials never belong in a policy: use the environment or a protected file.'
     known = [field.alias or name for name, field in model.model_fields.items()]
-    near = nearest(key, known)
+    near = did_you_mean(key, known)
     return f'unknown key "{key}"{near}' + (f" Known keys: {', '.join(known)}." if near == "." else "")
 
 
-def _line(path: KeyPath, lines: dict[KeyPath, int]) -> int:
+def _line_of_path(path: KeyPath, lines: dict[KeyPath, int]) -> int:
     """Return the line of the path, or of the nearest section around it; 0 if none is known."""
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 0)
 
 
-def _place(path: KeyPath) -> str:
+def _path_text(path: KeyPath) -> str:
     match path:
         case ("tables", table, "columns", column, *_):
-            return f"table {brief(str(table))}, column {brief(str(column))}"
+            return f"table {shorten(str(table))}, column {shorten(str(column))}"
         case ("tables", table, *_):
-            return f"table {brief(str(table))}"
+            return f"table {shorten(str(table))}"
         case ("budget", "analysts", who, *_):
-            return f"analyst {brief(str(who))}"
+            return f"analyst {shorten(str(who))}"
         case (("data" | "budget" | "tuning") as section, _, *_):
             return f"[{section}]"
     return ""

@@ -1,14 +1,16 @@
-"""The policy file as text: reading it without rounding a number, and finding the line of a key.
+"""TOML without rounding: parse policy files exactly, locate the lines of keys, and write values.
 
-A float in the file is kept as the digits that were written (`Real`), so that 0.1 is one tenth and 1e-9 exactly
+A float in the file is kept as the digits that were written (`FloatText`), so that 0.1 is one tenth and 1e-9 exactly
 that; no binary float is ever made.
 """
 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +18,25 @@ from discreet.kernel.errors import PolicyError
 
 KeyPath = tuple[str | int, ...]
 
-_LARGEST = 10_000_000  # bytes
-_AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)$")
-_TEXT = (
+_MAX_BYTES = 10_000_000  # bytes
+_ERROR_POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
+_STRING_OR_COMMENT = (
     r'"""(?:\\.|[^\\])*?""""{0,2}'  # a closing run may hold two quotes of the text itself
     r"|'''.*?''''{0,2}"
     r'|"(?:\\.|[^"\\])*"'
     r"|'[^']*'"
     r"|#[^\n]*"
 )
-_TOKEN = re.compile(_TEXT + r"|\n|[\[\]{},=.]|[^\s\[\]{},=.#\"']+", re.DOTALL)
-_LONG = 65_536  # characters
-_LIST = re.compile(  # texts and comments, which are passed over, or a list of single values
-    _TEXT + r"""|(\[(?:[^\[\]{}"'#]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')*+\])""", re.DOTALL
+_TOKEN = re.compile(_STRING_OR_COMMENT + r"|\n|[\[\]{},=.]|[^\s\[\]{},=.#\"']+", re.DOTALL)
+_LONG_LIST_LENGTH = 65_536  # characters
+_STRING_OR_LIST = re.compile(  # texts and comments, which are passed over, or a list of single values
+    _STRING_OR_COMMENT + r"""|(\[(?:[^\[\]{}"'#]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')*+\])""", re.DOTALL
 )
 _NOT_JSON = re.compile(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\b(?:null|NaN|Infinity)\b")
 
 
 @dataclass(frozen=True)
-class Real:
+class FloatText:
     """A number with a point or an exponent, as it was written."""
 
     text: str
@@ -43,15 +45,15 @@ class Real:
         return self.text
 
 
-def read_text(path: Path) -> str:
+def read_policy_text(path: Path) -> str:
     """Read a policy file, or say why it cannot be one."""
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        why = getattr(error, "strerror", None) or "the name is not valid"
-        raise PolicyError(f"{path}: cannot be read ({why}). Give the path of a policy file in TOML.") from None
-    if len(content) > _LARGEST:
+        reason = getattr(error, "strerror", None) or "the name is not valid"
+        raise PolicyError(f"{path}: cannot be read ({reason}). Give the path of a policy file in TOML.") from None
+    if len(content) > _MAX_BYTES:
         raise PolicyError(
             f"{path}: larger than 10 MB. Keep long lists of keys in a public table, and name it with references."
         )
@@ -62,17 +64,17 @@ def read_text(path: Path) -> str:
         raise PolicyError(f"{path}, line {line}: not UTF-8. Save the file with that encoding.") from None
 
 
-def read_values(text: str, name: str) -> dict[str, Any]:
+def parse_toml(text: str, name: str) -> dict[str, Any]:
     """Read TOML; every number with a point stays as it was written."""
     lists: dict[str, list[Any]] = {}
     try:
-        values = tomllib.loads(_shortened(text, _read_list(text, lists)), parse_float=_real)
-        return _with_lists(values, lists) if lists else values
+        values = tomllib.loads(_replace_long_lists(text, _long_list_parser(text, lists)), parse_float=_float_text)
+        return _restore_lists(values, lists) if lists else values
     except tomllib.TOMLDecodeError as error:
-        words = str(error)
-        found = _AT_LINE.search(words)
-        line = int(found[1]) if found else text.count("\n") + 1
-        cause = _AT_LINE.sub("", words).removesuffix(" (at end of document)")
+        message = str(error)
+        position = _ERROR_POSITION.search(message)
+        line = int(position[1]) if position else text.count("\n") + 1
+        cause = _ERROR_POSITION.sub("", message).removesuffix(" (at end of document)")
         raise PolicyError(f"{name}, line {line}: not valid TOML: {cause}. Correct the line.") from None
     except (ValueError, RecursionError):
         # Python gives no place for an integer of thousands of digits, nor for thousands of nested brackets.
@@ -81,48 +83,48 @@ def read_values(text: str, name: str) -> dict[str, Any]:
         ) from None
 
 
-def _shortened(text: str, instead: Callable[[str], str | None]) -> str:
+def _replace_long_lists(text: str, replacement: Callable[[str], str | None]) -> str:
     """Put something short where long lists stand, with as many line breaks."""
 
-    def shorter(match: re.Match[str]) -> str:
-        if match[1] is None or len(match[1]) < _LONG or (short := instead(match[1])) is None:
+    def shorten_match(match: re.Match[str]) -> str:
+        if match[1] is None or len(match[1]) < _LONG_LIST_LENGTH or (short := replacement(match[1])) is None:
             return match[0]
         return f"[{short}{chr(10) * match[1].count(chr(10))}]"
 
-    return _LIST.sub(shorter, text) if len(text) >= _LONG else text
+    return _STRING_OR_LIST.sub(shorten_match, text) if len(text) >= _LONG_LIST_LENGTH else text
 
 
-def _read_list(whole: str, lists: dict[str, list[Any]]) -> Callable[[str], str | None]:
+def _long_list_parser(document: str, lists: dict[str, list[Any]]) -> Callable[[str], str | None]:
     """Read long lists as JSON where that means the same, many times as fast; a number is left in their place."""
-    zeros = "0" * (1 + max(map(len, re.findall("0+", whole)), default=0))  # no number in the text has so many
+    zeros = "0" * (1 + max(map(len, re.findall("0+", document)), default=0))  # no number in the text has so many
 
-    def read(text: str) -> str | None:
+    def parse_list(text: str) -> str | None:
         if _NOT_JSON.search(text):
             return None
         try:
-            found = json.loads(re.sub(r",\s*\]$", "]", text), parse_float=_real)
+            items = json.loads(re.sub(r",\s*\]$", "]", text), parse_float=_float_text)
         except ValueError:  # other kinds of values, of numbers or of quotation marks
             return None
-        place = f"{len(lists)}.{zeros}"
-        lists[place] = found
-        return place
+        stand_in = f"{len(lists)}.{zeros}"
+        lists[stand_in] = items
+        return stand_in
 
-    return read
+    return parse_list
 
 
-def _with_lists(value: Any, lists: dict[str, list[Any]]) -> Any:
+def _restore_lists(value: Any, lists: dict[str, list[Any]]) -> Any:
     """Put the lists where their numbers stand."""
     if isinstance(value, dict):
-        return {key: _with_lists(each, lists) for key, each in value.items()}
+        return {key: _restore_lists(item, lists) for key, item in value.items()}
     if isinstance(value, list):
-        alone = value[0] if len(value) == 1 else None
-        found = lists.get(alone.text) if isinstance(alone, Real) else None
-        return [_with_lists(each, lists) for each in value] if found is None else found
+        only_item = value[0] if len(value) == 1 else None
+        items = lists.get(only_item.text) if isinstance(only_item, FloatText) else None
+        return [_restore_lists(each, lists) for each in value] if items is None else items
     return value
 
 
-def _real(text: str) -> Real:
-    return Real(text.replace("_", ""))
+def _float_text(text: str) -> FloatText:
+    return FloatText(text.replace("_", ""))
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
@@ -132,18 +134,18 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     {('a',): 1, ('a', 'b'): 1}
     """
     lines: dict[KeyPath, int] = {}
-    tokens = _Tokens(_shortened(text, lambda _: ""))
+    tokens = _Tokens(_replace_long_lists(text, lambda _: ""))
     prefix: KeyPath = ()
     try:
         while tokens.now:
             if tokens.now == "\n":
-                tokens.step()
+                tokens.advance()
             elif tokens.now == "[":
                 line = tokens.line
-                prefix = tokens.key("]")
-                _note(prefix, line, lines)
+                prefix = tokens.read_key("]")
+                _record_line(prefix, line, lines)
             else:
-                _entry(tokens, prefix, lines)
+                _scan_entry(tokens, prefix, lines)
     except RecursionError:
         pass  # what was found so far is right; other places are told without a line
     return lines
@@ -153,67 +155,121 @@ class _Tokens:
     """The words of a TOML text with their lines; `now` is empty at the end."""
 
     def __init__(self, text: str) -> None:
-        self._rest = _words(text)
-        self.step()
+        self._remaining = _tokenize(text)
+        self.advance()
 
-    def step(self) -> str:
+    def advance(self) -> str:
         """Return the present word and go to the next."""
         before = getattr(self, "now", "")
-        self.now, self.line = next(self._rest, ("", 0))
+        self.now, self.line = next(self._remaining, ("", 0))
         return before
 
-    def key(self, end: str) -> KeyPath:
+    def read_key(self, end: str) -> KeyPath:
         """Read a dotted key and the sign that ends it."""
         parts: list[str] = []
         while self.now and self.now != end:
-            word = self.step()
+            word = self.advance()
             if word not in ("[", "."):
-                parts.append(_unquoted(word))
+                parts.append(_unquote(word))
         while self.now and self.now == end:  # [[a]] ends twice
-            self.step()
+            self.advance()
         return tuple(parts)
 
 
-def _words(text: str) -> Iterator[tuple[str, int]]:
-    line, seen = 1, 0
+def _tokenize(text: str) -> Iterator[tuple[str, int]]:
+    line, position = 1, 0
     for match in _TOKEN.finditer(text):
-        line += text.count("\n", seen, match.start())
-        seen = match.start()
+        line += text.count("\n", position, match.start())
+        position = match.start()
         if not match[0].startswith("#"):
             yield match[0], line
 
 
-def _unquoted(word: str) -> str:
+def _unquote(word: str) -> str:
     return str(tomllib.loads(f"k={word}")["k"]) if word[0] in "\"'" else word
 
 
-def _note(path: KeyPath, line: int, lines: dict[KeyPath, int]) -> None:
+def _record_line(path: KeyPath, line: int, lines: dict[KeyPath, int]) -> None:
     for end in range(1, len(path) + 1):
         lines.setdefault(path[:end], line)
 
 
-def _entry(tokens: _Tokens, prefix: KeyPath, lines: dict[KeyPath, int]) -> None:
+def _scan_entry(tokens: _Tokens, prefix: KeyPath, lines: dict[KeyPath, int]) -> None:
     line = tokens.line
-    path = prefix + tokens.key("=")
-    _note(path, line, lines)
-    _value(tokens, path, lines)
+    path = prefix + tokens.read_key("=")
+    _record_line(path, line, lines)
+    _scan_value(tokens, path, lines)
 
 
-def _value(tokens: _Tokens, path: KeyPath, lines: dict[KeyPath, int]) -> None:
-    opened = tokens.now
-    if opened not in ("[", "{"):
+def _scan_value(tokens: _Tokens, path: KeyPath, lines: dict[KeyPath, int]) -> None:
+    bracket = tokens.now
+    if bracket not in ("[", "{"):
         while tokens.now and tokens.now not in ("\n", ",", "]", "}"):
-            tokens.step()
+            tokens.advance()
         return
-    tokens.step()
+    tokens.advance()
     index = 0
     while tokens.now and tokens.now not in ("]", "}"):
         if tokens.now in (",", "\n"):
-            tokens.step()
-        elif opened == "{":
-            _entry(tokens, path, lines)
+            tokens.advance()
+        elif bracket == "{":
+            _scan_entry(tokens, path, lines)
         else:
             lines[(*path, index)] = tokens.line
-            _value(tokens, (*path, index), lines)
+            _scan_value(tokens, (*path, index), lines)
             index += 1
-    tokens.step()
+    tokens.advance()
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def key_text(name: str) -> str:
+    """Write a key, in quotes if it needs them.
+
+    >>> key_text("ward"), key_text("Last Name")
+    ('ward', '"Last Name"')
+    """
+    return name if _BARE_KEY.fullmatch(name) else value_text(name)
+
+
+def value_text(value: Any) -> str:
+    r"""Write a value of the policy.
+
+    >>> value_text("a\tb"), value_text(Fraction(1, 8)), value_text(Fraction(1, 3)), value_text(True)
+    ('"a\\tb"', '0.125', '"1/3"', 'true')
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case int():
+            return str(value)
+        case Fraction():
+            return _number_text(value)
+        case datetime() | date():
+            return value.isoformat()
+    raise TypeError(f"value must be a text, number, boolean, date or time, not {type(value).__name__}")
+
+
+def list_text(values: Iterable[Any]) -> str:
+    """Write a list on one line."""
+    return f"[{', '.join(map(value_text, values))}]"
+
+
+def inline_text(entries: dict[str, str]) -> str:
+    """Write keys and their texts as an inline table."""
+    return "{ " + ", ".join(f"{key_text(key)} = {text}" for key, text in entries.items()) + " }"
+
+
+def _number_text(value: Fraction) -> str:
+    """Write an exact decimal if there is a short one, else a fraction in quotes, which policies read as exactly."""
+    if value.denominator == 1:
+        return str(value.numerator) if abs(value) < 1 << 62 else f'"{value}"'
+    digits = next((places for places in range(1, 40) if 10**places % value.denominator == 0), None)
+    if digits is None:
+        return f'"{value}"'
+    whole = abs(value.numerator) * 10**digits // value.denominator
+    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
+    return f"-{text}" if value < 0 else text

@@ -1,1 +1,1 @@
-"""PostgreSQL: the way to a server, and a ledger that several servers share. The engine is in `discreet.engines`."""
+"""PostgreSQL: what the engine and the shared ledger have in common."""

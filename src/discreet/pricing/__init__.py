@@ -1,4 +1,4 @@
-"""What a question costs, given what the ledger remembers: nothing again, and for more exactness the difference.
+"""Cost requests, release history, release plans and accuracy targets: what an answer costs, given earlier ones.
 
 draws      earlier draws of the same totals: the same rows, groups and limits, of the same version, whoever asked
 combining  makes one table of several draws
@@ -9,34 +9,46 @@ asked      what was asked for, in whatever way it was said;  record: how the led
 """
 
 from discreet.pricing.accuracy import Margins
-from discreet.pricing.asked import Offer, Wanted, in_words, kind_for, offered, state_of, too_dear, wanted, what_fits
-from discreet.pricing.combining import Piece, Table, price_of_all, table_of
-from discreet.pricing.draws import Known, recall
-from discreet.pricing.foresight import by_size
-from discreet.pricing.owing import Due, due
-from discreet.pricing.record import said_of, text_of, with_key
+from discreet.pricing.combined_release import CombinedRelease, ReleasePiece, combine_draws, total_cost
+from discreet.pricing.cost_request import (
+    AccuracyTarget,
+    CostRequest,
+    accuracy_target,
+    affordable_note,
+    data_version,
+    noise_type_for,
+    over_budget_note,
+    read_cost_request,
+    receipt_for_key,
+    record_text,
+    recorded_request,
+    request_record,
+)
+from discreet.pricing.error_forecast import margin_times_count
+from discreet.pricing.release_history import ReleaseHistory, look_up_histories
+from discreet.pricing.release_plan import ReleasePlan, plan_release
 
 __all__ = [
-    "Due",
-    "Known",
+    "ReleasePlan",
+    "ReleaseHistory",
     "Margins",
-    "Offer",
-    "Piece",
-    "Table",
-    "Wanted",
-    "by_size",
-    "due",
-    "in_words",
-    "kind_for",
-    "offered",
-    "price_of_all",
-    "recall",
-    "said_of",
-    "state_of",
-    "table_of",
-    "text_of",
-    "too_dear",
-    "wanted",
-    "what_fits",
-    "with_key",
+    "CostRequest",
+    "ReleasePiece",
+    "CombinedRelease",
+    "AccuracyTarget",
+    "margin_times_count",
+    "plan_release",
+    "recorded_request",
+    "noise_type_for",
+    "read_cost_request",
+    "total_cost",
+    "look_up_histories",
+    "request_record",
+    "data_version",
+    "combine_draws",
+    "record_text",
+    "over_budget_note",
+    "accuracy_target",
+    "affordable_note",
+    "receipt_for_key",
 ]

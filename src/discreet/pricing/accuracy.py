@@ -1,33 +1,32 @@
-"""From margins to a price: the least that makes each named column as exact as was asked for."""
+"""From margins to a cost: the least that makes each named column as accurate as requested."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from discreet.estimate.planned_release import QueryPlan, noisy_columns
 from discreet.kernel.errors import Refused
-from discreet.kernel.exact import Number, positive
 from discreet.kernel.mechanism import Laplace
-from discreet.pricing.combining import table_of
-from discreet.pricing.draws import Known
-from discreet.pricing.foresight import Foreseen
-from discreet.pricing.owing import credit, noise_at
-from discreet.sql.columns import noisy_names
-from discreet.sql.plan import Plan
-from discreet.sql.price import Amounts, shares_of
+from discreet.kernel.numbers import Number, as_positive
+from discreet.pricing.allocation import Allocation, cost_shares
+from discreet.pricing.combined_release import combine_draws
+from discreet.pricing.error_forecast import ColumnForecast
+from discreet.pricing.release_history import ReleaseHistory
+from discreet.pricing.release_plan import noise_at_cost, reusable_cost
 
 Margins = Number | Mapping[str, Number]
-Place = tuple[int, int]  # a part, and a total in it
-Priced = Mapping[Place, Fraction]
+TotalKey = tuple[int, int]  # a part, and a total in it
+AmountsByTotal = Mapping[TotalKey, Fraction]
 
-_DIGITS, _FINE = 4, 9  # of a price, and of what a single total gets of it
-_CLOSE = 1 + 1e-6
-_DEAREST = 10**7  # of an epsilon or a rho
+_COST_DIGITS, _AMOUNT_DIGITS = 4, 9  # of a price, and of what a single total gets of it
+_TOLERANCE = 1 + 1e-6
+_MAX_COST = 10**7  # of an epsilon or a rho
 _ZERO = Fraction(0)
 
 
-def read_margins(plan: Plan, margin: Margins) -> dict[str, Fraction]:
+def read_margins(plan: QueryPlan, margin: Margins) -> dict[str, Fraction]:
     """Read a margin for the one noisy column of an answer, or margins of columns by name."""
-    names = noisy_names(plan)
+    names = noisy_columns(plan)
     if not names:
         raise Refused("margin: no column of this answer carries noise. Leave the margin out, and give epsilon.")
     if not isinstance(margin, Mapping):
@@ -39,161 +38,192 @@ def read_margins(plan: Plan, margin: Margins) -> dict[str, Fraction]:
         which = f"{unknown[0]!r} is no noisy column" if unknown else "no column is named"
         raise Refused(f"margin: {which}. The answer has {', '.join(names)}.")
     try:
-        return {name: positive(wanted, "margin") for name, wanted in margin.items()}
+        return {name: as_positive(target, "margin") for name, target in margin.items()}
     except (TypeError, ValueError) as error:
         raise Refused(f"{error}.") from None
 
 
-def amounts_within(
-    plan: Plan, known: Sequence[Known], columns: Sequence[Foreseen], margins: Mapping[str, Fraction]
-) -> Amounts:
+def allocation_for_margins(
+    plan: QueryPlan,
+    histories: Sequence[ReleaseHistory],
+    forecasts: Sequence[ColumnForecast],
+    margins: Mapping[str, Fraction],
+) -> Allocation:
     """Return the least amounts with which every column has its margin, given what is known already.
 
     Columns of one total come first. What the others share with them is not raised without need, and totals in no named
     column, if nothing is known of them, get what they would get of a price that is shared as usual.
     """
     shares = {
-        (n, p): share for n, part in enumerate(shares_of(plan.parts, known[0].kind)) for p, share in enumerate(part)
+        (n, p): share
+        for n, release_shares in enumerate(cost_shares(plan.releases, histories[0].noise_type))
+        for p, share in enumerate(release_shares)
     }
-    start = {place: _start(known[place[0]], place[1], columns, margins) for place in shares}
-    amounts = dict(start)
-    for column in sorted(columns, key=lambda each: len(each.places)):
-        amounts |= _met(column, margins[column.name], known[column.number], amounts, shares)
-    named = {(column.number, place) for column in columns for place in column.places}
+    initial = {key: _initial_amount(histories[key[0]], key[1], forecasts, margins) for key in shares}
+    amounts = dict(initial)
+    for forecast in sorted(forecasts, key=lambda each: len(each.total_indices)):
+        amounts |= _amounts_for_margin(
+            forecast, margins[forecast.name], histories[forecast.release_index], amounts, shares
+        )
+    named = {(column.release_index, place) for column in forecasts for place in column.total_indices}
     rate = sum((amounts[place] for place in named), _ZERO) / sum((shares[place] for place in named), _ZERO)
-    amounts |= {place: rate * share for place, share in shares.items() if place not in named and not start[place]}
-    return _rounded(known, start, amounts)
+    amounts |= {place: rate * share for place, share in shares.items() if place not in named and not initial[place]}
+    return _rounded_allocation(histories, initial, amounts)
 
 
-def margins_for(
-    known: Sequence[Known], columns: Sequence[Foreseen], amounts: Amounts, room: Fraction
+def margins_within(
+    histories: Sequence[ReleaseHistory],
+    forecasts: Sequence[ColumnForecast],
+    allocation: Allocation,
+    remaining: Fraction,
 ) -> dict[str, float]:
-    """Return the margins that columns would have if no more than `room` were paid, shared in the same way."""
-    needed = {(n, p): amount - credit(known[n], p) for n, part in enumerate(amounts) for p, amount in enumerate(part)}
-    total = sum(need for (n, p), need in needed.items() if amounts[n][p] > _paid(known[n], p))
-    factor = _down(room) / total if total else _ZERO
-    found = {}
-    for column in columns:
-        each = known[column.number]
-        got = {p: credit(each, p) + factor * needed[column.number, p] for p in column.places}
-        noises = {p: noise_at(each, p, max(amount, _paid(each, p))) for p, amount in got.items() if amount}
-        found[column.name] = column.margin(noises) if len(noises) == len(got) else math.inf
-    return found
+    """Return the margins that columns would have if no more than `remaining` were paid, shared in the same way."""
+    needed = {
+        (n, p): amount - reusable_cost(histories[n], p)
+        for n, amounts in enumerate(allocation)
+        for p, amount in enumerate(amounts)
+    }
+    total = sum(need for (n, p), need in needed.items() if allocation[n][p] > _cost_so_far(histories[n], p))
+    factor = _round_down_digits(remaining) / total if total else _ZERO
+    margins = {}
+    for forecast in forecasts:
+        history = histories[forecast.release_index]
+        affordable = {
+            p: reusable_cost(history, p) + factor * needed[forecast.release_index, p] for p in forecast.total_indices
+        }
+        noises = {
+            p: noise_at_cost(history, p, max(amount, _cost_so_far(history, p)))
+            for p, amount in affordable.items()
+            if amount
+        }
+        margins[forecast.name] = forecast.margin(noises) if len(noises) == len(affordable) else math.inf
+    return margins
 
 
-def _paid(known: Known, place: int) -> Fraction:
-    return known.paid(place) if known.mixes else _ZERO
+def _cost_so_far(history: ReleaseHistory, index: int) -> Fraction:
+    return history.cost_of(index) if history.combinable else _ZERO
 
 
-def _start(known: Known, place: int, columns: Sequence[Foreseen], margins: Mapping[str, Fraction]) -> Fraction:
+def _initial_amount(
+    history: ReleaseHistory, index: int, forecasts: Sequence[ColumnForecast], margins: Mapping[str, Fraction]
+) -> Fraction:
     """Return what a total has already; what cannot be mixed is kept as a whole, if it is exact enough."""
-    if known.mixes or not known.draws:
-        return _paid(known, place)
-    table = table_of(known)
-    noises = dict(enumerate(table.pieces[0].noises))
-    own = [column for column in columns if column.part is known.part]
-    kept = all(column.reaches(noises, margins[column.name]) for column in own)
-    return list(table.paid.values())[place] if kept else _ZERO
+    if history.combinable or not history.draws:
+        return _cost_so_far(history, index)
+    combined = combine_draws(history)
+    noises = dict(enumerate(combined.pieces[0].noises))
+    own_forecasts = [forecast for forecast in forecasts if forecast.release is history.release]
+    accurate_enough = all(column.meets(noises, margins[column.name]) for column in own_forecasts)
+    return list(combined.costs.values())[index] if accurate_enough else _ZERO
 
 
-def _met(
-    column: Foreseen,
-    wanted: Fraction,
-    known: Known,
-    amounts: Mapping[Place, Fraction],
-    shares: Mapping[Place, Fraction],
-) -> dict[Place, Fraction]:
+def _amounts_for_margin(
+    forecast: ColumnForecast,
+    target: Fraction,
+    history: ReleaseHistory,
+    amounts: Mapping[TotalKey, Fraction],
+    shares: Mapping[TotalKey, Fraction],
+) -> dict[TotalKey, Fraction]:
     """Return the amounts of a column's totals, raised together until its margin is reached."""
-    places = [(column.number, place) for place in column.places]
+    keys = [(forecast.release_index, key) for key in forecast.total_indices]
 
-    def at(scale: Fraction) -> dict[Place, Fraction]:
-        return {place: max(amounts[place], scale * shares[place]) for place in places}
+    def scaled_amounts(scale: Fraction) -> dict[TotalKey, Fraction]:
+        return {place: max(amounts[place], scale * shares[place]) for place in keys}
 
-    def enough(scale: float) -> bool:
-        got = at(Fraction(scale))
-        if not all(got.values()):
+    def is_enough(scale: float) -> bool:
+        scaled = scaled_amounts(Fraction(scale))
+        if not all(scaled.values()):
             return False
-        return column.reaches({place[1]: noise_at(known, place[1], amount) for place, amount in got.items()}, wanted)
+        return forecast.meets(
+            {place[1]: noise_at_cost(history, place[1], amount) for place, amount in scaled.items()}, target
+        )
 
-    if not known.mixes and all(amounts[place] for place in places):
+    if not history.combinable and all(amounts[place] for place in keys):
         return {}  # kept as it is
-    if enough(0.0):
+    if is_enough(0.0):
         return {}
-    most = float(_DEAREST / max(shares[place] for place in places))
-    scale = _least(enough, _guess(column, wanted, shares), most)
+    most = float(_MAX_COST / max(shares[place] for place in keys))
+    scale = _smallest_sufficient(is_enough, _initial_scale(forecast, target, shares), most)
     if scale is None:
         raise Refused(
-            f"margin: no price makes {column.name!r} as exact as ±{float(wanted):g}. Ask for a wider margin: explain() "
+            f"margin: no price makes {forecast.name!r} as exact as ±{float(target):g}. Ask for a wider margin: explain() "
             "tells which one an epsilon gives."
         )
-    return at(Fraction(scale))
+    return scaled_amounts(Fraction(scale))
 
 
-def _guess(column: Foreseen, wanted: Fraction, shares: Priced) -> float:
+def _initial_scale(forecast: ColumnForecast, target: Fraction, shares: AmountsByTotal) -> float:
     """Return about the right scale for a column of one total: it only says where to look first."""
-    if len(column.places) > 1 or (steps := column.steps(wanted)) < 0:
+    if len(forecast.total_indices) > 1 or (steps := forecast.margin_in_steps(target)) < 0:
         return 1.0
-    (place,) = column.places
-    moved = column.part.question.sensitivity_of(column.part.question.totals[place])
-    if column.kind is Laplace:
-        amount = moved.l1 * math.log(20) / (steps + 0.5)
+    (index,) = forecast.total_indices
+    sensitivity = forecast.release.question.sensitivity_of(forecast.release.question.totals[index])
+    if forecast.noise_type is Laplace:
+        amount = sensitivity.l1 * math.log(20) / (steps + 0.5)
     else:
-        amount = moved.l2_squared * 1.96**2 / 2 / (steps + 0.5) ** 2
-    return float(amount / shares[column.number, place])
+        amount = sensitivity.l2_squared * 1.96**2 / 2 / (steps + 0.5) ** 2
+    return float(amount / shares[forecast.release_index, index])
 
 
-def _least(enough: Callable[[float], bool], near: float, most: float) -> float | None:
-    """Return the least number that is enough, to a millionth and not below; None if none up to `most` is."""
-    low = high = min(near, most)
+def _smallest_sufficient(is_enough: Callable[[float], bool], guess: float, largest: float) -> float | None:
+    """Return the least number that is enough, to a millionth and not below; None if none up to `largest` is."""
+    low = high = min(guess, largest)
     step = 1.01
-    while not enough(high):
-        if high >= most:
+    while not is_enough(high):
+        if high >= largest:
             return None
-        low, high, step = high, min(most, high * step), step**2
+        low, high, step = high, min(largest, high * step), step**2
     step = 1.01
     while low == high:
         low, step = high / step, step**2
-        if enough(low):
+        if is_enough(low):
             high = low
-    while high > low * _CLOSE:
+    while high > low * _TOLERANCE:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 
-def _rounded(known: Sequence[Known], start: Priced, amounts: Priced) -> Amounts:
+def _rounded_allocation(
+    histories: Sequence[ReleaseHistory], initial: AmountsByTotal, amounts: AmountsByTotal
+) -> Allocation:
     """Return amounts whose price has few digits, rounded up; what that adds goes to the largest."""
-    before = {place: credit(known[place[0]], place[1]) for place in amounts}
+    reusable = {key: reusable_cost(histories[key[0]], key[1]) for key in amounts}
     needed = {
-        place: rounded_up(amounts[place] - before[place], _FINE) for place in amounts if amounts[place] > start[place]
+        place: round_up_digits(amounts[place] - reusable[place], _AMOUNT_DIGITS)
+        for place in amounts
+        if amounts[place] > initial[place]
     }
     if needed:
         largest = max(needed, key=needed.__getitem__)
         total = sum(needed.values(), _ZERO)
-        needed[largest] += rounded_up(total, _DIGITS) - total
+        needed[largest] += round_up_digits(total, _COST_DIGITS) - total
     return tuple(
-        tuple(before[n, p] + needed[n, p] if (n, p) in needed else amounts[n, p] for p in range(len(each.topics)))
-        for n, each in enumerate(known)
+        tuple(
+            reusable[n, p] + needed[n, p] if (n, p) in needed else amounts[n, p]
+            for p in range(len(history.fingerprints))
+        )
+        for n, history in enumerate(histories)
     )
 
 
-def rounded_up(number: Fraction, digits: int) -> Fraction:
+def round_up_digits(number: Fraction, digits: int) -> Fraction:
     """Return a number above 0 with so many leading digits, not below it."""
-    unit = _unit(number, digits)
+    unit = _last_digit_unit(number, digits)
     return math.ceil(number / unit) * unit
 
 
-def _down(number: Fraction) -> Fraction:
+def _round_down_digits(number: Fraction) -> Fraction:
     if not number:
         return _ZERO
-    unit = _unit(number, _DIGITS)
+    unit = _last_digit_unit(number, _COST_DIGITS)
     return math.floor(number / unit) * unit
 
 
-def _unit(number: Fraction, digits: int) -> Fraction:
+def _last_digit_unit(number: Fraction, digits: int) -> Fraction:
     """Return what the last of so many leading digits of a number is worth.
 
-    >>> _unit(Fraction(123456), 4), _unit(Fraction("0.0123456"), 4)
+    >>> _last_digit_unit(Fraction(123456), 4), _last_digit_unit(Fraction("0.0123456"), 4)
     (Fraction(100, 1), Fraction(1, 100000))
     """
     power = math.floor(math.log10(number.numerator) - math.log10(number.denominator))

@@ -27,14 +27,14 @@ from discreet.privacy.divergence import (
     privacy_loss,
     renyi,
 )
-from discreet.privacy.game import Game, threshold_game
 from discreet.privacy.gaussian import analytic_gaussian_sigma, classic_gaussian_sigma, gaussian_delta
-from discreet.privacy.laws import Output, output
+from discreet.privacy.mechanism_output import MechanismOutput, output
+from discreet.privacy.membership_game import ThresholdGame, threshold_game
 from discreet.privacy.pmf import uniform_pmf
 
 __all__ = [
-    "Game",
-    "Output",
+    "ThresholdGame",
+    "MechanismOutput",
     "analytic_gaussian_sigma",
     "classic_gaussian_sigma",
     "composed_dp_event",

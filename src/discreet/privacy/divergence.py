@@ -10,17 +10,17 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
-from discreet.kernel.exact import Number, fraction, not_negative
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.privacy import laws
-from discreet.privacy.gaussian import discrete_delta, theta_ratio
-from discreet.privacy.laws import Output
-from discreet.privacy.pmf import Pmf, Probability, checked, log_ratio, mass
+from discreet.kernel.numbers import Number, as_fraction, as_nonnegative
+from discreet.privacy import mechanism_output
+from discreet.privacy.gaussian import discrete_gaussian_delta, log_theta_ratio
+from discreet.privacy.mechanism_output import MechanismOutput
+from discreet.privacy.pmf import Pmf, Probability, log_ratio, total_probability, validate_pmf
 
-Law = Pmf | Output
+Distribution = Pmf | MechanismOutput
 
 
-def max_divergence(p: Law, q: Law) -> float | Fraction:
+def max_divergence(p: Distribution, q: Distribution) -> float | Fraction:
     """Return the least epsilon with p(S) <= exp(epsilon)·q(S) for every set S of outcomes: ln of the worst ratio.
 
     A set's ratio is never above that of its worst outcome, so outcomes suffice.
@@ -29,30 +29,30 @@ def max_divergence(p: Law, q: Law) -> float | Fraction:
     >>> max_divergence(laws.output(Laplace(10), 0), laws.output(Laplace(10), 1))
     Fraction(1, 10)
     """
-    if isinstance(p, Output) and isinstance(q, Output):
-        moved = laws.shifts(p, q)
+    if isinstance(p, MechanismOutput) and isinstance(q, MechanismOutput):
+        distances = mechanism_output.shifts(p, q)
         if isinstance(p.mechanism, Laplace):
-            return sum(moved) / p.mechanism.scale
+            return sum(distances) / p.mechanism.scale
         if isinstance(p.mechanism, Gaussian):
-            return math.inf if moved else 0.0
+            return math.inf if distances else 0.0
     return max(loss for loss, _ in _losses(p, q))
 
 
-def hockey_stick(p: Law, q: Law, epsilon: Number) -> float:
+def hockey_stick(p: Distribution, q: Distribution, epsilon: Number) -> float:
     """Return the least delta with p(S) <= exp(epsilon)·q(S) + delta for every set S of outcomes.
 
     >>> hockey_stick({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75}, epsilon=0)
     0.5
     """
-    limit = not_negative(epsilon, "epsilon")
-    if isinstance(p, Output) and isinstance(q, Output) and isinstance(p.mechanism, Gaussian):
-        return discrete_delta(p.mechanism, laws.one_shift(laws.shifts(p, q)), limit)
+    limit = as_nonnegative(epsilon, "epsilon")
+    if isinstance(p, MechanismOutput) and isinstance(q, MechanismOutput) and isinstance(p.mechanism, Gaussian):
+        return discrete_gaussian_delta(p.mechanism, mechanism_output.single_shift(mechanism_output.shifts(p, q)), limit)
     # p - exp(epsilon)·q = p·(1 - exp(epsilon - loss)); a loss that is exactly epsilon adds exactly nothing.
     excess = [(loss - (limit if isinstance(loss, Fraction) else float(limit)), c) for loss, c in _losses(p, q)]
     return math.fsum(chance * -math.expm1(-above) for above, chance in excess if above > 0)
 
 
-def renyi(p: Law, q: Law, alpha: Number) -> float:
+def renyi(p: Distribution, q: Distribution, alpha: Number) -> float:
     """Return the Renyi divergence of order alpha; order 1 is Kullback and Leibler's, infinity the worst case.
 
     >>> from discreet.kernel.mechanism import Gaussian
@@ -61,11 +61,11 @@ def renyi(p: Law, q: Law, alpha: Number) -> float:
     """
     if alpha == math.inf:
         return float(max_divergence(p, q))
-    order = fraction(alpha, "alpha")
+    order = as_fraction(alpha, "alpha")
     if order < 1:
         raise ValueError(f"alpha must be at least 1, not {alpha}")
-    if isinstance(p, Output) and isinstance(q, Output) and isinstance(p.mechanism, Gaussian):
-        return math.fsum(_gaussian_renyi(p.mechanism, d, order) for d in laws.shifts(p, q))
+    if isinstance(p, MechanismOutput) and isinstance(q, MechanismOutput) and isinstance(p.mechanism, Gaussian):
+        return math.fsum(_gaussian_renyi(p.mechanism, d, order) for d in mechanism_output.shifts(p, q))
     listed = [(float(loss), float(chance)) for loss, chance in _losses(p, q)]
     if order == 1:
         return max(0.0, math.fsum(chance * loss for loss, chance in listed))
@@ -83,10 +83,10 @@ def renyi(p: Law, q: Law, alpha: Number) -> float:
 def _gaussian_renyi(mechanism: Gaussian, d: int, order: Fraction) -> float:
     """Complete the square: order·d²/(2·scale²), and a little less if (order-1)·d is not an integer."""
     main = order * d * d / (2 * mechanism.scale**2)
-    return float(main) + (theta_ratio(mechanism.scale, (order - 1) * d) / float(order - 1) if order > 1 else 0)
+    return float(main) + (log_theta_ratio(mechanism.scale, (order - 1) * d) / float(order - 1) if order > 1 else 0)
 
 
-def privacy_loss(p: Law, q: Law) -> dict[float | Fraction, Probability]:
+def privacy_loss(p: Distribution, q: Distribution) -> dict[float | Fraction, Probability]:
     """Return the distribution of the privacy loss ln(p/q) when outcomes come from p, as a pmf {loss: probability}.
 
     Losses of float probabilities are rounded to 12 decimals, so that equal ones meet; others are not rounded.
@@ -100,23 +100,23 @@ def privacy_loss(p: Law, q: Law) -> dict[float | Fraction, Probability]:
             gathered[round(loss, 12) + 0.0].append(chance)
         else:
             gathered[loss].append(chance)
-    return {loss: mass(chances) for loss, chances in sorted(gathered.items())}
+    return {loss: total_probability(chances) for loss, chances in sorted(gathered.items())}
 
 
-def likelihood_ratio(p: Law, q: Law, outcomes: Any) -> float | Fraction:
+def likelihood_ratio(p: Distribution, q: Distribution, outcomes: Any) -> float | Fraction:
     """Return p(S)/q(S) for one outcome, or for a set, list or range of them.
 
     >>> likelihood_ratio({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)}, 0)
     Fraction(3, 1)
     """
-    first, second = _both(p, q)
+    first, second = _checked_pair(p, q)
     several = isinstance(outcomes, set | frozenset | list | range)
-    if isinstance(first, Output) and isinstance(second, Output) and not several:
-        return laws.point_ratio(first, second, outcomes)
-    chosen = list(dict.fromkeys(outcomes)) if several else [outcomes]
-    above, below = (mass([_probability(law, outcome) for outcome in chosen]) for law in (first, second))
+    if isinstance(first, MechanismOutput) and isinstance(second, MechanismOutput) and not several:
+        return mechanism_output.point_ratio(first, second, outcomes)
+    selected = list(dict.fromkeys(outcomes)) if several else [outcomes]
+    above, below = (total_probability([_probability(law, outcome) for outcome in selected]) for law in (first, second))
     if not above and not below:
-        raise ValueError(laws.IMPOSSIBLE)
+        raise ValueError(mechanism_output.IMPOSSIBLE_OUTCOMES)
     return above / below if below else math.inf
 
 
@@ -126,32 +126,36 @@ def posterior_bound(prior: Number, epsilon: Number) -> float:
     >>> round(posterior_bound(0.5, epsilon=0.1), 5)
     0.52498
     """
-    belief = fraction(prior, "prior")
+    belief = as_fraction(prior, "prior")
     if not 0 <= belief <= 1:
         raise ValueError(f"prior must lie between 0 and 1, not {prior}")
-    fall = 0.0 if epsilon == math.inf else math.exp(-not_negative(epsilon, "epsilon"))
+    decay = 0.0 if epsilon == math.inf else math.exp(-as_nonnegative(epsilon, "epsilon"))
     if not belief:
         return 0.0
-    return float(belief) / (float(belief) + float(1 - belief) * fall)
+    return float(belief) / (float(belief) + float(1 - belief) * decay)
 
 
-def _both(p: Law, q: Law) -> tuple[Law, Law]:
-    if isinstance(p, Output) and isinstance(q, Output):
-        laws.shifts(p, q)
+def _checked_pair(p: Distribution, q: Distribution) -> tuple[Distribution, Distribution]:
+    if isinstance(p, MechanismOutput) and isinstance(q, MechanismOutput):
+        mechanism_output.shifts(p, q)
         return p, q
-    if isinstance(p, Output) or isinstance(q, Output):
+    if isinstance(p, MechanismOutput) or isinstance(q, MechanismOutput):
         raise TypeError("p and q must be two pmfs or two outputs, not one of each")
-    return checked(p, "p"), checked(q, "q")
+    return validate_pmf(p, "p"), validate_pmf(q, "q")
 
 
-def _losses(p: Law, q: Law) -> laws.Losses:
-    first, second = _both(p, q)
-    if isinstance(first, Output) and isinstance(second, Output):
-        return laws.losses(first, second)
-    assert not isinstance(first, Output)
-    assert not isinstance(second, Output)
+def _losses(p: Distribution, q: Distribution) -> mechanism_output.Losses:
+    first, second = _checked_pair(p, q)
+    if isinstance(first, MechanismOutput) and isinstance(second, MechanismOutput):
+        return mechanism_output.losses(first, second)
+    assert not isinstance(first, MechanismOutput)
+    assert not isinstance(second, MechanismOutput)
     return [(log_ratio(chance, second.get(k, 0.0)), chance) for k, chance in first.items() if chance]
 
 
-def _probability(law: Law, outcome: Hashable) -> Probability:
-    return law.probability(outcome) if isinstance(law, Output) else law.get(outcome, Fraction(0))
+def _probability(distribution: Distribution, outcome: Hashable) -> Probability:
+    return (
+        distribution.probability(outcome)
+        if isinstance(distribution, MechanismOutput)
+        else distribution.get(outcome, Fraction(0))
+    )

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.kernel.exact import Number, not_negative, positive, share
 from discreet.kernel.mechanism import Gaussian
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability
 
 _BLOCK = 1 << 18
-_WIDEST = 1_000_000
+_MAX_SCALE = 1_000_000
 
 
-def discrete_delta(mechanism: Gaussian, shift: int, epsilon: Fraction) -> float:
+def discrete_gaussian_delta(mechanism: Gaussian, shift: int, epsilon: Fraction) -> float:
     """Return the least delta of discrete Gaussian noise against the same noise moved by `shift`.
 
     The loss of noise k is shift·(shift-2k)/(2·scale²): above epsilon below a certain k, which is found in
@@ -22,8 +22,8 @@ def discrete_delta(mechanism: Gaussian, shift: int, epsilon: Fraction) -> float:
     """
     if not shift:
         return 0.0
-    if mechanism.scale > _WIDEST:
-        raise ValueError(f"scale must be at most {_WIDEST} here; gaussian_delta has the limit of wide noise")
+    if mechanism.scale > _MAX_SCALE:
+        raise ValueError(f"scale must be at most {_MAX_SCALE} here; gaussian_delta has the limit of wide noise")
     variance = mechanism.scale**2
     last = math.ceil(Fraction(shift, 2) - epsilon * variance / shift) - 1
     excess = Fraction(shift * (shift - 2 * last)) / (2 * variance) - epsilon  # above 0, at most shift/scale²
@@ -32,22 +32,22 @@ def discrete_delta(mechanism: Gaussian, shift: int, epsilon: Fraction) -> float:
     return peak * math.fsum(_excesses(first, last, s, (float(excess), step)))
 
 
-def _excesses(first: int, last: int, s: float, line: tuple[float, float]) -> Iterator[float]:
-    start, step = line
+def _excesses(first: int, last: int, s: float, excess_line: tuple[float, float]) -> Iterator[float]:
+    start, step = excess_line
     for low in range(first, last + 1, _BLOCK):
         k = np.arange(low, min(low + _BLOCK, last + 1), dtype=np.float64)
         yield float(np.sum(np.exp(-((k / s) ** 2) / 2) * -np.expm1(-start - (last - k) * step)))
 
 
-def theta_ratio(scale: Fraction, offset: Fraction) -> float:
+def log_theta_ratio(scale: Fraction, offset: Fraction) -> float:
     """Return ln of sum(exp(-(k-offset)²/(2·scale²))) over the same sum with offset 0, for all integers k."""
     s, c = float(scale), float(offset % 1)
     if not c:
         return 0.0
     if s < 1:
         reach = range(-40, 41)
-        moved = math.fsum(math.exp(-(((k - c) / s) ** 2) / 2) for k in reach)
-        return math.log(moved / math.fsum(math.exp(-((k / s) ** 2) / 2) for k in reach))
+        shifted = math.fsum(math.exp(-(((k - c) / s) ** 2) / 2) for k in reach)
+        return math.log(shifted / math.fsum(math.exp(-((k / s) ** 2) / 2) for k in reach))
     waves = [2 * math.exp(-2 * (math.pi * s * j) ** 2) for j in (1, 2, 3)]  # Poisson's formula
     change = math.fsum(w * (math.cos(2 * math.pi * c * j) - 1) for j, w in enumerate(waves, 1))
     return math.log1p(change / (1 + math.fsum(waves)))
@@ -61,25 +61,25 @@ def gaussian_delta(sigma: Number, epsilon: Number, sensitivity: Number = 1) -> f
     >>> round(gaussian_delta(sigma=1, epsilon=1), 4)
     0.1269
     """
-    ratio = float(positive(sigma, "sigma") / positive(sensitivity, "sensitivity"))
-    near = float(not_negative(epsilon, "epsilon")) * ratio - 1 / (2 * ratio)
+    ratio = float(as_positive(sigma, "sigma") / as_positive(sensitivity, "sensitivity"))
+    near = float(as_nonnegative(epsilon, "epsilon")) * ratio - 1 / (2 * ratio)
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
-    far = _mills(near + 1 / ratio)  # exp(epsilon) times the density over there is the density here
-    return _tail(near) - density * far if near < 0 else density * (_mills(near) - far)
+    far = _mills_ratio(near + 1 / ratio)  # exp(epsilon) times the density over there is the density here
+    return _tail(near) - density * far if near < 0 else density * (_mills_ratio(near) - far)
 
 
 def _tail(x: float) -> float:
     return math.erfc(x / math.sqrt(2)) / 2
 
 
-def _mills(x: float) -> float:
+def _mills_ratio(x: float) -> float:
     """Return P[N >= x] over the density at x."""
     if x < 20:
         return _tail(x) * math.sqrt(2 * math.pi) * math.exp(x * x / 2)
-    found = x
+    denominator = x
     for k in range(40, 0, -1):  # Laplace's continued fraction
-        found = x + k / found
-    return 1 / found
+        denominator = x + k / denominator
+    return 1 / denominator
 
 
 def classic_gaussian_sigma(sensitivity: Number, epsilon: Number, delta: Number) -> float:
@@ -89,9 +89,9 @@ def classic_gaussian_sigma(sensitivity: Number, epsilon: Number, delta: Number) 
     >>> gaussian_delta(sigma, epsilon=10) > 1e-9
     True
     """
-    width = float(positive(sensitivity, "sensitivity"))
-    slack = float(share(delta, "delta"))
-    return width * math.sqrt(2 * math.log(1.25 / slack)) / float(positive(epsilon, "epsilon"))
+    width = float(as_positive(sensitivity, "sensitivity"))
+    slack = float(as_probability(delta, "delta"))
+    return width * math.sqrt(2 * math.log(1.25 / slack)) / float(as_positive(epsilon, "epsilon"))
 
 
 def analytic_gaussian_sigma(sensitivity: Number, epsilon: Number, delta: Number) -> float:
@@ -100,8 +100,8 @@ def analytic_gaussian_sigma(sensitivity: Number, epsilon: Number, delta: Number)
     >>> round(analytic_gaussian_sigma(1, epsilon=1, delta=1e-9), 2)
     5.5
     """
-    width, slack = float(positive(sensitivity, "sensitivity")), float(share(delta, "delta"))
-    positive(epsilon, "epsilon")
+    width, slack = float(as_positive(sensitivity, "sensitivity")), float(as_probability(delta, "delta"))
+    as_positive(epsilon, "epsilon")
     low = high = 1.0
     while gaussian_delta(high, epsilon) > slack:
         high *= 2

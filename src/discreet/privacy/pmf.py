@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.exact import whole
+from discreet.kernel.numbers import as_integer
 
 Probability = float | Fraction
 Pmf = Mapping[Any, Probability]
@@ -15,7 +15,7 @@ Pmf = Mapping[Any, Probability]
 _ROUNDING = 1e-9  # how far above 1 a sum of rounded probabilities may lie
 
 
-def checked(pmf: Any, name: str) -> dict[Hashable, Probability]:
+def validate_pmf(pmf: Any, name: str) -> dict[Hashable, Probability]:
     """Return the pmf, as plain floats and fractions, if it is one.
 
     A sum below 1 is accepted: an infinite law cut to the outcomes listed. What is missing counts as outcomes
@@ -23,14 +23,14 @@ def checked(pmf: Any, name: str) -> dict[Hashable, Probability]:
     """
     if not isinstance(pmf, Mapping):
         raise TypeError(f"{name} must be a pmf {{outcome: probability}} or an output, not {type(pmf).__name__}")
-    read = {outcome: _read(value, f"{name}[{outcome!r}]") for outcome, value in pmf.items()}
-    total = mass(read.values())
+    probabilities = {outcome: _valid_probability(value, f"{name}[{outcome!r}]") for outcome, value in pmf.items()}
+    total = total_probability(probabilities.values())
     if not 0 < total <= 1 + _ROUNDING:
         raise ValueError(f"{name} must sum to 1, or less if it is cut; it sums to {float(total)}")
-    return read
+    return probabilities
 
 
-def _read(value: Any, name: str) -> Probability:
+def _valid_probability(value: Any, name: str) -> Probability:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Fraction | np.floating | np.integer):
         raise TypeError(f"{name} must be a float or a Fraction, not {value!r}")
     if not 0 <= value < math.inf:
@@ -42,7 +42,7 @@ def _read(value: Any, name: str) -> Probability:
     )
 
 
-def mass(probabilities: Collection[Probability]) -> Probability:
+def total_probability(probabilities: Collection[Probability]) -> Probability:
     """Add probabilities: exactly if all are fractions, else with one rounding."""
     if all(isinstance(p, Fraction) for p in probabilities):
         return sum(probabilities, Fraction(0))
@@ -68,7 +68,7 @@ def uniform_pmf(low: int, high: int) -> dict[int, Fraction]:
     >>> uniform_pmf(0, 1)
     {0: Fraction(1, 2), 1: Fraction(1, 2)}
     """
-    first, last = whole(low, "low", least=-(1 << 62)), whole(high, "high", least=-(1 << 62))
+    first, last = as_integer(low, "low", minimum=-(1 << 62)), as_integer(high, "high", minimum=-(1 << 62))
     if last < first:
         raise ValueError(f"high must be at least low, not {high}")
     return dict.fromkeys(range(first, last + 1), Fraction(1, last - first + 1))

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from discreet import attacks
-from discreet.attacks.aggregates import oracles
-from discreet.attacks.aggregates.blocks import Blocks, drawn, tables
+from discreet.attacks.aggregates import subset_oracles
+from discreet.attacks.aggregates.blocks import Blocks, pair_tables, simulate_blocks
 from discreet.attacks.aggregates.census import census
-from discreet.attacks.aggregates.genomes import genomes
-from discreet.attacks.aggregates.means import answers, power
-from discreet.attacks.aggregates.membership import membership
-from discreet.attacks.aggregates.panel import Panel
+from discreet.attacks.aggregates.membership import membership, membership_power, simulate_answers
+from discreet.attacks.aggregates.panel import Panel, simulate_genomes
 from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
-from discreet.attacks.aggregates.reductions import membership_from_reconstruction, reconstruction_from_membership
-from discreet.attacks.aggregates.study import Study, drawn_study
+from discreet.attacks.aggregates.reductions import (
+    Study,
+    membership_from_reconstruction,
+    reconstruction_from_membership,
+    simulate_study,
+)
 
 RUBBISH = {
     "nothing": None,
@@ -32,12 +34,12 @@ SIZES = {"sex": 2, "married": 2}
 
 @pytest.fixture(scope="module")
 def panel():
-    return genomes(60, 12, random_state=0)
+    return simulate_genomes(60, 12, random_state=0)
 
 
 @pytest.mark.parametrize("returned", RUBBISH.values(), ids=RUBBISH)
 def test_rubbish_from_a_defence_is_refused_by_every_attack(panel, returned):
-    town = Blocks([0, 0, 1], [[0, 1], [1, 1], [0, 0]], SIZES, inside=[True, True, False])
+    town = Blocks([0, 0, 1], [[0, 1], [1, 1], [0, 0]], SIZES, is_member=[True, True, False])
     runs = [
         lambda: membership(panel, pool=20, defence=lambda members: returned),
         lambda: census(town, defence=lambda members: returned),
@@ -54,8 +56,10 @@ def test_rubbish_from_a_defence_is_refused_by_every_attack(panel, returned):
 
 @pytest.mark.long
 def test_gaps_are_no_rubbish_where_nothing_may_be_published(panel):
-    town = drawn(4, random_state=0)
-    hidden = {pair: np.full(table.shape, np.nan) for pair, table in tables(town.members, 4, town.sizes).items()}
+    town = simulate_blocks(4, random_state=0)
+    hidden = {
+        pair: np.full(table.shape, np.nan) for pair, table in pair_tables(town.member_table, 4, town.sizes).items()
+    }
     assert census(town, defence=lambda members: hidden, random_state=0).defence == "own"
     assert membership(panel, pool=20, defence=lambda members: [np.nan] * 12, random_state=0).success == 0.5
     with pytest.raises(ValueError, match="without NaN"):
@@ -75,7 +79,7 @@ def test_means_a_rounding_error_above_1_are_means(panel):
 @pytest.mark.parametrize("name", ["block", "Block", "n", "row", "two words", "", "1st", 5])
 def test_a_trait_whose_name_means_something_else_is_refused(name):
     with pytest.raises(ValueError, match="a trait cannot be named"):
-        Blocks([0, 0], [[0, 1], [1, 1]], {"sex": 2, name: 2}, inside=[True, False])
+        Blocks([0, 0], [[0, 1], [1, 1]], {"sex": 2, name: 2}, is_member=[True, False])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +93,7 @@ def test_a_trait_whose_name_means_something_else_is_refused(name):
 )
 def test_sizes_that_make_no_sense_are_refused(sizes, error, words):
     with pytest.raises(error, match=words):
-        Blocks([0, 0], [[0, 1], [1, 1]], sizes, inside=[True, False])
+        Blocks([0, 0], [[0, 1], [1, 1]], sizes, is_member=[True, False])
 
 
 def test_words_of_sql_are_good_names_for_traits():
@@ -97,25 +101,27 @@ def test_words_of_sql_are_good_names_for_traits():
     town = Blocks(
         rng.integers(0, 3, 30), rng.integers(0, 2, (30, 2)), {"order": 2, "select": 2}, rng.random(30) < 1 / 2
     )
-    exact = tables(town.members, town.count, town.sizes)
+    exact = pair_tables(town.member_table, town.block_count, town.sizes)
     near = census(town, defence="curator", epsilon=10_000, random_state=0)
     assert near.success == census(town, defence=lambda members: exact, random_state=0).success
 
 
 def test_one_block_and_a_trait_of_one_value_are_asked_of_the_curator():
-    town = Blocks([0, 0, 0], [[0, 1], [0, 1], [0, 0]], {"planet": 1, "sex": 2}, inside=[True, True, False])
+    town = Blocks([0, 0, 0], [[0, 1], [0, 1], [0, 0]], {"planet": 1, "sex": 2}, is_member=[True, True, False])
     assert census(town, defence="curator", epsilon=1000, random_state=0).success == 1
 
 
 def test_one_attribute_in_one_study_is_asked_of_the_curator():
-    result = membership(answers(60, 1, random_state=0), pool=20, plays=1, defence="curator", epsilon=1, random_state=0)
+    result = membership(
+        simulate_answers(60, 1, random_state=0), pool=20, plays=1, defence="curator", epsilon=1, random_state=0
+    )
     assert result.details["attributes published"] == 1
 
 
 def test_a_question_about_nobody_is_answered_with_nobody():
     subsets = np.array([[True, True, False], [False, False, False], [True, False, True], [False, False, False]])
-    assert oracles._asked(np.ones(3, bool), subsets, 10_000, 0).tolist() == [2, 0, 2, 0]
-    assert oracles._asked(np.ones(3, bool), subsets[[1, 3]], 10_000, 0).tolist() == [0, 0]
+    assert subset_oracles._ask_curator(np.ones(3, bool), subsets, 10_000, 0).tolist() == [2, 0, 2, 0]
+    assert subset_oracles._ask_curator(np.ones(3, bool), subsets[[1, 3]], 10_000, 0).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("random_state", range(8))
@@ -139,7 +145,7 @@ def test_an_own_defence_promises_no_delta_unless_it_is_said(panel):
 
 @pytest.mark.parametrize("attack", [membership, reconstruct])
 def test_one_delta_can_be_given_for_all_defences(attack):
-    data, sizes = (Secrets([0, 1, 1, 0]), {}) if attack is reconstruct else (genomes(60, 12), {"pool": 20})
+    data, sizes = (Secrets([0, 1, 1, 0]), {}) if attack is reconstruct else (simulate_genomes(60, 12), {"pool": 20})
     made = attacks.compare(partial(attack, delta="1e-3", **sizes), epsilons=[1], data=data)
     assert [result.delta for result in made.results] == [0, 0, 0.001]
 
@@ -158,16 +164,16 @@ def test_one_delta_can_be_given_for_all_defences(attack):
         (lambda: reconstruct(per_person="4"), TypeError, "per_person must be an integer"),
         (lambda: reconstruct(random_state=-1), ValueError, "random_state must be"),
         (lambda: census(random_state=1.5), ValueError, "random_state must be"),
-        (lambda: drawn(2, random_state="a"), ValueError, "random_state must be"),
-        (lambda: genomes("many"), TypeError, "people must be an integer"),
-        (lambda: power(10, 20, noise="a"), ValueError, "noise must be a number"),
-        (lambda: power("ten", 20), TypeError, "d must be an integer"),
-        (lambda: power(10, 2), ValueError, "n must be at least 10"),
-        (lambda: drawn_study("two", 3, np.random.default_rng(0)), TypeError, "people must be an integer"),
+        (lambda: simulate_blocks(2, random_state="a"), ValueError, "random_state must be"),
+        (lambda: simulate_genomes("many"), TypeError, "people must be an integer"),
+        (lambda: membership_power(10, 20, noise="a"), ValueError, "noise must be a number"),
+        (lambda: membership_power("ten", 20), TypeError, "d must be an integer"),
+        (lambda: membership_power(10, 2), ValueError, "n must be at least 10"),
+        (lambda: simulate_study("two", 3, np.random.default_rng(0)), TypeError, "people must be an integer"),
         (lambda: membership_from_reconstruction(random_state="a"), ValueError, "random_state must be"),
         (lambda: membership_from_reconstruction(Secrets([1, 1, 1])), ValueError, "equal ones who are not"),
         (lambda: membership_from_reconstruction(Secrets([0, 0, 0])), ValueError, "equal ones who are not"),
-        (lambda: membership_from_reconstruction(drawn(2, random_state=0)), TypeError, "data must be Secrets"),
+        (lambda: membership_from_reconstruction(simulate_blocks(2, random_state=0)), TypeError, "data must be Secrets"),
         (lambda: reconstruction_from_membership(random_state="a"), ValueError, "random_state must be"),
     ],
 )
@@ -186,7 +192,7 @@ def test_options_that_make_no_sense_are_refused(run, error, words):
         (lambda: Secrets([0, 1], chance="a"), ValueError, "chance must be a number"),
         (lambda: Panel("abc"), ValueError, "values must be whole numbers"),
         (lambda: Panel([[0], [0, 1]]), ValueError, "values must be whole numbers"),
-        (lambda: Panel([[0], [1]], most="a"), TypeError, "most must be an integer"),
+        (lambda: Panel([[0], [1]], max_value="a"), TypeError, "most must be an integer"),
         (lambda: Panel([[0], [1]], populations=[["a"], ["a", "b"]]), ValueError, "one entry for each person"),
         (lambda: Study([[0], [0, 1]], [0, 1], [[0]], [0.5]), ValueError, "values must be zeros and ones"),
         (lambda: Study([[0], [1]], ["a", "b"], [[0]], [0.5]), ValueError, "secrets must be zeros and ones"),
@@ -204,5 +210,5 @@ def test_records_of_other_things_are_refused(make, error, words):
 
 
 def test_the_metric_completes_what_share():
-    small = genomes(60, 12, random_state=0)
+    small = simulate_genomes(60, 12, random_state=0)
     assert membership(small, pool=20).metric == "of pairs of a member and a stranger were ranked right"

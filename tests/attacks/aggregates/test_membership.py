@@ -9,18 +9,30 @@ import pytest
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.aggregates import frequencies
-from discreet.attacks.aggregates.genomes import genomes, load
+from discreet.attacks.aggregates import published_means
 from discreet.attacks.aggregates.membership import ATTACK, membership
-from discreet.attacks.aggregates.membership_scores import STATISTICS, Known, cleaned, scores_of
-from discreet.attacks.aggregates.panel import Panel, Play, plays_of, rareness, thinned
+from discreet.attacks.aggregates.membership_statistics import (
+    STATISTICS,
+    AttackerKnowledge,
+    correct_for_study_size,
+    membership_scores,
+)
+from discreet.attacks.aggregates.panel import (
+    Panel,
+    StudySample,
+    draw_study_samples,
+    load,
+    rarity_of_values,
+    sample_attributes,
+    simulate_genomes,
+)
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 
 
 @pytest.fixture(scope="module")
 def made():
-    return genomes(400, 600, random_state=5)
+    return simulate_genomes(400, 600, random_state=5)
 
 
 def test_the_laboratory_knows_the_attack():
@@ -56,8 +68,8 @@ def test_rounding_hardly_helps(made):
 def test_the_other_easy_fixes_hardly_help_either(made, fix):
     rng = np.random.default_rng(0)
     fixes = {
-        "blurred": partial(frequencies.blurred, most=2, rng=rng),
-        "common": partial(frequencies.common, most=2),
+        "blurred": partial(published_means.noisy_means, max_value=2, rng=rng),
+        "common": partial(published_means.common_means, max_value=2),
     }
     assert membership(made, random_state=0, defence=fixes[fix]).success > 0.85
 
@@ -86,7 +98,7 @@ def test_a_huge_epsilon_finds_members_again(made):
 
 
 def test_more_totals_than_the_curator_is_asked_for_come_from_its_mechanism(made, monkeypatch):
-    monkeypatch.setattr(frequencies, "_GROUPS", 10)
+    monkeypatch.setattr(published_means, "_MAX_CURATOR_GROUPS", 10)
     result = membership(made, random_state=0, defence="curator", epsilon=1)
     assert result.details["published by"].startswith("the mechanism")
     assert result.success < 0.66
@@ -101,7 +113,7 @@ def test_curator_and_mechanism_add_noise_of_one_size(made, monkeypatch, delta):
         ]
 
     asked = error()
-    monkeypatch.setattr(frequencies, "_GROUPS", 10)
+    monkeypatch.setattr(published_means, "_MAX_CURATOR_GROUPS", 10)
     # The curator keeps a part of delta for groups that are discovered; of epsilon it may not use more than is paid.
     assert 0.9 < asked / error() < 1.15
 
@@ -145,7 +157,7 @@ def test_the_rarest_people_are_the_most_exposed_where_few_means_are_published():
 
 def test_a_rare_allele_makes_a_person_rarer_than_a_common_one():
     reference = np.array([[0, 1], [0, 0], [0, 1], [0, 0]] * 10)
-    rare, common = rareness(np.array([[1, 0], [0, 1]]), reference, most=1)
+    rare, common = rarity_of_values(np.array([[1, 0], [0, 1]]), reference, max_value=1)
     assert rare > 5 * common
 
 
@@ -153,10 +165,10 @@ def test_members_strangers_and_reference_are_different_people_of_the_same_popula
     rng = np.random.default_rng(0)
     origin = np.repeat([0, 1], [100, 200])
     panel = Panel(np.column_stack([np.arange(300), origin]), 300, origin)
-    for play in plays_of(panel, 50, 5, rng):
-        together = np.concatenate([play.members, play.strangers, play.reference])[:, 0]
+    for play in draw_study_samples(panel, 50, 5, rng):
+        together = np.concatenate([play.members, play.non_members, play.reference])[:, 0]
         assert len(together) == len(set(together)) == 300
-        candidates = np.concatenate([play.members, play.strangers])
+        candidates = np.concatenate([play.members, play.non_members])
         assert len(candidates) == 100
         assert abs(candidates[:, 1].mean() - 2 / 3) < 0.02
         assert abs(play.reference[:, 1].mean() - 2 / 3) < 0.02
@@ -173,18 +185,18 @@ def test_where_people_come_from_is_not_taken_for_being_in():
 
 def test_the_attack_uses_only_what_is_published(made):
     """The same means give the same scores, whoever the members were."""
-    play = plays_of(made, 50, 1, np.random.default_rng(0))[0]
-    known = Known(frequencies.exact(play.members, 2), play.reference, 2, 50)
-    scores = scores_of(play.strangers, known, "likelihood ratio")
-    assert (scores == scores_of(play.strangers.copy(), known, "likelihood ratio")).all()
-    assert scores_of(play.members, known, "likelihood ratio").mean() > scores.mean() + 1
+    play = draw_study_samples(made, 50, 1, np.random.default_rng(0))[0]
+    known = AttackerKnowledge(published_means.exact_means(play.members, 2), play.reference, 2, 50)
+    scores = membership_scores(play.non_members, known, "likelihood ratio")
+    assert (scores == membership_scores(play.non_members.copy(), known, "likelihood ratio")).all()
+    assert membership_scores(play.members, known, "likelihood ratio").mean() > scores.mean() + 1
 
 
 def test_a_wrong_size_in_the_denominator_is_found_by_the_attacker():
     rng = np.random.default_rng(0)
     usual = rng.uniform(0.2, 0.8, 500)
     spread = usual * (1 - usual) / 100
-    corrected, noise = cleaned(usual * 1.1, usual, spread, pool=100)
+    corrected, noise = correct_for_study_size(usual * 1.1, usual, spread, pool=100)
     assert np.abs(corrected / usual - 1).max() < 0.01
     assert noise < 1e-3
 
@@ -228,7 +240,7 @@ def test_a_bad_panel_is_refused(values, most, populations, said):
 
 def test_a_panel_is_thinned_to_attributes_of_its_own():
     panel = Panel(np.arange(10)[None].repeat(3, axis=0), 9)
-    kept = thinned(panel, 4, np.random.default_rng(0)).values
+    kept = sample_attributes(panel, 4, np.random.default_rng(0)).values
     assert kept.shape == (3, 4)
     assert len(set(kept[0])) == 4
 
@@ -239,8 +251,8 @@ def test_missing_files_are_named(tmp_path):
 
 
 def test_a_play_keeps_its_people():
-    play = Play(np.zeros((1, 1)), np.ones((1, 1)), np.ones((2, 1)))
-    assert frequencies.exact(play.members, 1).tolist() == [0]
+    play = StudySample(np.zeros((1, 1)), np.ones((1, 1)), np.ones((2, 1)))
+    assert published_means.exact_means(play.members, 1).tolist() == [0]
 
 
 @pytest.fixture(scope="module")

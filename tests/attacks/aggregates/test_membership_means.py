@@ -3,29 +3,29 @@
 import pytest
 from readable import flaws
 
-from discreet.attacks.aggregates.means import answers, power, power_figure
+from discreet.attacks.aggregates.membership import membership_power, membership_power_figure, simulate_answers
 
 
 def test_power_rises_with_d_and_falls_with_n():
-    assert power(30, 100, random_state=0) < power(300, 100, random_state=0) - 0.1
-    assert power(300, 100, random_state=0) < power(300, 20, random_state=0) - 0.1
+    assert membership_power(30, 100, random_state=0) < membership_power(300, 100, random_state=0) - 0.1
+    assert membership_power(300, 100, random_state=0) < membership_power(300, 20, random_state=0) - 0.1
 
 
 @pytest.mark.parametrize(("d", "n"), [(1000, 50), (2000, 100)])
 def test_power_falls_where_noise_passes_the_square_root_of_d_over_n(d, n):
-    little, equal, much = (power(d, n, noise=each, plays=20, random_state=1) for each in (0.1, 1, 10))
+    little, equal, much = (membership_power(d, n, noise=each, plays=20, random_state=1) for each in (0.1, 1, 10))
     assert little > 0.95
     assert 0.55 < equal < 0.72
     assert much < 0.57
 
 
 def test_answers_are_yes_or_no():
-    assert set(answers(20, 5, random_state=0).values.ravel()) == {0, 1}
+    assert set(simulate_answers(20, 5, random_state=0).values.ravel()) == {0, 1}
 
 
 def test_the_picture_has_a_line_for_each_size():
     pytest.importorskip("matplotlib")
-    figure = power_figure(d=(10, 100), n=(20, 40), noise=(0.1, 10), random_state=0)
+    figure = membership_power_figure(d=(10, 100), n=(20, 40), noise=(0.1, 10), random_state=0)
     left, right = figure.axes
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["n = 20", "n = 40", "guessing"]

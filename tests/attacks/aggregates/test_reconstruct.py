@@ -6,11 +6,10 @@ import pytest
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.aggregates import oracles
-from discreet.attacks.aggregates.deciding import guessed
-from discreet.attacks.aggregates.noise_drawing import noise_figure
-from discreet.attacks.aggregates.reconstruct import ATTACK, Secrets, asked, load, reconstruct
-from discreet.attacks.aggregates.solving import estimates, expected_share
+from discreet.attacks.aggregates import subset_oracles
+from discreet.attacks.aggregates.linear_reconstruction import estimate_bits, expected_accuracy, guess_bits
+from discreet.attacks.aggregates.plots import accuracy_by_error_figure
+from discreet.attacks.aggregates.reconstruct import ATTACK, Secrets, draw_subsets, load, reconstruct
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
@@ -20,7 +19,7 @@ SURE = 1 - 1e-9  # intervals of the tests that meet real noise
     ("noise", "least", "most"), [(1 / 8, 0.998, 1), (1 / 4, 0.95, 0.97), (1 / 2, 0.78, 0.83), (1, 0.64, 0.70)]
 )
 def test_noisy_sums_give_away_as_many_bits_as_theory_says(noise, least, most):
-    result = reconstruct(Secrets.drawn(1024, random_state=3), noise=noise, random_state=4)
+    result = reconstruct(Secrets.simulate(1024, random_state=3), noise=noise, random_state=4)
     assert least <= result.success <= most
     assert result.details["least squares gets, in theory"] == pytest.approx(result.success, abs=0.035)
 
@@ -31,13 +30,13 @@ def test_noise_far_beyond_the_square_root_leaves_a_coin():
 
 @pytest.mark.parametrize("method", ["least squares", "linear programme"])
 def test_exact_sums_give_away_every_bit(method):
-    result = reconstruct(Secrets.drawn(96, random_state=0), method=method, random_state=1)
+    result = reconstruct(Secrets.simulate(96, random_state=0), method=method, random_state=1)
     assert result.success == 1
     assert result.implied.low > 2
 
 
 def test_both_solvers_get_most_bits_from_noisy_sums():
-    people = Secrets.drawn(128, random_state=5)
+    people = Secrets.simulate(128, random_state=5)
     for method in ("least squares", "linear programme"):
         assert reconstruct(people, noise=1 / 4, method=method, random_state=6).success > 0.88
 
@@ -46,10 +45,10 @@ def test_wild_answers_lead_least_squares_astray_but_not_the_linear_programme():
     def oracle_for(bits):
         rng = np.random.default_rng(0)
         return lambda subsets: np.where(
-            rng.random(len(subsets)) < 0.1, rng.uniform(0, 2000, len(subsets)), oracles.exact(bits)(subsets)
+            rng.random(len(subsets)) < 0.1, rng.uniform(0, 2000, len(subsets)), subset_oracles.exact_sums(bits)(subsets)
         )
 
-    people = Secrets.drawn(128, random_state=5)
+    people = Secrets.simulate(128, random_state=5)
     squares, programme = (
         reconstruct(people, defence=oracle_for, method=method, random_state=6).success
         for method in ("least squares", "linear programme")
@@ -61,16 +60,16 @@ def test_wild_answers_lead_least_squares_astray_but_not_the_linear_programme():
 def test_one_person_at_a_time_needs_nobody_elses_column():
     rng = np.random.default_rng(0)
     bits, subsets = rng.random(100) < 1 / 2, rng.random((1600, 100)) < 1 / 2
-    answers = oracles.exact(bits)(subsets)
-    everybody = estimates(subsets, answers, "one at a time")
-    alone = [estimates(subsets[:, [person]], answers, "one at a time")[0] for person in range(100)]
+    answers = subset_oracles.exact_sums(bits)(subsets)
+    everybody = estimate_bits(subsets, answers, "one at a time")
+    alone = [estimate_bits(subsets[:, [person]], answers, "one at a time")[0] for person in range(100)]
     assert everybody == pytest.approx(alone)
     assert ((everybody > 1 / 2) == bits).mean() > 0.95
 
 
 def test_who_is_in_every_question_or_none_stays_unknown_one_at_a_time():
     subsets = np.array([[True, False, True], [True, False, False]])
-    assert estimates(subsets, np.array([2.0, 1.0]), "one at a time")[:2].tolist() == [1 / 2, 1 / 2]
+    assert estimate_bits(subsets, np.array([2.0, 1.0]), "one at a time")[:2].tolist() == [1 / 2, 1 / 2]
 
 
 def test_rounding_to_tens_hides_nothing():
@@ -78,13 +77,13 @@ def test_rounding_to_tens_hides_nothing():
 
 
 def test_rounding_does_hide_people_who_are_asked_for_one_by_one():
-    result = reconstruct(Secrets.drawn(512, random_state=0), defence="easy", questions="one by one", random_state=0)
+    result = reconstruct(Secrets.simulate(512, random_state=0), defence="easy", questions="one by one", random_state=0)
     assert result.success == pytest.approx(1 / 2, abs=0.1)
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_the_curator_keeps_the_bits_from_random_subsets(epsilon):
-    result = reconstruct(Secrets.drawn(128, random_state=0), defence="curator", epsilon=epsilon, random_state=0)
+    result = reconstruct(Secrets.simulate(128, random_state=0), defence="curator", epsilon=epsilon, random_state=0)
     assert result.details["asked"] == "in SQL"
     assert result.evidence.implied(confidence=SURE).low == 0
     assert result.success < 0.8  # a coin, and six standard deviations
@@ -93,7 +92,7 @@ def test_the_curator_keeps_the_bits_from_random_subsets(epsilon):
 @pytest.mark.long
 def test_one_by_one_comes_near_to_what_epsilon_allows_and_no_further():
     result = reconstruct(
-        Secrets.drawn(2048, random_state=0), defence="curator", epsilon=1, questions="one by one", random_state=0
+        Secrets.simulate(2048, random_state=0), defence="curator", epsilon=1, questions="one by one", random_state=0
     )
     assert result.ceiling == pytest.approx(0.731, abs=0.001)
     # Between integers the noise is nearly continuous, for which a threshold gets 1 - exp(-1/2)/2 = 0.697.
@@ -105,7 +104,11 @@ def test_one_by_one_comes_near_to_what_epsilon_allows_and_no_further():
 @pytest.mark.long
 def test_a_small_epsilon_leaves_next_to_nothing_one_by_one():
     result = reconstruct(
-        Secrets.drawn(2048, random_state=0), defence="curator", epsilon="1/10", questions="one by one", random_state=0
+        Secrets.simulate(2048, random_state=0),
+        defence="curator",
+        epsilon="1/10",
+        questions="one by one",
+        random_state=0,
     )
     assert result.evidence.implied(confidence=SURE).low <= 0.1
     assert result.success < 0.6
@@ -116,7 +119,10 @@ def test_the_curators_noise_is_the_same_in_sql_and_for_vectors():
     """Many questions go to the kernel: it must not answer more exactly, nor much less, than SQL does."""
     bits = np.zeros(64, bool)
     subsets = np.random.default_rng(0).random((2100, 64)) < 1 / 2  # two parts in SQL
-    spreads = [ask(bits, subsets, dc.Loss(20).epsilon, 0).std() for ask in (oracles._asked, oracles._perturbed)]
+    spreads = [
+        ask(bits, subsets, dc.Loss(20).epsilon, 0).std()
+        for ask in (subset_oracles._ask_curator, subset_oracles._perturb_sums)
+    ]
     scale = subsets.sum(axis=0).max() / 20 * 2**0.5
     assert spreads[0] == pytest.approx(scale, rel=0.3)
     assert spreads[1] == pytest.approx(scale, rel=0.3)
@@ -133,13 +139,13 @@ def test_all_parts_together_cost_epsilon(monkeypatch):
 
     monkeypatch.setattr(dc.Curator, "__exit__", closing)
     subsets = np.random.default_rng(0).random((2100, 8)) < 1 / 2
-    oracles._asked(np.ones(8, bool), subsets, dc.Loss(3).epsilon, 0)
+    subset_oracles._ask_curator(np.ones(8, bool), subsets, dc.Loss(3).epsilon, 0)
     assert spent[0].epsilon == 3
 
 
 @pytest.mark.long
 def test_a_delta_buys_gaussian_noise_and_is_counted():
-    people = Secrets.drawn(128, random_state=0)
+    people = Secrets.simulate(128, random_state=0)
     pure = reconstruct(people, defence="curator", epsilon=1, random_state=0)
     result = reconstruct(people, defence="curator", epsilon=1, delta="1e-6", random_state=0)
     assert result.delta == 1e-6
@@ -151,9 +157,9 @@ def test_a_fresh_epsilon_for_every_answer_is_caught():
 
     def oracle_for(bits):
         noise = dc.laplace_for(dc.Sensitivity(groups=1, size=1), "1/10")
-        return lambda subsets: noise.perturb(oracles.exact(bits)(subsets).astype(np.int64))
+        return lambda subsets: noise.perturb(subset_oracles.exact_sums(bits)(subsets).astype(np.int64))
 
-    people = Secrets.drawn(1024, random_state=0)
+    people = Secrets.simulate(1024, random_state=0)
     result = reconstruct(people, defence=oracle_for, epsilon="1/10", random_state=0)
     assert result.evidence.implied(confidence=SURE).low > 0.5
     assert result.success > result.ceiling + 0.1
@@ -162,23 +168,23 @@ def test_a_fresh_epsilon_for_every_answer_is_caught():
 @pytest.mark.long
 def test_noise_ten_times_too_small_is_caught_one_by_one():
     def oracle_for(bits):
-        return lambda subsets: dc.Laplace(1).perturb(oracles.exact(bits)(subsets).astype(np.int64))
+        return lambda subsets: dc.Laplace(1).perturb(subset_oracles.exact_sums(bits)(subsets).astype(np.int64))
 
-    people = Secrets.drawn(2048, random_state=0)
+    people = Secrets.simulate(2048, random_state=0)
     result = reconstruct(people, defence=oracle_for, epsilon="1/10", questions="one by one", random_state=0)
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
 def test_equal_random_states_give_equal_results_and_do_not_share_their_coins():
     assert reconstruct(noise=1, random_state=7).success == reconstruct(noise=1, random_state=7).success
-    bits = Secrets.drawn(512, random_state=7).bits
+    bits = Secrets.simulate(512, random_state=7).bits
     seen = []
 
     def oracle_for(_):
         return lambda subsets: seen.append(subsets) or np.zeros(len(subsets))
 
     reconstruct(Secrets(bits), defence=oracle_for, random_state=7)
-    assert not np.array_equal(seen[0], asked(512, "random subsets", 4, np.random.default_rng(7)))
+    assert not np.array_equal(seen[0], draw_subsets(512, "random subsets", 4, np.random.default_rng(7)))
 
 
 def test_the_prior_of_given_bits_is_what_guessing_reaches():
@@ -195,13 +201,16 @@ def test_the_result_tells_who_is_exposed_and_draws_itself():
     assert "how few questions" in str(result)
     pytest.importorskip("matplotlib")
     assert len(result.figure().axes) == 2
-    assert noise_figure([result], [result], {"here": result}).axes[0].get_ylabel() == "share of the bits rebuilt"
+    assert (
+        accuracy_by_error_figure([result], [result], {"here": result}).axes[0].get_ylabel()
+        == "share of the bits rebuilt"
+    )
 
 
 def test_the_laboratory_knows_it():
     assert attacks.reconstruct is reconstruct
     assert attacks.attack_named("reconstruct") is ATTACK
-    assert len(attacks.compare("reconstruct", data=Secrets.drawn(32), epsilons=[1], random_state=0).rows()) == 3
+    assert len(attacks.compare("reconstruct", data=Secrets.simulate(32), epsilons=[1], random_state=0).rows()) == 3
 
 
 @pytest.mark.parametrize(
@@ -235,13 +244,13 @@ def test_secrets_are_zeros_and_ones(bits, chance):
 
 
 def test_theory_is_a_coin_without_more_questions_than_people():
-    assert expected_share(100, 100, 3) == 1 / 2
-    assert expected_share(100, 400, 0) == 1
+    assert expected_accuracy(100, 100, 3) == 1 / 2
+    assert expected_accuracy(100, 400, 0) == 1
 
 
 def test_guesses_depend_on_the_answers_alone():
     alone = np.eye(4, dtype=bool)
-    assert guessed(alone, np.array([0.4, 0.6, -9, 9])).tolist() == [False, True, False, True]
+    assert guess_bits(alone, np.array([0.4, 0.6, -9, 9])).tolist() == [False, True, False, True]
 
 
 def test_a_folder_without_the_file_is_named(tmp_path):

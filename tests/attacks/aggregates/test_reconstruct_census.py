@@ -7,10 +7,17 @@ import pytest
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.aggregates import rebuilding
-from discreet.attacks.aggregates.blocks import Blocks, design, drawn, rates_of, settled, tables
-from discreet.attacks.aggregates.census import ATTACK, census, hide, load
-from discreet.attacks.aggregates.rebuilding import Knowledge, rebuild
+from discreet.attacks.aggregates import block_reconstruction
+from discreet.attacks.aggregates.block_reconstruction import BlockPrior, reconstruct_blocks
+from discreet.attacks.aggregates.blocks import (
+    Blocks,
+    assign_to_blocks,
+    combination_rates,
+    design_matrix,
+    pair_tables,
+    simulate_blocks,
+)
+from discreet.attacks.aggregates.census import ATTACK, census, load, suppress_small_cells
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
@@ -19,7 +26,7 @@ SIZES = {"sex": 2, "married": 2}
 
 @pytest.fixture(scope="module")
 def town():
-    return drawn(16, random_state=0)
+    return simulate_blocks(16, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +41,7 @@ def easy(town):
 
 def _noisy(town, scale):
     """A defence that adds noise of this scale to every cell."""
-    exact = tables(town.members, town.count, town.sizes)
+    exact = pair_tables(town.members, town.count, town.sizes)
     return lambda members: {pair: dc.Laplace(scale).perturb(table) for pair, table in exact.items()}
 
 
@@ -52,7 +59,7 @@ def test_hiding_small_cells_hides_hardly_anybody(easy):
 
 def test_no_table_shows_three_traits_of_anybody(town):
     """What is published never has more than two traits: the rest is deduced."""
-    assert all(table.ndim == 3 for table in tables(town.members, town.count, town.sizes).values())
+    assert all(table.ndim == 3 for table in pair_tables(town.members, town.count, town.sizes).values())
 
 
 @pytest.mark.long
@@ -72,7 +79,7 @@ def test_the_curator_spends_epsilon_on_all_tables_together(town, monkeypatch):
         return close(self, *error)
 
     monkeypatch.setattr(dc.Curator, "__exit__", closing)
-    census(drawn(3, random_state=0), defence="curator", epsilon=2, random_state=0)
+    census(simulate_blocks(3, random_state=0), defence="curator", epsilon=2, random_state=0)
     assert spent[0].epsilon == 2
 
 
@@ -84,36 +91,38 @@ def test_noise_that_is_far_too_small_is_caught(town):
 
 def test_noise_is_seen_in_the_tables_themselves(town):
     for scale in (1, 60):
-        assert 0.4 * scale < rebuilding.noise_in(_noisy(town, scale)(None)) < 1.3 * scale
+        assert 0.4 * scale < block_reconstruction.estimate_noise_scale(_noisy(town, scale)(None)) < 1.3 * scale
 
 
 @pytest.mark.long
 def test_a_defence_of_ones_own_may_hide_cells(town, easy):
-    own = census(town, defence=lambda members: hide(tables(members, town.count, town.sizes)), random_state=0)
+    own = census(
+        town, defence=lambda members: suppress_small_cells(pair_tables(members, town.count, town.sizes)), random_state=0
+    )
     assert own.success == easy.success
     assert own.defence == "own"
 
 
 def test_strangers_are_in_no_table(town):
     assert town.members.num_rows == town.inside.sum()
-    total = sum(tables(town.members, town.count, town.sizes)["sex", "married"].ravel())
+    total = sum(pair_tables(town.members, town.count, town.sizes)["sex", "married"].ravel())
     assert total == town.inside.sum()
 
 
 def test_a_solution_fits_all_exact_tables(town):
-    exact = tables(town.members, town.count, town.sizes)
-    known = Knowledge(town.rates, usual=8, most=24, noise=0)
-    counts = rebuild(exact, town.sizes, known)
-    matrix = design(town.sizes, town.pairs)
+    exact = pair_tables(town.members, town.count, town.sizes)
+    known = BlockPrior(town.rates, expected_size=8, max_size=24, noise_scale=0)
+    counts = reconstruct_blocks(exact, town.sizes, known)
+    matrix = design_matrix(town.sizes, town.pairs)
     seen = np.concatenate([table.reshape(town.count, -1) for table in exact.values()], axis=1)
     assert np.array_equal(counts @ matrix.T.toarray(), seen)
 
 
 def test_what_is_usual_counts_only_as_far_as_tables_are_noisy():
     low = np.full(6, 2.0)
-    exact, noisy = (Knowledge(np.ones(1), usual=8, most=24, noise=noise) for noise in (0, 1000))
-    assert rebuilding._total(low, low, exact, tables=1) == [12, 12]
-    assert rebuilding._total(low, low, noisy, tables=1) == [8, 8]
+    exact, noisy = (BlockPrior(np.ones(1), expected_size=8, max_size=24, noise_scale=noise) for noise in (0, 1000))
+    assert block_reconstruction._size_bounds(low, low, exact, tables=1) == [12, 12]
+    assert block_reconstruction._size_bounds(low, low, noisy, tables=1) == [8, 8]
 
 
 def test_the_rarest_are_told(exact):
@@ -129,14 +138,14 @@ def test_reconstruct_takes_blocks_too_and_results_are_repeatable(town, exact):
 
 
 def test_the_attack_is_listed_with_its_data():
-    assert (ATTACK.name, ATTACK.topic, ATTACK.files) == ("census", "reconstruction", ("pums_10000.parquet",))
+    assert (ATTACK.name, ATTACK.docs_page, ATTACK.data_files) == ("census", "reconstruction", ("pums_10000.parquet",))
 
 
 def test_rates_come_from_other_people_and_none_is_zero():
     people = np.tile([[0, 1]], (50, 1))
-    town = settled(people, SIZES, shape=(4, 10), random_state=0)
+    town = assign_to_blocks(people, SIZES, shape=(4, 10), random_state=0)
     assert town.rates.argmax() == 1
-    assert (rates_of(people, SIZES) > 0).all()
+    assert (combination_rates(people, SIZES) > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +161,7 @@ def test_rates_come_from_other_people_and_none_is_zero():
 )
 def test_blocks_that_make_no_sense_are_refused(change, error, words):
     good = {"block": [0, 0], "traits": [[0, 1], [1, 1]], "sizes": SIZES, "inside": [True, False]}
-    assert Blocks(**good).count == 1
+    assert Blocks(**good).block_count == 1
     with pytest.raises(error, match=words):
         Blocks(**(good | change))
 
@@ -171,7 +180,7 @@ def test_a_folder_without_the_file_is_named(tmp_path):
 
 def test_people_are_counted_in_tables_by_block():
     members = pa.table({"block": [0, 1, 1], "sex": [0, 1, 1], "married": [1, 0, 0]})
-    assert tables(members, 2, SIZES)["sex", "married"].tolist() == [[[0, 1], [0, 0]], [[0, 0], [2, 0]]]
+    assert pair_tables(members, 2, SIZES)["sex", "married"].tolist() == [[[0, 1], [0, 0]], [[0, 0], [2, 0]]]
 
 
 @pytest.mark.long

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.attacks.aggregates import oracles
-from discreet.attacks.aggregates.deciding import guessed, likelier_set
+from discreet.attacks.aggregates import subset_oracles
+from discreet.attacks.aggregates.linear_reconstruction import bits_likelier_set, expected_accuracy, guess_bits
 from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
-from discreet.attacks.aggregates.reductions import reconstruction_from_membership
-from discreet.attacks.aggregates.solving import expected_share
-from discreet.attacks.aggregates.study import Study
-from discreet.attacks.evidence import Bits, Guesses
+from discreet.attacks.aggregates.reductions import Study, reconstruction_from_membership
+from discreet.attacks.evidence import BitEvidence, GuessEvidence
 
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 
@@ -52,15 +50,17 @@ def test_wild_answers_do_not_make_the_linear_programme_give_up():
     rng = np.random.default_rng(0)
     bits, subsets = rng.random(100) < 0.8, rng.random((400, 100)) < 1 / 2
     wild = rng.random(400) < 0.1
-    answers = np.where(wild, rng.uniform(0, 2000, 400), oracles.exact(bits)(subsets))
-    assert (guessed(subsets, answers, "linear programme", chance=0.8) == bits).all()
+    answers = np.where(wild, rng.uniform(0, 2000, 400), subset_oracles.exact_sums(bits)(subsets))
+    assert (guess_bits(subsets, answers, "linear programme", bit_rate=0.8) == bits).all()
 
 
 def test_knowing_the_prior_gains_where_answers_are_noisy():
     rng = np.random.default_rng(0)
     bits = rng.random(2000) < 0.8
     estimates = bits + rng.normal(0, 0.5, 2000)
-    assert (likelier_set(estimates, 0.8) == bits).mean() > (likelier_set(estimates, 0.5) == bits).mean() + 0.02
+    assert (bits_likelier_set(estimates, 0.8) == bits).mean() > (
+        bits_likelier_set(estimates, 0.5) == bits
+    ).mean() + 0.02
 
 
 @pytest.mark.long
@@ -69,26 +69,26 @@ def test_normal_errors_are_told_from_laplaces():
     rng = np.random.default_rng(0)
     bits = rng.random(20_000) < 0.55
     normal, laplace = bits + rng.normal(0, 4, 20_000), bits + rng.laplace(0, 1, 20_000)
-    assert (likelier_set(normal, 0.55) == bits).mean() > 0.557
-    assert (likelier_set(laplace, 0.55) == bits).mean() > 0.69
-    assert likelier_set(laplace, 0.9).all()  # noise of epsilon 1 never outweighs odds of 9 to 1
+    assert (bits_likelier_set(normal, 0.55) == bits).mean() > 0.557
+    assert (bits_likelier_set(laplace, 0.55) == bits).mean() > 0.69
+    assert bits_likelier_set(laplace, 0.9).all()  # noise of epsilon 1 never outweighs odds of 9 to 1
 
 
 def test_a_prior_that_is_wrong_does_not_spoil_exact_answers():
     bits = np.random.default_rng(0).random(200) < 1 / 2
-    assert (likelier_set(bits.astype(float), 0.99) == bits).all()
+    assert (bits_likelier_set(bits.astype(float), 0.99) == bits).all()
 
 
 def test_a_fair_coins_threshold_is_one_half():
     estimates = np.random.default_rng(0).normal(0.5, 3, 1000)
-    assert np.array_equal(likelier_set(estimates, 1 / 2), estimates > 1 / 2)
+    assert np.array_equal(bits_likelier_set(estimates, 1 / 2), estimates > 1 / 2)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
 def test_theory_with_a_prior_is_what_is_reached(share):
     result = reconstruct(_people(share, 1000), noise=0.3, random_state=0)
     assert result.details["least squares gets, in theory"] == pytest.approx(result.success, abs=0.03)
-    assert expected_share(100, 400, 1e9, share) == pytest.approx(0.9)
+    assert expected_accuracy(100, 400, 1e9, share) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
@@ -96,12 +96,12 @@ def test_the_curator_leaves_the_prior(epsilon):
     result = reconstruct(_people(0.9, 128), defence="curator", epsilon=epsilon, random_state=0)
     assert result.evidence.implied(confidence=SURE).low <= float(result.epsilon)
     assert result.success < 0.97
-    assert result.ceiling == max(result.baseline, Guesses(1, 2).ceiling(float(result.epsilon)))
+    assert result.ceiling == max(result.baseline, GuessEvidence(1, 2).ceiling(float(result.epsilon)))
 
 
 def test_noise_ten_times_too_small_is_caught_although_most_bits_are_set():
     def oracle_for(bits):
-        return lambda subsets: dc.Laplace("1/10").perturb(oracles.exact(bits)(subsets).astype(np.int64))
+        return lambda subsets: dc.Laplace("1/10").perturb(subset_oracles.exact_sums(bits)(subsets).astype(np.int64))
 
     result = reconstruct(_people(0.9, 1000), defence=oracle_for, epsilon=1, questions="one by one", random_state=0)
     assert result.evidence.implied(confidence=SURE).low > 1
@@ -116,9 +116,9 @@ def test_bits_that_are_all_equal_leave_nothing_to_find():
 
 def test_a_drawn_chance_is_the_prior_whatever_was_drawn():
     people = Secrets([1] * 60 + [0] * 40, chance="1/2")
-    assert (people.prior, people.likely) == (0.5, 0.5)
+    assert (people.prior, people.bit_rate) == (0.5, 0.5)
     evidence = reconstruct(people, random_state=0).evidence
-    assert isinstance(evidence, Bits)
+    assert isinstance(evidence, BitEvidence)
     assert evidence.prior == 0.5
 
 

@@ -2,16 +2,19 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.attacks.aggregates import oracles
+from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.reconstruct import Secrets
 from discreet.attacks.aggregates.reductions import (
-    Replaced,
-    fitting,
+    Study,
+    SubstitutionEvidence,
+    group_scores,
+    means_by_secret,
     membership_from_reconstruction,
+    private_means,
     reconstruction_from_membership,
+    simulate_study,
 )
-from discreet.attacks.aggregates.study import Study, drawn_study, means_by_secret, private_means
-from discreet.attacks.evidence import Guesses
+from discreet.attacks.evidence import GuessEvidence
 
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 
@@ -26,7 +29,7 @@ def test_who_can_reconstruct_can_tell_members(defence):
 
 
 def test_the_better_reconstruction_is_the_better_membership_attack():
-    people = Secrets.drawn(128, random_state=1)
+    people = Secrets.simulate(128, random_state=1)
     weak, strong = (
         membership_from_reconstruction(people, method=method, random_state=0)
         for method in ("one at a time", "least squares")
@@ -47,7 +50,7 @@ def test_who_can_tell_members_can_reconstruct(defence):
 
 
 def test_fewer_attributes_make_both_attacks_weaker_together():
-    study = drawn_study(200, 150, np.random.default_rng(0))
+    study = simulate_study(200, 150, np.random.default_rng(0))
     said = reconstruction_from_membership(study, random_state=0).details
     assert 0.2 < said["members found"] < 0.5
     assert said["bit right"] == pytest.approx(said["members found"], abs=0.06)
@@ -57,14 +60,14 @@ def test_fewer_attributes_make_both_attacks_weaker_together():
 @pytest.mark.long
 def test_the_curator_stops_membership_from_reconstruction():
     result = membership_from_reconstruction(
-        Secrets.drawn(64, random_state=0), defence="curator", epsilon="1/10", random_state=0
+        Secrets.simulate(64, random_state=0), defence="curator", epsilon="1/10", random_state=0
     )
     assert result.evidence.implied(confidence=SURE).low <= 0.1
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_the_curator_stops_reconstruction_from_membership(epsilon):
-    study = drawn_study(200, 300, np.random.default_rng(0))
+    study = simulate_study(200, 300, np.random.default_rng(0))
     result = reconstruction_from_membership(study, defence="curator", epsilon=epsilon, random_state=0)
     assert result.evidence.implied(confidence=SURE).low <= float(result.epsilon)
     assert result.success < 0.8
@@ -72,15 +75,15 @@ def test_the_curator_stops_reconstruction_from_membership(epsilon):
 
 def test_a_secret_that_moves_people_between_groups_is_two_steps():
     assert reconstruction_from_membership(
-        drawn_study(50, 20, np.random.default_rng(0)), defence="curator", epsilon=1, random_state=0
-    ).ceiling > Guesses(1, 2).ceiling(1.9)
+        simulate_study(50, 20, np.random.default_rng(0)), defence="curator", epsilon=1, random_state=0
+    ).ceiling > GuessEvidence(1, 2).ceiling(1.9)
 
 
 def test_a_delta_of_two_steps_is_refused():
     with pytest.raises(ValueError, match="depends on epsilon"):
-        Replaced(Guesses(9, 10)).ceiling(1, 1e-6)
+        SubstitutionEvidence(GuessEvidence(9, 10)).ceiling(1, 1e-6)
     with pytest.raises(ValueError, match="depends on epsilon"):
-        Replaced(Guesses(9, 10)).implied(1e-6)
+        SubstitutionEvidence(GuessEvidence(9, 10)).implied(1e-6)
 
 
 def test_means_with_far_too_little_noise_are_caught():
@@ -93,21 +96,21 @@ def test_means_with_far_too_little_noise_are_caught():
 
 def test_counts_with_far_too_little_noise_are_caught():
     def oracle_for(bits):
-        return lambda subsets: dc.Laplace(1).perturb(oracles.exact(bits)(subsets).astype(np.int64))
+        return lambda subsets: dc.Laplace(1).perturb(subset_oracles.exact_sums(bits)(subsets).astype(np.int64))
 
     result = membership_from_reconstruction(defence=oracle_for, epsilon="1/10", random_state=0)
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
 def test_private_means_are_about_the_means():
-    study = drawn_study(100, 5, np.random.default_rng(0))
+    study = simulate_study(100, 5, np.random.default_rng(0))
     near = private_means(study.values, study.secrets, dc.Loss(10_000).epsilon)
     assert near == pytest.approx(means_by_secret(study.values, study.secrets), abs=0.01)
 
 
 def test_a_stranger_fits_no_group():
-    study = drawn_study(100, 400, np.random.default_rng(0))
-    scores = fitting(study.strangers, means_by_secret(study.values, study.secrets), study.rates)
+    study = simulate_study(100, 400, np.random.default_rng(0))
+    scores = group_scores(study.non_members, means_by_secret(study.values, study.secrets), study.rates)
     assert scores.mean() == pytest.approx(0, abs=0.2)
     assert scores.std() == pytest.approx(1, abs=0.15)
 

@@ -10,16 +10,14 @@ pytest.importorskip("sklearn")
 
 from discreet import attacks
 from discreet.attacks.models import attributes
-from discreet.attacks.models.attributes import make, trust
-from discreet.attacks.models.crossing import crossing
-from discreet.attacks.models.imputing import learn_imputer
-from discreet.attacks.models.people import Labelled
-from discreet.attacks.models.secrets import Secretive, adults, patients
-from discreet.attacks.models.targets import fit_exactly
+from discreet.attacks.models.adapters import pair_encoder
+from discreet.attacks.models.attributes import best_oracle_weight, fit_imputer, train_models
+from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData, read_adults, simulate_findings
+from discreet.attacks.models.target_models import fit_non_private
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9
-SOME = patients(1, people=800)
+SOME = simulate_findings(1, people=800)
 FEW = {"shadows": 3, "targets": 2, "random_state": 7}
 
 
@@ -57,17 +55,19 @@ def test_an_exact_regression_of_pairs_of_values_leaks_and_its_private_twin_does_
 @pytest.mark.long
 def test_the_private_model_is_of_pairs_of_values_unless_the_exact_one_has_none(monkeypatch):
     seen = []
-    monkeypatch.setattr(attributes, "make", lambda making, *rest: seen.append(making.private) or make(making, *rest))
-    few = patients(1, people=100)
+    monkeypatch.setattr(
+        attributes, "train_models", lambda making, *rest: seen.append(making.private) or train_models(making, *rest)
+    )
+    few = simulate_findings(1, people=100)
     for target in ("forest", "pairs", "logistic"):
         attacks.attributes(few, target=target, defence="curator", epsilon=1, shadows=2, targets=1)
     assert seen == ["pairs"] * 4 + ["logistic"] * 2
 
 
 def test_pairs_of_values_are_made_of_bounds_alone():
-    pairs = crossing(([0, 0, 0], [1, 100, 0.5]), columns=3)
-    assert pairs.parts == (2, 5, 5)
-    written = pairs.features(np.array([[1, 100, 0.0], [0, 39, 0.26], [7, -5, 9]]))
+    pairs = pair_encoder(([0, 0, 0], [1, 100, 0.5]), columns=3)
+    assert pairs.bin_counts == (2, 5, 5)
+    written = pairs.encode(np.array([[1, 100, 0.0], [0, 39, 0.26], [7, -5, 9]]))
     assert written.shape == (3, 12 + 10 + 10 + 25)
     assert (written.sum(axis=1) == 6).all()  # three values and three pairs; what is outside counts as the nearest
     assert written[:, :12].argmax(axis=1).tolist() == [1, 0, 1]
@@ -78,7 +78,7 @@ def test_too_many_pairs_of_values_are_refused():
     with pytest.raises(
         ValueError, match='7,200 features, and 4,000 are the most; leave columns out, or say target="lo'
     ):
-        crossing((0, 1), columns=60)
+        pair_encoder((0, 1), columns=60)
 
 
 @pytest.mark.long
@@ -92,7 +92,7 @@ def test_a_private_model_tells_no_more_than_imputation(epsilon):
 @pytest.mark.long
 def test_a_promise_that_is_not_kept_is_found_out():
     result = attacks.attributes(
-        SOME, defence=lambda members: fit_exactly("forest", members, seed=0), epsilon="1/10", **FEW
+        SOME, defence=lambda members: fit_non_private("forest", members, seed=0), epsilon="1/10", **FEW
     )
     assert result.implied.low > 0.1
     assert result.success > result.ceiling
@@ -101,15 +101,17 @@ def test_a_promise_that_is_not_kept_is_found_out():
 def test_an_oracle_that_is_of_no_use_is_not_believed():
     rng = np.random.default_rng(0)
     before = np.log(np.full((400, 3), 1 / 3))
-    assert trust(before, 5 * rng.normal(size=(400, 3)), rng.integers(3, size=400)) == 0
+    assert best_oracle_weight(before, 5 * rng.normal(size=(400, 3)), rng.integers(3, size=400)) == 0
     truth = rng.integers(3, size=400)
-    assert trust(before, 5.0 * np.eye(3)[truth], truth) == 1
+    assert best_oracle_weight(before, 5.0 * np.eye(3)[truth], truth) == 1
 
 
 @pytest.mark.long
 def test_imputation_is_not_judged_by_people_whom_it_learned_from():
-    noise = Secretive(Labelled(np.random.default_rng(0).integers(0, 2, (600, 8)), np.arange(600) % 2), column=0)
-    unseen = learn_imputer(noise, seed=0).unseen.argmax(axis=1) == noise.secret
+    noise = SensitiveAttributeData(
+        LabelledData(np.random.default_rng(0).integers(0, 2, (600, 8)), np.arange(600) % 2), column=0
+    )
+    unseen = fit_imputer(noise, seed=0).out_of_fold.argmax(axis=1) == noise.sensitive_values
     assert unseen.mean() < 0.63  # six deviations above a coin
 
 
@@ -118,18 +120,18 @@ def test_imputation_is_not_judged_by_people_whom_it_learned_from():
     [(9, "one of the 9 columns"), (-1, "column must be"), (0.5, "column"), (8, "at least two")],
 )
 def test_a_wrong_column_is_refused(column, says):
-    people = Labelled(np.zeros((100, 9)), np.arange(100) % 2)
+    people = LabelledData(np.zeros((100, 9)), np.arange(100) % 2)
     with pytest.raises((ValueError, TypeError), match=says):
-        Secretive(people, column)
+        SensitiveAttributeData(people, column)
 
 
 def test_a_column_of_a_table_is_named():
-    people = Labelled({"age": np.linspace(0, 1, 100), "smokes": np.arange(100) % 2}, np.arange(100) % 3)
-    assert Secretive(people, "smokes").secret.tolist() == (np.arange(100) % 2).tolist()
+    people = LabelledData({"age": np.linspace(0, 1, 100), "smokes": np.arange(100) % 2}, np.arange(100) % 3)
+    assert SensitiveAttributeData(people, "smokes").sensitive_values.tolist() == (np.arange(100) % 2).tolist()
     with pytest.raises(ValueError, match="column: 'weight' is none of the columns age, smokes"):
-        Secretive(people, "weight")
+        SensitiveAttributeData(people, "weight")
     with pytest.raises(ValueError, match="X has no names"):
-        Secretive(SOME.people, "weight")
+        SensitiveAttributeData(SOME.people, "weight")
 
 
 @pytest.mark.long
@@ -137,8 +139,8 @@ def test_a_value_that_one_half_of_the_people_lacks_is_no_trouble():
     X = SOME.people.X.copy()
     X[:, 8] = np.minimum(X[:, 8], 2)
     X[17, 8] = 4
-    rare = Secretive(Labelled(X, SOME.people.y, bounds=(0, 4)), 8)
-    assert rare.some(np.arange(20, 400)).values == 5
+    rare = SensitiveAttributeData(LabelledData(X, SOME.people.y, bounds=(0, 4)), 8)
+    assert rare.subset(np.arange(20, 400)).values == 5
     assert attacks.attributes(rare, **FEW).details["values to choose from"] == 5
 
 
@@ -147,24 +149,24 @@ def test_a_secret_that_nearly_everybody_shares_is_refused():
     X[:, 8] = 0
     X[:2, 8] = 1
     with pytest.raises(ValueError, match="nearly everybody has the same value in column 8"):
-        attacks.attributes(Secretive(Labelled(X, SOME.people.y, bounds=(0, 4)), 8), **FEW)
+        attacks.attributes(SensitiveAttributeData(LabelledData(X, SOME.people.y, bounds=(0, 4)), 8), **FEW)
 
 
 def test_fractions_are_no_secret_to_try():
     with pytest.raises(ValueError, match="whole numbers from 0"):
-        Secretive(Labelled(np.full((100, 1), 0.5), np.arange(100) % 2), 0)
+        SensitiveAttributeData(LabelledData(np.full((100, 1), 0.5), np.arange(100) % 2), 0)
 
 
 def test_wrong_data_are_refused():
     with pytest.raises(TypeError, match="Secretive record of people and a column, not Labelled"):
         attacks.attributes(SOME.people)
     with pytest.raises(TypeError, match="Labelled"):
-        Secretive(np.eye(3), 0)
+        SensitiveAttributeData(np.eye(3), 0)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"adult\.parquet is not in"):
-        adults(tmp_path)
+        read_adults(tmp_path)
 
 
 @pytest.mark.long

@@ -11,14 +11,20 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.defences import shield
-from discreet.attacks.evidence import Found
+from discreet.attacks.defences import parse_defence
+from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.correlation import guess_genotypes
-from discreet.attacks.models.doses import Averages, Rounded, trainer
-from discreet.attacks.models.gains import gain
-from discreet.attacks.models.patients import Treated, generated, load
-from discreet.attacks.models.sides import sides_figure
-from discreet.audit.counting import Share
+from discreet.attacks.models.dose_models import (
+    AverageDoseTable,
+    DoseCohort,
+    RoundedDoseModel,
+    dose_model_trainer,
+    load,
+    simulate_cohort,
+)
+from discreet.attacks.models.plots import member_rates_figure
+from discreet.attacks.result import format_gain
+from discreet.audit.binomial import Proportion
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
@@ -26,7 +32,7 @@ SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
 
 @pytest.fixture(scope="module")
 def patients():
-    return generated(np.random.default_rng(5), 1200)
+    return simulate_cohort(np.random.default_rng(5), 1200)
 
 
 def least(result):
@@ -35,7 +41,7 @@ def least(result):
 
 def few(**changed):
     given = {"known": [[4.0], [6.0]] * 30, "genotype": [0, 2] * 30, "dose": [20.0, 40.0] * 30, "bounds": ([0], [9])}
-    return Treated(**{**given, **changed})
+    return DoseCohort(**{**given, **changed})
 
 
 class Told:
@@ -54,15 +60,18 @@ def test_the_interval_of_the_gap_allows_for_models_that_exclude_each_other():
     shifts = np.where(coins, 1.0, -1.0)
     assumed = np.sqrt(2 * 0.25 / 500)  # of two shares of 1/2 that have nothing to do with each other
     assert 1.3 < shifts.mean(axis=1).std() / assumed < 1.55
-    ends = [[float(word.strip("()")) for word in gain(each).split() if word != "to"] for each in shifts]
+    ends = [[float(word.strip("()")) for word in format_gain(each).split() if word != "to"] for each in shifts]
     assert 0.9 < np.mean([low <= 0 <= high for _, low, high in ends]) < 0.99
-    implied = [Found(Share.of(each > 0), Share.of(each < 0)).implied().low for each in shifts]
+    implied = [
+        EventEvidence(Proportion.from_outcomes(each > 0), Proportion.from_outcomes(each < 0)).implied().low
+        for each in shifts
+    ]
     assert np.mean(np.array(implied) > 0) < 0.08  # the promise of 95 % holds for the epsilon implied, too
 
 
 def test_what_the_command_says_is_what_it_runs():
     attack = attacks.attack_named("correlation")
-    assert "tree" not in attack.nothing + attack.easy + attack.curator
+    assert "tree" not in attack.without_defence + attack.with_easy_fix + attack.with_curator
 
 
 def test_a_table_of_fields_can_be_given():
@@ -175,13 +184,13 @@ def test_a_model_without_the_genotype_tells_the_majority_only(patients):
 
 
 def test_the_attack_sees_the_model_the_fields_the_dose_and_no_genotype():
-    model = Averages(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     known, dose = np.full((4, 1), 5.0), np.array([19.0, 31.0, 44.0, 26.0])
     assert guess_genotypes(model, known, dose, np.array([0.1, 0.45, 0.45])).tolist() == [0, 1, 2, 1]
 
 
 def test_a_genotype_that_nobody_has_is_never_guessed():
-    model = Averages(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     guessed = guess_genotypes(model, np.full((2, 1), 5.0), np.array([29.0, 30.0]), np.array([0.5, 0.0, 0.5]))
     assert 1 not in guessed
 
@@ -217,7 +226,7 @@ def test_the_picture_shows_members_beside_strangers(patients):
 def test_models_are_drawn_side_by_side_with_the_largest_gap_of_each(patients):
     pytest.importorskip("matplotlib")
     result = attacks.correlation(patients, random_state=3, splits=1)
-    figure = sides_figure({"one": [result], "two": [result]})
+    figure = member_rates_figure({"one": [result], "two": [result]})
     gap = 100 * (result.evidence.members.value - result.evidence.strangers.value)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         f"{name}: gaps up to {gap:.0f} points" for name in ("one", "two")
@@ -231,12 +240,14 @@ def test_a_comparison_of_trees_can_be_made(patients):
 
 
 def test_rounding_is_to_the_step():
-    assert Rounded(Averages(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(np.zeros((1, 2))).tolist() == [22.5]
+    assert RoundedDoseModel(AverageDoseTable(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(
+        np.zeros((1, 2))
+    ).tolist() == [22.5]
 
 
 def test_the_private_table_of_averages_has_a_dose_for_every_cell():
     young = few(known=[[0.0]] * 60)  # the other bands are empty
-    model = trainer(shield("curator", 1), "tree")(young)
+    model = dose_model_trainer(parse_defence("curator", 1), "tree")(young)
     cells = [[age, genotype] for age in (0.0, 3.0, 5.0, 9.0) for genotype in (0.0, 1.0, 2.0)]
     doses = model.predict(np.array(cells))
     assert ((doses >= 0) & (doses <= 100)).all()
@@ -296,7 +307,7 @@ def test_what_makes_no_sense_is_refused(given, kind, said):
 
 
 def test_too_few_patients_are_refused():
-    tiny = few().at(np.arange(10))
+    tiny = few().subset(np.arange(10))
     with pytest.raises(ValueError, match="the number of patients"):
         attacks.correlation(tiny)
 

@@ -7,11 +7,16 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.models.identities import pick
-from discreet.attacks.models.images import Gallery, digits, imagination
-from discreet.attacks.models.looks import classify
-from discreet.attacks.models.mosaic import Mosaic, mosaics, stacked
-from discreet.attacks.models.recover import LabelOnly, confidences, recover
+from discreet.attacks.models.image_inversion import (
+    Gallery,
+    LabelOnlyClassifier,
+    digit_gallery,
+    fit_image_prior,
+    label_confidences,
+    recover_images,
+)
+from discreet.attacks.models.inversion_games import nearest_picture, pick_candidate
+from discreet.attacks.models.plots import ImageMosaic, mosaic_by_defence, mosaics_figure
 
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
 NAMED = "pictures that an independent classifier recognises"
@@ -137,37 +142,39 @@ def test_noise_that_is_much_too_small_is_caught():
 
 def test_the_search_sees_confidences_only_and_finds_what_a_classifier_is_sure_of():
     rng = np.random.default_rng(0)
-    dream = imagination(digits().images[:300], rng)
-    left, right = recover(Certain(), [0, 5], dream, rng, 0.0).reshape(2, 8, 8)
+    dream = fit_image_prior(digit_gallery().images[:300], rng)
+    left, right = recover_images(Certain(), [0, 5], dream, rng, 0.0).reshape(2, 8, 8)
     assert left[:, :4].sum() > left[:, 4:].sum() + 5
     assert right[:, 4:].sum() > right[:, :4].sum() + 5
 
 
 def test_of_a_class_that_is_not_there_nothing_is_seen():
     images = np.random.default_rng(0).random((4, 64))
-    told = confidences(Certain(), [0, 3, 5], images)
+    told = label_confidences(Certain(), [0, 3, 5], images)
     assert (told[:, 1] == 0).all()
     assert told.sum(axis=1) == pytest.approx(np.ones(4))
 
 
 def test_labels_only_are_certain():
     images = np.random.default_rng(0).random((6, 64))
-    told = LabelOnly(Certain()).predict_proba(images)
+    told = LabelOnlyClassifier(Certain()).predict_proba(images)
     assert set(np.unique(told)) == {0.0, 1.0}
     assert (told.argmax(axis=1) == Certain().predict_proba(images).argmax(axis=1)).all()
-    assert LabelOnly(Certain()).classes_.tolist() == [0, 5]
+    assert LabelOnlyClassifier(Certain()).classes_.tolist() == [0, 5]
 
 
 def test_nearest_pictures_and_candidates_are_found():
     rng = np.random.default_rng(0)
     images, pictures = rng.random((20, 9)), rng.random((4, 9))
     nearest = [int(((pictures - image) ** 2).sum(axis=1).argmin()) for image in images]
-    assert classify(images, pictures).tolist() == nearest
-    assert pick(images[3], images) == 3
+    assert nearest_picture(images, pictures).tolist() == nearest
+    assert pick_candidate(images[3], images) == 3
 
 
 def test_no_person_is_on_two_sides():
-    twice = Gallery(np.tile(digits().images, (2, 1)), np.tile(digits().labels, 2), np.tile(np.arange(1797), 2))
+    twice = Gallery(
+        np.tile(digit_gallery().images, (2, 1)), np.tile(digit_gallery().labels, 2), np.tile(np.arange(1797), 2)
+    )
     seen = []
 
     def watched(members):
@@ -217,9 +224,9 @@ def test_the_picture_shows_what_was_recovered_beside_what_is(exact):
 
 
 def test_pictures_of_several_defences_are_stacked(exact, people):
-    assert list(stacked([exact, exact]).rows) == ["members' mean", "nothing"]
-    assert Mosaic({"one": np.zeros((2, 9))}).tiles().shape == (5, 10)
-    figure = mosaics({"classes of many people": [exact], "classes of one person": [people]})
+    assert list(mosaic_by_defence([exact, exact]).rows) == ["members' mean", "nothing"]
+    assert ImageMosaic({"one": np.zeros((2, 9))}).tiled_image().shape == (5, 10)
+    figure = mosaics_figure({"classes of many people": [exact], "classes of one person": [people]})
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["classes of many people", "classes of one person"]
     assert flaws(figure) == []
 

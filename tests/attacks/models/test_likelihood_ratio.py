@@ -10,17 +10,17 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.models.curves import curves
-from discreet.attacks.models.difficulty import fit_levels, odds, scaled, seen_by
-from discreet.attacks.models.people import Labelled, locations, purchases, rarity
-from discreet.attacks.models.shadows import flip
-from discreet.attacks.models.targets import fit_exactly, hide
-from discreet.attacks.ranking import curve
+from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
+from discreet.attacks.models.labelled_data import LabelledData, rarity_within_class, read_locations, simulate_purchases
+from discreet.attacks.models.membership_inference import draw_members
+from discreet.attacks.models.target_models import fit_non_private, reduce_confidences
+from discreet.attacks.plots import roc_figure
+from discreet.attacks.scores import roc_curve
 from discreet.learn import LogisticRegression
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9
-PEOPLE = purchases(3, people=500)
+PEOPLE = simulate_purchases(3, people=500)
 FEW = {"shadows": 3, "targets": 2, "random_state": 5}
 
 
@@ -39,7 +39,7 @@ def test_members_of_an_overfitted_forest_are_found_with_three_shadows():
 
 @pytest.mark.long
 def test_everything_but_the_noise_follows_from_the_random_state():
-    small = purchases(3, people=100)
+    small = simulate_purchases(3, people=100)
     one, two, other = (attacks.likelihood_ratio(small, shadows=2, targets=1, random_state=seed) for seed in (7, 7, 8))
     assert (one.evidence.members == two.evidence.members).all()
     assert one.success != other.success
@@ -47,7 +47,7 @@ def test_everything_but_the_noise_follows_from_the_random_state():
 
 @pytest.mark.long
 def test_shadows_of_other_people_do_as_well():
-    assert attacks.likelihood_ratio(purchases(3, people=600), shadowing="offline", **FEW).success > 0.95
+    assert attacks.likelihood_ratio(simulate_purchases(3, people=600), shadowing="offline", **FEW).success > 0.95
 
 
 @pytest.mark.long(but=["label-0.6"])
@@ -102,7 +102,7 @@ def test_a_promise_that_is_not_kept_is_found_out():
 
 @pytest.mark.long
 def test_a_model_of_ones_own_is_attacked():
-    result = attacks.likelihood_ratio(PEOPLE, defence=lambda members: fit_exactly("forest", members, 0, 2), **FEW)
+    result = attacks.likelihood_ratio(PEOPLE, defence=lambda members: fit_non_private("forest", members, 0, 2), **FEW)
     assert result.defence == "own"
     assert 0.5 < result.success < 0.9
 
@@ -130,7 +130,7 @@ def test_wrong_settings_are_refused(wrong, says):
 
 def test_wrong_people_are_refused():
     with pytest.raises(ValueError, match="60 people are too few"):
-        attacks.likelihood_ratio(purchases(0, people=60))
+        attacks.likelihood_ratio(simulate_purchases(0, people=60))
     with pytest.raises(TypeError, match="Labelled record of X and y, not ndarray"):
         attacks.likelihood_ratio(np.eye(100))
 
@@ -155,19 +155,19 @@ def test_wrong_people_are_refused():
 )
 def test_wrong_records_are_refused(X, y, says):
     with pytest.raises(ValueError, match=says):
-        Labelled(X, y)
+        LabelledData(X, y)
 
 
 @pytest.mark.parametrize("bounds", [None, 1, (1, 0), ("low", "high"), ([0, 0, 0], [1, 1, 1])])
 def test_bounds_that_are_none_are_refused(bounds):
     with pytest.raises(ValueError, match=r"say bounds=\(low, high\)"):
-        Labelled(np.eye(2), [0, 1], bounds=bounds)
+        LabelledData(np.eye(2), [0, 1], bounds=bounds)
 
 
 def test_classes_may_be_texts_and_columns_have_names():
-    people = Labelled({"age": [30, 40, 50], "smokes": [True, False, True]}, ["ill", "well", "ill"], bounds=(0, 120))
+    people = LabelledData({"age": [30, 40, 50], "smokes": [True, False, True]}, ["ill", "well", "ill"], bounds=(0, 120))
     assert people.X.tolist() == [[30, 1], [40, 0], [50, 1]]
-    some = people.some(np.array([0, 2]))
+    some = people.subset(np.array([0, 2]))
     assert (some.y.tolist(), some.classes) == ([0, 0], 2)
     assert (some.names, some.columns) == (("ill", "well"), ("age", "smokes"))
 
@@ -175,7 +175,7 @@ def test_classes_may_be_texts_and_columns_have_names():
 def test_a_data_frame_is_taken():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [0.3, 0.4], "smokes": [0, 1]}, index=[7, 9])
-    people = Labelled(frame, pandas.Series(["b", "a"], dtype="category"))
+    people = LabelledData(frame, pandas.Series(["b", "a"], dtype="category"))
     assert (people.columns, people.y.tolist()) == (("age", "smokes"), [1, 0])
 
 
@@ -215,17 +215,17 @@ def test_rubbish_from_a_model_is_refused(model, kind, says):
 
 def test_people_of_one_class_are_refused():
     with pytest.raises(ValueError, match="everybody is of one class"):
-        attacks.likelihood_ratio(Labelled(PEOPLE.X, np.zeros(500, int)), **FEW)
+        attacks.likelihood_ratio(LabelledData(PEOPLE.X, np.zeros(500, int)), **FEW)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("attack", [attacks.likelihood_ratio, attacks.shadow])
 def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
     def forest(members):
-        return fit_exactly("forest", members, 0)
+        return fit_non_private("forest", members, 0)
 
     settings = {"shadows": 2, "targets": 1, "random_state": 0, "defence": forest, "epsilon": 1}
-    small = purchases(0, people=200)
+    small = simulate_purchases(0, people=200)
     strict, loose = (attack(small, **settings, **delta) for delta in ({}, {"delta": "1/2"}))
     assert (strict.delta, loose.delta) == (0, 0.5)
     assert loose.implied.low < strict.implied.low
@@ -235,12 +235,14 @@ def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
 
 
 def test_success_completes_what_share():
-    assert attacks.likelihood_ratio(purchases(0, people=100), shadows=2, targets=1).metric.startswith("of pairs of")
+    assert attacks.likelihood_ratio(simulate_purchases(0, people=100), shadows=2, targets=1).metric.startswith(
+        "of pairs of"
+    )
 
 
 def test_coins_are_flipped_one_by_one():
     # Halves of a fixed size would replace people, for whom twice the epsilon may show.
-    sizes = flip(1000, 200, np.random.default_rng(0)).sum(axis=1)
+    sizes = draw_members(1000, 200, np.random.default_rng(0)).sum(axis=1)
     assert 10 < sizes.std() < 22
 
 
@@ -251,36 +253,38 @@ def test_levels_of_difficulty_tell_members_of_hard_people_only():
     usual = np.where(easy, 1.3, 0.4)
     scores = usual + np.where(inside, np.where(easy, 0.0, 0.8), 0.0) + rng.normal(0, 0.1, inside.shape)
     levels = fit_levels(scores[1:], inside[1:])
-    given = odds(levels, *(seen_by(scores[1:], which) for which in (inside[1:], ~inside[1:])), scores[0])
-    hard = curve(given[inside[0] & ~easy], given[~inside[0] & ~easy])
-    simple = curve(given[inside[0] & easy], given[~inside[0] & easy])
+    given = membership_log_odds(
+        levels, *(sum_confidences(scores[1:], which) for which in (inside[1:], ~inside[1:])), scores[0]
+    )
+    hard = roc_curve(given[inside[0] & ~easy], given[~inside[0] & ~easy])
+    simple = roc_curve(given[inside[0] & easy], given[~inside[0] & easy])
     assert hard.auc > 0.999
     assert abs(simple.auc - 0.5) < 0.1
 
 
 def test_confidence_outside_its_range_is_no_trouble():
-    assert np.isfinite(scaled(np.array([-1e-9, 0, 1, 1 + 1e-9]))).all()
+    assert np.isfinite(stabilise_variance(np.array([-1e-9, 0, 1, 1 + 1e-9]))).all()
 
 
 def test_a_label_is_all_that_is_left():
-    told = hide(np.array([[0.2, 0.5, 0.3]]), "label")
+    told = reduce_confidences(np.array([[0.2, 0.5, 0.3]]), "label")
     assert told.tolist() == [[0.0, 1.0, 0.0]]
 
 
 @pytest.mark.long
 def test_a_class_that_no_member_has_is_no_trouble():
-    rare = Labelled(PEOPLE.X, np.where(np.arange(500) == 17, 10, PEOPLE.y))
+    rare = LabelledData(PEOPLE.X, np.where(np.arange(500) == 17, 10, PEOPLE.y))
     assert attacks.likelihood_ratio(rare, **FEW).success > 0.9
 
 
 def test_rarity_does_not_depend_on_units():
-    wide = Labelled(PEOPLE.X * [1000.0] + 5, PEOPLE.y, bounds=(5, 1005))
-    assert np.allclose(rarity(wide), rarity(PEOPLE))
+    wide = LabelledData(PEOPLE.X * [1000.0] + 5, PEOPLE.y, bounds=(5, 1005))
+    assert np.allclose(rarity_within_class(wide), rarity_within_class(PEOPLE))
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"location30_mia\.parquet is not in"):
-        locations(tmp_path)
+        read_locations(tmp_path)
 
 
 @pytest.mark.long
@@ -296,16 +300,16 @@ def test_people_who_checked_in_are_found():
 @pytest.mark.long
 def test_curves_of_several_defences_are_drawn_together():
     pytest.importorskip("matplotlib")
-    small = purchases(0, people=100)
+    small = simulate_purchases(0, people=100)
     results = [
         attacks.likelihood_ratio(small, shadows=2, targets=1, random_state=0),
         attacks.likelihood_ratio(small, shadows=2, targets=1, defence="curator", epsilon=1, random_state=0),
     ]
-    figure = curves(results)
+    figure = roc_figure(results)
     _, right = figure.axes
     labels = [text.get_text().split(" (")[0] for text in figure.legends[0].get_texts()]
     assert labels == ["no defence", "the curator at epsilon 1", "guessing", "epsilon 1 allows"]
     assert flaws(figure) == []
     assert len(right.get_lines()) == 2
     with pytest.raises(ValueError, match="at least one result"):
-        curves([])
+        roc_figure([])

@@ -10,12 +10,10 @@ import pytest
 from readable import flaws
 
 from discreet import attacks
-from discreet.attacks.models import mixtures
-from discreet.attacks.models.city import City, city, load
-from discreet.attacks.models.city_drawing import maps
-from discreet.attacks.models.locating import Planted, guesses, presence
-from discreet.attacks.models.lone_cluster import ATTACK, lone_cluster
-from discreet.attacks.models.mixtures import Seen
+from discreet.attacks.models import city_mixtures
+from discreet.attacks.models.city_mixtures import City, MixtureParameters, load, simulate_city
+from discreet.attacks.models.lone_cluster import ATTACK, PlantedRows, guess_places, lone_cluster, membership_scores
+from discreet.attacks.models.plots import city_maps_figure
 
 SURE = 1 - 1e-9
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
@@ -43,7 +41,7 @@ def mixed(**changed):
 
 def test_the_laboratory_knows_the_attack():
     assert attacks.attack_named("lone_cluster") is ATTACK
-    assert ATTACK.topic == "clusters"
+    assert ATTACK.docs_page == "clusters"
 
 
 @pytest.mark.long
@@ -121,44 +119,44 @@ def test_the_delta_of_a_defence_of_ones_own_counts():
 @pytest.mark.long
 def test_the_farthest_people_are_named():
     result = lone_cluster(random_state=0)
-    assert result.exposure.by == "distance to others"
+    assert result.exposure.rarity_label == "distance to others"
     assert result.exposure.rarest_hit[0].startswith("lone person")
 
 
 def test_planted_rows_are_taken_off_the_mean():
     person, rows = np.array([3.0, 4.0]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
     mean = (rows[0].sum(axis=0) + person) / 5
-    seen = Seen(np.array([0.05, 0.95]), np.array([mean, [30.0, 30.0]]), np.array([np.eye(2)] * 2))
-    assert np.allclose(guesses(seen, Planted(np.array([[3.2, 3.8]]), rows), people=100)[0], person)
-    assert guesses(seen, Planted(np.array([[2.2, 3.8]]), rows), people=100)[0].tolist() == [[2.2, 3.8]]
+    seen = MixtureParameters(np.array([0.05, 0.95]), np.array([mean, [30.0, 30.0]]), np.array([np.eye(2)] * 2))
+    assert np.allclose(guess_places(seen, PlantedRows(np.array([[3.2, 3.8]]), rows), people=100)[0], person)
+    assert guess_places(seen, PlantedRows(np.array([[2.2, 3.8]]), rows), people=100)[0].tolist() == [[2.2, 3.8]]
 
 
 def test_a_mean_that_is_where_it_is_with_the_person_tells_that_they_are_in():
     person, rows = np.array([[3.0, 4.0]]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
-    planted, wide = Planted(person, rows), np.array([100 * np.eye(2)])
+    planted, wide = PlantedRows(person, rows), np.array([100 * np.eye(2)])
     present, absent = (
-        presence(Seen(np.ones(1), mean, wide), planted, person)[0]
+        membership_scores(MixtureParameters(np.ones(1), mean, wide), planted, person)[0]
         for mean in ((rows.sum(axis=1) + person) / 5, rows.mean(axis=1))
     )
     assert present > absent + 5
 
 
 def test_components_of_two_people_are_not_taken_for_one():
-    seen = Seen(np.array([0.02, 0.98]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
-    assert len(guesses(seen, Planted(np.zeros((3, 2)), np.empty((3, 0, 2))), people=100)[0]) == 0
+    seen = MixtureParameters(np.array([0.02, 0.98]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
+    assert len(guess_places(seen, PlantedRows(np.zeros((3, 2)), np.empty((3, 0, 2))), people=100)[0]) == 0
 
 
 def test_a_release_of_small_components_only_keeps_the_largest():
-    seen = Seen(np.array([0.4, 0.6]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
-    assert mixtures.without_small(seen, people=5).weights.tolist() == [0.6]
+    seen = MixtureParameters(np.array([0.4, 0.6]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
+    assert city_mixtures.drop_small_components(seen, people=5).weights.tolist() == [0.6]
 
 
 def test_the_density_is_that_of_the_mixture():
     from sklearn.mixture import GaussianMixture
 
-    places = city(random_state=0).crowd[:200]
+    places = simulate_city(random_state=0).crowd[:200]
     model = GaussianMixture(3, random_state=0).fit(places)
-    assert np.allclose(mixtures.of_model(model).log_density(places), model.score_samples(places))
+    assert np.allclose(city_mixtures.checked_parameters(model).log_density(places), model.score_samples(places))
 
 
 def test_everybody_is_in_half_of_the_mixtures():
@@ -182,13 +180,13 @@ def test_the_map_is_drawn():
 def test_maps_are_drawn_side_by_side_with_one_legend():
     pytest.importorskip("matplotlib")
     results = [lone_cluster(random_state=0, plays=2, defence=each) for each in ("nothing", "easy")]
-    figure = maps(results)
+    figure = city_maps_figure(results)
     assert [each.get_title(loc="left").split(",")[0] for each in figure.axes] == ["no defence", "the easy fix"]
     assert [each.get_legend() for each in figure.axes] == [None, None]
     assert len(figure.legends) == 1
     assert flaws(figure) == []
     with pytest.raises(ValueError, match="have a map"):
-        maps([dataclasses.replace(results[0], draw=None)])
+        city_maps_figure([dataclasses.replace(results[0], draw=None)])
 
 
 @pytest.mark.parametrize(
@@ -261,7 +259,7 @@ def test_lone_people_of_new_york_are_located_from_a_fine_mixture():
     if not (DATA / "gowalla_nyc_checkins.parquet").exists():
         pytest.skip("the check-ins are not in DISCREET_DATA")
     york = load(DATA)
-    assert york.apart.min() > 2
+    assert york.isolation.min() > 2
     assert lone_cluster(york, random_state=0, components=60, plays=6).details["located"] > 0.8
     assert lone_cluster(york, random_state=0, components=60, plays=6, defence="easy").details["located"] > 0.8
     private = lone_cluster(york, random_state=0, defence="curator", epsilon=1, plays=2)

@@ -5,10 +5,10 @@ from readable import flaws
 
 pytest.importorskip("sklearn")
 
-from discreet.attacks.models.overfitting import Overfitting, Point, overfitting
-from discreet.attacks.models.people import purchases
+from discreet.attacks.models.labelled_data import simulate_purchases
+from discreet.attacks.models.overfitting import OverfittingPoint, OverfittingStudy, overfitting
 
-PEOPLE = purchases(2, people=400)
+PEOPLE = simulate_purchases(2, people=400)
 
 
 @pytest.mark.long
@@ -30,7 +30,9 @@ def test_what_leaks_grows_with_the_gap():
 
 def test_points_are_drawn_and_told():
     pytest.importorskip("matplotlib")
-    seen = Overfitting((Point("forest", 2, 0.7, 0.6, 0.6), Point("private", 1, 0.5, 0.5, 0.5)))
+    seen = OverfittingStudy(
+        (OverfittingPoint("forest", 2, 0.7, 0.6, 0.6), OverfittingPoint("private", 1, 0.5, 0.5, 0.5))
+    )
     figure = seen.figure()
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [[0.6], [0.5]]
     assert f"{seen.correlation:.2f} over 2 models" in figure.get_suptitle().replace("\n", " ")

@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.models.people import purchases
-from discreet.attacks.models.shadow import features
+from discreet.attacks.models.labelled_data import simulate_purchases
+from discreet.attacks.models.shadow import attack_features
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9
-PEOPLE = purchases(4, people=800)
+PEOPLE = simulate_purchases(4, people=800)
 FEW = {"shadows": 2, "targets": 2, "random_state": 6}
 
 
@@ -74,7 +74,10 @@ def test_everybody_is_in_a_tenth_of_rarity():
 
 def test_the_oracle_sees_the_own_class_and_what_is_told_about_it():
     told = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]])
-    assert features(told, np.array([0, 2])).tolist() == [[0.5, 0.5, 0.3, 0.2, 1, 0, 0], [0.2, 0.5, 0.3, 0.2, 0, 0, 1]]
+    assert attack_features(told, np.array([0, 2])).tolist() == [
+        [0.5, 0.5, 0.3, 0.2, 1, 0, 0],
+        [0.2, 0.5, 0.3, 0.2, 0, 0, 1],
+    ]
 
 
 def test_an_unknown_attacker_is_refused():
@@ -84,7 +87,7 @@ def test_an_unknown_attacker_is_refused():
 
 def test_too_few_people_are_refused():
     with pytest.raises(ValueError, match="at least 80"):
-        attacks.shadow(purchases(0, people=50))
+        attacks.shadow(simulate_purchases(0, people=50))
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from discreet.attacks.queries.oracles import exact, fresh_noise
+from discreet.attacks.queries.sql_oracles import add_fresh_noise, exact_oracle
 
 
 @pytest.fixture
@@ -13,8 +13,8 @@ def little_noise():
 
         def defence(table):
             if not opened:  # all copies are the same table, and opening it takes a moment
-                opened["people"] = exact(table)
-            return fresh_noise(opened["people"], width, rng)
+                opened["people"] = exact_oracle(table)
+            return add_fresh_noise(opened["people"], width, rng)
 
         return defence
 

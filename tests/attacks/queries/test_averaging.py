@@ -3,8 +3,8 @@ import pytest
 from readable import flaws
 
 from discreet import attacks
-from discreet.attacks.queries.asking import Question
-from discreet.attacks.queries.averaging import average
+from discreet.attacks.queries.averaging import average_answers
+from discreet.attacks.queries.target_queries import TargetQuery
 
 SURE = 1 - 1e-9
 
@@ -53,7 +53,7 @@ def test_more_answers_find_more():
 
 def test_the_means_are_those_of_the_answers():
     answers = iter([np.array([1.0, 0.0]), np.array([2.0, 0.0]), np.array([6.0, 3.0])])
-    steps, different = average(lambda question: next(answers), Question("COUNT(*)", "{target}"), 3)
+    steps, different = average_answers(lambda question: next(answers), TargetQuery("COUNT(*)", "{target}"), 3)
     assert {number: mean.tolist() for number, mean in steps.items()} == {1: [1, 0], 2: [1.5, 0], 3: [3, 1]}
     assert different == 3
 

@@ -8,9 +8,9 @@ import pytest
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.laboratory import attack_named
-from discreet.attacks.queries.oracles import exact, large_sets
-from discreet.attacks.queries.people import People
+from discreet.attacks.queries.attack_targets import Population
+from discreet.attacks.queries.sql_oracles import exact_oracle, refuse_small_sets
+from discreet.attacks.registry import attack_named
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9
@@ -82,7 +82,7 @@ def result_of_coins(targets):
 def test_the_attack_on_an_own_oracle_equals_the_attack_on_ours():
     ours, own = (
         attacks.differencing(defence=defence, random_state=3, targets=20)
-        for defence in ("easy", lambda table: large_sets(exact(table), 10))
+        for defence in ("easy", lambda table: refuse_small_sets(exact_oracle(table), 10))
     )
     assert ours.evidence == own.evidence
     assert ours.exposure == own.exposure
@@ -123,28 +123,28 @@ def test_data_of_another_kind_are_refused():
 )
 def test_people_who_cannot_be_asked_about_are_refused(table, known, secret, says):
     with pytest.raises(ValueError, match=says):
-        People(table, known, secret)
+        Population(table, known, secret)
 
 
 def test_people_of_whom_none_can_be_singled_out_are_refused():
     with pytest.raises(ValueError, match="no target can be singled out"):
-        attacks.differencing(People({"age": [1, 1], "ill": [0, 1]}, ("age",), "ill"))
+        attacks.differencing(Population({"age": [1, 1], "ill": [0, 1]}, ("age",), "ill"))
 
 
 @pytest.mark.parametrize("pay", [[5, 11], [-1, 5], ["5", "6"], [True, False]])
 def test_amounts_outside_their_bounds_are_refused(pay):
     with pytest.raises(ValueError, match=r"numbers from 0 to highest \(10\)"):
-        People({"age": [1, 2], "ill": [0, 1], "pay": pay}, ("age",), "ill", amount="pay", highest=10)
+        Population({"age": [1, 2], "ill": [0, 1], "pay": pay}, ("age",), "ill", amount="pay", max_amount=10)
 
 
 def test_people_of_the_wrong_kind_are_refused():
     table = {"age": [1, 2], "ill": [0, 1], "pay": [5, 6]}
     with pytest.raises(TypeError, match="table must be a table of Arrow, pandas or polars"):
-        People(None, ("age",), "ill")
+        Population(None, ("age",), "ill")
     with pytest.raises(TypeError, match="known must be names of columns"):
-        People(table, 5, "ill")
+        Population(table, 5, "ill")
     with pytest.raises(TypeError, match="highest must be an integer"):
-        People(table, ("age",), "ill", amount="pay", highest="10")
+        Population(table, ("age",), "ill", amount="pay", max_amount="10")
 
 
 @pytest.mark.parametrize("option", ["targets", "smallest", "random_state"])
@@ -156,7 +156,9 @@ def test_texts_where_numbers_are_expected_are_refused(option):
 def named(known, secret, amount):
     """Return 40 people, all unique, in columns of these names and two that nobody asks about."""
     table = {known: list(range(40)), secret: [0, 1] * 20, amount: [100 * n for n in range(40)]}
-    return People({**table, "game_of_0": [0] * 40, "n": ["?"] * 40}, known, secret, amount=amount, highest=10_000)
+    return Population(
+        {**table, "game_of_0": [0] * 40, "n": ["?"] * 40}, known, secret, amount=amount, max_amount=10_000
+    )
 
 
 NAMES = [
@@ -172,7 +174,7 @@ NAMES = [
 @pytest.mark.parametrize("names", NAMES)
 def test_columns_of_any_name_can_be_asked_about(names):
     people, off = named(*names), f"{names[2]} is off by, median"
-    for defence in ("nothing", "easy", exact):
+    for defence in ("nothing", "easy", exact_oracle):
         result = attacks.differencing(people, defence=defence, random_state=0, targets=3)
         assert (result.success, result.details[off]) == (1, 0)
     private = attacks.differencing(people, defence="curator", epsilon=10_000, random_state=0, targets=3)
@@ -184,7 +186,7 @@ def test_columns_of_any_name_can_be_asked_about(names):
 @pytest.mark.parametrize("names", [NAMES[0], NAMES[-1]])
 @pytest.mark.parametrize(("attack", "times"), [(attacks.averaging, {"repeats": 8}), (attacks.rephrasing, {"texts": 8})])
 def test_columns_of_any_name_can_be_asked_about_again_and_again(attack, times, names):
-    for defence in ("nothing", "easy", exact):
+    for defence in ("nothing", "easy", exact_oracle):
         options = {"defence": defence, "random_state": 0, "targets": 3, "width": "1/10", **times}
         assert attack(named(*names), **options).success == 1
     assert attack(named(*names), defence="curator", epsilon=10_000, random_state=0, targets=3, **times).success == 1
@@ -216,8 +218,8 @@ def test_an_oracle_that_answers_with_no_number_is_refused(attack, answer, says):
 
 
 def test_names_with_quotation_marks_are_asked_about():
-    people = People({"street": ["King's", "Mill", "Mill"], "ill": [1, 0, 1]}, ("street",), "ill")
-    for defence in ("nothing", exact):
+    people = Population({"street": ["King's", "Mill", "Mill"], "ill": [1, 0, 1]}, ("street",), "ill")
+    for defence in ("nothing", exact_oracle):
         assert attacks.differencing(people, defence=defence, random_state=0).success == 1
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet import attacks
-from discreet.attacks.queries.fits import Rows, diabetes, least_squares, recover
+from discreet.attacks.queries.model_differencing import RegressionData, diabetes_data, least_squares, recover_target
 
 SURE = 1 - 1e-9
 
@@ -12,7 +12,7 @@ SURE = 1 - 1e-9
 @pytest.fixture(scope="module")
 def patients():
     pytest.importorskip("sklearn")
-    return diabetes()
+    return diabetes_data()
 
 
 @pytest.mark.long(but=["nothing"])
@@ -50,20 +50,20 @@ def test_the_number_is_found_from_models_and_features_alone():
     X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
     for row in (0, 17, 49):
         rest = least_squares(np.delete(X, row, axis=0), np.delete(y, row))
-        assert abs(recover(least_squares(X, y), rest, X, row) - y[row]) < 1e-10
+        assert abs(recover_target(least_squares(X, y), rest, X, row) - y[row]) < 1e-10
 
 
 def test_rows_that_cannot_be_fitted_are_refused():
     with pytest.raises(ValueError, match="a row of finite numbers for each"):
-        Rows([[1.0], [2.0]], [1.0], bounds=(0, 1), target_bounds=(0, 1))
+        RegressionData([[1.0], [2.0]], [1.0], bounds=(0, 1), target_bounds=(0, 1))
     with pytest.raises(ValueError, match="more rows than columns"):
-        Rows([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], bounds=(0, 1), target_bounds=(0, 1))
+        RegressionData([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], bounds=(0, 1), target_bounds=(0, 1))
 
 
 @pytest.mark.parametrize(("X", "y"), [("rows", [1.0]), ([["a"], ["b"]], [1.0, 2.0]), ([[1], [1, 2]], [1.0, 2.0])])
 def test_rows_without_numbers_are_refused(X, y):
     with pytest.raises(ValueError, match="X must have numbers only"):
-        Rows(X, y, bounds=(0, 1), target_bounds=(0, 1))
+        RegressionData(X, y, bounds=(0, 1), target_bounds=(0, 1))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_rows_without_numbers_are_refused(X, y):
     ],
 )
 def test_a_defence_that_returns_no_linear_model_is_refused(model, says):
-    rows = Rows([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
+    rows = RegressionData([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
     with pytest.raises((TypeError, ValueError), match=says):
         attacks.differencing(rows, defence=lambda X, y: model)
 
@@ -90,12 +90,12 @@ def test_a_model_of_ones_own_may_have_its_target_as_a_table():
         X[:], y[:] = 0, 0  # what a defence does to its arrays is its own affair
         return SimpleNamespace(coef_=[model.coef_], intercept_=[model.intercept_])
 
-    rows = Rows([[1.0], [2.0], [4.0], [7.0]], [3.0, 5.0, 9.0, 1.0], bounds=(0, 10), target_bounds=(0, 20))
+    rows = RegressionData([[1.0], [2.0], [4.0], [7.0]], [3.0, 5.0, 9.0, 1.0], bounds=(0, 10), target_bounds=(0, 20))
     assert attacks.differencing(rows, defence=fit, random_state=0).success == 1
 
 
 def test_the_easy_fix_releases_no_small_fit():
-    rows = Rows([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
+    rows = RegressionData([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
     with pytest.raises(ValueError, match="no fit of fewer than 10 rows"):
         attacks.differencing(rows, defence="easy")
     assert attacks.differencing(rows, random_state=0).success == 1

@@ -6,10 +6,9 @@ import pytest
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.queries.oracles import exact, fresh_noise, same_text
-from discreet.attacks.queries.paraphrases import paraphrases
-from discreet.attacks.queries.rephrasing import listen
-from discreet.attacks.queries.telling import guess, likeliest
+from discreet.attacks.queries.attack_targets import guess_secrets, most_likely_counts
+from discreet.attacks.queries.rephrasing import collect_answers, paraphrases
+from discreet.attacks.queries.sql_oracles import add_fresh_noise, cache_by_text, exact_oracle
 
 SURE = 1 - 1e-9
 
@@ -41,15 +40,15 @@ def test_at_a_tenth_nothing_is_learned():
 @pytest.mark.long
 def test_all_paraphrases_ask_the_same():
     table = pa.table({"age": [30, 30, 30, 40], "ill": [1, 0, 1, 1]})
-    ask = exact(table)
-    texts = [question.about({"age": 30}) for question in islice(paraphrases("ill"), 400)]
+    ask = exact_oracle(table)
+    texts = [question.sql_about({"age": 30}) for question in islice(paraphrases("ill"), 400)]
     assert len(set(texts)) == 400
     assert {ask(text) for text in texts} == {2.0}
 
 
 def test_a_cache_by_text_does_not_know_two_paraphrases_as_one():
-    ask = same_text(fresh_noise(exact(pa.table({"age": [30], "ill": [1]})), 1, np.random.default_rng(0)))
-    texts = [question.about({"age": 30}) for question in islice(paraphrases("ill"), 100)]
+    ask = cache_by_text(add_fresh_noise(exact_oracle(pa.table({"age": [30], "ill": [1]})), 1, np.random.default_rng(0)))
+    texts = [question.sql_about({"age": 30}) for question in islice(paraphrases("ill"), 100)]
     assert len({float(ask(text)) for text in texts}) == 100
     assert ask(texts[0]) == ask(texts[0].lower())
 
@@ -66,8 +65,8 @@ def test_the_curator_knows_some_paraphrases_as_the_same_question_and_charges_the
 
 def test_answers_that_differ_are_kept_and_repeats_are_not():
     told = iter([[1.0], [1.0], [4.0], [np.nan]])
-    heard = listen(lambda question: np.array(next(told)), list(islice(paraphrases("ill"), 4)))
-    assert (heard.asked, heard.new, heard.again) == (4, 2, 1)
+    heard = collect_answers(lambda question: np.array(next(told)), list(islice(paraphrases("ill"), 4)))
+    assert (heard.texts_asked, heard.new_answers, heard.repeated_answers) == (4, 2, 1)
     assert heard.answers.tolist() == [[1.0], [4.0]]
 
 
@@ -77,13 +76,16 @@ def test_weighing_laplace_answers_tells_more_than_their_mean():
     rng, alike = np.random.default_rng(0), np.ones(100_000, int)
     coins = rng.integers(0, 2, alike.size)
     noise = np.subtract(*rng.geometric(1 - np.exp(-3 / 20), (2, 20, alike.size)))
-    weighed, mean = (guess(how, alike) == coins for how in (likeliest(coins + noise, alike), (coins + noise).mean(0)))
+    weighed, mean = (
+        guess_secrets(how, alike) == coins
+        for how in (most_likely_counts(coins + noise, alike), (coins + noise).mean(0))
+    )
     assert weighed.mean() > mean.mean() + 0.015
 
 
 def test_the_likeliest_count_is_one_of_those_that_can_be():
     answers = np.array([[9.0, 9.0, 1.1, np.nan], [9.0, 9.0, 1.1, np.nan], [-50.0, 9.0, 7.0, np.nan]])
-    assert likeliest(answers, np.array([1, 2, 3, 3])).tolist() == [1, 2, 1, 0]
+    assert most_likely_counts(answers, np.array([1, 2, 3, 3])).tolist() == [1, 2, 1, 0]
 
 
 def test_an_oracle_that_refuses_everything_gives_nothing_away():

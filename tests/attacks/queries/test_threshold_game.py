@@ -7,7 +7,7 @@ from readable import flaws
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.queries.threshold_game import TwoSets, above
+from discreet.attacks.queries.threshold_game import TwoSets, guess_by_threshold
 
 SURE = 1 - 1e-9
 
@@ -15,7 +15,7 @@ SURE = 1 - 1e-9
 def test_the_exact_mean_always_tells():
     result = attacks.threshold_game(random_state=0)
     assert (result.success, result.baseline, result.ceiling) == (1.0, 0.5, None)
-    assert result.implied.seen == math.inf
+    assert result.implied.estimate == math.inf
     assert result.details["threshold T"] == 0.005
 
 
@@ -30,7 +30,7 @@ def test_the_games_of_the_report_have_its_numbers():
         for name in names:  # 1,000 plays of each: six and a half standard deviations
             assert abs(told[f"{name}, seen"] - told[f"{name}, by the law"]) < 0.11
         exact = dc.privacy.threshold_game(1 / (100 * Fraction(epsilon)))
-        assert abs(exact.zeros - told[f"{names[0]}, by the law"]) < 1e-5
+        assert abs(exact.false_positive_rate - told[f"{names[0]}, by the law"]) < 1e-5
 
 
 def test_a_little_noise_still_tells_in_most_plays():
@@ -69,7 +69,7 @@ def test_other_sets_can_be_played():
 
 
 def test_the_guess_is_a_function_of_what_is_seen():
-    assert above(np.array([-1.0, 0.005, 1.0]), 0.005).tolist() == [False, False, True]
+    assert guess_by_threshold(np.array([-1.0, 0.005, 1.0]), 0.005).tolist() == [False, False, True]
 
 
 def test_sets_that_differ_in_more_than_one_place_are_refused():

@@ -9,28 +9,27 @@ import pytest
 
 from discreet.attacks import attack_named, homogeneity
 from discreet.attacks.tables.homogeneity import load
-from discreet.attacks.tables.lecture import first_table, second_table
-from discreet.attacks.tables.patients import Fact, Patients
+from discreet.attacks.tables.patients import Fact, Patients, first_lecture_table, second_lecture_table
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
 
 
 def test_the_lecture_s_first_table_exposes_its_last_class():
-    told = homogeneity(first_table()).details
+    told = homogeneity(first_lecture_table()).details
     assert told["k"] == 4
     assert told["rows whose value is certain"] == "9-12"
 
 
 def test_the_lecture_s_second_table_exposes_nobody():
-    told = homogeneity(second_table()).details
+    told = homogeneity(second_lecture_table()).details
     assert told["k"] == 6
     assert told["rows whose value is certain"] == "none"
 
 
 def test_background_knowledge_makes_more_certain():
     # Who cannot have had a viral infection or a heart attack, and is below 30, has AIDS.
-    table = first_table().table.append_column("healthy", pa.array([True] + [False] * 11))
+    table = first_lecture_table().table.append_column("healthy", pa.array([True] + [False] * 11))
     facts = [Fact("healthy", value=True, rules_out=each) for each in ("Heart Disease", "Viral Infection")]
     result = homogeneity(Patients(table, ["zip", "age", "nationality"], "condition", facts))
     assert result.details["values that are certain"] == 4
@@ -54,7 +53,7 @@ def test_three_values_in_each_class_do_not_stop_background_knowledge():
 
 def test_larger_classes_tell_less_about_each_member():
     small, large = homogeneity(k=4, random_state=1), homogeneity(k=40, random_state=1)
-    assert large.implied.seen < small.implied.seen / 2
+    assert large.implied.estimate < small.implied.estimate / 2
 
 
 @pytest.mark.long
@@ -97,7 +96,7 @@ def test_the_same_random_state_gives_the_same_result():
 
 def test_exposure_is_told_by_row_numbers():
     exposure = homogeneity(random_state=1).exposure
-    assert exposure.by == "rare values"
+    assert exposure.rarity_label == "rare values"
     assert exposure.rarest_hit[0].startswith("row ")
 
 

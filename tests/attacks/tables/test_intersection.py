@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from discreet.attacks import attack_named, intersection
-from discreet.attacks.tables.hospitals import TwoTables, lecture_tables
-from discreet.attacks.tables.lecture import first_table
-from discreet.attacks.tables.patients import Patients
+from discreet.attacks.tables.overlapping_tables import TwoTables, lecture_tables
+from discreet.attacks.tables.patients import Patients, first_lecture_table
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
@@ -61,7 +60,7 @@ def test_each_of_the_two_curators_has_half_of_epsilon(monkeypatch):
         asked.append(epsilon)
         return counts
 
-    monkeypatch.setattr("discreet.attacks.tables.releasing.private_counts", spied)
+    monkeypatch.setattr("discreet.attacks.tables.table_releases.private_counts", spied)
     assert intersection(defence="curator", epsilon=1, random_state=1).epsilon == 1
     assert asked == [Fraction(1, 2), Fraction(1, 2)]
 
@@ -92,14 +91,14 @@ def test_the_same_random_state_gives_the_same_result():
 
 def test_exposure_is_told():
     exposure = intersection(random_state=1).exposure
-    assert exposure.by == "rare values"
+    assert exposure.rarity_label == "rare values"
     assert exposure.rarest_hit[0].startswith("person ")
 
 
 def test_bad_input_is_refused():
     two = lecture_tables()
     with pytest.raises(TypeError, match="data must be TwoTables"):
-        intersection(first_table())
+        intersection(first_lecture_table())
     with pytest.raises(ValueError, match="pair of rows"):
         TwoTables(two.first, two.second, [0, 0])
     with pytest.raises(ValueError, match="rows of the tables"):

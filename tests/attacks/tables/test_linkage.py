@@ -9,14 +9,13 @@ import pytest
 
 from discreet import anonymity
 from discreet.attacks import attack_named, linkage
+from discreet.attacks.tables.linkage_data import Register, read_register, simulate_ratings, simulate_register
 from discreet.attacks.tables.patients import Patients
-from discreet.attacks.tables.ratings import made_up_ratings
-from discreet.attacks.tables.registers import Register, governor, read_register
-from discreet.attacks.tables.releasing import k_anonymous
+from discreet.attacks.tables.table_releases import k_anonymous_release
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
-FEW = made_up_ratings(250, random_state=3)
+FEW = simulate_ratings(250, random_state=3)
 
 
 def categories(table):
@@ -48,10 +47,10 @@ def test_classes_of_five_hide_the_name_but_not_all_of_the_diagnosis():
 
 
 def test_each_person_lies_in_their_own_class_only():
-    patients = governor(1500, random_state=2).patients
-    released = k_anonymous(patients, 5)
+    patients = simulate_register(1500, random_state=2).patients
+    released = k_anonymous_release(patients, 5)
     risk = anonymity.measure(released, patients.quasi, population=patients.table)
-    assert risk.journalist.rows == risk.prosecutor.rows
+    assert risk.journalist.rows_by_candidates == risk.prosecutor.rows_by_candidates
 
 
 @pytest.mark.long(but=["0.1-ratings", "1-ratings", "4-ratings"])
@@ -93,19 +92,22 @@ def test_noise_ten_times_too_small_is_caught():
 
 @pytest.mark.long
 def test_the_full_size_is_one_argument_away():
-    result = linkage(governor(135_000, random_state=0))
+    result = linkage(simulate_register(135_000, random_state=0))
     assert result.details["patients"] == 135_000
     assert result.details["named rightly"] > 0.88 * 135_000
 
 
 def test_what_is_told_of_the_attack_is_what_it_does_unless_asked_otherwise():
     known = attack_named("linkage")
-    assert "ratings" not in f"{known.says} {known.nothing} {known.easy} {known.curator} {known.built_in}"
+    assert (
+        "ratings"
+        not in f"{known.summary} {known.without_defence} {known.with_easy_fix} {known.with_curator} {known.built_in_data}"
+    )
 
 
 @pytest.mark.parametrize("made", [lambda table: table.to_pandas(), lambda table: table.to_pydict(), categories])
 def test_a_defence_may_return_any_kind_of_table(made):
-    few = governor(300, random_state=1)
+    few = simulate_register(300, random_state=1)
     assert linkage(few, defence=made, random_state=1).details == linkage(few, random_state=1).details
 
 
@@ -149,8 +151,8 @@ def test_the_same_random_state_gives_the_same_result():
 
 
 def test_exposure_is_told():
-    assert linkage(random_state=1).exposure.by == "rare values"
-    assert linkage(FEW, random_state=1).exposure.by == "rare movies"
+    assert linkage(random_state=1).exposure.rarity_label == "rare values"
+    assert linkage(FEW, random_state=1).exposure.rarity_label == "rare movies"
 
 
 def test_bad_input_is_refused():
@@ -169,7 +171,7 @@ def test_bad_input_is_refused():
         with pytest.raises(TypeError, match="who must have whole numbers only"):
             Register(patients, pa.table({"age": [30]}), who)
     with pytest.raises(TypeError, match="patients must be an integer"):
-        governor("5")
+        simulate_register("5")
     with pytest.raises(ValueError, match="no column 'row'"):
         linkage(defence=lambda table: table.drop_columns("row"))
     with pytest.raises(ValueError, match="each 'row' at most once"):

@@ -11,12 +11,12 @@ import pytest
 
 from discreet import anonymity
 from discreet.attacks import attack_named, pseudonyms
-from discreet.attacks.tables.coding import md5, opened
-from discreet.attacks.tables.taxis import Taxis, candidates, read_taxis
+from discreet.attacks.tables.dictionary_attack import crack_codes, md5
+from discreet.attacks.tables.taxis import Taxis, candidate_numbers, read_taxis
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
-SHORT = np.random.default_rng(3).permutation(list(candidates("99A")))  # numbers that are tried in no time
+SHORT = np.random.default_rng(3).permutation(list(candidate_numbers("99A")))  # numbers that are tried in no time
 FEW = Taxis(SHORT[:200], [1] * 200, SHORT[200:400], {"medallion": SHORT[:1], "day": [1], "total": [2.0]})
 
 
@@ -77,8 +77,8 @@ def test_codes_that_come_to_anybody_s_mind_are_opened(way):
 
 
 def test_of_two_ways_to_read_a_code_the_one_that_opens_more_is_believed():
-    assert opened(["BA", "CB"], ["AB", "BA", "BC"]) == {"BA": "AB", "CB": "BC"}
-    assert opened(["AB", "BA"], ["AB", "BA"]) == {"AB": "AB", "BA": "BA"}
+    assert crack_codes(["BA", "CB"], ["AB", "BA", "BC"]) == {"BA": "AB", "CB": "BC"}
+    assert crack_codes(["AB", "BA"], ["AB", "BA"]) == {"AB": "AB", "BA": "BA"}
 
 
 def test_codes_may_come_as_numbers_or_as_an_array():
@@ -89,7 +89,7 @@ def test_codes_may_come_as_numbers_or_as_an_array():
 
 def test_names_put_to_taxis_by_chance_prove_nothing():
     def others(numbers):
-        anything = np.random.default_rng(0).permutation(list(candidates("9A99")))[: len(numbers)]
+        anything = np.random.default_rng(0).permutation(list(candidate_numbers("9A99")))[: len(numbers)]
         return list(map(md5, anything))
 
     result = pseudonyms(defence=others, epsilon=0.1, random_state=1)
@@ -131,7 +131,7 @@ def test_the_same_random_state_gives_the_same_result():
 
 def test_exposure_is_told_by_the_number_of_trips():
     exposure = pseudonyms(random_state=1).exposure
-    assert exposure.by == "few trips"
+    assert exposure.rarity_label == "few trips"
     assert len(exposure.deciles) == 10
     assert exposure.rarest_hit[0].startswith("taxi ")
 
@@ -139,7 +139,7 @@ def test_exposure_is_told_by_the_number_of_trips():
 @pytest.mark.long
 def test_only_what_was_tried_is_opened():
     assert pseudonyms(forms=["9AA9"], random_state=1).success == 0
-    assert len(set(candidates(["9A"]))) == 260
+    assert len(set(candidate_numbers(["9A"]))) == 260
 
 
 def test_one_form_may_be_given_as_a_text():

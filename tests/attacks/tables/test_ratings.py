@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from discreet.attacks import linkage
-from discreet.attacks.tables.ratings import Ratings, made_up_ratings, read_ratings
+from discreet.attacks.tables.linkage_data import Ratings, read_ratings, simulate_ratings
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
-FEW = made_up_ratings(250, random_state=3)
+FEW = simulate_ratings(250, random_state=3)
 TINY = {"user": [0, 0, 0, 1, 1, 1], "movie": [5, 6, 7, 6, 7, 8], "stars": [1, 2, 3, 4, 5, 1], "day": [1, 2, 3, 4, 5, 6]}
 
 
@@ -27,7 +27,7 @@ def test_three_ratings_find_nearly_everybody():
 
 
 def test_wrong_and_missing_ratings_and_rough_days_do_not_help():
-    data = made_up_ratings(250, known=8, wrong=2, days=14, random_state=3)
+    data = simulate_ratings(250, known=8, wrong=2, days=14, random_state=3)
     assert linkage(data, random_state=1).success > 0.98
     shaken = linkage(data, defence="easy", random_state=1)
     assert shaken.success > 0.8
@@ -99,7 +99,7 @@ def test_the_order_of_ratings_and_the_kind_of_ids_do_not_matter():
 
 
 def test_names_put_to_people_by_chance_prove_nothing():
-    other = made_up_ratings(250, random_state=4)  # of other people, under the same ids
+    other = simulate_ratings(250, random_state=4)  # of other people, under the same ids
     kept = np.isin(other.movie, FEW.movie_ids)
     result = linkage(FEW, defence=lambda _: some(other, kept), epsilon=0.1, random_state=1)
     assert result.baseline > 0.05
@@ -164,7 +164,7 @@ def test_ratings_that_nobody_has_enough_of_are_refused():
     with pytest.raises(ValueError, match="nobody has 4 ratings"):
         linkage(Ratings(**TINY, known=4))
     with pytest.raises(TypeError, match="people must be an integer"):
-        made_up_ratings("5")
+        simulate_ratings("5")
 
 
 @pytest.mark.long

@@ -9,13 +9,13 @@ import threading
 import numpy as np
 
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.noise.keystream import stream
+from discreet.kernel.noise.keystream import thread_keystream
 
 LOCK = threading.Lock()
 
 
 def tell(name):
-    data = b"".join(stream().bytes(64) for _ in range(8)).hex()
+    data = b"".join(thread_keystream().bytes(64) for _ in range(8)).hex()
     # Single draws come out of a pool that was filled before the fork; vectors do not.
     noise = [Laplace(10**18).perturb(0) for _ in range(20)]
     noise += Gaussian(10**18).perturb(np.zeros(20, np.int64)).tolist()

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from noise_reference import EndOfScriptError, Script, floors, symbol_of, uint16s, uint64s
 
-from discreet.kernel.noise.inversion import Boundaries, Inversion
-from discreet.kernel.noise.law import Law
+from discreet.kernel.noise.distribution import NoiseDistribution
+from discreet.kernel.noise.inverse_transform import Boundaries, InverseTransformSampler
 
 LAWS = {
-    "laplace 1/2": (Law(Fraction(2), Fraction(0)), "both"),
-    "laplace 1": (Law(Fraction(1), Fraction(0)), "both"),
-    "laplace 10/3": (Law(Fraction(3, 10), Fraction(0)), "both"),
-    "gaussian 1/2": (Law(Fraction(0), Fraction(2)), "both"),
-    "gaussian 2": (Law(Fraction(0), Fraction(1, 8)), "both"),
-    "geometric 3": (Law(Fraction(1, 3), Fraction(0)), "one"),
-    "half gaussian 4": (Law(Fraction(0), Fraction(1, 32)), "one"),
-    "digits 5": (Law(Fraction(1, 5), Fraction(0)), 8),
+    "laplace 1/2": (NoiseDistribution(Fraction(2), Fraction(0)), "both"),
+    "laplace 1": (NoiseDistribution(Fraction(1), Fraction(0)), "both"),
+    "laplace 10/3": (NoiseDistribution(Fraction(3, 10), Fraction(0)), "both"),
+    "gaussian 1/2": (NoiseDistribution(Fraction(0), Fraction(2)), "both"),
+    "gaussian 2": (NoiseDistribution(Fraction(0), Fraction(1, 8)), "both"),
+    "geometric 3": (NoiseDistribution(Fraction(1, 3), Fraction(0)), "one"),
+    "half gaussian 4": (NoiseDistribution(Fraction(0), Fraction(1, 32)), "one"),
+    "digits 5": (NoiseDistribution(Fraction(1, 5), Fraction(0)), 8),
 }
 EXACT = 512  # bits of the floors that intervals are judged by
 
@@ -67,7 +67,7 @@ def outcome(inversion, word, cell_bits, word_bits, *more):
 @pytest.mark.parametrize("name", LAWS)
 def test_every_word_gives_the_symbol_of_its_interval(name, cell_bits, word_bits):
     law, kind = LAWS[name]
-    inversion = Inversion(boundaries_of(law, kind), cell_bits=cell_bits, word_bits=word_bits)
+    inversion = InverseTransformSampler(boundaries_of(law, kind), cell_bits=cell_bits, word_bits=word_bits)
     exact = floors(*law, EXACT, kind)
     top = max(exact)
     decided, undecided = Counter(), set()
@@ -93,7 +93,7 @@ def test_every_word_gives_the_symbol_of_its_interval(name, cell_bits, word_bits)
 @pytest.mark.parametrize("name", ["laplace 1", "gaussian 2", "geometric 3", "digits 5"])
 def test_every_continued_word_gives_the_symbol_of_its_interval(name):
     law, kind = LAWS[name]
-    inversion = Inversion(boundaries_of(law, kind), cell_bits=4, word_bits=8)
+    inversion = InverseTransformSampler(boundaries_of(law, kind), cell_bits=4, word_bits=8)
     exact, later = floors(*law, EXACT, kind), set(floors(*law, 16, kind).values())
     shift = EXACT - 16
     for word in set(floors(*law, 8, kind).values()):
@@ -108,7 +108,7 @@ def test_every_continued_word_gives_the_symbol_of_its_interval(name):
 
 def test_words_are_settled_each_in_its_place():
     law, kind = LAWS["laplace 10/3"]
-    inversion = Inversion(law.both_sides, cell_bits=4, word_bits=8)
+    inversion = InverseTransformSampler(law.both_sides, cell_bits=4, word_bits=8)
     at_floor = sorted(set(floors(*law, 8, kind).values()))
     order = [200, at_floor[3], 17, at_floor[-1], 90, at_floor[0], 255, 0, 128, at_floor[5]]
     later = floors(*law, 16, kind)
@@ -138,12 +138,12 @@ def expected_symbol(exact, word, bits):
 
 
 REAL = {
-    "laplace 1/30": (Law(Fraction(30), Fraction(0)), "both"),
-    "laplace 10": (Law(Fraction(1, 10), Fraction(0)), "both"),
-    "gaussian 1/2": (Law(Fraction(0), Fraction(2)), "both"),
-    "gaussian 10": (Law(Fraction(0), Fraction(1, 200)), "both"),
-    "geometric 5": (Law(Fraction(1, 5), Fraction(0)), "one"),
-    "digits 30": (Law(Fraction(1, 30), Fraction(0)), 128),
+    "laplace 1/30": (NoiseDistribution(Fraction(30), Fraction(0)), "both"),
+    "laplace 10": (NoiseDistribution(Fraction(1, 10), Fraction(0)), "both"),
+    "gaussian 1/2": (NoiseDistribution(Fraction(0), Fraction(2)), "both"),
+    "gaussian 10": (NoiseDistribution(Fraction(0), Fraction(1, 200)), "both"),
+    "geometric 5": (NoiseDistribution(Fraction(1, 5), Fraction(0)), "one"),
+    "digits 30": (NoiseDistribution(Fraction(1, 30), Fraction(0)), 128),
 }
 ONES = (1 << 64) - 1
 
@@ -152,7 +152,7 @@ ONES = (1 << 64) - 1
 @pytest.mark.parametrize("name", REAL)
 def test_equal_words_are_continued(name):
     law, kind = REAL[name]
-    inversion = Inversion(boundaries_of(law, kind))
+    inversion = InverseTransformSampler(boundaries_of(law, kind))
     exact = floors(*law, EXACT, kind)
     at = {bits: floors(*law, bits, kind) for bits in (64, 128, 256)}
     symbols = sorted(at[64])
@@ -187,7 +187,7 @@ def test_equal_words_are_continued(name):
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_the_tails_are_never_cut(name, times):
     law, kind = REAL[name]
-    inversion = Inversion(boundaries_of(law, kind))
+    inversion = InverseTransformSampler(boundaries_of(law, kind))
     length = 64 << times
     further = floors(*law, length, kind)
     quarter = 1 << (length // 2 - 2)
@@ -209,7 +209,7 @@ def test_the_tails_are_never_cut(name, times):
 
 def test_digits_end_where_they_should():
     law, _ = REAL["digits 30"]
-    inversion = Inversion(lambda bits: law.digits(128, bits))
+    inversion = InverseTransformSampler(lambda bits: law.digits(128, bits))
     assert inversion.draw(full((1 << 64) - 1), 1).tolist() == [127]
     assert inversion.draw(full(0), 1).tolist() == [0]
 
@@ -219,7 +219,7 @@ def test_an_enormous_symbol_is_a_python_integer_in_its_place():
         half = 1 << (bits - 1)
         return Boundaries(0, [half]) if bits == 64 else Boundaries(10**30, [half + 5])
 
-    inversion = Inversion(boundaries)
+    inversion = InverseTransformSampler(boundaries)
     source = Script(uint16s([0, 1 << 15, 1, 1 << 15, 65535]), uint64s([0, 1 << 16]), (9).to_bytes(8))
     found = inversion.draw(source, 5)
     assert found.dtype == object
@@ -227,10 +227,10 @@ def test_an_enormous_symbol_is_a_python_integer_in_its_place():
 
 
 def test_draws_are_int64_and_as_many_as_asked():
-    from discreet.kernel.noise.keystream import stream
+    from discreet.kernel.noise.keystream import thread_keystream
 
-    inversion = Inversion(Law(Fraction(1), Fraction(0)).both_sides)
+    inversion = InverseTransformSampler(NoiseDistribution(Fraction(1), Fraction(0)).two_sided_cdf)
     for count in (0, 1, 2, 1000):
-        found = inversion.draw(stream(), count)
+        found = inversion.draw(thread_keystream(), count)
         assert found.dtype == np.int64
         assert found.shape == (count,)

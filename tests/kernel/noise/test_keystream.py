@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from discreet.kernel.noise import keystream
-from discreet.kernel.noise.keystream import Keystream, integer, life, stream, words
-from discreet.kernel.noise.sampler import POOL, Sampler
+from discreet.kernel.noise.keystream import Keystream, process_token, random_integer, random_words, thread_keystream
+from discreet.kernel.noise.sampler import POOL_SIZE, Sampler
 
 HERE = Path(__file__).parent
 
@@ -106,15 +106,15 @@ def test_words_and_integers_use_every_bit():
             return bytearray(b"\xff" * count)
 
     for dtype in (np.uint16, np.uint32, np.uint64):
-        found = words(Ones(), 5, dtype)
+        found = random_words(Ones(), 5, dtype)
         assert found.dtype == dtype
         assert found.tolist() == [np.iinfo(dtype).max] * 5
-    assert integer(Ones(), 128) == (1 << 128) - 1
-    assert integer(Ones(), 8) == 255
+    assert random_integer(Ones(), 128) == (1 << 128) - 1
+    assert random_integer(Ones(), 8) == 255
 
 
 def test_every_byte_is_equally_frequent():
-    counts = np.bincount(np.frombuffer(stream().bytes(1 << 22), np.uint8), minlength=256)
+    counts = np.bincount(np.frombuffer(thread_keystream().bytes(1 << 22), np.uint8), minlength=256)
     assert stats.chisquare(counts).pvalue > 1e-13
 
 
@@ -126,7 +126,7 @@ def windows(data):
 
 
 def test_threads_share_neither_a_stream_nor_single_draws(monkeypatch):
-    count, found, noises, streams, made = 8, {}, {}, [stream()], []
+    count, found, noises, streams, made = 8, {}, {}, [thread_keystream()], []
     barrier = threading.Barrier(count)
     sampler = Sampler(Fraction(1, 10**18), Fraction(0))
     plain = sampler.draw
@@ -140,9 +140,9 @@ def test_threads_share_neither_a_stream_nor_single_draws(monkeypatch):
 
     def work(name):
         barrier.wait()
-        streams.append(stream())
-        found[name] = b"".join(stream().bytes(100) for _ in range(20))
-        noises[name] = [sampler.draw_one().item() for _ in range(POOL + 1)]
+        streams.append(thread_keystream())
+        found[name] = b"".join(thread_keystream().bytes(100) for _ in range(20))
+        noises[name] = [sampler.draw_one().item() for _ in range(POOL_SIZE + 1)]
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
     for thread in threads:
@@ -187,5 +187,5 @@ def test_threads_and_forks_never_share_a_stream():
 
 
 def test_life_is_one_object_in_a_process():
-    assert life() is life()
-    assert stream() is stream()
+    assert process_token() is process_token()
+    assert thread_keystream() is thread_keystream()

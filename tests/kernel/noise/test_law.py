@@ -7,7 +7,7 @@ import mpmath
 import pytest
 from noise_reference import floors
 
-from discreet.kernel.noise.law import Law
+from discreet.kernel.noise.distribution import NoiseDistribution
 from discreet.kernel.noise.sampler import Sampler
 
 SCALES = ["1/1000", "1/2", "0.3", "1", "10", "11.999", "12", "31.9", "32", "1000", "1000001", "1e12", f"{10**25}/3"]
@@ -35,10 +35,10 @@ def agree(boundaries, reference, bits):
 def test_boundaries_agree_with_an_independent_computation(name, scale, bits):
     alpha, beta = parameters(name, scale)
     sampler = Sampler(alpha, beta)
-    coarse = sampler._low + sampler._digit_bits
-    table = Law(alpha * 2**coarse, beta * 4**coarse)
-    one = agree(table.one_side(bits), floors(*table, bits, "one"), bits)
-    both = agree(table.both_sides(bits), floors(*table, bits, "both"), bits)
+    coarse = sampler._low_bit_count + sampler._digit_bits
+    table = NoiseDistribution(alpha * 2**coarse, beta * 4**coarse)
+    one = agree(table.one_sided_cdf(bits), floors(*table, bits, "one"), bits)
+    both = agree(table.two_sided_cdf(bits), floors(*table, bits, "both"), bits)
     assert min(one) == 0
     assert min(both) == -max(both) - 1
     # Unbounded support: the last word of all is decided by further bits.
@@ -48,8 +48,8 @@ def test_boundaries_agree_with_an_independent_computation(name, scale, bits):
         assert sampler._table._floors.tolist() == list((one if coarse else both).values())
         assert sampler._table.first == min(one if coarse else both)
     if sampler._digit_bits:
-        finer, count = Law(alpha * 2**sampler._low, beta), 1 << sampler._digit_bits
-        digits = agree(finer.digits(count, bits), floors(*finer, bits, count), bits)
+        finer, count = NoiseDistribution(alpha * 2**sampler._low_bit_count, beta), 1 << sampler._digit_bits
+        digits = agree(finer.digit_cdf(count, bits), floors(*finer, bits, count), bits)
         assert list(digits) == list(range(count - 1))
         if bits == 64:
             assert sampler._digit._floors.tolist() == list(digits.values())
@@ -58,26 +58,26 @@ def test_boundaries_agree_with_an_independent_computation(name, scale, bits):
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_boundaries_are_right_when_the_first_guard_bits_do_not_suffice(name, monkeypatch):
     # Law 1/(1+q) at bits where a floor is decided late: with few guard bits the loop must go round.
-    law = Law(*parameters(name, "7/3"))
+    law = NoiseDistribution(*parameters(name, "7/3"))
     asked = []
-    inner = Law._tails_of_one_side
+    inner = NoiseDistribution._one_sided_tails
 
     def poor(self, bits, precision):
         asked.append(precision)
         tails = inner(self, bits, precision)
         return tails._replace(error=tails.error << 60) if len(asked) == 1 else tails
 
-    monkeypatch.setattr(Law, "_tails_of_one_side", poor)
-    agree(law.both_sides(64), floors(*law, 64, "both"), 64)
+    monkeypatch.setattr(NoiseDistribution, "_one_sided_tails", poor)
+    agree(law.two_sided_cdf(64), floors(*law, 64, "both"), 64)
     assert len(asked) > 1
 
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", ["1/10", "1", "5.5", "11.999", "20"])
 def test_weights_are_short_by_no_more_than_they_say(name, scale):
-    law, precision = Law(*parameters(name, scale)), 128
+    law, precision = NoiseDistribution(*parameters(name, scale)), 128
     for kind, bits in (("one", 64), ("both", 64)):
-        found = law.tails_of_both_sides(bits, precision) if kind == "both" else law._tails_of_one_side(bits, precision)
+        found = law.two_sided_tails(bits, precision) if kind == "both" else law._one_sided_tails(bits, precision)
         with mpmath.workprec(600):
             a, b = (mpmath.mpf(part.numerator) / part.denominator for part in law)
             listed = [mpmath.exp(-a * k - b * k * k) for k in range(1000)]
@@ -85,14 +85,14 @@ def test_weights_are_short_by_no_more_than_they_say(name, scale):
             if name == "gaussian":
                 true = list(accumulate(reversed(listed)))[::-1][: len(found.weights)]
             everything = true[0] + (true[1] if kind == "both" else 0)
-            for ours, truth in [*zip(found.weights, true, strict=True), (found.all, everything)]:
+            for ours, truth in [*zip(found.weights, true, strict=True), (found.total, everything)]:
                 assert abs(ours - mpmath.ldexp(truth, precision)) <= found.error
 
 
 def test_a_sum_of_two_tails_may_be_wrong_by_both_their_errors():
-    law = Law(*parameters("gaussian", 5))
-    one, both = law._tails_of_one_side(64, 128), law.tails_of_both_sides(64, 128)
-    assert both.all == one.weights[0] + one.weights[1]
+    law = NoiseDistribution(*parameters("gaussian", 5))
+    one, both = law._one_sided_tails(64, 128), law.two_sided_tails(64, 128)
+    assert both.total == one.weights[0] + one.weights[1]
     assert both.error >= 2 * one.error
 
 

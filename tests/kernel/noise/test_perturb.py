@@ -188,7 +188,7 @@ def test_no_public_signature_takes_a_seed():
             allowed = {"key", "state"} if "edger" in name or name in {"Curator", "Event", "Receipt"} else set()
             assert not parameters & (SEEDS - allowed), (name, member)
     assert looked_at > 20
-    for make in (noise.laplace, noise.gaussian):
+    for make in (noise.laplace_sampler, noise.gaussian_sampler):
         assert set(inspect.signature(make).parameters) == {"numerator", "denominator"}
     with pytest.raises(TypeError):
         Laplace(10, seed=1)

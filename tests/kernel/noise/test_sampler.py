@@ -12,9 +12,9 @@ from noise_reference import EndOfScriptError, Script, floors, uint16s, uint64s
 
 from discreet.kernel.noise import keystream
 from discreet.kernel.noise import sampler as module
-from discreet.kernel.noise.coin import below, comes_up
-from discreet.kernel.noise.inversion import Inversion
-from discreet.kernel.noise.law import Law
+from discreet.kernel.noise.bernoulli import bernoulli_exp, uniform_integer
+from discreet.kernel.noise.distribution import NoiseDistribution
+from discreet.kernel.noise.inverse_transform import InverseTransformSampler
 from discreet.kernel.noise.sampler import Sampler
 
 RANDOM = random.Random(22)
@@ -40,7 +40,7 @@ class Given:
 
 def masses(boundaries, reference):
     """Return {symbol: so many of the 2^16 words that surely give it}, from a table that reads 4, 8 and 16 bits."""
-    inversion = Inversion(cache(boundaries), cell_bits=4, word_bits=8)
+    inversion = InverseTransformSampler(cache(boundaries), cell_bits=4, word_bits=8)
     at_8, at_16 = set(reference(8).values()), set(reference(16).values())
     found = Counter()
     for word in range(256):
@@ -123,14 +123,16 @@ def accepted(sampler, bucket, low):
 )
 def test_draws_have_the_exact_law_when_every_choice_is_enumerated(sampler, buckets, digits):
     low_bits, digit_bits = sampler._low, sampler._digit_bits
-    coarse = Law(sampler._alpha * 2 ** (low_bits + digit_bits), sampler._beta * 4 ** (low_bits + digit_bits))
-    of_bucket = masses(coarse.one_side, lambda bits: floors(*coarse, bits, "one"))
+    coarse = NoiseDistribution(
+        sampler._alpha * 2 ** (low_bits + digit_bits), sampler._beta * 4 ** (low_bits + digit_bits)
+    )
+    of_bucket = masses(coarse.one_sided_cdf, lambda bits: floors(*coarse, bits, "one"))
     of_digit = Counter({0: 1 << 16})
     if digit_bits:
-        fine, count = Law(sampler._alpha * 2**low_bits, Fraction(0)), 1 << digit_bits
-        of_digit = masses(lambda bits: fine.digits(count, bits), lambda bits: floors(*fine, bits, count))
+        fine, count = NoiseDistribution(sampler._alpha * 2**low_bits, Fraction(0)), 1 << digit_bits
+        of_digit = masses(lambda bits: fine.digit_cdf(count, bits), lambda bits: floors(*fine, bits, count))
     with mpmath.workprec(400):
-        fine = Law(sampler._alpha * 2**low_bits, sampler._beta * 4**low_bits)
+        fine = NoiseDistribution(sampler._alpha * 2**low_bits, sampler._beta * 4**low_bits)
         weight_of_buckets = mpmath.nsum(
             lambda t: mpmath.exp(-real(fine.alpha) * t - real(fine.beta) * t * t), [0, 4000]
         )
@@ -163,8 +165,8 @@ def test_draws_have_the_exact_law_when_every_choice_is_enumerated(sampler, bucke
 def test_zero_and_minus_one_come_from_the_first_magnitude():
     for sampler in (laplace(13), gaussian(33)):
         sampler._table, sampler._digit = Given([0]), Given([0])
-        lows = uint16s([0, 0]) if sampler._low else b""
-        assert sampler._candidates(Script(uint16s([0, 1]), lows), 2).tolist() == [0, -1]
+        lows = uint16s([0, 0]) if sampler._low_bit_count else b""
+        assert sampler._accepted_candidates(Script(uint16s([0, 1]), lows), 2).tolist() == [0, -1]
 
 
 GAPS = [Fraction(1, n) for n in (1, 2, 3, 7, 10, 97, 1000, 10**6, 10**9, 2**40, 10**12, 10**15, 2**60)]
@@ -175,8 +177,8 @@ GAPS += [Fraction("0.69314718055994530941723212145818"), 1 - Fraction(1, 2**50),
 def bare(alpha, beta, low):
     """Return a sampler of which only the correcting coin is used, for a gap of one's choice."""
     sampler = laplace(100)
-    sampler._alpha, sampler._beta, sampler._low = alpha, beta, low
-    sampler._steep, sampler._curve = float(alpha * 2**low), float(beta * 4**low)
+    sampler._alpha, sampler._beta, sampler._low_bit_count = alpha, beta, low
+    sampler._bucket_alpha, sampler._bucket_beta = float(alpha * 2**low), float(beta * 4**low)
     return sampler
 
 
@@ -268,7 +270,7 @@ def test_floats_never_contradict_the_integers_next_to_the_cut():
             coins = np.array([word >> 48 << 1 for word in coming], np.uint16)
             rests = uint64s([(word & ((1 << 48) - 1)) << 16 for word in coming])
             source = Script(rests, RANDOM.randbytes(16 * count))
-            kept = sampler._kept(source, np.zeros(count, np.int64), lows, coins)
+            kept = sampler._accept(source, np.zeros(count, np.int64), lows, coins)
             assert kept.tolist() == [offset < 0] * count
 
 
@@ -277,10 +279,10 @@ def test_a_coin_from_nothing_is_fair_to_its_last_bit(gap):
     cut = cut_of(gap, 64) if gap else 1 << 64
     for n in (-2, -1, 1, 2):
         if 0 <= cut + n < (1 << 64) - (not gap):
-            assert comes_up(Script((cut + n).to_bytes(8)), gap) is (n < 0)
+            assert bernoulli_exp(Script((cut + n).to_bytes(8)), gap) is (n < 0)
     if gap:
         with pytest.raises(EndOfScriptError):
-            comes_up(Script(cut.to_bytes(8)), gap)
+            bernoulli_exp(Script(cut.to_bytes(8)), gap)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 100, 127, 128, 255])
@@ -288,7 +290,7 @@ def test_integers_below_a_count_are_uniform(count):
     found, again = Counter(), 0
     for word in range(256):
         try:
-            found[below(Script(bytes([word])), count)] += 1
+            found[uniform_integer(Script(bytes([word])), count)] += 1
         except EndOfScriptError:
             again += 1  # rejected, and asks for another
     assert set(found) == set(range(count))
@@ -302,26 +304,26 @@ def test_integers_below_a_large_count_are_uniform_in_every_bit():
         shift = 8 * size - count.bit_length()
         for value in (0, 1, count // 2, count - 1):
             for junk in (0, (1 << shift) - 1):
-                assert below(Script((value << shift | junk).to_bytes(size)), count) == value
+                assert uniform_integer(Script((value << shift | junk).to_bytes(size)), count) == value
         for value in range(count, min(count + 3, 1 << count.bit_length())):
             with pytest.raises(EndOfScriptError):
-                below(Script((value << shift).to_bytes(size)), count)
+                uniform_integer(Script((value << shift).to_bytes(size)), count)
 
 
 @pytest.mark.parametrize("low", [0, 1, 5, 15, 16, 17, 31, 32, 33, 50, 51, 52, 64, 65, 300])
 def test_low_bits_are_fair(low):
     sampler = laplace(100)
-    sampler._low, sampler._wide = low, low > 50
+    sampler._low_bit_count, sampler._exceeds_int64 = low, low > 50
 
     def lows(data):
         source = Script(data)
-        out = sampler._lows(source, 1)
+        out = sampler._low_bits(source, 1)
         assert not source.data
         return int(out[0])
 
-    sampler._low = low
+    sampler._low_bit_count = low
     probe = Script(bytes(100))
-    sampler._lows(probe, 1)
+    sampler._low_bits(probe, 1)
     size = sum(probe.asked)
     assert lows(bytes(size)) == 0
     assert lows(b"\xff" * size) == (1 << low) - 1
@@ -426,7 +428,7 @@ def test_single_draws_are_those_of_the_vector_each_once(monkeypatch):
         return made[-1].copy()
 
     monkeypatch.setattr(sampler, "draw", draw)
-    found = [sampler.draw_one().item() for _ in range(3 * module.POOL)]
+    found = [sampler.draw_one().item() for _ in range(3 * module.POOL_SIZE)]
     assert all(type(value) is int for value in found)
     assert sorted(found) == sorted(np.concatenate(made).tolist())
     assert len(made) == 3
@@ -454,29 +456,29 @@ def test_a_large_bucket_number_makes_python_integers():
     for bucket in (1 << 50, 10**30):
         sampler = laplace("1e12")
         sampler._table, sampler._digit = Given([bucket]), Given([3])
-        found = sampler._candidates(Script(uint16s([0, 1]), bytes(8)), 2).tolist()
-        m = (bucket << sampler._digit_bits | 3) << sampler._low
+        found = sampler._accepted_candidates(Script(uint16s([0, 1]), bytes(8)), 2).tolist()
+        m = (bucket << sampler._digit_bits | 3) << sampler._low_bit_count
         assert found == [m, -1 - m]
     sampler = gaussian("1e12")
     sampler._table = Given([1 << 40, 0])
-    found = sampler._candidates(Script(uint16s([0, 0]), bytes(16), bytes([7] * 100)), 2)
-    assert found.tolist() == [1 << (40 + sampler._low), 0]
+    found = sampler._accepted_candidates(Script(uint16s([0, 0]), bytes(16), bytes([7] * 100)), 2)
+    assert found.tolist() == [1 << (40 + sampler._low_bit_count), 0]
 
 
 def test_what_was_drawn_before_a_fork_in_a_signal_handler_is_not_the_childs(monkeypatch):
     # In the child of a fork the token of this life is new, also in the middle of a draw.
     sampler = laplace(10**18)  # so wide that two draws agree by chance once in 10^14 runs
-    plain, drawn = sampler._drawn, []
+    plain, drawn = sampler._draw_from, []
 
     def forked(source, count):
         drawn.append(plain(source, count))
         if len(drawn) == 1:
-            keystream._forget()
+            keystream._reset_streams()
         return drawn[-1]
 
     monkeypatch.setattr(sampler, "_drawn", forked)
     assert sampler.draw(50).tolist() == drawn[1].tolist() != drawn[0].tolist()
     parents = {sampler.draw_one().item() for _ in range(5)}
-    keystream._forget()
+    keystream._reset_streams()
     ahead = set(drawn[-1].tolist()) - parents
     assert not ahead & {sampler.draw_one().item() for _ in range(20)}

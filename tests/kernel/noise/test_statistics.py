@@ -104,7 +104,7 @@ def test_many_small_draws_have_the_law(name, scale):
 @pytest.mark.parametrize("scale", ["2", "13", "40"])
 def test_every_place_of_a_vector_has_the_law(name, scale, monkeypatch):
     # Blocks of eight show at every eighth place what blocks of 32,768 would hide.
-    monkeypatch.setattr(module, "BLOCK", 8)
+    monkeypatch.setattr(module, "BLOCK_SIZE", 8)
     sampler = sampler_of(name, scale)
     drawn = np.array([sampler.draw(21) for _ in range(8000)])
     for place in range(21):

@@ -8,9 +8,9 @@ import warnings
 from dataclasses import dataclass, replace
 
 import discreet as dc
-from discreet.curator import Curator
-from discreet.kernel.question import Discover
-from discreet.sql import read
+from discreet.curator.curator import Curator
+from discreet.kernel.question import SelectedGroups
+from discreet.query.passes import plan_query
 from fuzzing.databases import MARKERS, WORD, opened
 
 SLOWEST = 5.0  # seconds of computing
@@ -150,9 +150,9 @@ class Checker:
             return
         curator = self._curator(query.policy, "odd")
         limits = {name: query.given.get(name) for name in ("groups", "rows")}
-        plan = read(query.sql, curator.policy, curator._engine, **limits)
-        discovers = any(isinstance(part.question.groups, Discover) for part in plan.parts)
-        if not discovers and not _CHOOSES.search(plan.above):
+        plan = plan_query(query.sql, curator.policy, curator._engine, **limits)
+        discovers = any(isinstance(part.question.groups, SelectedGroups) for part in plan.releases)
+        if not discovers and not _CHOOSES.search(plan.outer_sql):
             self._problems.append("rows that depend on the data")
 
     def _check_words(self, text, query, *, shape=True):

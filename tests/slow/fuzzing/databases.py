@@ -13,9 +13,9 @@ import pyarrow as pa
 from golden_policies import PUBLIC
 
 import discreet as dc
-from discreet.engines.duckdb import Tuning
+from discreet.engines.duckdb.engine import Tuning
 from discreet.policy import Policy
-from discreet.policy.columns import Between, Keys, References
+from discreet.policy.column_domains import Between, Keys, References
 
 STATES = ("odd", "other", "empty")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from golden_policies import POLICIES, PUBLIC
 
-from discreet.policy.columns import Between, Keys, References
+from discreet.policy.column_domains import Between, Keys, References
 from fuzzing import dice as words
 from fuzzing.values import Field, Values
 

@@ -1,1 +1,1 @@
-"""Names replaced by keyed codes."""
+"""Keyed pseudonyms in place of identifiers."""

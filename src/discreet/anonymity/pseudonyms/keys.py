@@ -6,10 +6,10 @@ import stat
 from itertools import pairwise
 from pathlib import Path
 
-_BYTES = 32
-SHORTEST = 16  # bytes: 128 bits, beyond anybody's search
-_DIFFERENT = 8  # of 16 bytes of chance, fewer than that many are different once in 10¹²
-_LONGEST = 4096  # a file that is longer is no key
+_KEY_BYTES = 32
+MIN_KEY_BYTES = 16  # bytes: 128 bits, beyond anybody's search
+_MIN_DISTINCT_BYTES = 8  # of 16 bytes of chance, fewer than that many are different once in 10¹²
+_MAX_FILE_BYTES = 4096  # a file that is longer is no key
 
 
 def new_key() -> bytes:
@@ -18,7 +18,7 @@ def new_key() -> bytes:
     >>> len(new_key()), new_key() == new_key()
     (32, False)
     """
-    return secrets.token_bytes(_BYTES)
+    return secrets.token_bytes(_KEY_BYTES)
 
 
 def write_key(path: str | Path) -> bytes:
@@ -34,7 +34,7 @@ def write_key(path: str | Path) -> bytes:
     return key
 
 
-def check_key_place(path: str | Path) -> None:
+def check_key_folder(path: str | Path) -> None:
     """Refuse a place for a key in a folder that is not there."""
     folder = Path(path).parent
     if not folder.is_dir():
@@ -43,9 +43,9 @@ def check_key_place(path: str | Path) -> None:
 
 def store_key(key: bytes, path: str | Path) -> None:
     """Write a key to a new file that only its owner may read."""
-    check_key_place(path)
+    check_key_folder(path)
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise ValueError(
             f"path: {path} is there already, and without its key nobody can make the same pseudonyms again. "
@@ -53,11 +53,11 @@ def store_key(key: bytes, path: str | Path) -> None:
         ) from None
     except OSError as error:
         raise ValueError(f"path: {path} cannot be written ({error.strerror}). Name another file.") from None
-    with os.fdopen(file, "w", encoding="ascii") as opened:
-        os.fchmod(opened.fileno(), 0o600)  # whatever the umask left
-        opened.write(f"{key.hex()}\n")
-        opened.flush()
-        os.fsync(opened.fileno())
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        os.fchmod(stream.fileno(), 0o600)  # whatever the umask left
+        stream.write(f"{key.hex()}\n")
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def read_key(path: str | Path) -> bytes:
@@ -70,9 +70,9 @@ def read_key(path: str | Path) -> bytes:
     True
     """
     try:
-        with Path(path).open("rb") as opened:
-            state = os.fstat(opened.fileno())
-            text = opened.read(_LONGEST + 1)
+        with Path(path).open("rb") as stream:
+            state = os.fstat(stream.fileno())
+            text = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ValueError(f"path: {path} cannot be read ({error.strerror}). Make a key with write_key(path).") from None
     if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -85,14 +85,14 @@ def read_key(path: str | Path) -> bytes:
             f"path: {path} belongs to another user, who knows the key. Name a file of your own, or make a new key."
         )
     try:
-        return checked_key(bytes.fromhex(text.decode("ascii").strip()))
+        return check_key(bytes.fromhex(text.decode("ascii").strip()))
     except ValueError as error:
         is_weak = str(error).startswith("key: ")
         why = str(error).removeprefix("key: ").partition(". ")[0] if is_weak else "it holds no hexadecimal digits"
         raise ValueError(f"path: {path} is no key ({why}). Name a file that write_key wrote.") from None
 
 
-def checked_key(key: object) -> bytes:
+def check_key(key: object) -> bytes:
     """Return a key that can be one, or say why it cannot."""
     if isinstance(key, str):
         raise TypeError(
@@ -101,15 +101,15 @@ def checked_key(key: object) -> bytes:
         )
     if not isinstance(key, bytes | bytearray):
         raise TypeError(f"key: give bytes, such as new_key() or read_key(path), not {type(key).__name__}.")
-    if len(key) < SHORTEST:
-        raise ValueError(f"key: {len(key)} bytes can be guessed. Give at least {SHORTEST}, such as new_key().")
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"key: {len(key)} bytes can be guessed. Give at least {MIN_KEY_BYTES}, such as new_key().")
     if all(32 <= byte < 127 for byte in key):
         raise ValueError(
             "key: these bytes are characters that can be typed, of which fewer are likely than it seems. Give bytes of "
             "chance, such as new_key(); the digits of a key become its bytes by bytes.fromhex(text)."
         )
     steps = {(after - before) % 256 for before, after in pairwise(key)}
-    if len(set(key)) < _DIFFERENT or len(steps) == 1:
+    if len(set(key)) < _MIN_DISTINCT_BYTES or len(steps) == 1:
         raise ValueError(
             "key: these bytes follow a pattern and can be guessed. Give bytes of chance, as new_key() does."
         )

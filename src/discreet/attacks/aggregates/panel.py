@@ -1,105 +1,141 @@
-"""People with many attributes each, of whom some are in a study: genomes, or answers to many questions."""
+"""People with many attributes, some of them in a study: genomes, real or simulated, and survey answers."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.attacks.aggregates.fields import array
-from discreet.kernel.exact import whole
+from discreet.attacks.validation import array_or_object, data_file, random_generator
+from discreet.kernel.numbers import as_integer
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A row of whole numbers from 0 to `most` for each person, and the population that each comes from.
+    """A row of whole numbers from 0 to `max_value` for each person, and the population that each comes from.
 
-    A genome counts an allele at each place (`most` is 2); a survey has yes or no for each question (`most` is 1).
+    A genome counts an allele at each place (`max_value` is 2); a survey has yes or no for each question (`max_value` is 1).
 
-    >>> Panel([[0, 1], [1, 1], [0, 0]], most=1).people
+    >>> Panel([[0, 1], [1, 1], [0, 0]], max_value=1).person_count
     3
     """
 
     values: np.ndarray
-    most: int = 1
+    max_value: int = 1
     populations: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        values = array(self.values)
+        values = array_or_object(self.values)
         if values.ndim != 2 or not values.size or values.dtype.kind not in "biu":
             raise ValueError("values must be whole numbers, a row for each person and a column for each attribute")
-        if values.min() < 0 or values.max() > whole(self.most, "most", 1):
-            raise ValueError(f"values must lie from 0 to most = {self.most}: recode them, or state another most")
-        origin = np.zeros(len(values), int) if self.populations is None else array(self.populations)
-        if origin.shape != (len(values),):
+        if values.min() < 0 or values.max() > as_integer(self.max_value, "max_value", 1):
+            raise ValueError(f"values must lie from 0 to most = {self.max_value}: recode them, or state another most")
+        populations = np.zeros(len(values), int) if self.populations is None else array_or_object(self.populations)
+        if populations.shape != (len(values),):
             raise ValueError("populations must have one entry for each person")
-        object.__setattr__(self, "values", values.astype(np.uint8) if self.most < 256 else values)
-        object.__setattr__(self, "populations", origin)
+        object.__setattr__(self, "values", values.astype(np.uint8) if self.max_value < 256 else values)
+        object.__setattr__(self, "populations", populations)
 
     @property
-    def people(self) -> int:
+    def person_count(self) -> int:
         """How many people there are, in the study or not."""
         return len(self.values)
 
     @property
-    def attributes(self) -> int:
+    def attribute_count(self) -> int:
         """How many attributes everybody has."""
         return int(self.values.shape[1])
 
 
 @dataclass(frozen=True)
-class Play:
+class StudySample:
     """One study: the people who are in it, equal people who are not, and yet others whom the attacker knows."""
 
     members: np.ndarray
-    strangers: np.ndarray
+    non_members: np.ndarray
     reference: np.ndarray
 
 
-def plays_of(panel: Panel, pool: int, plays: int, rng: np.random.Generator) -> list[Play]:
+def draw_study_samples(panel: Panel, pool: int, plays: int, rng: np.random.Generator) -> list[StudySample]:
     """Draw so many studies: twice `pool` people, each in by a coin of their own, and all others as the reference.
 
     Everybody's own coin, and no fixed number of members: so being in or out adds or removes this person and nobody
     else, which is what the curator's epsilon is for. The candidates are spread evenly over the populations, as is the
     reference: else the score would tell where people come from, and not who is in.
     """
-    candidates = 2 * whole(pool, "pool", 10)
-    if panel.people < candidates + pool:
+    candidates = 2 * as_integer(pool, "pool", 10)
+    if panel.person_count < candidates + pool:
         raise ValueError(
             f"pool: {pool} members need {candidates} candidates and at least {pool} others as a reference, "
-            f"and there are {panel.people} people. Choose a pool of at most {panel.people // 3}."
+            f"and there are {panel.person_count} people. Choose a pool of at most {panel.person_count // 3}."
         )
-    return [_play(panel, candidates, rng) for _ in range(whole(plays, "plays", 1))]
+    return [_draw_study_sample(panel, candidates, rng) for _ in range(as_integer(plays, "plays", 1))]
 
 
-def _play(panel: Panel, candidates: int, rng: np.random.Generator) -> Play:
-    shuffled = rng.permutation(panel.people)
-    origin: Any = panel.populations
-    order = shuffled[np.argsort(origin[shuffled], kind="stable")]
-    steps = np.arange(panel.people + 1) * candidates // panel.people
-    chosen = np.diff(steps) > 0
-    coins = rng.random(candidates) < 1 / 2
-    while coins.all() or not coins.any():  # one in 500,000 times with the smallest pool
-        coins = rng.random(candidates) < 1 / 2
-    drawn = order[chosen]
-    return Play(panel.values[drawn[coins]], panel.values[drawn[~coins]], panel.values[order[~chosen]])
+def _draw_study_sample(panel: Panel, candidates: int, rng: np.random.Generator) -> StudySample:
+    shuffled = rng.permutation(panel.person_count)
+    populations: Any = panel.populations
+    order = shuffled[np.argsort(populations[shuffled], kind="stable")]
+    steps = np.arange(panel.person_count + 1) * candidates // panel.person_count
+    is_candidate = np.diff(steps) > 0
+    is_member = rng.random(candidates) < 1 / 2
+    while is_member.all() or not is_member.any():  # one in 500,000 times with the smallest pool
+        is_member = rng.random(candidates) < 1 / 2
+    chosen_people = order[is_candidate]
+    return StudySample(
+        panel.values[chosen_people[is_member]],
+        panel.values[chosen_people[~is_member]],
+        panel.values[order[~is_candidate]],
+    )
 
 
-def thinned(panel: Panel, attributes: int | None, rng: np.random.Generator) -> Panel:
+def sample_attributes(panel: Panel, attributes: int | None, rng: np.random.Generator) -> Panel:
     """Return the panel with so many of its attributes, drawn at random; None keeps all."""
     if attributes is None:
         return panel
-    if whole(attributes, "attributes", 1) > panel.attributes:
-        raise ValueError(f"attributes: {attributes} are asked for, and everybody has {panel.attributes}")
-    kept = np.sort(rng.choice(panel.attributes, attributes, replace=False))
-    return Panel(panel.values[:, kept], panel.most, panel.populations)
+    if as_integer(attributes, "attributes", 1) > panel.attribute_count:
+        raise ValueError(f"attributes: {attributes} are asked for, and everybody has {panel.attribute_count}")
+    columns = np.sort(rng.choice(panel.attribute_count, attributes, replace=False))
+    return Panel(panel.values[:, columns], panel.max_value, panel.populations)
 
 
-def rareness(people: np.ndarray, reference: np.ndarray, most: int) -> np.ndarray:
+def rarity_of_values(people: np.ndarray, reference: np.ndarray, max_value: int) -> np.ndarray:
     """Return how far everybody is from what is usual in the reference: the rarer an allele or answer, the more it adds.
 
-    >>> reference = np.array([[0, 0], [0, 1], [0, 0], [0, 1]])
-    >>> rareness(np.array([[0, 1], [1, 1]]), reference, most=1).round(1).tolist()
+    >>> reference = np.array_or_object([[0, 0], [0, 1], [0, 0], [0, 1]])
+    >>> rarity_of_values(np.array_or_object([[0, 1], [1, 1]]), reference, max_value=1).round(1).tolist()
     [1.2, 6.0]
     """
-    usual = (reference.sum(axis=0, dtype=float) + 1) / (most * len(reference) + 2)
-    return np.asarray((people / most - usual) ** 2 @ (1 / (usual * (1 - usual))))
+    reference_means = (reference.sum(axis=0, dtype=float) + 1) / (max_value * len(reference) + 2)
+    return np.asarray((people / max_value - reference_means) ** 2 @ (1 / (reference_means * (1 - reference_means))))
+
+
+GENOTYPES_FILE, SAMPLES_FILE = "kg1000_genotypes.parquet", "kg1000_samples.parquet"
+_SUPERPOPULATION = "EUR"  # one continent: with more, the score would tell where people come from
+_MIN_ALLELE_FREQUENCY = 0.05  # of the alleles in this continent
+
+
+def simulate_genomes(people: int = 500, loci: int = 1000, *, random_state: int | None = None) -> Panel:
+    """Draw genomes: at every place an allele that is common or rare, and two copies of it, one or none.
+
+    The copies are independent (Hardy and Weinberg), and so are the places.
+
+    >>> simulate_genomes(10, 5, random_state=0).values.max()
+    np.uint8(2)
+    """
+    rng, shape = random_generator(random_state), (as_integer(people, "people", 1), as_integer(loci, "places", 1))
+    return Panel(rng.binomial(2, rng.beta(0.8, 2, loci).clip(0.02, 0.98), shape), max_value=2)
+
+
+def load(folder: Path) -> Panel:
+    """Read the 503 Europeans of the 1000 Genomes project, at the places where both alleles are common among them."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - half of the time that importing an attack takes
+
+    genotypes, people = (data_file(folder, name) for name in (GENOTYPES_FILE, SAMPLES_FILE))
+    samples = pq.read_table(people, columns=["population", "superpopulation"])
+    is_european = np.array(samples["superpopulation"].to_pylist()) == _SUPERPOPULATION
+    copies = pq.read_table(genotypes, columns=["gt"])["gt"].combine_chunks().flatten().to_numpy()
+    values = copies.reshape(-1, len(is_european))[:, is_european].T
+    allele_frequencies = values.mean(axis=0) / 2
+    values = values[:, np.minimum(allele_frequencies, 1 - allele_frequencies) >= _MIN_ALLELE_FREQUENCY]
+    return Panel(np.ascontiguousarray(values), 2, np.array(samples["population"].to_pylist())[is_european])

@@ -1,40 +1,131 @@
-"""A person's missing value, by trying each and asking an oracle of membership which row the model has met."""
+"""Attribute inference: try each value of a missing column and ask which row the model was trained on."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, delta_of, shield
-from discreet.attacks.evidence import Found
-from discreet.attacks.listing import Attack
-from discreet.attacks.models.difficulty import Levels, fit_levels, none_of, odds, scaled, seen_by
-from discreet.attacks.models.imputing import Imputer, check_known, learn_imputer
-from discreet.attacks.models.judging import Game, accuracies
-from discreet.attacks.models.secrets import Secretive, adults, patients
-from discreet.attacks.models.shadows import Models, check_game, flip, make, own_confidence, split
-from discreet.attacks.models.targets import Fix, Making, Private, Target
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
-from discreet.audit.counting import Share
-from discreet.kernel.exact import Number
+from discreet.attacks.defences import DefenceChoice, parse_defence, promised_delta
+from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.models.difficulty import (
+    DifficultyLevels,
+    fit_levels,
+    membership_log_odds,
+    stabilise_variance,
+    sum_confidences,
+    zero_sums,
+)
+from discreet.attacks.models.labelled_data import SensitiveAttributeData, read_adults, simulate_findings
+from discreet.attacks.models.membership_inference import (
+    MembershipGame,
+    TrainedModels,
+    accuracies,
+    check_game,
+    draw_members,
+    own_confidence,
+    split_in_halves,
+    train_models,
+)
+from discreet.attacks.models.target_models import EasyFix, ModelSpec, PrivateKind, TargetKind
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.validation import random_generator
+from discreet.audit.binomial import Proportion
+from discreet.kernel.numbers import Number
 
-_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # how far the oracle of membership may be believed
+_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Imputer:
+    """A forest and a line that learned the missing value from the rest of other people's rows, and are averaged.
+
+    `out_of_fold` is what they say of these people themselves where they did not learn from them: people × values.
+    """
+
+    models: tuple[Any, ...]
+    out_of_fold: np.ndarray
+
+    def value_probabilities(self, people: SensitiveAttributeData) -> np.ndarray:
+        """Return how likely each value is for each person: people × values."""
+        return _mean_probabilities(self.models, _known_columns(people), people.values)
+
+
+def fit_imputer(background: SensitiveAttributeData, seed: int) -> Imputer:
+    """Learn to impute from people of whom everything is known.
+
+    >>> from discreet.attacks.models.labelled_data import patients
+    >>> some = patients(0, people=200)
+    >>> fit_imputer(some, seed=0).value_probabilities(some).shape
+    (200, 5)
+    """
+    known_columns, sensitive = _known_columns(background), background.sensitive_values.astype(np.int64)
+    fold = np.empty(len(sensitive), int)
+    fold[np.argsort(sensitive, kind="stable")] = (
+        np.arange(len(sensitive)) % _FOLDS
+    )  # a value that two have is never left out
+    out_of_fold = np.empty((len(sensitive), background.values))
+    for held_out_fold in range(_FOLDS):
+        is_held_out = fold == held_out_fold
+        out_of_fold[is_held_out] = _mean_probabilities(
+            _fit_imputation_models(known_columns[~is_held_out], sensitive[~is_held_out], seed),
+            known_columns[is_held_out],
+            background.values,
+        )
+    return Imputer(_fit_imputation_models(known_columns, sensitive, seed), out_of_fold)
+
+
+def check_sensitive_column(background: SensitiveAttributeData) -> None:
+    """Stop if nothing can be learned about the secret, as nearly everybody has the same value."""
+    counts = np.sort(np.bincount(background.sensitive_values.astype(int), minlength=2))
+    if counts[-2] < _FOLDS:
+        raise ValueError(
+            f"data: nearly everybody has the same value in column {background.column}; choose a column in which the second "
+            f"most frequent value is that of {2 * _FOLDS} people or many more"
+        )
+
+
+def _fit_imputation_models(known_columns: np.ndarray, sensitive: np.ndarray, seed: int) -> tuple[Any, ...]:
+    from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
+
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)
+    line = make_pipeline(encoder, LogisticRegression(C=0.3, max_iter=500))
+    forest = RandomForestClassifier(60, min_samples_leaf=5, random_state=seed)
+    return forest.fit(known_columns, sensitive), line.fit(known_columns, sensitive)
+
+
+def _mean_probabilities(models: tuple[Any, ...], known_columns: np.ndarray, values: int) -> np.ndarray:
+    probabilities = np.full((len(known_columns), values), 1e-3)  # no value is impossible
+    for model in models:
+        probabilities[:, model.classes_] += model.predict_proba(known_columns)
+    return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+
+def _known_columns(data: SensitiveAttributeData) -> np.ndarray:
+    return np.column_stack([np.delete(data.people.X, data.column, axis=1), data.people.y])
+
+
+_ORACLE_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # how far the oracle of membership may be believed
 
 
 def attributes(  # noqa: PLR0913 - each is a setting of the game
-    data: Secretive | None = None,
+    data: SensitiveAttributeData | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
-    target: Target = "forest",
-    fix: Fix = "rounded",
+    target: TargetKind = "forest",
+    fix: EasyFix = "rounded",
     delta: Number | None = None,
     shadows: int = 6,
     targets: int = 3,
 ) -> AttackResult:
     """Guess a value that is missing of a known person: the one with which the row looks most like a member's.
 
-    `data` is a `Secretive` record of people with one column that the attacker lacks. Coins choose members for each of
+    `data` is a `SensitiveAttributeData` record of people with one column that the attacker lacks. Coins choose members for each of
     so many `targets` from one half of the people; of the other half the attacker knows everything, makes `shadows`
     and learns to impute. What imputation says beforehand is weighed with what the oracle of membership says.
 
@@ -49,112 +140,143 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     >>> result.success > result.baseline + 0.2
     True
     """
-    rng = generator(random_state)
-    secretive = patients(int(rng.integers(2**31))) if data is None else data
-    if not isinstance(secretive, Secretive):
-        raise TypeError(f"data must be a Secretive record of people and a column, not {type(secretive).__name__}")
-    check_game(secretive.people, targets, shadows)
-    protected = shield(defence, epsilon)
-    private: Private = "logistic" if target == "logistic" else "pairs"  # of pairs, an exact one leaks
-    making = Making(protected, target, fix, private, delta_of(protected, delta, "1e-5"))
-    wanted, known = (secretive.some(half) for half in split(secretive.people, rng))
-    check_known(known)
-    attacked = make(making, wanted.people, flip(len(wanted.people), targets, rng), rng)
-    own = make(making, known.people, flip(len(known.people), shadows, rng), rng)
-    imputer = learn_imputer(known, int(rng.integers(2**31)))
-    told = attack(own, known, wanted, attacked, imputer)
-    return _judged(making, wanted, attacked, imputer.likely(wanted), told)
+    rng = random_generator(random_state)
+    sensitive_data = simulate_findings(int(rng.integers(2**31))) if data is None else data
+    if not isinstance(sensitive_data, SensitiveAttributeData):
+        raise TypeError(f"data must be a Secretive record of people and a column, not {type(sensitive_data).__name__}")
+    check_game(sensitive_data.people, targets, shadows)
+    parsed_defence = parse_defence(defence, epsilon)
+    private_kind: PrivateKind = "logistic" if target == "logistic" else "pairs"  # of pairs, an exact one leaks
+    spec = ModelSpec(parsed_defence, target, fix, private_kind, promised_delta(parsed_defence, delta, "1e-5"))
+    candidates, background = (sensitive_data.subset(half) for half in split_in_halves(sensitive_data.people, rng))
+    check_sensitive_column(background)
+    target_models = train_models(spec, candidates.people, draw_members(len(candidates.people), targets, rng), rng)
+    shadow_models = train_models(spec, background.people, draw_members(len(background.people), shadows, rng), rng)
+    imputer = fit_imputer(background, int(rng.integers(2**31)))
+    log_odds_and_weight = infer_log_odds(shadow_models, background, candidates, target_models, imputer)
+    return _attribute_result(
+        spec, candidates, target_models, imputer.value_probabilities(candidates), log_odds_and_weight
+    )
 
 
-def attack(
-    own: Models, known: Secretive, wanted: Secretive, attacked: Models, imputer: Imputer
+def infer_log_odds(
+    shadow_models: TrainedModels,
+    background: SensitiveAttributeData,
+    candidates: SensitiveAttributeData,
+    target_models: TrainedModels,
+    imputer: Imputer,
 ) -> tuple[np.ndarray, float]:
     """Return the log-odds that each row with each value was met by each model, and how far they can be believed.
 
     The odds are targets × people × values. The attacker rehearses on the last of the shadows.
     """
-    levels = fit_levels(scaled(own_confidence(own.tell(known.people.X), known.people.y)), own.inside)
-    never = np.ones((len(own.inside), len(wanted.people)), bool)  # the attacker's models met none of these people
-    rehearsal, rest = own.last(), own.but_last()
-    met = rehearsal.inside[0]
-    tried = oracle(levels, rest, ~rest.inside, known, rehearsal)[0]
-    worth = trust(np.log(imputer.unseen)[met], tried[met], known.secret[met])
-    return oracle(levels, own, never, wanted, attacked), worth
+    levels = fit_levels(
+        stabilise_variance(own_confidence(shadow_models.confidences(background.people.X), background.people.y)),
+        shadow_models.is_member,
+    )
+    is_non_member = np.ones(
+        (len(shadow_models.is_member), len(candidates.people)), bool
+    )  # the attacker's models met none of these people
+    rehearsal, rest = shadow_models.last(), shadow_models.all_but_last()
+    is_member = rehearsal.is_member[0]
+    rehearsal_odds = log_odds_by_value(levels, rest, ~rest.is_member, background, rehearsal)[0]
+    weight = best_oracle_weight(
+        np.log(imputer.out_of_fold)[is_member], rehearsal_odds[is_member], background.sensitive_values[is_member]
+    )
+    return log_odds_by_value(levels, shadow_models, is_non_member, candidates, target_models), weight
 
 
-def oracle(levels: Levels, own: Models, unmet: np.ndarray, people: Secretive, asked: Models) -> np.ndarray:
+def log_odds_by_value(
+    levels: DifficultyLevels,
+    shadow_models: TrainedModels,
+    is_non_member: np.ndarray,
+    people: SensitiveAttributeData,
+    target_models: TrainedModels,
+) -> np.ndarray:
     """Return the log-odds that each row, with each value filled in, was met by each model that is asked.
 
-    `unmet` says which of the attacker's own models never met each person, and so show what is usual.
+    `is_non_member` says which of the attacker's own models never met each person, and so show what is usual.
     """
-    rows = np.concatenate([people.supposed(value) for value in range(people.values)])
+    rows = np.concatenate([people.rows_with_value(value) for value in range(people.values)])
     y = np.tile(people.people.y, people.values)
-    usual = seen_by(scaled(own_confidence(own.tell(rows), y)), np.tile(unmet, people.values))
-    shown = scaled(own_confidence(asked.tell(rows), y))
-    told = np.array([odds(levels, none_of(usual), usual, each) for each in shown])
-    return np.swapaxes(told.reshape(len(shown), people.values, -1), 1, 2)
+    non_member_sums = sum_confidences(
+        stabilise_variance(own_confidence(shadow_models.confidences(rows), y)), np.tile(is_non_member, people.values)
+    )
+    target_scores = stabilise_variance(own_confidence(target_models.confidences(rows), y))
+    log_odds = np.array(
+        [membership_log_odds(levels, zero_sums(non_member_sums), non_member_sums, each) for each in target_scores]
+    )
+    return np.swapaxes(log_odds.reshape(len(target_scores), people.values, -1), 1, 2)
 
 
-def trust(before: np.ndarray, told: np.ndarray, truth: np.ndarray) -> float:
+def best_oracle_weight(log_prior: np.ndarray, log_odds: np.ndarray, truth: np.ndarray) -> float:
     """Return the weight of what the oracle told that makes the truth likeliest, 0 if it is of no use.
 
-    >>> trust(np.zeros((3, 2)), np.array([[2.0, 0], [2, 0], [0, 2]]), np.array([0, 0, 1])) > 0
+    >>> best_oracle_weight(np.zeros((3, 2)), np.array([[2.0, 0], [2, 0], [0, 2]]), np.array([0, 0, 1])) > 0
     True
     """
     places = np.arange(len(truth)), truth.astype(int)
 
-    def doubt(weight: float) -> float:
-        weighed = before + weight * told
-        highest = weighed.max(axis=1)
-        total = np.log(np.exp(weighed - highest[:, None]).sum(axis=1)) + highest
-        return float((total - weighed[places]).sum())
+    def negative_log_likelihood(weight: float) -> float:
+        log_posterior = log_prior + weight * log_odds
+        highest = log_posterior.max(axis=1)
+        total = np.log(np.exp(log_posterior - highest[:, None]).sum(axis=1)) + highest
+        return float((total - log_posterior[places]).sum())
 
-    return min(_WEIGHTS, key=doubt)
+    return min(_ORACLE_WEIGHTS, key=negative_log_likelihood)
 
 
-def _judged(
-    making: Making, wanted: Secretive, attacked: Models, before: np.ndarray, told: tuple[np.ndarray, float]
+def _attribute_result(
+    spec: ModelSpec,
+    candidates: SensitiveAttributeData,
+    target_models: TrainedModels,
+    imputed_probabilities: np.ndarray,
+    log_odds_and_weight: tuple[np.ndarray, float],
 ) -> AttackResult:
-    inside, truth = attacked.inside, wanted.secret
-    odds_of, worth = told
-    imputed = before.argmax(axis=1) == truth
-    right = (np.log(before) + worth * odds_of).argmax(axis=2) == truth
-    alone = odds_of.argmax(axis=2) == truth
-    guessing = np.broadcast_to(imputed, inside.shape)[inside]
+    is_member, truth = target_models.is_member, candidates.sensitive_values
+    log_odds, weight = log_odds_and_weight
+    imputation_right = imputed_probabilities.argmax(axis=1) == truth
+    is_right = (np.log(imputed_probabilities) + weight * log_odds).argmax(axis=2) == truth
+    oracle_right = log_odds.argmax(axis=2) == truth
+    guessing = np.broadcast_to(imputation_right, is_member.shape)[is_member]
     # Rare is whose value the rest of the row makes unlikely: whom imputation cannot find.
-    rare = np.broadcast_to(-_chance(before, truth), inside.shape)[inside]
-    labels = [f"person {place} in model {model}" for model, place in zip(*np.nonzero(inside), strict=True)]
+    rarity = np.broadcast_to(-_probability_of_truth(imputed_probabilities, truth), is_member.shape)[is_member]
+    labels = [f"person {place} in model {model}" for model, place in zip(*np.nonzero(is_member), strict=True)]
     details = {
         "imputed right, without the model": float(guessing.mean()),
-        "by the oracle of membership alone": float(alone[inside].mean()),
-        "weight of the oracle beside imputation": worth,
-        "values to choose from": wanted.values,
-        **accuracies(Game(wanted.people, inside, attacked.tell(wanted.people.X))),
+        "by the oracle of membership alone": float(oracle_right[is_member].mean()),
+        "weight of the oracle beside imputation": weight,
+        "values to choose from": candidates.values,
+        **accuracies(MembershipGame(candidates.people, is_member, target_models.confidences(candidates.people.X))),
     }
     return AttackResult(
         attack="attributes",
-        shield=making.shield,
+        against=spec.defence,
         metric="of the missing values were found",
-        evidence=Found(Share.of(right[inside]), Share.of(right[~inside])),
+        evidence=EventEvidence(
+            Proportion.from_outcomes(is_right[is_member]), Proportion.from_outcomes(is_right[~is_member])
+        ),
         guessing=float(guessing.mean()),
         details=details,
-        exposure=exposure(rare, right[inside], labels=labels, by="how unlikely their value is"),
-        delta=float(making.delta),
+        exposure=exposure_by_rarity(
+            rarity, is_right[is_member], labels=labels, rarity_label="how unlikely their value is"
+        ),
+        delta=float(spec.delta),
     )
 
 
-def _chance(before: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    return np.asarray(before[np.arange(len(truth)), truth.astype(int)])
+def _probability_of_truth(probabilities: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    return np.asarray(probabilities[np.arange(len(truth)), truth.astype(int)])
 
 
 ATTACK = Attack(
     run=attributes,
-    topic="models",
-    says="Finds what is missing of a known person by trying each value and asking which row the model has met.",
-    nothing="all confidences of an overfitted random forest",
-    easy="confidences rounded to one digit",
-    curator='a private logistic regression of pairs of values; an exact one leaks as well: target="pairs"',
-    built_in="2,000 generated patients with nine findings of five grades",
-    files=("adult.parquet",),
-    load=adults,
+    docs_page="models",
+    summary="Finds what is missing of a known person by trying each value and asking which row the model has met.",
+    without_defence="all confidences of an overfitted random forest",
+    with_easy_fix="confidences rounded to one digit",
+    with_curator='a private logistic regression of pairs of values; an exact one leaks as well: target="pairs"',
+    built_in_data="2,000 generated patients with nine findings of five grades",
+    data_files=("adult.parquet",),
+    load=read_adults,
 )

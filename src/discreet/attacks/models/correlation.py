@@ -5,37 +5,42 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, shield
-from discreet.attacks.evidence import Found
-from discreet.attacks.listing import Attack
-from discreet.attacks.models.doses import Kind, Model, trainer
-from discreet.attacks.models.gains import gain
-from discreet.attacks.models.patients import FILE, Treated, generated, load
-from discreet.attacks.models.sides import draw_sides
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
-from discreet.audit.counting import Share
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.defences import DefenceChoice, parse_defence
+from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.models.dose_models import (
+    WARFARIN_FILE,
+    DoseCohort,
+    DoseModel,
+    DoseModelKind,
+    dose_model_trainer,
+    load,
+    simulate_cohort,
+)
+from discreet.attacks.models.plots import draw_member_rates
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity, format_gain
+from discreet.attacks.validation import random_generator
+from discreet.audit.binomial import Proportion
+from discreet.kernel.numbers import Number, as_integer
 
-_FEWEST = 40  # patients: both halves should have some with every genotype
-_SPREADS = np.geomspace(1, 60, 40)  # mg a week: how far a dose may be from what a model says
+_MIN_PATIENTS = 40  # patients: both halves should have some with every genotype
+_CANDIDATE_DEVIATIONS = np.geomspace(1, 60, 40)  # mg a week: how far a dose may be from what a model says
 
 
 def correlation(  # noqa: PLR0913 - two settings of its own beside what every attack has
-    data: Treated | None = None,
+    data: DoseCohort | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
-    model: Kind = "linear",
+    model: DoseModelKind = "linear",
     splits: int = 5,
 ) -> AttackResult:
     """Guess patients' genotypes from their dose, by which genotype a model would have recommended that dose for.
 
-    `data` are `Treated`, made up unless given; a coin decides who is in the model's data. Released is a model of the
+    `data` are `DoseCohort`, made up unless given; a coin decides who is in the model's data. Released is a model of the
     dose: least squares or a full tree ("nothing"), doses rounded to 2.5 mg or leaves of five patients ("easy"), private
-    least squares or a private table of averages ("curator"), or what a function of yours makes of the `Treated` who
+    least squares or a private table of averages ("curator"), or what a function of yours makes of the `DoseCohort` who
     are in: an object with `predict`, which gets the known fields and the genotype as the last column.
 
     >>> result = correlation(random_state=0)
@@ -44,111 +49,119 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
     >>> correlation(model="tree", random_state=0).implied.low > 0.5
     True
     """
-    protected = shield(defence, epsilon)
-    make = trainer(protected, model)
-    rng = generator(random_state)
-    patients = generated(rng) if data is None else _checked(data)
+    parsed_defence = parse_defence(defence, epsilon)
+    train = dose_model_trainer(parsed_defence, model)
+    rng = random_generator(random_state)
+    patients = simulate_cohort(rng) if data is None else _checked_cohort(data)
     prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # as a textbook gives it
-    right = [_split(make, patients, prior, rng) for _ in range(whole(splits, "splits", 1))]
-    inside, outside, errors = (np.array(each) for each in zip(*right, strict=True))
+    outcomes = [_attack_one_split(train, patients, prior, rng) for _ in range(as_integer(splits, "splits", 1))]
+    members_right, non_members_right, errors = (np.array(each) for each in zip(*outcomes, strict=True))
     rarity = _rarity(patients)
     # A coin for each patient: being in or out is the removal of one row, the others are as likely as before. Every
     # patient is in once and out once in each split. Where two models disagree, one is right where the other is wrong,
     # and the difference varies up to 1.4 times as much as that of different people would. The epsilon implied allows
     # for it: each of the two intervals has half of the error, so that both hold together whatever ties them.
-    found = Found(Share.of(inside), Share.of(outside))
+    evidence = EventEvidence(Proportion.from_outcomes(members_right), Proportion.from_outcomes(non_members_right))
     return AttackResult(
         attack="correlation",
-        shield=protected,
+        against=parsed_defence,
         metric="of the patients' genotypes were guessed",
-        evidence=found,
+        evidence=evidence,
         guessing=float(prior.max()),
-        details=_details(inside, outside, errors, rarity),
-        exposure=exposure(
+        details=_details(members_right, non_members_right, errors, rarity),
+        exposure=exposure_by_rarity(
             rarity,
-            inside[0],
+            members_right[0],
             labels=[f"patient {place}" for place in range(len(patients))],
-            by="rarity of gene and dose",
+            rarity_label="rarity of gene and dose",
         ),
-        draw=partial(draw_sides, sides={str(protected): found}, guessing=float(prior.max())),
+        draw=partial(
+            draw_member_rates, evidence_by_defence={str(parsed_defence): evidence}, guessing=float(prior.max())
+        ),
     )
 
 
-def guess_genotypes(model: Model, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def guess_genotypes(model: DoseModel, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Return the likeliest genotype of each patient, given fields, dose, and how frequent genotypes are.
 
-    >>> from discreet.attacks.models.doses import Averages
+    >>> from discreet.attacks.models.dose_models import Averages
     >>> model = Averages(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     >>> guess_genotypes(model, np.full((3, 1), 5.0), np.array([18.0, 29.0, 55.0]), np.full(3, 1 / 3)).tolist()
     [0, 1, 2]
     """
     candidates = [np.column_stack([known, np.full(len(dose), genotype)]) for genotype in range(len(prior))]
-    away = np.stack([(dose - np.asarray(model.predict(each))) ** 2 for each in candidates], axis=1)
+    squared_errors = np.stack([(dose - np.asarray(model.predict(each))) ** 2 for each in candidates], axis=1)
     with np.errstate(divide="ignore"):
-        before = np.log(prior)
-    spread = max(_SPREADS, key=lambda each: _likelihood(away, before, each))
-    return np.asarray((before - away / (2 * spread**2)).argmax(axis=1))
+        log_prior = np.log(prior)
+    deviation = max(_CANDIDATE_DEVIATIONS, key=lambda each: _log_likelihood(squared_errors, log_prior, each))
+    return np.asarray((log_prior - squared_errors / (2 * deviation**2)).argmax(axis=1))
 
 
-def _likelihood(away: np.ndarray, before: np.ndarray, spread: float) -> float:
+def _log_likelihood(squared_errors: np.ndarray, log_prior: np.ndarray, deviation: float) -> float:
     """Return how likely all doses are, their genotypes unknown, if doses spread so far around the model's."""
-    terms = before - away / (2 * spread**2)
+    terms = log_prior - squared_errors / (2 * deviation**2)
     top = terms.max(axis=1)
-    return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(spread)).sum())
+    return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(deviation)).sum())
 
 
-def _split(make: Any, patients: Treated, prior: np.ndarray, rng: np.random.Generator) -> Any:
+def _attack_one_split(train: Any, patients: DoseCohort, prior: np.ndarray, rng: np.random.Generator) -> Any:
     """Return whose genotype was guessed when in the data, whose when not, and how far doses of those outside were."""
     coins = rng.random(len(patients)) < 0.5
-    inside, outside = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
+    members_right, non_members_right = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
     errors = np.zeros(len(patients))
     for members in (coins, ~coins):
-        model = make(patients.at(np.flatnonzero(members)))
-        right = guess_genotypes(model, patients.known, patients.dose, prior) == patients.genotype
-        inside[members], outside[~members] = right[members], right[~members]
-        strangers = patients.at(np.flatnonzero(~members))
-        errors[~members] = np.abs(np.asarray(model.predict(strangers.features())) - strangers.dose)
-    return inside, outside, errors
+        model = train(patients.subset(np.flatnonzero(members)))
+        is_right = guess_genotypes(model, patients.known, patients.dose, prior) == patients.genotype
+        members_right[members], non_members_right[~members] = is_right[members], is_right[~members]
+        non_members = patients.subset(np.flatnonzero(~members))
+        errors[~members] = np.abs(np.asarray(model.predict(non_members.features())) - non_members.dose)
+    return members_right, non_members_right, errors
 
 
-def _details(inside: np.ndarray, outside: np.ndarray, errors: np.ndarray, rarity: np.ndarray) -> dict[str, Any]:
-    beyond = (inside.astype(float) - outside).mean(axis=0)  # of one patient: what being in the data adds
-    rarest = rarity >= np.quantile(rarity, 0.9)
+def _details(
+    members_right: np.ndarray, non_members_right: np.ndarray, errors: np.ndarray, rarity: np.ndarray
+) -> dict[str, Any]:
+    gains = (members_right.astype(float) - non_members_right).mean(
+        axis=0
+    )  # of one patient: what being in the data adds
+    is_rarest = rarity >= np.quantile(rarity, 0.9)
     return {
-        "members' genotypes guessed": float(inside.mean()),
-        "strangers' genotypes guessed": float(outside.mean()),
-        "members beyond strangers": gain(beyond),
-        "members beyond strangers, rarest tenth": gain(beyond[rarest]),
+        "members' genotypes guessed": float(members_right.mean()),
+        "strangers' genotypes guessed": float(non_members_right.mean()),
+        "members beyond strangers": format_gain(gains),
+        "members beyond strangers, rarest tenth": format_gain(gains[is_rarest]),
         "the dose of strangers is missed by, mg a week": float(errors.mean()),
     }
 
 
-def _rarity(patients: Treated) -> np.ndarray:
+def _rarity(patients: DoseCohort) -> np.ndarray:
     """Return how surprising a patient's genotype and dose are: a rare genotype, or a dose unusual for it."""
     surprise = np.zeros(len(patients))
     for genotype in np.unique(patients.genotype):
-        alike = patients.genotype == genotype
-        dose = np.log(np.maximum(patients.dose[alike], 0.1))
-        spread = max(float(dose.std()), 1e-9)
-        surprise[alike] = ((dose - dose.mean()) / spread) ** 2 / 2 + np.log(spread) - np.log(alike.mean())
+        same_genotype = patients.genotype == genotype
+        dose = np.log(np.maximum(patients.dose[same_genotype], 0.1))
+        deviation = max(float(dose.std()), 1e-9)
+        surprise[same_genotype] = (
+            ((dose - dose.mean()) / deviation) ** 2 / 2 + np.log(deviation) - np.log(same_genotype.mean())
+        )
     return surprise
 
 
-def _checked(data: Any) -> Treated:
-    if not isinstance(data, Treated):
+def _checked_cohort(data: Any) -> DoseCohort:
+    if not isinstance(data, DoseCohort):
         raise TypeError(f"data must be Treated(known, genotype, dose, bounds), not {type(data).__name__}")
-    whole(len(data), "the number of patients", _FEWEST)
+    as_integer(len(data), "the number of patients", _MIN_PATIENTS)
     return data
 
 
 ATTACK = Attack(
     run=correlation,
-    topic="facts",
-    says="Guesses a patient's genotype from the patient's dose and a model of doses.",
-    nothing="a model of doses, by least squares",
-    easy="its recommended doses are rounded to 2.5 mg",
-    curator="private least squares",
-    built_in="2,000 made-up patients whose genes, bodies and doses go together as real ones do",
-    files=(FILE,),
+    docs_page="facts",
+    summary="Guesses a patient's genotype from the patient's dose and a model of doses.",
+    without_defence="a model of doses, by least squares",
+    with_easy_fix="its recommended doses are rounded to 2.5 mg",
+    with_curator="private least squares",
+    built_in_data="2,000 made-up patients whose genes, bodies and doses go together as real ones do",
+    data_files=(WARFARIN_FILE,),
     load=load,
 )

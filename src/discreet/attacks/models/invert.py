@@ -7,25 +7,23 @@ from typing import Any, Literal
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, Shield, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.models.identities import PEOPLE, identities
-from discreet.attacks.models.images import Gallery, digits
-from discreet.attacks.models.looks import looks
-from discreet.attacks.models.recover import Classifier, LabelOnly
-from discreet.attacks.models.returned import classifier
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice, parse_defence
+from discreet.attacks.models.adapters import checked_classifier
+from discreet.attacks.models.image_inversion import Classifier, Gallery, LabelOnlyClassifier, digit_gallery
+from discreet.attacks.models.inversion_games import PERSON_COUNT, invert_classes, invert_people
+from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer
 
-_FEWEST = 60  # people with images of a class: a third is public, and a person is to be picked out of ten
-_GAMES: dict[str, Callable[..., Any]] = {"digits": looks, "people": identities}
+_MIN_PEOPLE_PER_CLASS = 60  # people with images of a class: a third is public, and a person is to be picked out of ten
+_GAMES: dict[str, Callable[..., Any]] = {"digits": invert_classes, "people": invert_people}
 
 
 def invert(  # noqa: PLR0913 - two settings of its own beside what every attack has
     data: Gallery | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     classes: Literal["digits", "people"] = "digits",
@@ -41,63 +39,65 @@ def invert(  # noqa: PLR0913 - two settings of its own beside what every attack 
     and `classes_`.
 
     >>> result = invert(random_state=0, repeats=1)
-    >>> result.success > 0.7, result.details["pictures that an independent classifier recognises"] > 0.8
+    >>> result.success > 0.7, result.details["pictures that an independent checked_classifier recognises"] > 0.8
     (True, True)
     >>> invert(classes="people", random_state=0, repeats=3).implied.low > 1
     True
     """
-    protected = shield(defence, epsilon)
+    parsed_defence = parse_defence(defence, epsilon)
     if classes not in tuple(_GAMES):
         raise ValueError(f'classes must be "digits" or "people", not {classes!r}')
-    count = int(whole(repeats, "repeats", 1))
-    gallery = digits() if data is None else _checked(data)
-    rng = generator(random_state)
-    declared = PEOPLE if classes == "people" else int(gallery.labels.max()) + 1
-    played = _GAMES[classes](_trainer(protected, declared), gallery, rng, count)
-    return AttackResult(attack="invert", shield=protected, **played)
+    repeat_count = int(as_integer(repeats, "repeats", 1))
+    gallery = digit_gallery() if data is None else _checked_gallery(data)
+    rng = random_generator(random_state)
+    class_count = PERSON_COUNT if classes == "people" else int(gallery.labels.max()) + 1
+    outcome = _GAMES[classes](_classifier_trainer(parsed_defence, class_count), gallery, rng, repeat_count)
+    return AttackResult(attack="invert", against=parsed_defence, **outcome)
 
 
-def _trainer(protected: Shield, declared: int) -> Callable[[Gallery], Classifier]:
+def _classifier_trainer(defence: Defence, class_count: int) -> Callable[[Gallery], Classifier]:
     """Return how a classifier is made of the members' images under a defence."""
-    if protected.make is not None:
-        return partial(_own, protected.make, declared)
-    made: dict[str, Callable[[Gallery], Classifier]] = {
-        NOTHING: _exact,
-        EASY: _silent,
-        CURATOR: partial(_private, protected, declared),
+    if defence.user_function is not None:
+        return partial(_user_classifier, defence.user_function, class_count)
+    trainers: dict[str, Callable[[Gallery], Classifier]] = {
+        NOTHING: _fit_non_private,
+        EASY: _fit_label_only,
+        CURATOR: partial(_fit_private, defence, class_count),
     }
-    return made[protected.word]
+    return trainers[defence.kind]
 
 
-def _own(make: Callable[[Gallery], Any], declared: int, members: Gallery) -> Classifier:
-    return classifier(make(members), declared)
+def _user_classifier(user_function: Callable[[Gallery], Any], class_count: int, members: Gallery) -> Classifier:
+    return checked_classifier(user_function(members), class_count)
 
 
-def _exact(members: Gallery) -> Classifier:
+def _fit_non_private(members: Gallery) -> Classifier:
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
 
     model: Classifier = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
     return model
 
 
-def _silent(members: Gallery) -> Classifier:
-    return LabelOnly(_exact(members))
+def _fit_label_only(members: Gallery) -> Classifier:
+    return LabelOnlyClassifier(_fit_non_private(members))
 
 
-def _private(protected: Shield, declared: int, members: Gallery) -> Classifier:
+def _fit_private(defence: Defence, class_count: int, members: Gallery) -> Classifier:
     # All images of a person count as one: it is people whom the promise is for.
     model: Classifier = dc.learn.LogisticRegression(
-        epsilon=protected.price, bounds=(0, 1), classes=range(declared)
+        epsilon=defence.curator_epsilon, bounds=(0, 1), classes=range(class_count)
     ).fit(members.images, members.labels, unit=members.people)
     return model
 
 
-def _checked(data: Any) -> Gallery:
+def _checked_gallery(data: Any) -> Gallery:
     if not isinstance(data, Gallery):
         raise TypeError(f"data must be a Gallery(images, labels), not {type(data).__name__}")
     sizes = np.bincount(np.unique(np.column_stack([data.labels, data.people]), axis=0)[:, 0].astype(int))
-    if sizes.size < 2 or sizes.min() < _FEWEST:
-        raise ValueError(f"data must have classes 0, 1, ..., two or more, with images of {_FEWEST} people each")
+    if sizes.size < 2 or sizes.min() < _MIN_PEOPLE_PER_CLASS:
+        raise ValueError(
+            f"data must have classes 0, 1, ..., two or more, with images of {_MIN_PEOPLE_PER_CLASS} people each"
+        )
     if (data.images == data.images[0]).all():
         raise ValueError("data: all images are the same, so that classes have no looks to recover; give others")
     return data
@@ -105,10 +105,10 @@ def _checked(data: Any) -> Gallery:
 
 ATTACK = Attack(
     run=invert,
-    topic="facts",
-    says="Recovers what a classifier's classes look like, from its confidences.",
-    nothing="a logistic regression that tells how sure it is of every class",
-    easy="the classifier tells the likeliest class only",
-    curator="a private logistic regression; all images of a person count as one",
-    built_in="scikit-learn's 1,797 handwritten digits",
+    docs_page="facts",
+    summary="Recovers what a classifier's classes look like, from its confidences.",
+    without_defence="a logistic regression that tells how sure it is of every class",
+    with_easy_fix="the classifier tells the likeliest class only",
+    with_curator="a private logistic regression; all images of a person count as one",
+    built_in_data="scikit-learn's 1,797 handwritten digits",
 )

@@ -4,28 +4,35 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, delta_of, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.models.difficulty import fit_levels, odds, scaled, seen_by
-from discreet.attacks.models.judging import Game, judge
-from discreet.attacks.models.people import Labelled, locations, purchases
-from discreet.attacks.models.shadows import check_game, flip, make, own_confidence, split
-from discreet.attacks.models.targets import Fix, Making, Private, Target
+from discreet.attacks.defences import DefenceChoice, parse_defence, promised_delta
+from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
+from discreet.attacks.models.labelled_data import LabelledData, read_locations, simulate_purchases
+from discreet.attacks.models.membership_inference import (
+    MembershipGame,
+    check_game,
+    draw_members,
+    membership_result,
+    own_confidence,
+    split_in_halves,
+    train_models,
+)
+from discreet.attacks.models.target_models import EasyFix, ModelSpec, PrivateKind, TargetKind
+from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number
 
 Shadowing = Literal["online", "offline"]
 
 
 def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
-    data: Labelled | None = None,
+    data: LabelledData | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
-    target: Target = "forest",
-    fix: Fix = "rounded",
+    target: TargetKind = "forest",
+    fix: EasyFix = "rounded",
     delta: Number | None = None,
     shadows: int = 8,
     targets: int = 3,
@@ -33,14 +40,14 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
 ) -> AttackResult:
     """Tell members of a model's data from equal strangers by the odds of its confidence in each person's own class.
 
-    `data` is a `Labelled` record of people, of whom coins choose members for each of so many `targets`. The attacker
-    knows everybody's row and makes `shadows`, models of the same kind: `online` of the same people, so that each of
+    `data` is a `LabelledData` record of people, of whom coins choose members for each of so many `targets`. The attacker
+    knows everybody's row and makes `shadow_confidences`, models of the same kind: `online` of the same people, so that each of
     them is in about half of the shadows, or `offline` of other people only. How confident such models are about a
     person whom they met, and whom they did not, is learned for levels of difficulty (after Carlini et al. 2022).
 
     Against "nothing" the service tells all confidences of an exact model, the `target`; against "easy" it tells what
     `fix` leaves of them (rounded to one digit, the highest one, or the label only); behind "curator" is a logistic
-    regression that is private at epsilon and `delta` (1e-5 unless given). A function of yours gets the `Labelled`
+    regression that is private at epsilon and `delta` (1e-5 unless given). A function of yours gets the `LabelledData`
     members and returns a fitted model with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
@@ -48,53 +55,75 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     >>> result.success > 0.95, result.baseline
     (True, 0.5)
     """
-    rng = generator(random_state)
-    people = purchases(int(rng.integers(2**31)), people=2000) if data is None else data
+    rng = random_generator(random_state)
+    people = simulate_purchases(int(rng.integers(2**31)), people=2000) if data is None else data
     check_game(people, targets, shadows)
-    protected = shield(defence, epsilon)
-    private: Private = "pairs" if target == "pairs" else "logistic"
-    making = Making(protected, target, fix, private, delta_of(protected, delta, "1e-5"))
-    candidates, others = (people.some(places) for places in _parties(people, shadowing, rng))
-    attacked = make(making, candidates, flip(len(candidates), targets, rng), rng)
-    own = make(making, others, flip(len(others), shadows, rng), rng)
-    told = attacked.tell(candidates.X)
-    seen, met = own_confidence(own.tell(others.X), others.y), own.inside
+    parsed_defence = parse_defence(defence, epsilon)
+    private_kind: PrivateKind = "pairs" if target == "pairs" else "logistic"
+    spec = ModelSpec(parsed_defence, target, fix, private_kind, promised_delta(parsed_defence, delta, "1e-5"))
+    candidates, others = (people.subset(places) for places in _candidates_and_others(people, shadowing, rng))
+    target_models = train_models(spec, candidates, draw_members(len(candidates), targets, rng), rng)
+    shadow_models = train_models(spec, others, draw_members(len(others), shadows, rng), rng)
+    target_confidences = target_models.confidences(candidates.X)
+    shadow_confidences, is_member = (
+        own_confidence(shadow_models.confidences(others.X), others.y),
+        shadow_models.is_member,
+    )
     if shadowing == "offline":  # candidates come first; the attacker's models have met none of them
-        seen = np.hstack([own_confidence(own.tell(candidates.X), candidates.y), seen])
-        met = np.hstack([np.zeros((shadows, len(candidates)), bool), met])
-    scores = attack(seen, met, own_confidence(told, candidates.y))
+        shadow_confidences = np.hstack(
+            [own_confidence(shadow_models.confidences(candidates.X), candidates.y), shadow_confidences]
+        )
+        is_member = np.hstack([np.zeros((shadows, len(candidates)), bool), is_member])
+    scores = membership_odds(shadow_confidences, is_member, own_confidence(target_confidences, candidates.y))
     details = {"people in each game": len(candidates), "models attacked": targets, "shadow models": shadows}
-    return judge("likelihood_ratio", making, Game(candidates, attacked.inside, told), scores, details)
+    return membership_result(
+        "likelihood_ratio",
+        spec,
+        MembershipGame(candidates, target_models.is_member, target_confidences),
+        scores,
+        details,
+    )
 
 
-def attack(shadows: np.ndarray, met: np.ndarray, shown: np.ndarray) -> np.ndarray:
+def membership_odds(
+    shadow_confidences: np.ndarray, is_member: np.ndarray, target_confidences: np.ndarray
+) -> np.ndarray:
     """Return the log-odds of membership, targets × people, from the confidence that attacked models have shown.
 
-    `shadows` are the confidences of the attacker's own models, of which `met` says who was in their data; both are
+    `shadow_confidences` are the confidences of the attacker's own models, of which `is_member` says who was in their data; both are
     models × people, and people of whom nothing is shown come last.
     """
-    seen, asked = scaled(shadows), shown.shape[1]
-    levels = fit_levels(seen, met)
-    inside, outside = (seen_by(seen[:, :asked], which[:, :asked]) for which in (met, ~met))
-    return np.array([odds(levels, inside, outside, scaled(confidences)) for confidences in shown])
+    scores, candidate_count = stabilise_variance(shadow_confidences), target_confidences.shape[1]
+    levels = fit_levels(scores, is_member)
+    member_sums, non_member_sums = (
+        sum_confidences(scores[:, :candidate_count], which[:, :candidate_count]) for which in (is_member, ~is_member)
+    )
+    return np.array(
+        [
+            membership_log_odds(levels, member_sums, non_member_sums, stabilise_variance(confidences))
+            for confidences in target_confidences
+        ]
+    )
 
 
-def _parties(people: Labelled, shadowing: Shadowing, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _candidates_and_others(
+    people: LabelledData, shadowing: Shadowing, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     if shadowing == "online":
         return np.arange(len(people)), np.arange(len(people))
     if shadowing == "offline":
-        return split(people, rng)
+        return split_in_halves(people, rng)
     raise ValueError(f'shadowing must be "online" or "offline", not {shadowing!r}')
 
 
 ATTACK = Attack(
     run=likelihood_ratio,
-    topic="models",
-    says="Tells who was in a model's data by comparing its confidence with that of models made with and without them.",
-    nothing="all confidences of an overfitted random forest",
-    easy="confidences rounded to one digit",
-    curator='a private logistic regression; an exact one leaks as well: target="logistic"',
-    built_in="2,000 generated customers of ten kinds, with 60 products bought or not",
-    files=("location30_mia.parquet",),
-    load=locations,
+    docs_page="models",
+    summary="Tells who was in a model's data by comparing its confidence with that of models made with and without them.",
+    without_defence="all confidences of an overfitted random forest",
+    with_easy_fix="confidences rounded to one digit",
+    with_curator='a private logistic regression; an exact one leaks as well: target="logistic"',
+    built_in_data="2,000 generated customers of ten kinds, with 60 products bought or not",
+    data_files=("location30_mia.parquet",),
+    load=read_locations,
 )

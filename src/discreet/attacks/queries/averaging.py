@@ -4,23 +4,35 @@ from functools import partial
 
 import numpy as np
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.queries.asking import Ask, Question, asking, column
-from discreet.attacks.queries.oracles import Oracle, fresh_noise
-from discreet.attacks.queries.people import FILES, People, load, pick, town
-from discreet.attacks.queries.telling import METRIC, all_targets, draw_steps, evidence, guess, hits_by_number, who
+from discreet.attacks.defences import DefenceChoice, parse_defence
+from discreet.attacks.queries.attack_targets import (
+    FILES,
+    METRIC,
+    Population,
+    draw_success_by_answer_count,
+    draw_targets,
+    guess_evidence,
+    guess_secrets,
+    load,
+    simulate_town,
+    success_by_answer_count,
+    target_details,
+    target_exposure,
+)
+from discreet.attacks.queries.sql_oracles import SqlOracle, add_fresh_noise
+from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
+from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, positive, whole
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer, as_positive
 
-_PATIENCE = 20  # so many equal answers, and an outsider knows that there will be no other one
+_MAX_EQUAL_ANSWERS = 20  # so many equal answers, and an outsider knows that there will be no other one
 
 
 def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
-    data: People | None = None,
+    data: Population | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     targets: int = 500,
@@ -34,68 +46,72 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
     which takes a table of people and returns a function that answers a question in SQL with a number.
 
     >>> result = averaging(defence="easy", random_state=0)
-    >>> result.details["found after one answer"] < 0.6, result.success
+    >>> result.details["found after one oracle"] < 0.6, result.success
     (True, 1.0)
     """
-    protected, rng = shield(defence, epsilon), generator(random_state)
-    played = pick(town(rng) if data is None else data, targets, rng)
-    times, noise = whole(repeats, "repeats", 1), float(positive(width, "width"))
+    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
+    drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
+    max_answers, noise_scale = as_integer(repeats, "repeats", 1), float(as_positive(width, "width"))
 
-    def easy(answer: Oracle) -> Oracle:
-        return fresh_noise(answer, noise, rng)
+    def easy_fix(oracle: SqlOracle) -> SqlOracle:
+        return add_fresh_noise(oracle, noise_scale, rng)
 
-    with asking(protected, played, easy=easy) as ask:
-        steps, different = average(
-            ask, Question("COUNT(*)", f"{column(played.people.secret)} = 1 AND {{target}}"), times
+    with oracle_for_targets(parsed_defence, drawn_targets, easy=easy_fix) as ask:
+        means, distinct_answers = average_answers(
+            ask,
+            TargetQuery("COUNT(*)", f"{quoted_column(drawn_targets.people.secret)} = 1 AND {{target}}"),
+            max_answers,
         )
-    hit = guess(steps[max(steps)], played.alike) == played.coins
-    by_number = hits_by_number(steps, played)
+    is_right = guess_secrets(means[max(means)], drawn_targets.class_sizes) == drawn_targets.secret_bits
+    success_by_count = success_by_answer_count(means, drawn_targets)
     return AttackResult(
         attack="averaging",
-        shield=protected,
+        against=parsed_defence,
         metric=METRIC,
-        evidence=evidence(played, hit),
+        evidence=guess_evidence(drawn_targets, is_right),
         details={
-            **all_targets(played, hit),
-            "answers": max(steps),
-            "different answers": different,
-            "found after one answer": by_number[1],
+            **target_details(drawn_targets, is_right),
+            "answers": max(means),
+            "different answers": distinct_answers,
+            "found after one answer": success_by_count[1],
         },
-        exposure=who(played, hit),
-        draw=partial(draw_steps, steps=by_number, protected=protected, asked="answers averaged"),
+        exposure=target_exposure(drawn_targets, is_right),
+        draw=partial(
+            draw_success_by_answer_count, success=success_by_count, defence=parsed_defence, xlabel="answers averaged"
+        ),
     )
 
 
-def average(ask: Ask, question: Question, times: int) -> tuple[dict[int, np.ndarray], int]:
+def average_answers(ask: AskTargets, query: TargetQuery, max_answers: int) -> tuple[dict[int, np.ndarray], int]:
     """Ask so many times, or until it is plain that there is one answer only.
 
     Returns the means after 1, 2, 4, ... answers, and how many differ from the first, which is counted, too.
 
     >>> answers = iter(np.array([[1.0], [3.0]]))
-    >>> average(lambda question: next(answers), Question("COUNT(*)", "{target}"), times=2)
+    >>> average_answers(lambda query: next(answers), TargetQuery("COUNT(*)", "{target}"), max_answers=2)
     ({1: array([1.]), 2: array([2.])}, 2)
     """
-    first = ask(question)
-    total, different, steps = first.copy(), 1, {1: first}
-    for number in range(2, times + 1):
-        answers = ask(question)
-        different += not np.array_equal(answers, first, equal_nan=True)
+    first = ask(query)
+    total, distinct_answers, means = first.copy(), 1, {1: first}
+    for number in range(2, max_answers + 1):
+        answers = ask(query)
+        distinct_answers += not np.array_equal(answers, first, equal_nan=True)
         total += answers
-        if number & (number - 1) == 0 or number == times:
-            steps[number] = total / number
-        if number == _PATIENCE and different == 1:
-            return {**steps, number: total / number}, different
-    return steps, different
+        if number & (number - 1) == 0 or number == max_answers:
+            means[number] = total / number
+        if number == _MAX_EQUAL_ANSWERS and distinct_answers == 1:
+            return {**means, number: total / number}, distinct_answers
+    return means, distinct_answers
 
 
 ATTACK = Attack(
     run=averaging,
-    topic="queries",
-    says="Asks the same question again and again, and averages the noise away.",
-    nothing="exact counts",
-    easy="counts with noise that is fresh each time, and no account of what was asked",
-    curator="private counts: the same question has the same answer, and others are paid for from one budget",
-    built_in="a made-up town of 500 people",
-    files=FILES,
+    docs_page="queries",
+    summary="Asks the same question again and again, and averages the noise away.",
+    without_defence="exact counts",
+    with_easy_fix="counts with noise that is fresh each time, and no account of what was asked",
+    with_curator="private counts: the same question has the same answer, and others are paid for from one budget",
+    built_in_data="a made-up town of 500 people",
+    data_files=FILES,
     load=load,
 )

@@ -6,22 +6,33 @@ from functools import partial
 
 import numpy as np
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, Defence, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.queries.asking import Ask, Question, asking, column
-from discreet.attacks.queries.fits import Rows, difference_fits
-from discreet.attacks.queries.oracles import Oracle, large_sets
-from discreet.attacks.queries.people import FILES, People, Targets, load, pick, town
-from discreet.attacks.queries.telling import METRIC, all_targets, evidence, guess, who
+from discreet.attacks.defences import CURATOR, DefenceChoice, parse_defence
+from discreet.attacks.queries.attack_targets import (
+    FILES,
+    METRIC,
+    AttackTargets,
+    Population,
+    draw_targets,
+    guess_evidence,
+    guess_secrets,
+    load,
+    simulate_town,
+    target_details,
+    target_exposure,
+)
+from discreet.attacks.queries.model_differencing import RegressionData, difference_fits
+from discreet.attacks.queries.sql_oracles import SqlOracle, refuse_small_sets
+from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
+from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer
 
 
 def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
-    data: People | Rows | None = None,
+    data: Population | RegressionData | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     targets: int = 500,
@@ -38,63 +49,69 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
     >>> result.success, result.details["salary is off by, median"]
     (1.0, 0.0)
     """
-    protected, rng = shield(defence, epsilon), generator(random_state)
-    if isinstance(data, Rows):
-        return difference_fits(data, protected, rng, targets, smallest)
-    played = pick(town(rng) if data is None else data, targets, rng)
-    least, secret = whole(smallest, "smallest", 1), column(played.people.secret)
+    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
+    if isinstance(data, RegressionData):
+        return difference_fits(data, parsed_defence, rng, targets, smallest)
+    drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
+    min_set_size, secret_column = as_integer(smallest, "smallest", 1), quoted_column(drawn_targets.people.secret)
 
-    def easy(answer: Oracle) -> Oracle:
-        return large_sets(answer, least)
+    def easy_fix(oracle: SqlOracle) -> SqlOracle:
+        return refuse_small_sets(oracle, min_set_size)
 
-    price = protected.price / 2 if protected.word == CURATOR else None
-    ask_both = partial(asking, protected, played, easy=easy, price=price)
-    with ask_both() as ask:
-        found = guess(difference(ask, Question("COUNT(*)", f"{secret} = 1")), played.alike)
-        direct = ask(Question("COUNT(*)", f"{secret} = 1 AND {{target}}"))
-    hit = found == played.coins
-    amounts = {} if played.people.amount is None else _amounts(ask_both, played)
+    epsilon_per_query = parsed_defence.curator_epsilon / 2 if parsed_defence.kind == CURATOR else None
+    open_oracle = partial(oracle_for_targets, parsed_defence, drawn_targets, easy=easy_fix, price=epsilon_per_query)
+    with open_oracle() as ask:
+        guesses = guess_secrets(
+            difference_of_answers(ask, TargetQuery("COUNT(*)", f"{secret_column} = 1")), drawn_targets.class_sizes
+        )
+        direct_answers = ask(TargetQuery("COUNT(*)", f"{secret_column} = 1 AND {{target}}"))
+    is_right = guesses == drawn_targets.secret_bits
+    amounts = {} if drawn_targets.people.amount is None else _amount_details(open_oracle, drawn_targets)
     return AttackResult(
         attack="differencing",
-        shield=protected,
+        against=parsed_defence,
         metric=METRIC,
-        evidence=evidence(played, hit),
+        evidence=guess_evidence(drawn_targets, is_right),
         details={
-            **all_targets(played, hit),
-            "questions about the target alone that were answered": float((~np.isnan(direct)).mean()),
+            **target_details(drawn_targets, is_right),
+            "questions about the target alone that were answered": float((~np.isnan(direct_answers)).mean()),
             **amounts,
         },
-        exposure=who(played, hit),
+        exposure=target_exposure(drawn_targets, is_right),
     )
 
 
-def difference(ask: Ask, question: Question) -> np.ndarray:
+def difference_of_answers(ask: AskTargets, query: TargetQuery) -> np.ndarray:
     """Return what those who fit the target add to the answer, as far as two answers tell, one of them without them.
 
     >>> answers = iter(np.array([[7.0], [6.0]]))
-    >>> difference(lambda question: next(answers), Question("COUNT(*)", "ill = 1"))
+    >>> difference_of_answers(lambda query: next(answers), TargetQuery("COUNT(*)", "ill = 1"))
     array([1.])
     """
-    return ask(question) - ask(Question(question.what, f"{question.where} AND NOT ({{target}})"))
+    return ask(query) - ask(TargetQuery(query.aggregate, f"{query.condition} AND NOT ({{target}})"))
 
 
-def _amounts(ask_both: Callable[[], AbstractContextManager[Ask]], targets: Targets) -> dict[str, float]:
+def _amount_details(
+    open_oracle: Callable[[], AbstractContextManager[AskTargets]], targets: AttackTargets
+) -> dict[str, float]:
     """Find the amounts of those whom nobody is like from two sums each, in a game of its own."""
-    name, single = str(targets.people.amount), targets.alike == 1
+    name, is_unique = str(targets.people.amount), targets.class_sizes == 1
     truth = targets.people.table[name].to_numpy()[targets.rows]
-    with ask_both() as ask:
-        errors = np.abs(difference(ask, Question(f"SUM({column(name)})", "1 = 1")) - truth)[single]
+    with open_oracle() as ask:
+        errors = np.abs(difference_of_answers(ask, TargetQuery(f"SUM({quoted_column(name)})", "1 = 1")) - truth)[
+            is_unique
+        ]
     return {f"{name} is off by, median": float(np.median(errors))} if errors.size else {}
 
 
 ATTACK = Attack(
     run=differencing,
-    topic="queries",
-    says="Asks two questions, with and without one person, and takes the difference.",
-    nothing="exact counts and sums",
-    easy="exact counts and sums of large sets only",
-    curator="private counts, both for epsilon together",
-    built_in="a made-up town of 500 people",
-    files=FILES,
+    docs_page="queries",
+    summary="Asks two questions, with and without one person, and takes the difference.",
+    without_defence="exact counts and sums",
+    with_easy_fix="exact counts and sums of large sets only",
+    with_curator="private counts, both for epsilon together",
+    built_in_data="a made-up town of 500 people",
+    data_files=FILES,
     load=load,
 )

@@ -1,40 +1,78 @@
-"""Rephrasing: where the same text has the same answer, the same question in other texts."""
+"""The rephrasing attack: where the same text has the same answer, ask in other words."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, Defence, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.queries.asking import Ask, Question, asking
-from discreet.attacks.queries.oracles import Oracle, fresh_noise, same_text
-from discreet.attacks.queries.paraphrases import paraphrases
-from discreet.attacks.queries.people import FILES, People, load, pick, town
-from discreet.attacks.queries.telling import (
+from discreet.attacks.defences import CURATOR, DefenceChoice, parse_defence
+from discreet.attacks.queries.attack_targets import (
+    FILES,
     METRIC,
-    all_targets,
-    draw_steps,
-    evidence,
-    guess,
-    hits_by_number,
-    likeliest,
-    who,
+    Population,
+    draw_success_by_answer_count,
+    draw_targets,
+    guess_evidence,
+    guess_secrets,
+    load,
+    most_likely_counts,
+    simulate_town,
+    success_by_answer_count,
+    target_details,
+    target_exposure,
 )
+from discreet.attacks.queries.sql_oracles import SqlOracle, add_fresh_noise, cache_by_text
+from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
+from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, positive, whole
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer, as_positive
 
-_PARTS = 20  # so many questions the budget of the curator is spent on
-_PATIENCE = 10  # so many texts in a row without a new answer, and an outsider gives up
+_COUNT_FORMS = ("COUNT(*)", "COUNT({secret})", "SUM({secret})", "SUM(1)")
+_SECRET_FORMS = (
+    "{secret} = 1",
+    "{secret} >= 1",
+    "{secret} > 0",
+    "{secret} <> 0",
+    "NOT {secret} = 0",
+    "NOT {secret} < 1",
+    "{secret} + 0 = 1",
+    "{secret} * 2 = 2",
+    "1 - {secret} = 0",
+    "{secret} IN (1)",
+    "{secret} BETWEEN 1 AND 2",
+)
+_TARGET_FORMS = ("{target}", "NOT NOT ({target})", "({target}) AND 1 = 1", "({target} OR 1 = 0)")
+
+
+def paraphrases(secret: str) -> Iterator[TargetQuery]:
+    """Write the question how many have the secret and fit the target, in ever other words; there is no end to them.
+
+    >>> some = [question.where for question in itertools.islice(paraphrases("ill"), 3)]
+    >>> some[:2]
+    ['"ill" = 1 AND {target}', '{target} AND "ill" = 1']
+    """
+    name = quoted_column(secret)
+    for number in itertools.count():
+        # From the second round on, with a condition that is true of everybody.
+        tautology = f" AND {name} < {1000 + number}" if number else ""
+        for target, secret_form, count_form in itertools.product(_TARGET_FORMS, _SECRET_FORMS, _COUNT_FORMS):
+            has_secret, count = secret_form.format(secret=name), count_form.format(secret=name)
+            yield TargetQuery(count, f"{has_secret} AND {target}{tautology}")
+            yield TargetQuery(count, f"{target} AND {has_secret}{tautology}")
+
+
+_BUDGET_PARTS = 20  # so many questions the budget of the curator is spent on
+_MAX_TEXTS_WITHOUT_NEWS = 10  # so many texts in a row without a new answer, and an outsider gives up
 
 
 def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
-    data: People | None = None,
+    data: Population | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     targets: int = 200,
@@ -50,86 +88,94 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
     >>> rephrasing(defence="easy", random_state=0, targets=50).success
     1.0
     """
-    protected, rng = shield(defence, epsilon), generator(random_state)
-    played = pick(town(rng) if data is None else data, targets, rng)
-    noise = float(positive(width, "width"))
-    asked = list(islice(paraphrases(played.people.secret), whole(texts, "texts", 1)))
+    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
+    drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
+    noise_scale = float(as_positive(width, "width"))
+    queries = list(islice(paraphrases(drawn_targets.people.secret), as_integer(texts, "texts", 1)))
 
-    def easy(answer: Oracle) -> Oracle:
-        return same_text(fresh_noise(answer, noise, rng))
+    def easy_fix(oracle: SqlOracle) -> SqlOracle:
+        return cache_by_text(add_fresh_noise(oracle, noise_scale, rng))
 
-    price = protected.price / _PARTS if protected.word == CURATOR else None
-    with asking(protected, played, easy=easy, price=price) as ask:
-        heard = listen(ask, asked)
-    steps = {number: likeliest(heard.answers[:number], played.alike) for number in _numbers(heard.new)}
-    hit = guess(steps[max(steps)], played.alike) == played.coins
-    by_number = hits_by_number(steps, played)
+    epsilon_per_query = parsed_defence.curator_epsilon / _BUDGET_PARTS if parsed_defence.kind == CURATOR else None
+    with oracle_for_targets(parsed_defence, drawn_targets, easy=easy_fix, price=epsilon_per_query) as ask:
+        collected = collect_answers(ask, queries)
+    estimates = {
+        number: most_likely_counts(collected.answers[:number], drawn_targets.class_sizes)
+        for number in _answer_counts(collected.new_answers)
+    }
+    is_right = guess_secrets(estimates[max(estimates)], drawn_targets.class_sizes) == drawn_targets.secret_bits
+    success_by_count = success_by_answer_count(estimates, drawn_targets)
     return AttackResult(
         attack="rephrasing",
-        shield=protected,
+        against=parsed_defence,
         metric=METRIC,
-        evidence=evidence(played, hit),
+        evidence=guess_evidence(drawn_targets, is_right),
         details={
-            **all_targets(played, hit),
-            "texts asked": heard.asked,
-            "new answers": heard.new,
-            "earlier answers again": heard.again,
-            "refused": heard.asked - heard.new - heard.again,
-            "found after one answer": by_number[min(by_number)],
+            **target_details(drawn_targets, is_right),
+            "texts asked": collected.texts_asked,
+            "new answers": collected.new_answers,
+            "earlier answers again": collected.repeated_answers,
+            "refused": collected.texts_asked - collected.new_answers - collected.repeated_answers,
+            "found after one answer": success_by_count[min(success_by_count)],
         },
-        exposure=who(played, hit),
-        draw=partial(draw_steps, steps=by_number, protected=protected, asked="different answers heard"),
+        exposure=target_exposure(drawn_targets, is_right),
+        draw=partial(
+            draw_success_by_answer_count,
+            success=success_by_count,
+            defence=parsed_defence,
+            xlabel="different answers heard",
+        ),
     )
 
 
 @dataclass(frozen=True)
-class Heard:
+class CollectedAnswers:
     """The different answers, each a row of numbers for all targets, and how many texts had a new or an earlier one."""
 
     answers: np.ndarray
-    asked: int
-    new: int
-    again: int
+    texts_asked: int
+    new_answers: int
+    repeated_answers: int
 
 
-def listen(ask: Ask, questions: Sequence[Question]) -> Heard:
+def collect_answers(ask: AskTargets, queries: Sequence[TargetQuery]) -> CollectedAnswers:
     """Ask every text, until none brings a new answer any more, and keep the answers that differ for some target.
 
     With a handful of targets two new answers in whole numbers may be equal by chance, and pass for one.
 
     >>> answers = iter(np.array([[1.0], [1.0], [3.0]]))
-    >>> heard = listen(lambda question: next(answers), [Question("COUNT(*)", "{target}")] * 3)
-    >>> heard.answers.tolist(), heard.asked, heard.new, heard.again
+    >>> collected = collect_answers(lambda question: next(answers), [TargetQuery("COUNT(*)", "{target}")] * 3)
+    >>> collected.answers.tolist(), collected.asked, collected.new_answers, collected.repeated_answers
     ([[1.0], [3.0]], 3, 2, 1)
     """
-    different: dict[bytes, np.ndarray] = {}
-    asked = again = silent = 0
-    while asked < len(questions) and silent < _PATIENCE:
-        answers = ask(questions[asked])
-        asked, silent = asked + 1, silent + 1
+    distinct_answers: dict[bytes, np.ndarray] = {}
+    texts_asked = repeated_answers = texts_without_news = 0
+    while texts_asked < len(queries) and texts_without_news < _MAX_TEXTS_WITHOUT_NEWS:
+        answers = ask(queries[texts_asked])
+        texts_asked, texts_without_news = texts_asked + 1, texts_without_news + 1
         if np.isnan(answers).all():
             continue
-        if answers.tobytes() in different:
-            again += 1
+        if answers.tobytes() in distinct_answers:
+            repeated_answers += 1
             continue
-        different[answers.tobytes()], silent = answers, 0
-    answers = np.stack(list(different.values())) if different else np.zeros((0, 1))
-    return Heard(answers, asked, len(different), again)
+        distinct_answers[answers.tobytes()], texts_without_news = answers, 0
+    answers = np.stack(list(distinct_answers.values())) if distinct_answers else np.zeros((0, 1))
+    return CollectedAnswers(answers, texts_asked, len(distinct_answers), repeated_answers)
 
 
-def _numbers(new: int) -> list[int]:
+def _answer_counts(new_answers: int) -> list[int]:
     """Return after how many answers to guess: 1, 2, 4, ..., and all of them."""
-    return sorted({1 << bit for bit in range(new.bit_length())} | {max(new, 1)})
+    return sorted({1 << bit for bit in range(new_answers.bit_length())} | {max(new_answers, 1)})
 
 
 ATTACK = Attack(
     run=rephrasing,
-    topic="queries",
-    says="Asks the same question in hundreds of other words, where the same text has the same answer.",
-    nothing="exact counts",
-    easy="noisy counts, the same for the same text",
-    curator="private counts: every text that is not known as the same question is paid for from one budget",
-    built_in="a made-up town of 500 people",
-    files=FILES,
+    docs_page="queries",
+    summary="Asks the same question in hundreds of other words, where the same text has the same answer.",
+    without_defence="exact counts",
+    with_easy_fix="noisy counts, the same for the same text",
+    with_curator="private counts: every text that is not known as the same question is paid for from one budget",
+    built_in_data="a made-up town of 500 people",
+    data_files=FILES,
     load=load,
 )

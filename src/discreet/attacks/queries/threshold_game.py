@@ -1,4 +1,4 @@
-"""The threshold game: two sets that differ in one person, one mean, and a threshold between the two."""
+"""The threshold game: two neighbouring sets, one released mean, and a threshold between their means."""
 
 import math
 from collections.abc import Callable
@@ -11,16 +11,47 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.attacks.checking import generator, numbers
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, Shield, shield
-from discreet.attacks.evidence import Guesses
-from discreet.attacks.listing import Attack
-from discreet.attacks.queries.threshold_drawing import draw_game
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, DefenceChoice, parse_defence
+from discreet.attacks.evidence import GuessEvidence
+from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.validation import finite_array, random_generator
+from discreet.kernel.numbers import Number, as_integer
+from discreet.plotting import BLUE, INK, ORANGE
 
-_EASY = Fraction(3)  # "a little noise": of width 1/(3n), which is epsilon 3
-_SUMS = "SELECT game, SUM(value) AS total FROM data GROUP BY game ORDER BY game"
+_BIN_COUNT = 60
+
+
+def draw_threshold_game(
+    axes: Any, *, sets: "TwoSets", has_person: np.ndarray, released: np.ndarray, epsilon: Fraction | None
+) -> None:
+    """Draw what was seen of both sets, the laws of the noise if they are known, and the threshold."""
+    edges = _bin_edges(sets, released)
+    both = (
+        (~has_person, sets.means[0], BLUE, "without the person"),
+        (has_person, sets.means[1], ORANGE, "with the person"),
+    )
+    for is_play, mean, colour, label in both:
+        axes.hist(released[is_play], edges, density=True, color=colour, alpha=0.25, label=f"{label}, seen")
+        if epsilon is not None:
+            width = 1 / (sets.without.size * float(epsilon))
+            grid = np.linspace(edges[0], edges[-1], 801)
+            axes.plot(
+                grid, np.exp(-np.abs(grid - mean) / width) / (2 * width), color=colour, label=f"{label}, in theory"
+            )
+    axes.axvline(sets.threshold, color=INK, ls="--", lw=1, label=f"threshold {sets.threshold:.3g}")
+    axes.set(xlabel="released mean", ylabel="density", yticks=[], xlim=(edges[0], edges[-1]))
+
+
+def _bin_edges(sets: "TwoSets", released: np.ndarray) -> np.ndarray:
+    """Return the ends of the bars: the middle 99 of 100, symmetric around T, which is one of them."""
+    typical_distance = np.quantile(np.abs(released - sets.threshold), 0.99)
+    half_width = max(float(typical_distance), abs(sets.means[1] - sets.means[0]) * 1.5)
+    return sets.threshold + np.linspace(-half_width, half_width, _BIN_COUNT + 1)
+
+
+_EASY_FIX_EPSILON = Fraction(3)  # "a little noise": of width 1/(3n), which is epsilon 3
+_SUMS_SQL = "SELECT game, SUM(value) AS total FROM data GROUP BY game ORDER BY game"
 
 
 @dataclass(frozen=True)
@@ -37,7 +68,7 @@ class TwoSets:
 
     def __post_init__(self) -> None:
         for name in ("without", "with_one"):
-            values = _array(getattr(self, name))
+            values = _float_array(getattr(self, name))
             if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
                 raise ValueError(f"{name} must be a list of numbers from 0 to 1, and have at least one")
             object.__setattr__(self, name, values)
@@ -60,7 +91,7 @@ class TwoSets:
 def threshold_game(
     data: TwoSets | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     plays: int = 2000,
@@ -73,37 +104,45 @@ def threshold_game(
 
     >>> threshold_game(random_state=0).success
     1.0
-    >>> result = threshold_game(defence="easy", random_state=0)
+    >>> result = threshold_game(defence="with_easy_fix", random_state=0)
     >>> result.success, str(result.implied)
     (0.8805, '2 (1.9 to 2.1)')
     """
-    sets = _default() if data is None else _checked(data)
-    protected = shield(defence, epsilon)
-    rng = generator(random_state)
-    coins = rng.integers(0, 2, whole(plays, "plays", 2)).astype(bool)
-    seen = _release(protected, sets, coins, rng)
+    sets = _default_sets() if data is None else _checked_sets(data)
+    parsed_defence = parse_defence(defence, epsilon)
+    rng = random_generator(random_state)
+    has_person = rng.integers(0, 2, as_integer(plays, "plays", 2)).astype(bool)
+    released = _released_means(parsed_defence, sets, has_person, rng)
     return AttackResult(
         attack="threshold_game",
-        shield=protected,
+        against=parsed_defence,
         metric="of the guesses were right",
         # The promise is for the removal of a row, and here a row is replaced. But a sum of numbers from 0 to 1 moves by
         # at most 1 in both cases, so epsilon bounds this game, too.
-        evidence=Guesses(int((above(seen, sets.threshold) == coins).sum()), len(coins)),
-        details=_details(sets, coins, seen, _scale(protected)),
-        draw=partial(draw_game, sets=sets, coins=coins, seen=seen, scale=_scale(protected)),
+        evidence=GuessEvidence(
+            int((guess_by_threshold(released, sets.threshold) == has_person).sum()), len(has_person)
+        ),
+        details=_details(sets, has_person, released, _noise_epsilon(parsed_defence)),
+        draw=partial(
+            draw_threshold_game,
+            sets=sets,
+            has_person=has_person,
+            released=released,
+            epsilon=_noise_epsilon(parsed_defence),
+        ),
     )
 
 
-def above(seen: np.ndarray, threshold: float) -> np.ndarray:
+def guess_by_threshold(released: np.ndarray, threshold: float) -> np.ndarray:
     """Return the adversary's guesses: the set with the person, wherever the mean lies above the threshold.
 
-    >>> above(np.array([0.0, 0.01]), 0.005).tolist()
+    >>> guess_by_threshold(np.array([0.0, 0.01]), 0.005).tolist()
     [False, True]
     """
-    return np.asarray(seen > threshold)
+    return np.asarray(released > threshold)
 
 
-def _array(values: Any) -> np.ndarray:
+def _float_array(values: Any) -> np.ndarray:
     """Return numbers as an array; what has no numbers is an array of nothing."""
     try:
         return np.array(values, float)
@@ -111,77 +150,84 @@ def _array(values: Any) -> np.ndarray:
         return np.array([])
 
 
-def _default() -> TwoSets:
+def _default_sets() -> TwoSets:
     return TwoSets(np.zeros(100), np.eye(1, 100)[0])
 
 
-def _checked(data: Any) -> TwoSets:
+def _checked_sets(data: Any) -> TwoSets:
     if not isinstance(data, TwoSets):
         raise TypeError(f"data must be TwoSets(without, with_one), not {type(data).__name__}")
     return data
 
 
-def _release(protected: Shield, sets: TwoSets, coins: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _released_means(defence: Defence, sets: TwoSets, has_person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return what the outsider sees in each play."""
-    if protected.word == CURATOR:
-        return _private_means(sets, coins, protected.price)
-    if protected.word == OWN and protected.make is not None:
-        return np.array([_own(protected.make, sets.with_one if coin else sets.without) for coin in coins], float)
-    exact = np.where(coins, *sets.means[::-1])
-    return exact if protected.word == NOTHING else exact + rng.laplace(0, _width(sets, _EASY), len(coins))
+    if defence.kind == CURATOR:
+        return _private_means(sets, has_person, defence.curator_epsilon)
+    if defence.kind == OWN and defence.user_function is not None:
+        return np.array(
+            [_user_release(defence.user_function, sets.with_one if coin else sets.without) for coin in has_person],
+            float,
+        )
+    exact = np.where(has_person, *sets.means[::-1])
+    return (
+        exact
+        if defence.kind == NOTHING
+        else exact + rng.laplace(0, _noise_scale(sets, _EASY_FIX_EPSILON), len(has_person))
+    )
 
 
-def _own(make: Callable[..., Any], values: np.ndarray) -> float:
-    return float(numbers(make(values.copy()), (), "the defence"))
+def _user_release(user_function: Callable[..., Any], values: np.ndarray) -> float:
+    return float(finite_array(user_function(values.copy()), (), "the defence"))
 
 
-def _private_means(sets: TwoSets, coins: np.ndarray, epsilon: Fraction) -> np.ndarray:
+def _private_means(sets: TwoSets, has_person: np.ndarray, epsilon: Fraction) -> np.ndarray:
     """Ask the curator for all plays at once: each has people, and so noise, of its own."""
-    values = np.where(coins[:, None], sets.with_one, sets.without)
-    games = np.repeat(np.arange(len(coins)), values.shape[1])
+    values = np.where(has_person[:, None], sets.with_one, sets.without)
+    games = np.repeat(np.arange(len(has_person)), values.shape[1])
     table = pa.table({"game": games, "value": values.ravel()})
-    columns = {"game": (0, len(coins) - 1), "value": (0, 1)}
+    columns = {"game": (0, len(has_person) - 1), "value": (0, 1)}
     with dc.open(table, unit="row", budget=epsilon, columns=columns, groups=1, rows=1, ledger=":memory:") as curator:
-        answer = curator.ask(_SUMS, epsilon=epsilon)
+        answer = curator.ask(_SUMS_SQL, epsilon=epsilon)
     return np.asarray(answer.table["total"].to_numpy() / values.shape[1])  # how many there are is public
 
 
-def _scale(protected: Shield) -> Fraction | None:
+def _noise_epsilon(defence: Defence) -> Fraction | None:
     """Return the epsilon of the noise, if its law is known."""
-    return {NOTHING: None, EASY: _EASY, CURATOR: protected.epsilon}.get(protected.word)
+    return {NOTHING: None, EASY: _EASY_FIX_EPSILON, CURATOR: defence.epsilon}.get(defence.kind)
 
 
-def _width(sets: TwoSets, epsilon: Fraction) -> float:
+def _noise_scale(sets: TwoSets, epsilon: Fraction) -> float:
     return 1 / (len(sets.without) * float(epsilon))
 
 
-def _details(sets: TwoSets, coins: np.ndarray, seen: np.ndarray, epsilon: Fraction | None) -> dict[str, Any]:
-    over = above(seen, sets.threshold)
-    told: dict[str, Any] = {"threshold T": sets.threshold}
-    for name, played in (("without the person", ~coins), ("with the person", coins)):
-        told[f"above T {name}, seen"] = float(over[played].mean()) if played.any() else None
+def _details(sets: TwoSets, has_person: np.ndarray, released: np.ndarray, epsilon: Fraction | None) -> dict[str, Any]:
+    is_above = guess_by_threshold(released, sets.threshold)
+    details: dict[str, Any] = {"threshold T": sets.threshold}
+    for name, is_play in (("without the person", ~has_person), ("with the person", has_person)):
+        details[f"above T {name}, seen"] = float(is_above[is_play].mean()) if is_play.any() else None
     if epsilon is not None:
-        width = _width(sets, epsilon)
-        tails = [_log_tail((sets.threshold - mean) / width) for mean in sets.means]
-        told["above T without the person, by the law"], told["above T with the person, by the law"] = map(
+        width = _noise_scale(sets, epsilon)
+        tails = [_log_laplace_tail((sets.threshold - mean) / width) for mean in sets.means]
+        details["above T without the person, by the law"], details["above T with the person, by the law"] = map(
             math.exp, tails
         )
-        told["log-ratio at T, which epsilon is at least"] = max(tails) - min(tails)
-        told["width of the noise"] = width
-    return told
+        details["log-ratio at T, which epsilon is at least"] = max(tails) - min(tails)
+        details["width of the noise"] = width
+    return details
 
 
-def _log_tail(z: float) -> float:
+def _log_laplace_tail(z: float) -> float:
     """Return the logarithm of the chance that Laplace noise of width 1 exceeds z; the chance may be as good as 0."""
     return -math.log(2) - z if z >= 0 else math.log1p(-0.5 * math.exp(z))
 
 
 ATTACK = Attack(
     run=threshold_game,
-    topic="queries",
-    says="Guesses which of two sets that differ in one person a mean was computed from.",
-    nothing="the exact mean",
-    easy="the mean with a little noise, of width 1/(3n)",
-    curator="a private sum, divided by n",
-    built_in="100 zeros, and the same with one 1: the lecture's S and S'",
+    docs_page="queries",
+    summary="Guesses which of two sets that differ in one person a mean was computed from.",
+    without_defence="the exact mean",
+    with_easy_fix="the mean with a little noise, of width 1/(3n)",
+    with_curator="a private sum, divided by n",
+    built_in_data="100 zeros, and the same with one 1: the lecture's S and S'",
 )

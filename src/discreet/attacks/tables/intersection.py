@@ -8,38 +8,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, Defence, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.counting import Answers, answered, sharpness
-from discreet.attacks.tables.hospitals import FILES, TwoTables, made_up_hospitals, read_two_releases
-from discreet.attacks.tables.patients import Secret, checked
-from discreet.attacks.tables.releasing import as_it_is, k_anonymous, released
-from discreet.attacks.tables.telling import (
-    Told,
-    Views,
-    chances,
-    chances_by_answers,
-    implied_by_possible,
-    rareness,
-    some_people,
-    told_by,
-    views_of,
+from discreet.attacks.defences import CURATOR, DefenceChoice, parse_defence
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.tables.attribute_inference import (
+    AttributeInference,
+    ClassCounts,
+    class_counts,
+    epsilon_implied_by_absent_values,
+    infer_most_likely,
+    posterior_from_answers,
+    posterior_from_counts,
+    rarity_of_rows,
+    sample_people,
 )
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.tables.overlapping_tables import FILES, TwoTables, read_two_releases, simulate_hospitals
+from discreet.attacks.tables.patients import SensitiveValues, require_type
+from discreet.attacks.tables.table_releases import (
+    CountOracle,
+    answers_and_decoys,
+    estimate_noise_epsilon,
+    k_anonymous_release,
+    release_under,
+    unmodified_release,
+)
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer
 
-_BUILT_IN = 3000
-_L = 3
+_HOSPITAL_SIZE = 3000
+_MIN_DISTINCT_VALUES = 3
 
-Pair = tuple[np.ndarray, np.ndarray]
+PosteriorPair = tuple[np.ndarray, np.ndarray]
 
 
 def intersection(  # noqa: PLR0913 - all but the first by name only
     data: TwoTables | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     k: int = 5,
@@ -52,100 +57,136 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     epsilon each ("curator", for so many `targets`), or what a function of yours makes of each table with a column
     `row`: that table, changed, or a function that answers arrays of counts.
 
-    >>> from discreet.attacks.tables.hospitals import lecture_tables
+    >>> from discreet.attacks.tables.overlapping_tables import lecture_tables
     >>> result = intersection(lecture_tables(), k=4)
-    >>> result.details["values left by the first, the second, both"]
+    >>> result.details["values possible_counts rarity_label the first, the second, both"]
     [3.0, 4.0, 1.0]
     """
-    rng = generator(random_state)
-    given = (
-        made_up_hospitals(_BUILT_IN, rng)
+    rng = random_generator(random_state)
+    two_tables = (
+        simulate_hospitals(_HOSPITAL_SIZE, rng)
         if data is None
-        else checked(data, TwoTables, "TwoTables(first, second, both)")
+        else require_type(data, TwoTables, "TwoTables(first, second, both)")
     )
-    protected, size = shield(defence, epsilon), whole(k, "k", 2)
-    coarse, coarser = partial(k_anonymous, k=size), partial(k_anonymous, k=2 * size, l=_L)
+    parsed_defence, class_size = parse_defence(defence, epsilon), as_integer(k, "k", 2)
+    without_defence, easy_fix = (
+        partial(k_anonymous_release, k=class_size),
+        partial(k_anonymous_release, k=2 * class_size, l=_MIN_DISTINCT_VALUES),
+    )
     # Who is taken out of both tables changes the answers of both curators: the two halves add up to epsilon.
-    each = replace(protected, epsilon=protected.price / 2) if protected.word == CURATOR else protected
-    seen = [released(each, table, coarse, coarser) for table in given.tables]
-    if isinstance(seen[0], pa.Table) and isinstance(seen[1], pa.Table):
-        views = [given.views(place, views_of(table, given.tables[place])) for place, table in enumerate(seen)]
-        people = np.arange(len(given.both))
-        told = told_by(people, _by_tables(views, given.secret), given.secret)
-        details = _of_tables(views, given.secret)
+    table_defence = (
+        replace(parsed_defence, epsilon=parsed_defence.curator_epsilon / 2)
+        if parsed_defence.kind == CURATOR
+        else parsed_defence
+    )
+    releases = [release_under(table_defence, table, without_defence, easy_fix) for table in two_tables.tables]
+    if isinstance(releases[0], pa.Table) and isinstance(releases[1], pa.Table):
+        table_counts = [
+            two_tables.class_counts(place, class_counts(table, two_tables.tables[place]))
+            for place, table in enumerate(releases)
+        ]
+        people = np.arange(len(two_tables.both))
+        inference = infer_most_likely(
+            people, _posteriors_from_tables(table_counts, two_tables.sensitive_values), two_tables.sensitive_values
+        )
+        details = _table_details(table_counts, two_tables.sensitive_values)
     else:
-        people = some_people(len(given.both), whole(targets, "targets", 1), rng)
-        _all_answer(seen)
-        told = told_by(people, _by_answers(given, seen, people), given.secret)
+        people = sample_people(len(two_tables.both), as_integer(targets, "targets", 1), rng)
+        _check_no_table(releases)
+        inference = infer_most_likely(
+            people, _posteriors_from_answers(two_tables, releases, people), two_tables.sensitive_values
+        )
         details = {"values that are certain": 0, "people asked about": len(people)}
     return AttackResult(
         attack="intersection",
-        shield=protected,
+        against=parsed_defence,
         metric="of the people in both tables had their value guessed",
-        evidence=told.evidence,
-        details={"people in both": len(given.both), **details, "surest guess": told.surest},
-        exposure=_exposure(given, told),
+        evidence=inference.evidence,
+        details={"people in both": len(two_tables.both), **details, "surest guess": inference.highest_posterior},
+        exposure=_exposure(two_tables, inference),
     )
 
 
-def together(first: np.ndarray, second: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def combine_posteriors(first: np.ndarray, second: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Return how likely each value is by two tables: what both leave possible, if there is anything.
 
-    >>> together(np.array([[0.5, 0.5, 0.0]]), np.array([[0.5, 0.0, 0.5]]), np.array([0.4, 0.3, 0.3])).tolist()
+    >>> combine_posteriors(np.array([[0.5, 0.5, 0.0]]), np.array([[0.5, 0.0, 0.5]]), np.array([0.4, 0.3, 0.3])).tolist()
     [[1.0, 0.0, 0.0]]
     """
     both = first * second / prior
-    clash = both.sum(axis=1) == 0  # the two have no value in common: then this is not one person, and either may be
-    both[clash] = (first + second)[clash]
+    is_contradiction = (
+        both.sum(axis=1) == 0
+    )  # the two have no value in common: then this is not one person, and either may be
+    both[is_contradiction] = (first + second)[is_contradiction]
     return np.asarray(both / both.sum(axis=1, keepdims=True))
 
 
-def _by_tables(views: list[Views], secret: Secret) -> Pair:
-    sides = [(view.inside, view.outside) for view in views]
-    first, second = ([chances(counts, secret.prior, secret.possible) for counts in side] for side in sides)
-    return together(first[0], second[0], secret.prior), together(first[1], second[1], secret.prior)
+def _posteriors_from_tables(table_counts: list[ClassCounts], sensitive: SensitiveValues) -> PosteriorPair:
+    both_counts = [(view.with_target, view.without_target) for view in table_counts]
+    first, second = (
+        [posterior_from_counts(counts, sensitive.prior, sensitive.possible) for counts in side] for side in both_counts
+    )
+    return combine_posteriors(first[0], second[0], sensitive.prior), combine_posteriors(
+        first[1], second[1], sensitive.prior
+    )
 
 
-def _by_answers(data: TwoTables, answers: list[Any], people: np.ndarray) -> Pair:
-    likely = []
-    for place, answer in enumerate(answers):
+def _posteriors_from_answers(data: TwoTables, oracles: list[Any], people: np.ndarray) -> PosteriorPair:
+    posteriors = []
+    for place, answer in enumerate(oracles):
         table = data.tables[place]
-        views = data.views(place, views_of(as_it_is(table), table))
-        likely.append(_asked(views, answer, data.secret, people))
-    combined = together(likely[0], likely[1], data.secret.prior)
+        counts = data.class_counts(place, class_counts(unmodified_release(table), table))
+        posteriors.append(_posterior_from_oracle(counts, answer, data.sensitive_values, people))
+    combined = combine_posteriors(posteriors[0], posteriors[1], data.sensitive_values.prior)
     return combined[: len(people)], combined[len(people) :]
 
 
-def _all_answer(seen: list[Any]) -> None:
-    if any(isinstance(each, pa.Table) for each in seen):
+def _check_no_table(releases: list[Any]) -> None:
+    if any(isinstance(each, pa.Table) for each in releases):
         raise ValueError(
             "the defence must return tables of both, or answer counts for both, not a table of the one and answers of "
             "the other"
         )
 
 
-def _asked(views: Views, answers: Answers, secret: Secret, people: np.ndarray) -> np.ndarray:
-    seen, decoys = answered(answers, np.concatenate([views.inside[people], views.outside[people]]))
-    others = np.tile(views.outside[people].sum(axis=1), 2)
-    possible = np.concatenate([secret.possible[people]] * 2)
-    return chances_by_answers(seen, others, secret.prior, possible, sharpness(decoys))
+def _posterior_from_oracle(
+    counts: ClassCounts, oracle: CountOracle, sensitive: SensitiveValues, people: np.ndarray
+) -> np.ndarray:
+    answers, decoys = answers_and_decoys(
+        oracle, np.concatenate([counts.with_target[people], counts.without_target[people]])
+    )
+    others = np.tile(counts.without_target[people].sum(axis=1), 2)
+    possible = np.concatenate([sensitive.possible[people]] * 2)
+    return posterior_from_answers(answers, others, sensitive.prior, possible, estimate_noise_epsilon(decoys))
 
 
-def _of_tables(views: list[Views], secret: Secret) -> dict[str, Any]:
-    left = [(view.inside > 0).sum(axis=1) for view in views]
-    common = Views(*(np.minimum(*pair) for pair in zip(*((each.inside, each.outside) for each in views), strict=True)))
-    both = (common.inside > 0).sum(axis=1)
+def _table_details(table_counts: list[ClassCounts], sensitive: SensitiveValues) -> dict[str, Any]:
+    possible_counts = [(view.with_target > 0).sum(axis=1) for view in table_counts]
+    common = ClassCounts(
+        *(
+            np.minimum(*pair)
+            for pair in zip(*((each.with_target, each.without_target) for each in table_counts), strict=True)
+        )
+    )
+    both = (common.with_target > 0).sum(axis=1)
     return {
-        "values left by the first, the second, both": [float(each.mean()) for each in (*left, both)],
-        "values that are certain by one of the tables": int(((left[0] == 1) | (left[1] == 1)).sum()),
+        "values left by the first, the second, both": [float(each.mean()) for each in (*possible_counts, both)],
+        "values that are certain by one of the tables": int(
+            ((possible_counts[0] == 1) | (possible_counts[1] == 1)).sum()
+        ),
         "values that are certain": int((both == 1).sum()),
-        "epsilon implied by what is left possible, at least": implied_by_possible(common, secret.truth),
+        "epsilon implied by what is left possible, at least": epsilon_implied_by_absent_values(common, sensitive.truth),
     }
 
 
-def _exposure(data: TwoTables, told: Told) -> Any:
-    rare = rareness(data.first.table, data.first.quasi)[data.both[told.people, 0]]
-    return exposure(rare, told.inside, labels=[f"person {person + 1}" for person in told.people], by="rare values")
+def _exposure(data: TwoTables, inference: AttributeInference) -> Any:
+    rare = rarity_of_rows(data.first.table, data.first.quasi)[data.both[inference.people, 0]]
+    return exposure_by_rarity(
+        rare,
+        inference.right_as_member,
+        labels=[f"person {person + 1}" for person in inference.people],
+        rarity_label="rare values",
+    )
 
 
 def load(folder: Path) -> TwoTables:
@@ -155,12 +196,12 @@ def load(folder: Path) -> TwoTables:
 
 ATTACK = Attack(
     run=intersection,
-    topic="tables",
-    says="Reads two k-anonymous tables of overlapping people together.",
-    nothing="two 5-anonymous tables",
-    easy="two 10-anonymous tables with three different secrets at least in every class",
-    curator="counts by secret from two curators, who share epsilon",
-    built_in=f"two made-up hospitals of {_BUILT_IN:,} patients, half of whom are in both",
-    files=FILES,
+    docs_page="tables",
+    summary="Reads two k-anonymous tables of overlapping people together.",
+    without_defence="two 5-anonymous tables",
+    with_easy_fix="two 10-anonymous tables with three different secrets at least in every class",
+    with_curator="counts by secret from two curators, who share epsilon",
+    built_in_data=f"two made-up hospitals of {_HOSPITAL_SIZE:,} patients, half of whom are in both",
+    data_files=FILES,
     load=load,
 )

@@ -9,26 +9,30 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import Defence, Shield, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
+from discreet.attacks.defences import Defence, DefenceChoice, parse_defence
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.tables.attribute_inference import (
+    class_counts,
+    infer_from_answers,
+    infer_from_table,
+    rarity_of_rows,
+    sample_people,
+)
+from discreet.attacks.tables.linkage_data import REGISTER_FILES, Ratings, Register, read_register, simulate_register
 from discreet.attacks.tables.patients import ROW
 from discreet.attacks.tables.rating_linkage import link_ratings
-from discreet.attacks.tables.ratings import Ratings
-from discreet.attacks.tables.registers import FILES, Register, governor, read_register
-from discreet.attacks.tables.releasing import as_it_is, k_anonymous, released
-from discreet.attacks.tables.telling import rareness, some_people, told_by_answers, told_by_table, views_of
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.tables.table_releases import k_anonymous_release, release_under, unmodified_release
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer
 
-_BUILT_IN = 4000
+_PATIENT_COUNT = 4000
 
 
 def linkage(  # noqa: PLR0913 - all but the first by name only
     data: Register | Ratings | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
     k: int = 5,
@@ -45,71 +49,75 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     >>> result = linkage(random_state=0)
     >>> result.details["named rightly"], result.details["patients"]
     (3599, 4000)
-    >>> linkage(defence="easy", random_state=0).details["named rightly"]
+    >>> linkage(defence="with_easy_fix", random_state=0).details["named rightly"]
     0
     """
-    protected = shield(defence, epsilon)
-    rng = generator(random_state)
-    given = governor(_BUILT_IN, random_state) if data is None else data
-    most = whole(targets, "targets", 1)
-    if isinstance(given, Ratings):
-        return link_ratings(given, protected, rng, most)
-    if not isinstance(given, Register):
+    parsed_defence = parse_defence(defence, epsilon)
+    rng = random_generator(random_state)
+    records = simulate_register(_PATIENT_COUNT, random_state) if data is None else data
+    max_targets = as_integer(targets, "targets", 1)
+    if isinstance(records, Ratings):
+        return link_ratings(records, parsed_defence, rng, max_targets)
+    if not isinstance(records, Register):
         raise TypeError(
-            f"data must be a Register(patients, people, who) or Ratings(user, movie, ...), not {type(given).__name__}"
+            f"data must be a Register(patients, people, who) or Ratings(user, movie, ...), not {type(records).__name__}"
         )
-    return _link_register(given, protected, rng, partial(k_anonymous, k=whole(k, "k", 2)), most)
+    return _link_register(
+        records, parsed_defence, rng, partial(k_anonymous_release, k=as_integer(k, "k", 2)), max_targets
+    )
 
 
 def _link_register(
-    data: Register, protected: Shield, rng: np.random.Generator, coarser: Any, most: int
+    data: Register, defence: Defence, rng: np.random.Generator, easy_fix: Any, max_targets: int
 ) -> AttackResult:
     patients = data.patients
-    seen = released(protected, patients, as_it_is, coarser)
+    release = release_under(defence, patients, unmodified_release, easy_fix)
     details: dict[str, Any] = {"patients": patients.table.num_rows, "people in the register": data.people.num_rows}
-    if isinstance(seen, pa.Table):
-        told = told_by_table(views_of(seen, patients), patients.secret)
-        details |= _named(seen, data)
+    if isinstance(release, pa.Table):
+        inference = infer_from_table(class_counts(release, patients), patients.sensitive_values)
+        details |= _naming_details(release, data)
     else:
-        people = some_people(patients.table.num_rows, most, rng)
-        told = told_by_answers(views_of(as_it_is(patients), patients), patients.secret, people, seen)
+        people = sample_people(patients.table.num_rows, max_targets, rng)
+        inference = infer_from_answers(
+            class_counts(unmodified_release(patients), patients), patients.sensitive_values, people, release
+        )
         details |= {"named rightly": 0, "patients asked about": len(people)}
     return AttackResult(
         attack="linkage",
-        shield=protected,
+        against=defence,
         metric="of the patients had their diagnosis told",
         # A stranger is the same patient, taken out: the neighbours of the curator's promise.
-        evidence=told.evidence,
+        evidence=inference.evidence,
         details=details,
-        exposure=exposure(
-            rareness(patients.table, patients.quasi)[told.people],
-            told.inside,
-            labels=[f"row {person + 1}" for person in told.people],
-            by="rare values",
+        exposure=exposure_by_rarity(
+            rarity_of_rows(patients.table, patients.quasi)[inference.people],
+            inference.right_as_member,
+            labels=[f"row {person + 1}" for person in inference.people],
+            rarity_label="rare values",
         ),
     )
 
 
-def link(table: pa.Table, people: pa.Table, quasi: list[str]) -> anonymity.Linkage:
+def link_rows(table: pa.Table, people: pa.Table, quasi: list[str]) -> anonymity.LinkageRisk:
     """Return how many people of a list each row of a table could be, and who it is where there is only one.
 
     >>> table, people = pa.table({"age": ["30-39", "40-49"]}), pa.table({"age": [31, 33, 48]})
-    >>> link(table, people, ["age"]).found.tolist()
+    >>> link_rows(table, people, ["age"]).unique_links.tolist()
     [[1, 2]]
     """
     return anonymity.measure(table.select(quasi), quasi, population=people).journalist
 
 
-def _named(seen: pa.Table, data: Register) -> Mapping[str, Any]:
-    linked = link(seen, data.people, list(data.patients.quasi))
-    if linked.found is None:
+def _naming_details(released: pa.Table, data: Register) -> Mapping[str, Any]:
+    linked = link_rows(released, data.people, list(data.patients.quasi))
+    if linked.unique_links is None:
         return {}
-    row, person = linked.found.T
-    right = data.who[np.asarray(seen[ROW])[row]] == person
+    row, person = linked.unique_links.T
+    is_correct = data.who[np.asarray(released[ROW])[row]] == person
     return {
-        "named rightly": int(right.sum()),
-        "named wrongly": int((~right).sum()),
-        "right if every row is linked by chance": linked.mean,
+        "named rightly": int(is_correct.sum()),
+        "named wrongly": int((~is_correct).sum()),
+        "right if every row is linked by chance": linked.mean_risk,
     }
 
 
@@ -120,12 +128,12 @@ def load(folder: Path) -> Register:
 
 ATTACK = Attack(
     run=linkage,
-    topic="tables",
-    says="Links patients without names to a list of people by what both have, and tells their diagnosis.",
-    nothing="the patients' table without names",
-    easy="classes of five people who look alike",
-    curator="counts by diagnosis of all who are just like the target",
-    built_in=f"{_BUILT_IN:,} made-up patients with zip code, birth date and sex, and a voter roll",
-    files=FILES,
+    docs_page="tables",
+    summary="Links patients without names to a list of people by what both have, and tells their diagnosis.",
+    without_defence="the patients' table without names",
+    with_easy_fix="classes of five people who look alike",
+    with_curator="counts by diagnosis of all who are just like the target",
+    built_in_data=f"{_PATIENT_COUNT:,} made-up patients with zip code, birth date and sex, and a voter roll",
+    data_files=REGISTER_FILES,
     load=load,
 )

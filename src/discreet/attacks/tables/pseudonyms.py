@@ -11,40 +11,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.checking import generator
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, Shield, shield
-from discreet.attacks.listing import Attack
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.coding import folded, md5, opened, salted
-from discreet.attacks.tables.counting import Answers, answered, named, private_counts
-from discreet.attacks.tables.naming import Naming
-from discreet.attacks.tables.patients import checked
-from discreet.attacks.tables.reading import oracle, texts
-from discreet.attacks.tables.taxis import FILES, USUAL, Taxis, candidates, made_up_taxis, read_taxis
-from discreet.kernel.exact import Number, whole
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence
+from discreet.attacks.evidence import ReidentificationEvidence
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.tables.dictionary_attack import crack_codes, md5, normalise_case, salted_hash
+from discreet.attacks.tables.patients import require_type
+from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, exceeds_decoys, private_counts
+from discreet.attacks.tables.taxis import FILES, USUAL_FORMS, Taxis, candidate_numbers, read_taxis, simulate_taxis
+from discreet.attacks.tables.validation import count_oracle_or_none, text_list
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer
 
-_BUILT_IN = 2000
+_TAXI_COUNT = 2000
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _NamedTaxis:
     """Which of the taxis with trips the attack names, rightly and at all, and which of those without."""
 
-    right: np.ndarray
-    members: np.ndarray
-    strangers: np.ndarray
-    asked: np.ndarray  # the places of the first members among the taxis
+    correctly_named: np.ndarray
+    members_named: np.ndarray
+    non_members_named: np.ndarray
+    targets: np.ndarray  # the places of the first members among the taxis
     details: dict[str, Any]
 
 
 def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     data: Taxis | None = None,
     *,
-    defence: Defence = "nothing",
+    defence: DefenceChoice = "nothing",
     epsilon: Number | None = None,
     random_state: int | None = None,
-    forms: str | Sequence[str] = USUAL,
+    forms: str | Sequence[str] = USUAL_FORMS,
     targets: int = 4000,
 ) -> AttackResult:
     """Open the codes that stand in place of taxi numbers, and with them what a taxi did and earned.
@@ -56,39 +55,51 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
 
     >>> pseudonyms(random_state=0).success
     1.0
-    >>> pseudonyms(defence="easy", random_state=0).details["codes opened"]
+    >>> pseudonyms(defence="with_easy_fix", random_state=0).details["codes crack_codes"]
     2000
     """
-    rng = generator(random_state)
-    taxis = made_up_taxis(_BUILT_IN, rng) if data is None else checked(data, Taxis, "Taxis(numbers, counts, ...)")
-    protected, most, numbers = shield(defence, epsilon), whole(targets, "targets", 1), list(candidates(forms))
-    seen = _released(protected, taxis)
-    found = _counted(taxis, seen, rng, most) if callable(seen) else _tried(taxis, seen, numbers)
+    rng = random_generator(random_state)
+    taxis = (
+        simulate_taxis(_TAXI_COUNT, rng) if data is None else require_type(data, Taxis, "Taxis(numbers, counts, ...)")
+    )
+    parsed_defence, max_targets, numbers = (
+        parse_defence(defence, epsilon),
+        as_integer(targets, "targets", 1),
+        list(candidate_numbers(forms)),
+    )
+    release = _release_codes(parsed_defence, taxis)
+    named_taxis = (
+        _name_by_counts(taxis, release, rng, max_targets)
+        if callable(release)
+        else _name_by_dictionary(taxis, release, numbers)
+    )
     return AttackResult(
         attack="pseudonyms",
-        shield=protected,
+        against=parsed_defence,
         metric="of the taxis were named",
         # A stranger is a taxi that made no trip: the curator protects all that a taxi did, whether it is there or not.
-        evidence=Naming.of(found.right, found.members, found.strangers),
-        details=found.details,
-        exposure=_exposure(taxis, found),
+        evidence=ReidentificationEvidence.from_outcomes(
+            named_taxis.correctly_named, named_taxis.members_named, named_taxis.non_members_named
+        ),
+        details=named_taxis.details,
+        exposure=_exposure(taxis, named_taxis),
     )
 
 
-def _released(protected: Shield, taxis: Taxis) -> list[str] | Answers:
-    if protected.word == CURATOR:
-        return partial(private_counts, epsilon=protected.price)
-    if protected.word == OWN and protected.make is not None:
-        return _own(protected.make, taxis)
-    return [*map(salted, taxis.numbers)] if protected.word == EASY else [*map(md5, taxis.numbers), *taxis.hashed]
+def _release_codes(defence: Defence, taxis: Taxis) -> list[str] | CountOracle:
+    if defence.kind == CURATOR:
+        return partial(private_counts, epsilon=defence.curator_epsilon)
+    if defence.kind == OWN and defence.user_function is not None:
+        return _user_codes(defence.user_function, taxis)
+    return [*map(salted_hash, taxis.numbers)] if defence.kind == EASY else [*map(md5, taxis.numbers), *taxis.hashed]
 
 
-def _own(make: Callable[..., Any], taxis: Taxis) -> list[str] | Answers:
-    seen = make(list(taxis.numbers))
-    answers = oracle(seen)
-    if answers is not None:
-        return answers
-    codes = texts(seen, "the defence's codes")
+def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | CountOracle:
+    returned = user_function(list(taxis.numbers))
+    oracle = count_oracle_or_none(returned)
+    if oracle is not None:
+        return oracle
+    codes = text_list(returned, "the defence's codes")
     if len(codes) != len(taxis.numbers):
         raise ValueError(
             f"the defence must return one code for each of the {len(taxis.numbers):,} numbers that it was given, not "
@@ -97,59 +108,71 @@ def _own(make: Callable[..., Any], taxis: Taxis) -> list[str] | Answers:
     return codes
 
 
-def _tried(taxis: Taxis, codes: list[str], numbers: list[str]) -> _Opened:
-    found = opened(codes, numbers)
-    known = set(found.values())
-    rest = [folded(code) in found for code in codes[len(taxis.numbers) :]]  # known as hashes only
-    right = [found.get(folded(code)) == number for code, number in zip(codes, taxis.numbers, strict=False)]
-    members, strangers = ([number in known for number in each] for each in (taxis.numbers, taxis.others))
+def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _NamedTaxis:
+    cracked = crack_codes(codes, numbers)
+    cracked_numbers = set(cracked.values())
+    cracked_hashes = [normalise_case(code) in cracked for code in codes[len(taxis.numbers) :]]  # known as hashes only
+    correctly_named = [
+        cracked.get(normalise_case(code)) == number for code, number in zip(codes, taxis.numbers, strict=False)
+    ]
+    members_named, non_members_named = (
+        [number in cracked_numbers for number in each] for each in (taxis.numbers, taxis.others)
+    )
     details = {
         "codes released": len(codes),
-        "codes opened": sum(right + rest),
+        "codes opened": sum(correctly_named + cracked_hashes),
         "numbers tried": len(numbers),
-        **_best_day(taxis.trips, known),
+        **_best_day(taxis.trips, cracked_numbers),
     }
     everybody = np.arange(len(taxis.numbers))
-    return _Opened(np.array(right + rest), np.array(members + rest), np.array(strangers), everybody, details)
+    return _NamedTaxis(
+        np.array(correctly_named + cracked_hashes),
+        np.array(members_named + cracked_hashes),
+        np.array(non_members_named),
+        everybody,
+        details,
+    )
 
 
 def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
     """Return what opens with a number: a taxi's day and income."""
-    known = trips.filter(pc.is_in(trips["medallion"], pa.array(sorted(numbers), pa.string())))
-    if not known.num_rows:
+    known_trips = trips.filter(pc.is_in(trips["medallion"], pa.array(sorted(numbers), pa.string())))
+    if not known_trips.num_rows:
         return {"trips that a name was put to": 0}
-    days = known.group_by(["medallion", "day"]).aggregate([("total", "sum"), ("total", "count")]).to_pylist()
+    days = known_trips.group_by(["medallion", "day"]).aggregate([("total", "sum"), ("total", "count")]).to_pylist()
     best = max(days, key=lambda each: each["total_sum"])
     return {
-        "trips that a name was put to": known.num_rows,
+        "trips that a name was put to": known_trips.num_rows,
         "best day of one taxi": f"{best['total_count']} trips and {best['total_sum']:,.0f} dollars",
     }
 
 
-def _counted(taxis: Taxis, answers: Answers, rng: np.random.Generator, most: int) -> _Opened:
+def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator, max_targets: int) -> _NamedTaxis:
     """Ask for each number how many taxis of it made trips: 1 or 0, and noise; from a threshold on it is named."""
-    with_trips = np.sort(rng.permutation(len(taxis.numbers))[:most])
-    without = min(len(taxis.others), most)
-    exact = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
-    seen, decoys = answered(answers, exact[:, None])
-    hit = named(seen[:, 0], decoys[:, 0], rng)
-    members, strangers = hit[: len(with_trips)], hit[len(with_trips) :]
+    with_trips = np.sort(rng.permutation(len(taxis.numbers))[:max_targets])
+    without = min(len(taxis.others), max_targets)
+    counts = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
+    answers, decoys = answers_and_decoys(oracle, counts[:, None])
+    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
+    members_named, non_members_named = is_named[: len(with_trips)], is_named[len(with_trips) :]
     keyed = anonymity.pseudonymise(pa.table({"number": taxis.numbers}), "number", anonymity.new_key())
     codes = keyed["number"].to_pylist()
     details = {
         "codes released": len(codes),
-        "codes opened": len(opened(codes, [*taxis.numbers, *taxis.others])),
+        "codes opened": len(crack_codes(codes, [*taxis.numbers, *taxis.others])),
         "taxis asked about": len(with_trips),
-        "taxis without a trip that were named": int(strangers.sum()),
+        "taxis without a trip that were named": int(non_members_named.sum()),
     }
-    return _Opened(members, members, strangers, with_trips, details)
+    return _NamedTaxis(members_named, members_named, non_members_named, with_trips, details)
 
 
-def _exposure(taxis: Taxis, found: _Opened) -> Any:
+def _exposure(taxis: Taxis, named_taxis: _NamedTaxis) -> Any:
     # Rare is a taxi with few trips.
-    labels = [f"taxi {place}" for place in found.asked]
-    hit = found.right[: len(found.asked)]
-    return exposure(-taxis.counts[found.asked].astype(float), hit, labels=labels, by="few trips")
+    labels = [f"taxi {place}" for place in named_taxis.targets]
+    hit = named_taxis.correctly_named[: len(named_taxis.targets)]
+    return exposure_by_rarity(
+        -taxis.counts[named_taxis.targets].astype(float), hit, labels=labels, rarity_label="few trips"
+    )
 
 
 def load(folder: Path) -> Taxis:
@@ -159,12 +182,12 @@ def load(folder: Path) -> Taxis:
 
 ATTACK = Attack(
     run=pseudonyms,
-    topic="tables",
-    says="Opens codes that stand in place of taxi numbers by trying all numbers.",
-    nothing="trips with the MD5 of each number",
-    easy="trips with SHA-256 of a salt and the number; the salt leaks",
-    curator="keyed pseudonyms, and a count for each number",
-    built_in=f"{_BUILT_IN:,} made-up taxis with trips, and as many without",
-    files=FILES,
+    docs_page="tables",
+    summary="Opens codes that stand in place of taxi numbers by trying all numbers.",
+    without_defence="trips with the MD5 of each number",
+    with_easy_fix="trips with SHA-256 of a salt and the number; the salt leaks",
+    with_curator="keyed pseudonyms, and a count for each number",
+    built_in_data=f"{_TAXI_COUNT:,} made-up taxis with trips, and as many without",
+    data_files=FILES,
     load=load,
 )

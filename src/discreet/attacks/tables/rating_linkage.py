@@ -7,152 +7,177 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import CURATOR, EASY, OWN, Shield
-from discreet.attacks.rarity import exposure
-from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.counting import Answers, answered, named, private_counts
-from discreet.attacks.tables.naming import Naming
-from discreet.attacks.tables.ratings import Ratings
-from discreet.attacks.tables.reading import oracle, places
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence
+from discreet.attacks.evidence import ReidentificationEvidence
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.tables.linkage_data import Ratings
 from discreet.attacks.tables.scoreboard import (
-    Knowledge,
-    Record,
-    enough_lead,
-    fitting,
-    knowledge_of,
-    name,
-    record_of,
-    scoreboard,
-    with_enough,
+    AuxiliaryRatings,
+    RatingMatrix,
+    draw_auxiliary_ratings,
+    eccentricity_threshold,
+    identify_user,
+    is_consistent,
+    rating_matrix,
+    scoreboard_scores,
+    users_with_enough_ratings,
 )
+from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, exceeds_decoys, private_counts
+from discreet.attacks.tables.validation import count_oracle_or_none, positions_of_ids
 
-_DROPPED = _CHANGED = 0.1
+_DROPPED_SHARE = _CHANGED_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class _Release:
+class _ReleasedRatings:
     """A record that is handed out, and where its users are among the owner's: the truth, by which names are scored."""
 
-    record: Record
-    people: np.ndarray
+    matrix: RatingMatrix
+    user_indices: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class _Outcome:
+class _RatingLinkageOutcome:
     """Who was named, rightly and at all, and who was when they were not there."""
 
-    right: np.ndarray
-    named: np.ndarray
-    outside: np.ndarray
+    correctly_named: np.ndarray
+    named_at_all: np.ndarray
+    named_when_removed: np.ndarray
     details: dict[str, Any]
 
 
-def link_ratings(data: Ratings, protected: Shield, rng: np.random.Generator, most: int) -> AttackResult:
+def link_ratings(data: Ratings, defence: Defence, rng: np.random.Generator, max_targets: int) -> AttackResult:
     """Find people's records by a few of their ratings: everybody in the release, and the same person taken out."""
-    exact = record_of(data)
-    targets = rng.permutation(_with_enough(exact, data))[:most]
-    knowledge = [knowledge_of(data, exact, int(target), rng) for target in targets]
-    seen = _released(protected, data, exact, rng)
-    if isinstance(seen, _Release):
-        found = _named(seen, knowledge, targets, data, rng)
+    matrix = rating_matrix(data)
+    targets = rng.permutation(_users_worth_attacking(matrix, data))[:max_targets]
+    auxiliary = [draw_auxiliary_ratings(data, matrix, int(target), rng) for target in targets]
+    release = _release_ratings(defence, data, matrix, rng)
+    if isinstance(release, _ReleasedRatings):
+        outcome = _name_by_scoreboard(release, auxiliary, targets, data, rng)
     else:
-        found = _counted(exact, knowledge, data, seen, rng)
-    weights = exact.weights
+        outcome = _name_by_counts(matrix, auxiliary, data, release, rng)
+    weights = matrix.movie_weights
     return AttackResult(
         attack="linkage",
-        shield=protected,
+        against=defence,
         metric="of the people were found by a few ratings",
         # A stranger is the same person, taken out with all ratings: the neighbours of the curator's promise.
-        evidence=Naming.of(found.right, found.named, found.outside),
+        evidence=ReidentificationEvidence.from_outcomes(
+            outcome.correctly_named, outcome.named_at_all, outcome.named_when_removed
+        ),
         details={
-            "people": data.users,
+            "people": data.user_count,
             "people looked for": len(targets),
             "ratings known of each": data.known,
             "of these wrong": data.wrong,
-            **found.details,
+            **outcome.details,
         },
         # Rare is who is known by movies that few others have seen.
-        exposure=exposure(
-            [float(weights[known.movies].mean()) for known in knowledge],
-            found.right,
+        exposure=exposure_by_rarity(
+            [float(weights[known.movies].mean()) for known in auxiliary],
+            outcome.correctly_named,
             labels=[f"user {data.user_ids[target]}" for target in targets],
-            by="rare movies",
+            rarity_label="rare movies",
         ),
     )
 
 
-def _named(
-    release: _Release, knowledge: list[Knowledge], targets: np.ndarray, data: Ratings, rng: np.random.Generator
-) -> _Outcome:
+def _name_by_scoreboard(
+    release: _ReleasedRatings,
+    auxiliary: list[AuxiliaryRatings],
+    targets: np.ndarray,
+    data: Ratings,
+    rng: np.random.Generator,
+) -> _RatingLinkageOutcome:
     """Return who is named rightly, and who is taken for somebody else when they are not there."""
-    record = release.record
-    enough, weights = enough_lead(record, data, rng), record.weights
-    rows = np.full(data.users, -1)  # of those who were left out, and cannot be found
-    rows[release.people] = np.arange(len(release.people))
-    right, anybody, outside, alone = [], [], [], 0
-    for known, row in zip(knowledge, rows[targets].tolist(), strict=True):
-        scores, fits = scoreboard(record, weights, known), fitting(record, known, data.known - data.wrong, data.days)
-        found = name(scores, fits, enough)
-        right.append(found == row)
-        anybody.append(found is not None)
-        alone += int(fits.sum() == 1 and int(np.argmax(fits)) == row)
+    matrix = release.matrix
+    threshold, weights = eccentricity_threshold(matrix, data, rng), matrix.movie_weights
+    rows = np.full(data.user_count, -1)  # of those who were left out, and cannot be found
+    rows[release.user_indices] = np.arange(len(release.user_indices))
+    correctly_named, named_at_all, named_when_removed, unique_matches = [], [], [], 0
+    for known, row in zip(auxiliary, rows[targets].tolist(), strict=True):
+        scores, consistent = (
+            scoreboard_scores(matrix, weights, known),
+            is_consistent(matrix, known, data.known - data.wrong, data.days),
+        )
+        user = identify_user(scores, consistent, threshold)
+        correctly_named.append(user == row)
+        named_at_all.append(user is not None)
+        unique_matches += int(consistent.sum() == 1 and int(np.argmax(consistent)) == row)
         others = np.arange(len(scores)) != row
-        outside.append(name(scores[others], fits[others], enough) is not None)
-    told = {"named rightly": sum(right), "named wrongly": sum(anybody) - sum(right), "alone with what is known": alone}
-    return _Outcome(np.array(right), np.array(anybody), np.array(outside), told)
-
-
-def _counted(
-    record: Record, knowledge: list[Knowledge], data: Ratings, answers: Answers, rng: np.random.Generator
-) -> _Outcome:
-    """Ask how many people have given these ratings, or all but the wrong ones; who is counted is named."""
-    fits = [fitting(record, known, data.known - data.wrong, data.days) for known in knowledge]
-    counts = np.array([int(fit.sum()) for fit in fits])
-    # A target has given what is right of what is known; without the target there is one fewer.
-    seen, decoys = answered(answers, np.concatenate([counts, counts - 1])[:, None])
-    hit = named(seen[:, 0], decoys[:, 0], rng)
-    inside, outside = hit[: len(counts)], hit[len(counts) :]
-    return _Outcome(
-        inside, inside, outside, {"named rightly": int(inside.sum()), "strangers named": int(outside.sum())}
+        named_when_removed.append(identify_user(scores[others], consistent[others], threshold) is not None)
+    details = {
+        "named rightly": sum(correctly_named),
+        "named wrongly": sum(named_at_all) - sum(correctly_named),
+        "alone with what is known": unique_matches,
+    }
+    return _RatingLinkageOutcome(
+        np.array(correctly_named), np.array(named_at_all), np.array(named_when_removed), details
     )
 
 
-def _released(protected: Shield, data: Ratings, exact: Record, rng: np.random.Generator) -> _Release | Answers:
-    if protected.word == CURATOR:
-        return partial(private_counts, epsilon=protected.price)
-    if protected.word == OWN and protected.make is not None:
-        return _own(protected.make, data)
-    return _Release(_shaken(exact, data, rng) if protected.word == EASY else exact, np.arange(data.users))
+def _name_by_counts(
+    matrix: RatingMatrix,
+    auxiliary: list[AuxiliaryRatings],
+    data: Ratings,
+    oracle: CountOracle,
+    rng: np.random.Generator,
+) -> _RatingLinkageOutcome:
+    """Ask how many people have given these ratings, or all but the wrong ones; who is counted is named."""
+    consistent = [is_consistent(matrix, known, data.known - data.wrong, data.days) for known in auxiliary]
+    counts = np.array([int(fit.sum()) for fit in consistent])
+    # A target has given what is right of what is known; without the target there is one fewer.
+    answers, decoys = answers_and_decoys(oracle, np.concatenate([counts, counts - 1])[:, None])
+    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
+    members_named, named_when_removed = is_named[: len(counts)], is_named[len(counts) :]
+    return _RatingLinkageOutcome(
+        members_named,
+        members_named,
+        named_when_removed,
+        {"named rightly": int(members_named.sum()), "strangers named": int(named_when_removed.sum())},
+    )
 
 
-def _own(make: Callable[..., Any], data: Ratings) -> _Release | Answers:
-    seen = make(data)
-    answers = oracle(seen)
-    if answers is not None:
-        return answers
-    if not isinstance(seen, Ratings):
+def _release_ratings(
+    defence: Defence, data: Ratings, matrix: RatingMatrix, rng: np.random.Generator
+) -> _ReleasedRatings | CountOracle:
+    if defence.kind == CURATOR:
+        return partial(private_counts, epsilon=defence.curator_epsilon)
+    if defence.kind == OWN and defence.user_function is not None:
+        return _user_release(defence.user_function, data)
+    return _ReleasedRatings(
+        _perturbed_ratings(matrix, data, rng) if defence.kind == EASY else matrix, np.arange(data.user_count)
+    )
+
+
+def _user_release(user_function: Callable[..., Any], data: Ratings) -> _ReleasedRatings | CountOracle:
+    returned = user_function(data)
+    oracle = count_oracle_or_none(returned)
+    if oracle is not None:
+        return oracle
+    if not isinstance(returned, Ratings):
         raise TypeError(
             "the defence must return the Ratings that it was given, changed, or with users or movies left out; or a "
-            f"function that takes an array of counts and returns them with noise; not {type(seen).__name__}"
+            f"function that takes an array of counts and returns them with noise; not {type(returned).__name__}"
         )
-    people = places(seen.user_ids, data.user_ids)
+    people = positions_of_ids(returned.user_ids, data.user_ids)
     if people is None:
         raise ValueError("the defence's Ratings have users that it was not given: keep the ids, or leave users out")
-    return _Release(record_of(seen, data), people)
+    return _ReleasedRatings(rating_matrix(returned, data), people)
 
 
-def _shaken(record: Record, data: Ratings, rng: np.random.Generator) -> Record:
+def _perturbed_ratings(matrix: RatingMatrix, data: Ratings, rng: np.random.Generator) -> RatingMatrix:
     """Drop a tenth of the ratings and change the stars of another tenth."""
-    luck = rng.random(record.stars.shape)
-    stars = np.where(luck < _DROPPED, np.nan, record.stars)
-    changed = ~np.isnan(stars) & (luck > 1 - _CHANGED)
-    stars[changed] = rng.choice(data.scale, int(changed.sum()))
-    return Record(stars, np.where(np.isnan(stars), np.nan, record.days))
+    luck = rng.random(matrix.stars.shape)
+    stars = np.where(luck < _DROPPED_SHARE, np.nan, matrix.stars)
+    changed = ~np.isnan(stars) & (luck > 1 - _CHANGED_SHARE)
+    stars[changed] = rng.choice(data.star_values, int(changed.sum()))
+    return RatingMatrix(stars, np.where(np.isnan(stars), np.nan, matrix.days))
 
 
-def _with_enough(exact: Record, data: Ratings) -> np.ndarray:
-    enough = with_enough(exact, data)
-    if not enough.size:
+def _users_worth_attacking(matrix: RatingMatrix, data: Ratings) -> np.ndarray:
+    users = users_with_enough_ratings(matrix, data)
+    if not users.size:
         left = f" and {data.wrong} movies left that they did not rate" if data.wrong else ""
         raise ValueError(f"known: nobody has {data.known} ratings{left}. Take fewer.")
-    return enough
+    return users

@@ -12,16 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.attacks.checking import arrow_table
-from discreet.attacks.tables.coding import md5
-from discreet.attacks.tables.folders import real_table
-from discreet.attacks.tables.reading import texts, whole_numbers
+from discreet.attacks.tables.dictionary_attack import md5
+from discreet.attacks.tables.validation import integer_array, read_data_table, text_list
+from discreet.attacks.validation import arrow_table
 
 FILES = ("nyctaxi2013_medallions.parquet", "nyctaxi2013_taxi_days.parquet")
-USUAL = ("9A99",)
+USUAL_FORMS = ("9A99",)
 ALL_FORMS = ("9A99", "AA999", "SAA999")  # how the city's numbers look; 9 is a digit, A a letter, S an S
-_MOST = 10_000_000  # numbers that are tried
-_LETTERS = {"9": string.digits, "A": string.ascii_uppercase}
+_MAX_CANDIDATES = 10_000_000  # numbers that are tried
+_FORM_LETTERS = {"9": string.digits, "A": string.ascii_uppercase}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +42,28 @@ class Taxis:
     hashed: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        numbers, others, hashed = (texts(getattr(self, name), name) for name in ("numbers", "others", "hashed"))
-        counts = whole_numbers(self.counts, "counts")
+        numbers, others, hashed = (text_list(getattr(self, name), name) for name in ("numbers", "others", "hashed"))
+        counts = integer_array(self.counts, "counts")
         if not numbers or not others or counts.shape != (len(numbers),):
             raise ValueError(
                 "numbers and others must have at least one taxi each, and counts one count for each number"
             )
         if len({*numbers, *others}) < len(numbers) + len(others):
             raise ValueError("each number must be listed once, and nobody in others may have made a trip")
-        read = {"numbers": numbers, "others": others, "counts": counts, "hashed": hashed, "trips": _trips(self.trips)}
-        for name, value in read.items():
+        checked_fields = {
+            "numbers": numbers,
+            "others": others,
+            "counts": counts,
+            "hashed": hashed,
+            "trips": _checked_trips(self.trips),
+        }
+        for name, value in checked_fields.items():
             object.__setattr__(self, name, value)
 
 
-def _trips(given: Any) -> pa.Table:
+def _checked_trips(value: Any) -> pa.Table:
     """Return trips with numbers as texts and fares as numbers."""
-    trips = arrow_table(given, "trips")
+    trips = arrow_table(value, "trips")
     for name in ("medallion", "day", "total"):
         if name not in trips.column_names:
             raise ValueError(f"trips has no column {name!r}: it needs medallion, day and total")
@@ -71,30 +76,32 @@ def _trips(given: Any) -> pa.Table:
     return pa.table({"medallion": numbers, "day": trips["day"], "total": totals})
 
 
-def candidates(forms: str | Sequence[str]) -> Iterator[str]:
+def candidate_numbers(forms: str | Sequence[str]) -> Iterator[str]:
     """Go through all numbers of these forms, or of this one.
 
-    >>> sum(1 for _ in candidates("9A99"))
+    >>> sum(1 for _ in candidate_numbers("9A99"))
     26000
     """
-    read = texts(forms, "forms")
-    if not read or not all(read):
+    patterns = text_list(forms, "forms")
+    if not patterns or not all(patterns):
         raise ValueError("forms must have one at least, and none of them empty, such as 9A99: 9 a digit, A a letter")
-    if sum(math.prod(len(_LETTERS.get(letter, letter)) for letter in form) for form in read) > _MOST:
-        raise ValueError(f"forms have more than {_MOST:,} numbers together. Write what you know of them, such as 5A99.")
-    for form in read:
-        for each in itertools.product(*(_LETTERS.get(letter, letter) for letter in form)):
-            yield "".join(each)
+    if sum(math.prod(len(_FORM_LETTERS.get(letter, letter)) for letter in form) for form in patterns) > _MAX_CANDIDATES:
+        raise ValueError(
+            f"forms have more than {_MAX_CANDIDATES:,} numbers together. Write what you know of them, such as 5A99."
+        )
+    for form in patterns:
+        for letters in itertools.product(*(_FORM_LETTERS.get(letter, letter) for letter in form)):
+            yield "".join(letters)
 
 
-def made_up_taxis(count: int, rng: np.random.Generator) -> Taxis:
+def simulate_taxis(count: int, rng: np.random.Generator) -> Taxis:
     """Make up so many taxis with trips of one month, and as many that stood still.
 
-    >>> made = made_up_taxis(10, np.random.default_rng(0))
+    >>> made = simulate_taxis(10, np.random.default_rng(0))
     >>> len(made.numbers), len(made.others)
     (10, 10)
     """
-    fleet = rng.permutation(list(candidates(USUAL)))[: 2 * count]
+    fleet = rng.permutation(list(candidate_numbers(USUAL_FORMS)))[: 2 * count]
     counts = rng.poisson(np.exp(rng.normal(2.3, 0.9, count))) + 1
     trips = pa.table({
         "medallion": np.repeat(fleet[:count], counts),
@@ -106,20 +113,24 @@ def made_up_taxis(count: int, rng: np.random.Generator) -> Taxis:
 
 def read_taxis(folder: Path) -> Taxis:
     """Read the taxis of New York in 2013 and some of their days; the numbers are those that open in a second."""
-    listed, days = (real_table(folder, name) for name in FILES)
-    counts = dict(zip(listed["medallion"].to_pylist(), listed["trips"].to_pylist(), strict=True))
-    opened = {code: number for number in candidates(ALL_FORMS) if (code := md5(number)) in counts}
+    medallions, days = (read_data_table(folder, name) for name in FILES)
+    counts = dict(zip(medallions["medallion"].to_pylist(), medallions["trips"].to_pylist(), strict=True))
+    number_of_code = {code: number for number in candidate_numbers(ALL_FORMS) if (code := md5(number)) in counts}
     # Numbers of the usual form that no taxi had that year: the attack treats all candidates alike, so they are equal.
     # Some taxis are there once more, or only, by the hash of their number in small letters.
-    known = set(opened.values())
-    others = [number for number in candidates(USUAL) if number not in known and md5(number.lower()) not in counts]
+    known_numbers = set(number_of_code.values())
+    others = [
+        number
+        for number in candidate_numbers(USUAL_FORMS)
+        if number not in known_numbers and md5(number.lower()) not in counts
+    ]
     # Some trips are in the data twice.
-    single = days.group_by(["medallion", "pickuptime"]).aggregate([("total", "max")])
+    distinct_trips = days.group_by(["medallion", "pickuptime"]).aggregate([("total", "max")])
     trips = pa.table({
-        "medallion": [opened.get(code, code) for code in single["medallion"].to_pylist()],
-        "day": pc.cast(single["pickuptime"], pa.date32(), safe=False),
-        "total": single["total_max"],
+        "medallion": [number_of_code.get(code, code) for code in distinct_trips["medallion"].to_pylist()],
+        "day": pc.cast(distinct_trips["pickuptime"], pa.date32(), safe=False),
+        "total": distinct_trips["total_max"],
     })  # fmt: skip
-    numbers = list(opened.values())
-    hashed = [code for code in counts if code not in opened]
-    return Taxis(numbers, [counts[code] for code in opened], others, trips, hashed)
+    numbers = list(number_of_code.values())
+    hashed = [code for code in counts if code not in number_of_code]
+    return Taxis(numbers, [counts[code] for code in number_of_code], others, trips, hashed)

@@ -1,4 +1,4 @@
-"""The tour: what Discreet does, shown on simulated data. Every number is computed in the run.
+"""The tour of discreet demo, on simulated data: chapters, the recorder of their output, and the page.
 
 tour       the chapters in their order
 recorder   prints to the terminal and keeps a copy;  page: the copy as one HTML file;  pictures: SVG

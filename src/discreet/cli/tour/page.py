@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import discreet
-from discreet.cli.tour.recorder import Block, Cell, Grid, Listing, Paragraph, Picture, Section, Tone, Words
+from discreet.cli.tour.recorder import Block, Cell, CodeBlock, Paragraph, Picture, Section, StyledText, TableBlock, Tone
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #f3f4f6; --line: #d4d7dc;
@@ -45,16 +45,16 @@ figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
 def write_page(path: Path, sections: Sequence[Section], seconds: float) -> Path:
     """Write the sections as a page, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_page(sections, seconds), encoding="utf-8")
+    path.write_text(_page_html(sections, seconds), encoding="utf-8")
     return path
 
 
-def _page(sections: Sequence[Section], seconds: float) -> str:
+def _page_html(sections: Sequence[Section], seconds: float) -> str:
     pictures = count(1)
     contents = "".join(f'<li><a href="#s{n}">{escape(part.title)}</a></li>\n' for n, part in enumerate(sections, 1))
     body = "".join(
         f'<section>\n<h2 id="s{n}">{n}. {escape(part.title)}</h2>\n'
-        + "".join(_block(block, pictures) for block in part.blocks)
+        + "".join(_block_html(block, pictures) for block in part.blocks)
         + "</section>\n"
         for n, part in enumerate(sections, 1)
     )
@@ -84,32 +84,32 @@ def _page(sections: Sequence[Section], seconds: float) -> str:
 """
 
 
-def _block(block: Block, pictures: "count[int]") -> str:
+def _block_html(block: Block, pictures: "count[int]") -> str:
     match block:
         case Paragraph(pieces):
-            return f"<p>{''.join(map(_words, pieces))}</p>\n" if pieces else ""
-        case Listing(text):
+            return f"<p>{''.join(map(_styled_html, pieces))}</p>\n" if pieces else ""
+        case CodeBlock(text):
             kind = "sql" if text.startswith("SELECT") else "output"
             return f'<pre class="{kind}">{escape(text)}</pre>\n'
-        case Grid(headers, rows):
+        case TableBlock(headers, rows):
             head = "".join(f"<th>{escape(header)}</th>" for header in headers)
-            lines = "".join(f"<tr>{''.join(f'<td>{_words(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
+            lines = "".join(f"<tr>{''.join(f'<td>{_styled_html(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
             return (
                 f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>\n'
             )
         case Picture(path, caption):
-            drawn = inline(path.read_text(encoding="utf-8"), f"i{next(pictures)}")
-            return f"<figure>\n{drawn}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
+            svg = inline_svg(path.read_text(encoding="utf-8"), f"i{next(pictures)}")
+            return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
     raise TypeError(f"block must be one of the list, not {type(block).__name__}")
 
 
-def _words(piece: Cell) -> str:
-    if isinstance(piece, Words) and piece.tone is not Tone.PLAIN:
+def _styled_html(piece: Cell) -> str:
+    if isinstance(piece, StyledText) and piece.tone is not Tone.PLAIN:
         return f'<span class="{piece.tone}">{escape(piece.text)}</span>'
     return escape(str(piece))
 
 
-def inline(svg: str, prefix: str) -> str:
+def inline_svg(svg: str, prefix: str) -> str:
     """Make an SVG file part of a page: ids of its own, the page's ink and paper, and nothing that is not drawn."""
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -15,9 +15,9 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-_WIDEST = 100  # columns; longer lines are hard to read
+_MAX_WIDTH = 100  # columns; longer lines are hard to read
 _INDENT = 3
-Each = TypeVar("Each")
+T = TypeVar("Each")
 
 
 class Tone(StrEnum):
@@ -33,7 +33,7 @@ _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.QUIET: 
 
 
 @dataclass(frozen=True)
-class Words:
+class StyledText:
     """A piece of text with its tone."""
 
     text: str
@@ -43,25 +43,25 @@ class Words:
         return self.text
 
 
-Cell = str | Words
+Cell = str | StyledText
 
 
-def good(text: str) -> Words:
+def good(text: str) -> StyledText:
     """Mark what is as promised."""
-    return Words(text, Tone.GOOD)
+    return StyledText(text, Tone.GOOD)
 
 
-def warn(text: str) -> Words:
+def warn(text: str) -> StyledText:
     """Mark what is not, or is refused."""
-    return Words(text, Tone.WARN)
+    return StyledText(text, Tone.WARN)
 
 
-def quiet(text: str) -> Words:
+def quiet(text: str) -> StyledText:
     """Mark what may be skipped."""
-    return Words(text, Tone.QUIET)
+    return StyledText(text, Tone.QUIET)
 
 
-def yes_or_no(holds: object) -> Words:
+def yes_or_no(holds: object) -> StyledText:
     """Say whether something holds."""
     return good("yes") if holds else warn("no")
 
@@ -74,14 +74,14 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Listing:
+class CodeBlock:
     """Text that stands as it is: a question in SQL, or an answer as it prints."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Grid:
+class TableBlock:
     """A table; every column but the first is aligned to the right."""
 
     headers: tuple[str, ...]
@@ -96,7 +96,7 @@ class Picture:
     caption: str
 
 
-Block = Paragraph | Listing | Grid | Picture
+Block = Paragraph | CodeBlock | TableBlock | Picture
 
 
 @dataclass
@@ -114,71 +114,71 @@ class Recorder:
         self.folder = folder
         self.sections: list[Section] = []
         self._out = Console(highlight=False)
-        if self._out.width > _WIDEST:
-            self._out = Console(highlight=False, width=_WIDEST)
+        if self._out.width > _MAX_WIDTH:
+            self._out = Console(highlight=False, width=_MAX_WIDTH)
         self._err = Console(stderr=True)
 
-    def title(self, text: str) -> None:
+    def add_section(self, text: str) -> None:
         """Begin a section."""
         self.sections.append(Section(text))
         self._print(Text(f"\n{len(self.sections)}. {text}", "bold cyan"))
 
-    def say(self, *pieces: Cell) -> None:
+    def add_paragraph(self, *pieces: Cell) -> None:
         """Say a few sentences."""
-        self._keep(Paragraph(pieces))
-        self._print(Text.assemble(*map(_text, pieces)), _INDENT)
+        self._record(Paragraph(pieces))
+        self._print(Text.assemble(*map(_rich_text, pieces)), _INDENT)
 
-    def show(self, text: str) -> None:
+    def add_code(self, text: str) -> None:
         """Show text as it is."""
-        if self.sections[-1].blocks and isinstance(self.sections[-1].blocks[-1], Listing):
+        if self.sections[-1].blocks and isinstance(self.sections[-1].blocks[-1], CodeBlock):
             self._print(Text())
-        self._keep(Listing(text))
-        room = self._out.width - max(map(len, text.splitlines()))
-        self._print(Text(text), _INDENT if room < 0 else min(_INDENT, room))
+        self._record(CodeBlock(text))
+        free_columns = self._out.width - max(map(len, text.splitlines()))
+        self._print(Text(text), _INDENT if free_columns < 0 else min(_INDENT, free_columns))
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    def add_table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Show a table."""
-        grid = Grid(tuple(headers), tuple(tuple(row) for row in rows))
-        self._keep(grid)
+        grid = TableBlock(tuple(headers), tuple(tuple(row) for row in rows))
+        self._record(grid)
         table = Table(box=box.SIMPLE, pad_edge=False)
-        for place, header in enumerate(grid.headers):
-            table.add_column(header, justify="right" if place else "left", vertical="bottom")
+        for index, header in enumerate(grid.headers):
+            table.add_column(header, justify="right" if index else "left", vertical="bottom")
         for row in grid.rows:
-            table.add_row(*map(_text, row))
+            table.add_row(*map(_rich_text, row))
         self._print(table, _INDENT)
 
-    def picture(self, path: Path, caption: str) -> None:
+    def add_picture(self, path: Path, caption: str) -> None:
         """Show a picture that was saved: here its path, on the page all of it."""
-        self._keep(Picture(path, caption))
+        self._record(Picture(path, caption))
         self._print(Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
-    def watch(self, each: Iterable[Each], label: str, total: int) -> Iterator[Each]:
+    def with_progress(self, items: Iterable[T], label: str, total: int) -> Iterator[T]:
         """Iterate with progress on stderr: a bar on a terminal, otherwise a plain line."""
         if not sys.stderr.isatty():
             sys.stderr.write(f"discreet: {label}\n")
-            return iter(each)
-        return iter(track(each, label, total, console=self._err, transient=True))
+            return iter(items)
+        return iter(track(items, label, total, console=self._err, transient=True))
 
-    def wait(self, jobs: Sequence[Future[Each]], label: str) -> list[Each]:
+    def wait(self, jobs: Sequence[Future[T]], label: str) -> list[T]:
         """Wait for other processes, and return their results in the order of the jobs."""
-        for done in self.watch(as_completed(jobs), label, len(jobs)):
+        for done in self.with_progress(as_completed(jobs), label, len(jobs)):
             done.result()
         return [job.result() for job in jobs]
 
-    def last(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line that is not for the page."""
         self._out.print(text, markup=False, soft_wrap=True)
 
-    def _keep(self, block: Block) -> None:
+    def _record(self, block: Block) -> None:
         self.sections[-1].blocks.append(block)
 
-    def _print(self, shown: Text | Table, indent: int = 0) -> None:
+    def _print(self, content: Text | Table, indent: int = 0) -> None:
         with self._out.capture() as printed:
-            self._out.print(Padding(shown, (0, 0, 0, indent), expand=False))
+            self._out.print(Padding(content, (0, 0, 0, indent), expand=False))
         for line in printed.get().splitlines():
             self._out.file.write(line.rstrip() + "\n")  # what pads a line to its width is not worth copying
         self._out.file.flush()
 
 
-def _text(piece: Cell) -> Text:
-    return Text(piece.text, _STYLES[piece.tone]) if isinstance(piece, Words) else Text(piece)
+def _rich_text(piece: Cell) -> Text:
+    return Text(piece.text, _STYLES[piece.tone]) if isinstance(piece, StyledText) else Text(piece)

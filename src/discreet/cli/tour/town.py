@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.curator import Curator
+from discreet.curator.curator import Curator
 
 PEOPLE = 60_000
 WARDS = ("Castle", "Docks", "Fields", "Hill", "Market", "Mill", "Park", "Station")
-ILLS = ("asthma", "diabetes", "fracture", "influenza", "none")
-KINDS = ("dentist", "doctor", "hospital", "pharmacy")
-SECRET = "diabetes"  # what an attacker would like to know of the Governor  # noqa: S105 - an illness, no password
+ILLNESSES = ("asthma", "diabetes", "fracture", "influenza", "none")
+CLINIC_KINDS = ("dentist", "doctor", "hospital", "pharmacy")
+SECRET_ILLNESS = "diabetes"  # what an attacker would like to know of the Governor  # noqa: S105 - an illness, no password
 _CLINICS = 120
 
 POLICY = """\
@@ -86,7 +86,7 @@ class Town:
         """The owner's policy."""
         return self.folder / "town.toml"
 
-    def truth(self, sql: str, people: pa.Table | None = None) -> list[tuple[Any, ...]]:
+    def true_answer(self, sql: str, people: pa.Table | None = None) -> list[tuple[Any, ...]]:
         """Answer a question exactly, as only the owner can; perhaps with other people."""
         with duckdb.connect() as connection:
             for name in ("people", "visits", "clinics"):
@@ -97,25 +97,27 @@ class Town:
 
     def governor(self) -> Governor:
         """Return who governs: the youngest in the Castle whose age nobody else there has. Illness plays no part."""
-        alone = "SELECT ward, age FROM people WHERE ward = 'Castle' GROUP BY ALL HAVING COUNT(*) = 1 ORDER BY age"
-        return Governor(*self.truth(alone)[0])
+        unique_age_sql = (
+            "SELECT ward, age FROM people WHERE ward = 'Castle' GROUP BY ALL HAVING COUNT(*) = 1 ORDER BY age"
+        )
+        return Governor(*self.true_answer(unique_age_sql)[0])
 
-    def people(self, *, ill: str) -> pa.Table:
+    def people_with_diagnosis(self, *, ill: str) -> pa.Table:
         """Return the table of people as it would be if the Governor's diagnosis were this one."""
         people, governor = pq.read_table(self.folder / "people.parquet"), self.governor()
-        him = pc.and_(pc.equal(people["ward"], governor.ward), pc.equal(people["age"], governor.age))
-        place = people.column_names.index("ill")
-        return people.set_column(place, "ill", pc.if_else(him, ill, people["ill"]))
+        is_governor = pc.and_(pc.equal(people["ward"], governor.ward), pc.equal(people["age"], governor.age))
+        index = people.column_names.index("ill")
+        return people.set_column(index, "ill", pc.if_else(is_governor, ill, people["ill"]))
 
-    def under(self, epsilon: str, *, ill: str | None = None) -> Curator:
+    def open_with_budget(self, epsilon: str, *, ill: str | None = None) -> Curator:
         """Open the town under a pure budget in memory, perhaps with another diagnosis of the Governor's."""
         text = POLICY.replace('"town"', '"town"\nledger = ":memory:"', 1)
         text = text.replace("epsilon = 8.0\ndelta   = 1e-9", f'epsilon = "{epsilon}"\nbounds_report = 0')
         policy = dc.policy.Policy.parse(text, base=self.folder)
-        return dc.open(policy, data=None if ill is None else {"people": self.people(ill=ill)})
+        return dc.open(policy, data=None if ill is None else {"people": self.people_with_diagnosis(ill=ill)})
 
 
-def build(folder: Path) -> Path:
+def write_town(folder: Path) -> Path:
     """Write the town's tables and its policy; return the policy's path. The town is the same every time."""
     rng = np.random.default_rng(60_000)
     person = rng.permutation(PEOPLE) + 1_000_000
@@ -123,13 +125,23 @@ def build(folder: Path) -> Path:
     age = np.clip(rng.normal(42 + 3 * (ward % 3), 22, PEOPLE), 0, 109).astype(np.int64)
     income = np.exp(rng.normal(10.2 + 0.1 * (ward % 4), 0.55, PEOPLE)).round(2)
     odds = np.stack([0.06 + 0 * age, 0.0012 * age, 0.03 + 0 * age, 0.05 + 0.0004 * age], axis=1)
-    drawn = rng.random(PEOPLE)[:, None]
-    ill = (drawn >= odds.cumsum(axis=1)).sum(axis=1)
-    people = {"person": person, "ward": np.array(WARDS)[ward], "age": age, "income": income, "ill": np.array(ILLS)[ill]}
+    uniform = rng.random(PEOPLE)[:, None]
+    ill = (uniform >= odds.cumsum(axis=1)).sum(axis=1)
+    people = {
+        "person": person,
+        "ward": np.array(WARDS)[ward],
+        "age": age,
+        "income": income,
+        "ill": np.array(ILLNESSES)[ill],
+    }
     pq.write_table(pa.table(people), folder / "people.parquet")
     pq.write_table(pa.table(_visits(rng, person, ill)), folder / "visits.parquet")
     number = np.arange(_CLINICS)
-    clinics = {"clinic": number, "kind": np.array(KINDS)[number % 4], "ward": np.array(WARDS)[number % len(WARDS)]}
+    clinics = {
+        "clinic": number,
+        "kind": np.array(CLINIC_KINDS)[number % 4],
+        "ward": np.array(WARDS)[number % len(WARDS)],
+    }
     pq.write_table(pa.table(clinics), folder / "clinics.parquet")
     policy = folder / "town.toml"
     policy.write_text(POLICY, encoding="utf-8")
@@ -138,9 +150,9 @@ def build(folder: Path) -> Path:
 
 def _visits(rng: np.random.Generator, person: np.ndarray, ill: np.ndarray) -> dict[str, np.ndarray]:
     """Most people go to a clinic or two a few times a year; some go every week."""
-    often = rng.poisson(np.where(ill < 4, 5.0, 1.6) * rng.gamma(1.2, 0.9, person.size))
-    who = np.repeat(person, often)
-    usual = np.repeat(rng.integers(0, _CLINICS, person.size), often)
+    visit_counts = rng.poisson(np.where(ill < 4, 5.0, 1.6) * rng.gamma(1.2, 0.9, person.size))
+    who = np.repeat(person, visit_counts)
+    usual = np.repeat(rng.integers(0, _CLINICS, person.size), visit_counts)
     clinic = np.where(rng.random(who.size) < 0.6, usual, rng.integers(0, _CLINICS, who.size))
     seconds = rng.integers(0, 365 * 86_400, who.size)
     time = np.datetime64("2026-01-01T00:00:00", "us") + seconds.astype("timedelta64[s]")

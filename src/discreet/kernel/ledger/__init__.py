@@ -6,9 +6,18 @@ A charge is one transaction: find the key, check the budget, append a row, commi
 costs nothing and shows nothing; after it the charge stands; once the answer is stored, its key returns it.
 """
 
-from discreet.kernel.ledger.account import UNKNOWN, Account
-from discreet.kernel.ledger.interface import Ledger
+from discreet.kernel.ledger.account import UNKNOWN_OUTCOME, Account
+from discreet.kernel.ledger.protocol import Ledger
 from discreet.kernel.ledger.sqlite import SQLiteLedger, create_ledger, memory_ledger, open_ledger
-from discreet.kernel.ledger.terms import left
+from discreet.kernel.ledger.terms import remaining_budget
 
-__all__ = ["UNKNOWN", "Account", "Ledger", "SQLiteLedger", "create_ledger", "left", "memory_ledger", "open_ledger"]
+__all__ = [
+    "UNKNOWN_OUTCOME",
+    "Account",
+    "Ledger",
+    "SQLiteLedger",
+    "create_ledger",
+    "remaining_budget",
+    "memory_ledger",
+    "open_ledger",
+]

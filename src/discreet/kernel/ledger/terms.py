@@ -7,11 +7,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.kernel.errors import PolicyError, Refused
-from discreet.kernel.event import OWNER, bounded_text, canonical
-from discreet.kernel.exact import round_down, round_up
-from discreet.kernel.loss import NOTHING, Budget, Loss
+from discreet.kernel.event import OWNER, bounded_text, canonical_json
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.kernel.numbers import round_down, round_up
 
-_FINEST = 100  # decimal places of a recorded loss: sums of arbitrary fractions would grow without end
+_MAX_PLACES = 100  # decimal places of a recorded loss: sums of arbitrary fractions would grow without end
 _ZERO = Fraction(0)
 
 
@@ -25,72 +25,72 @@ class Terms:
     name: str
     budget: Budget
     analysts: Mapping[str, Budget] | None
-    promise: str = ""
+    unit_declaration: str = ""
 
     def __post_init__(self) -> None:
-        bounded_text(self.name, "name", longest=200)
-        if self.promise:
-            bounded_text(self.promise, "promise", longest=1_000_000)
+        bounded_text(self.name, "name", max_length=200)
+        if self.unit_declaration:
+            bounded_text(self.unit_declaration, "unit_declaration", max_length=1_000_000)
         if self.analysts is not None and not isinstance(self.analysts, Mapping):
             raise TypeError(f"analysts must map names to budgets, not be a {type(self.analysts).__name__}")
         for who, limit in {"": self.budget, **(self.analysts or {})}.items():
             if not isinstance(limit, Budget):
                 raise TypeError(f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}")
         for who in self.analysts or {}:
-            bounded_text(who, "analysts: a name", longest=200)
+            bounded_text(who, "analysts: a name", max_length=200)
             if who == OWNER:
                 raise ValueError(f"analysts must not list {OWNER!r}: the owner has only the total")
 
 
-def recorded(loss: Loss) -> Loss:
+def round_for_ledger(loss: Loss) -> Loss:
     """Return the loss as the ledger writes it: exact, or rounded up if its fractions are too long.
 
     Claim: no bound of the result is below that of the loss.
     Proof: each part is kept or rounded up.
-    Needs: round_up, Loss.exactly.
+    Needs: round_up, Loss.of_bounds.
     Checked by: test_long_fractions_are_rounded_up_and_stay_short
-    Seal: 007e63d1af62
+    Seal: 1098329c3c54
     """
-    epsilon = None if loss.epsilon is None else _coarse(loss.epsilon)
-    return Loss.exactly(epsilon, _coarse(loss.rho), _coarse(loss.delta))
+    epsilon = None if loss.epsilon is None else _round_long_up(loss.epsilon)
+    return Loss.of_bounds(epsilon, _round_long_up(loss.rho), _round_long_up(loss.delta))
 
 
-def check_name(terms: Terms, by: str) -> None:
+def check_analyst(terms: Terms, by: str) -> None:
     """Refuse a name that is not listed, if there is a list; the owner is always admitted."""
     if terms.analysts is not None and by != OWNER and by not in terms.analysts:
         raise Refused(f"by: {by!r} may not ask about {terms.name!r}. The owner can list the name as an analyst.")
 
 
-def check_price(terms: Terms, by: str, price: Loss, spent: Loss, spent_by: Loss) -> None:
+def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -> None:
     """Refuse a price that does not fit in the total, or in the analyst's own limit.
 
     Claim: if nothing is raised, the budget covers everything spent so far and this price.
     Proof: covers() is asked for the recorded sum, which is not below the sum.
     Needs: Budget.covers, recorded; that `spent` is the whole of what was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
-    Seal: ab1a5bf020a5
+    Seal: e40f229117dd
     """
-    check_name(terms, by)
+    check_analyst(terms, by)
     limits = [("in all", terms.budget, spent)]
     if terms.analysts is not None and by != OWNER:
         limits.append((f"for {by}", terms.analysts[by], spent_by))
-    if not all(budget.covers(recorded(before + price)) for _, budget, before in limits):
-        if any(budget.rho is None for _, budget, _ in limits) and (price.epsilon is None or price.delta):
-            what = "has a delta" if price.delta else "has no epsilon"
+    if not all(budget.covers(round_for_ledger(before + cost)) for _, budget, before in limits):
+        if any(budget.rho is None for _, budget, _ in limits) and (cost.epsilon is None or cost.delta):
+            what = "has a delta" if cost.delta else "has no epsilon"
             raise Refused(
                 f"loss: this loss {what}, and the budget is pure. Use a mechanism with an epsilon, such as Laplace, or "
                 "give the budget a delta."
             )
-        room = "; ".join(f"{whose} {_room(budget, before)}" for whose, budget, before in limits)
-        raise Refused(f"budget: the price does not fit. What still fits: {room}.")
+        remaining = "; ".join(f"{scope} {_remaining_text(budget, before)}" for scope, budget, before in limits)
+        raise Refused(f"budget: the price does not fit. What still fits: {remaining}.")
 
 
-def check_split(old: Budget, new: Budget, spent: Loss) -> None:
+def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
     """Stop an owner who moves delta, or the part set apart for discovery, after the first charge.
 
     A pure budget may get a delta if what was spent fits in it: there is no way back.
     """
-    if spent == NOTHING:
+    if spent == ZERO_LOSS:
         return
     if old.delta and (old.delta, old.discover) != (new.delta, new.discover):
         raise PolicyError(
@@ -104,14 +104,14 @@ def check_split(old: Budget, new: Budget, spent: Loss) -> None:
         )
 
 
-def left(budget: Budget, spent: Loss) -> Loss:
+def remaining_budget(budget: Budget, spent: Loss) -> Loss:
     """Return the largest loss that still fits: an epsilon in a pure budget, else a rho and a delta.
 
-    >>> left(Budget(1), Loss("3/4"))
+    >>> remaining_budget(Budget(1), Loss("3/4"))
     Loss(epsilon=1/4, rho=1/32)
     """
     if budget.rho is None:
-        return Loss(_pure_room(budget, spent))
+        return Loss(_remaining_epsilon(budget, spent))
     return Loss(None, max(_ZERO, budget.rho - spent.rho), max(_ZERO, budget.discover - spent.delta))
 
 
@@ -122,9 +122,9 @@ def terms_text(terms: Terms) -> str:
         "name": terms.name,
         "budget": _budget_data(terms.budget),
         "analysts": None if analysts is None else {who: _budget_data(limit) for who, limit in analysts.items()},
-        "promise": terms.promise,
+        "promise": terms.unit_declaration,
     }
-    return canonical(data)
+    return canonical_json(data)
 
 
 @lru_cache(maxsize=64)
@@ -152,10 +152,10 @@ def loss_text(loss: Loss) -> str:
 def read_loss(text: str) -> Loss:
     """Read what loss_text wrote."""
     epsilon, rho, delta = text.split(" ")
-    return Loss.exactly(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
+    return Loss.of_bounds(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
 
 
-def at_least(new: Loss, old: Loss) -> bool:
+def is_at_least(new: Loss, old: Loss) -> bool:
     """Tell whether no part of the new loss is below the old; an unknown epsilon is above every other."""
     if old.epsilon is None or new.epsilon is None:
         return new.epsilon is None and new.rho >= old.rho and new.delta >= old.delta
@@ -164,31 +164,31 @@ def at_least(new: Loss, old: Loss) -> bool:
 
 def shortfall(now: Loss, then: Loss) -> Loss:
     """Return what brings `now` up to `then` when it is added."""
-    if at_least(now, then):
-        return NOTHING
-    known = now.epsilon is not None and then.epsilon is not None
-    epsilon = max(_ZERO, then.epsilon - now.epsilon) if known else None  # type: ignore[operator]
-    return Loss.exactly(epsilon, max(_ZERO, then.rho - now.rho), max(_ZERO, then.delta - now.delta))
+    if is_at_least(now, then):
+        return ZERO_LOSS
+    both_pure = now.epsilon is not None and then.epsilon is not None
+    epsilon = max(_ZERO, then.epsilon - now.epsilon) if both_pure else None  # type: ignore[operator]
+    return Loss.of_bounds(epsilon, max(_ZERO, then.rho - now.rho), max(_ZERO, then.delta - now.delta))
 
 
-def _coarse(part: Fraction) -> Fraction:
-    return part if part.denominator <= 10**_FINEST else round_up(part, _FINEST)
+def _round_long_up(part: Fraction) -> Fraction:
+    return part if part.denominator <= 10**_MAX_PLACES else round_up(part, _MAX_PLACES)
 
 
-def _pure_room(budget: Budget, spent: Loss) -> Fraction:
+def _remaining_epsilon(budget: Budget, spent: Loss) -> Fraction:
     pure = spent.epsilon is not None and not spent.delta
     return max(_ZERO, budget.epsilon - spent.epsilon) if pure else _ZERO  # type: ignore[operator]
 
 
-def _room(budget: Budget, spent: Loss) -> str:
-    pure, rest = _pure_room(budget, spent), left(budget, spent)
+def _remaining_text(budget: Budget, spent: Loss) -> str:
+    pure, rest = _remaining_epsilon(budget, spent), remaining_budget(budget, spent)
     if budget.rho is None:
-        return f"epsilon {_brief(pure)}"
-    fits = f"rho {_brief(rest.rho)} with delta {_brief(rest.delta)}"
-    return fits + (f", or epsilon {_brief(pure)} without a delta" if pure else "")
+        return f"epsilon {_short_decimal(pure)}"
+    fits = f"rho {_short_decimal(rest.rho)} with delta {_short_decimal(rest.delta)}"
+    return fits + (f", or epsilon {_short_decimal(pure)} without a delta" if pure else "")
 
 
-def _brief(part: Fraction) -> str:
+def _short_decimal(part: Fraction) -> str:
     """Write a short fraction as it is, and a long one as a decimal, rounded down to six digits."""
     if part.denominator <= 10**6:
         return str(part)

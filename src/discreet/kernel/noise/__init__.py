@@ -6,6 +6,6 @@ law         the distribution functions, to any number of bits
 sampler     noise of any scale
 """
 
-from discreet.kernel.noise.sampler import Sampler, gaussian, laplace
+from discreet.kernel.noise.sampler import Sampler, gaussian_sampler, laplace_sampler
 
-__all__ = ["Sampler", "gaussian", "laplace"]
+__all__ = ["Sampler", "gaussian_sampler", "laplace_sampler"]

@@ -12,7 +12,7 @@ _ZEROS = bytes(1 << 16)
 _SLACK = 15  # update_into asks for room for one more block
 
 
-class Source(Protocol):
+class RandomSource(Protocol):
     """Where random bytes come from; tests have sources of their own, users have not."""
 
     def bytes(self, count: int) -> bytearray:
@@ -27,7 +27,7 @@ class Keystream:
 
     def __init__(self) -> None:
         self._cipher: CipherContext | None = None
-        self._left = 0
+        self._bytes_left = 0
 
     def bytes(self, count: int) -> bytearray:
         """Return so many fresh bytes.
@@ -35,22 +35,22 @@ class Keystream:
         Claim: to anybody without the key they cannot be told from independent fair coins, and no two
             calls, threads or processes share any.
         Proof: AES-256 in counter mode under a key from the operating system, replaced every 64 MiB; each call
-            moves the counter past what it returned. `stream` gives every thread, and every child of a
+            moves the counter past what it returned. `thread_keystream` gives every thread, and every child of a
             fork, an object of its own, which starts without a key.
         Needs: AES-256 is a pseudo-random permutation; os.urandom.
         Checked by: test_threads_and_forks_never_share_a_stream, test_the_stream_is_aes_in_counter_mode
-        Seal: 22ee1374dcd7
+        Seal: 2b8398e0207f
         """
         out = bytearray(count + _SLACK)
         view = memoryview(out)
         done = 0
         while done < count:
-            if self._left <= 0:
+            if self._bytes_left <= 0:
                 self._rekey()
-            size = min(len(_ZEROS), count - done, self._left)
+            size = min(len(_ZEROS), count - done, self._bytes_left)
             self._cipher.update_into(_ZEROS[:size], view[done : done + size + _SLACK])  # type: ignore[union-attr]
             done += size
-            self._left -= size
+            self._bytes_left -= size
         view.release()
         del out[count:]
         return out
@@ -58,10 +58,10 @@ class Keystream:
     def _rekey(self) -> None:
         key = algorithms.AES256(os.urandom(32))
         self._cipher = Cipher(key, modes.CTR(os.urandom(16))).encryptor()
-        self._left = REKEY_AFTER
+        self._bytes_left = REKEY_AFTER
 
 
-class _OfThisProcess(threading.local):
+class _ThreadStreams(threading.local):
     """One keystream to each thread; replaced as a whole in a forked child."""
 
     def __init__(self) -> None:
@@ -69,35 +69,35 @@ class _OfThisProcess(threading.local):
         self.stream = Keystream()
 
 
-_current = _OfThisProcess()
+_thread_streams = _ThreadStreams()
 
 
-def life() -> "_OfThisProcess":
+def process_token() -> "_ThreadStreams":
     """Return a token that is a new object in every child of a fork: what was drawn ahead of it is void."""
-    if _current.pid != os.getpid():  # a fork that Python was not told of
-        _forget()
-    return _current
+    if _thread_streams.pid != os.getpid():  # a fork that Python was not told of
+        _reset_streams()
+    return _thread_streams
 
 
-def _forget() -> None:
-    global _current  # noqa: PLW0603 - the one place where a process learns that it is new
-    _current = _OfThisProcess()
+def _reset_streams() -> None:
+    global _thread_streams  # noqa: PLW0603 - the one place where a process learns that it is new
+    _thread_streams = _ThreadStreams()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_reset_streams)
 
 
-def stream() -> Keystream:
+def thread_keystream() -> Keystream:
     """Return the calling thread's keystream."""
-    return life().stream
+    return process_token().stream
 
 
-def words(source: Source, count: int, dtype: type[np.unsignedinteger]) -> "np.ndarray":
+def random_words(source: RandomSource, count: int, dtype: type[np.unsignedinteger]) -> "np.ndarray":
     """Return an array of so many uniform unsigned integers."""
     return np.frombuffer(source.bytes(count * np.dtype(dtype).itemsize), dtype)
 
 
-def integer(source: Source, bits: int) -> int:
+def random_integer(source: RandomSource, bits: int) -> int:
     """Return a uniform integer of so many bits (a multiple of 8)."""
     return int.from_bytes(source.bytes(bits // 8))
 

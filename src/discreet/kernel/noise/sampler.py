@@ -6,13 +6,20 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.kernel.noise.coin import comes_up
-from discreet.kernel.noise.inversion import Inversion
-from discreet.kernel.noise.keystream import Source, integer, life, stream, wipe, words
-from discreet.kernel.noise.law import Law
+from discreet.kernel.noise.bernoulli import bernoulli_exp
+from discreet.kernel.noise.distribution import NoiseDistribution
+from discreet.kernel.noise.inverse_transform import InverseTransformSampler
+from discreet.kernel.noise.keystream import (
+    RandomSource,
+    process_token,
+    random_integer,
+    random_words,
+    thread_keystream,
+    wipe,
+)
 
-BLOCK = 1 << 15  # so many at a time: what is needed for them stays in the processor's cache
-POOL = 256  # so many single draws are made at once
+BLOCK_SIZE = 1 << 15  # so many at a time: what is needed for them stays in the processor's cache
+POOL_SIZE = 256  # so many single draws are made at once
 _DIGIT_BITS = 6
 _INT64_BITS = 62
 
@@ -25,28 +32,31 @@ class Sampler:
     is kept with probability exp(-gap), its weight against that of the bucket's first; else it is dropped.
     """
 
-    def __init__(self, alpha: Fraction, beta: Fraction, source: Source | None = None) -> None:
+    def __init__(self, alpha: Fraction, beta: Fraction, source: RandomSource | None = None) -> None:
         self._alpha, self._beta, self._source = alpha, beta, source
         self._pools = threading.local()
-        self._coarse = coarse = _coarse_bits(alpha, beta)
+        self._bucket_bits = coarse = _bucket_bits(alpha, beta)
         if not coarse:
-            self._table = Inversion(Law(alpha, beta).both_sides)
+            self._table = InverseTransformSampler(NoiseDistribution(alpha, beta).two_sided_cdf)
         else:
-            self._table = Inversion(Law(alpha * 2**coarse, beta * 4**coarse).one_side)
+            self._table = InverseTransformSampler(NoiseDistribution(alpha * 2**coarse, beta * 4**coarse).one_sided_cdf)
         # A geometric law has no memory: the digits of a bucket's number are independent, so buckets can be finer.
         self._digit_bits = 0 if beta else min(coarse, _DIGIT_BITS)
-        self._low = low = coarse - self._digit_bits
+        self._low_bit_count = low = coarse - self._digit_bits
         # Whether int64 is too narrow is a matter of the scale; symbols beyond the table are looked at by themselves.
-        self._wide = low + (self._table.last << self._digit_bits).bit_length() > _INT64_BITS
+        self._exceeds_int64 = low + (self._table.last << self._digit_bits).bit_length() > _INT64_BITS
         if self._digit_bits:
-            finer = Law(alpha * 2**low, beta)
-            self._digit = Inversion(lambda bits: finer.digits(1 << self._digit_bits, bits))
-        self._steep, self._curve = float(alpha * 2**low), float(beta * 4**low)  # the law in units of a bucket
+            finer = NoiseDistribution(alpha * 2**low, beta)
+            self._digit = InverseTransformSampler(lambda bits: finer.digit_cdf(1 << self._digit_bits, bits))
+        self._bucket_alpha, self._bucket_beta = (
+            float(alpha * 2**low),
+            float(beta * 4**low),
+        )  # the law in units of a bucket
         # A coin below `sure` keeps any candidate of its bucket: exp(-gap) >= 1 - gap >= 1 - the bucket's largest gap.
         # It is rounded down by a whole unit of 2^-15, far more than these floats can be wrong.
-        largest = self._steep + self._curve * (2 * np.arange(self._table.last + 1) + 1)
-        self._sure = (2 * np.maximum(np.floor((1 - largest) * (1 << 15)) - 1, 0)).astype(np.uint16)
-        self._sure[-1] = 0  # stands for all buckets beyond the table
+        largest = self._bucket_alpha + self._bucket_beta * (2 * np.arange(self._table.last + 1) + 1)
+        self._accept_below = (2 * np.maximum(np.floor((1 - largest) * (1 << 15)) - 1, 0)).astype(np.uint16)
+        self._accept_below[-1] = 0  # stands for all buckets beyond the table
 
     def draw(self, count: int) -> np.ndarray:
         """Return independent draws as int64, or as Python integers if one of them is larger.
@@ -56,23 +66,23 @@ class Sampler:
             sign, with a probability proportional to w(t·2^low), and x = m or -1-m is kept with probability
             w(|x|)/w(t·2^low) = exp(-gap) <= 1, so what is kept has probability proportional to w(|x|). Candidates
             are independent, keep their order, and the surplus is cut off at the end, by number, not by value.
-        Needs: Inversion.draw, Law.both_sides, _kept, Keystream.bytes.
+        Needs: InverseTransformSampler.draw, Law.two_sided_cdf, _kept, Keystream.bytes.
         Checked by: test_draws_have_the_exact_law_when_every_choice_is_enumerated,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours, test_many_small_draws_have_the_law
-        Seal: cbf6bc7df044
+        Seal: ad52684d9438
         """
         while True:
-            token = life()
-            drawn = self._drawn(self._source or stream(), count)
-            if life() is token:
+            token = process_token()
+            drawn = self._draw_from(self._source or thread_keystream(), count)
+            if process_token() is token:
                 return drawn
             # A signal handler forked in the middle, and this is the child: what was drawn is the parent's.
 
-    def _drawn(self, source: Source, count: int) -> np.ndarray:
+    def _draw_from(self, source: RandomSource, count: int) -> np.ndarray:
         parts: list[np.ndarray] = []
         missing = count
         while missing > 0:
-            drawn = self._candidates(source, min(BLOCK, missing + missing // 16 + 4))
+            drawn = self._accepted_candidates(source, min(BLOCK_SIZE, missing + missing // 16 + 4))
             parts.append(drawn[:missing])
             missing -= len(drawn)
         return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.zeros(0, np.int64)])
@@ -85,54 +95,54 @@ class Sampler:
         """
         pool = self._pools
         while True:
-            token = life()  # before the draw: a child of a fork in between must not take it for its own
+            token = process_token()  # before the draw: a child of a fork in between must not take it for its own
             if getattr(pool, "life", None) is not token:
-                pool.supply, pool.life = (self.draw(POOL), iter(range(POOL))), token
+                pool.supply, pool.life = (self.draw(POOL_SIZE), iter(range(POOL_SIZE))), token
             # Both of one supply, and a place taken in one step: a signal handler that draws, too, finds another.
-            values, places = pool.supply
-            place = next(places, None)
-            if place is not None:
-                return np.array(values[place : place + 1])
+            values, indices = pool.supply
+            index = next(indices, None)
+            if index is not None:
+                return np.array(values[index : index + 1])
             pool.life = None
 
-    def _candidates(self, source: Source, count: int) -> np.ndarray:
+    def _accepted_candidates(self, source: RandomSource, count: int) -> np.ndarray:
         """Return the kept ones of so many candidates."""
         buckets = self._table.draw(source, count)
-        if not self._coarse:
+        if not self._bucket_bits:
             return buckets
         if self._digit_bits:
             buckets = (buckets << self._digit_bits) + self._digit.draw(source, count)
-        coins, lows = words(source, count, np.uint16), self._lows(source, count)
-        open_ = np.flatnonzero(coins >= self._sure_of(buckets))
-        if self._wide or int(buckets.max()).bit_length() + self._low > _INT64_BITS:
+        coins, lows = random_words(source, count, np.uint16), self._low_bits(source, count)
+        undecided = np.flatnonzero(coins >= self._sure_acceptance(buckets))
+        if self._exceeds_int64 or int(buckets.max()).bit_length() + self._low_bit_count > _INT64_BITS:
             buckets = buckets.astype(object)  # no candidate is ever cut: it is a Python integer where it must be
-        drawn: np.ndarray = (buckets << self._low) + lows
+        drawn: np.ndarray = (buckets << self._low_bit_count) + lows
         drawn ^= -(coins & np.uint16(1)).astype(np.int64)
-        if len(open_):
-            kept = self._kept(source, buckets[open_], lows[open_], coins[open_])
-            drawn = np.delete(drawn, open_[~kept])
+        if len(undecided):
+            accepted = self._accept(source, buckets[undecided], lows[undecided], coins[undecided])
+            drawn = np.delete(drawn, undecided[~accepted])
         wipe(coins, lows)
         return drawn
 
-    def _sure_of(self, buckets: np.ndarray) -> np.ndarray | np.uint16:
-        if not self._curve:
-            return np.uint16(self._sure[0])  # all geometric buckets are alike
-        listed = np.minimum(buckets, len(self._sure) - 1)
-        sure: np.ndarray = self._sure.take(listed.astype(np.int64, copy=False))
+    def _sure_acceptance(self, buckets: np.ndarray) -> np.ndarray | np.uint16:
+        if not self._bucket_beta:
+            return np.uint16(self._accept_below[0])  # all geometric buckets are alike
+        rows = np.minimum(buckets, len(self._accept_below) - 1)
+        sure: np.ndarray = self._accept_below.take(rows.astype(np.int64, copy=False))
         return sure
 
-    def _lows(self, source: Source, count: int) -> np.ndarray:
+    def _low_bits(self, source: RandomSource, count: int) -> np.ndarray:
         """Return fair integers below 2^low."""
-        low = self._low
+        low = self._low_bit_count
         if not low:
             return np.zeros(count, np.int64)
-        if self._wide:
+        if self._exceeds_int64:
             size = -(-low // 8) * 8
-            return np.array([integer(source, size) >> (size - low) for _ in range(count)], object)
+            return np.array([random_integer(source, size) >> (size - low) for _ in range(count)], object)
         dtype = np.uint16 if low <= 16 else np.uint32 if low <= 32 else np.uint64
-        return (words(source, count, dtype) & dtype((1 << low) - 1)).astype(np.int64)
+        return (random_words(source, count, dtype) & dtype((1 << low) - 1)).astype(np.int64)
 
-    def _kept(self, source: Source, buckets: np.ndarray, lows: np.ndarray, coins: np.ndarray) -> np.ndarray:
+    def _accept(self, source: RandomSource, buckets: np.ndarray, lows: np.ndarray, coins: np.ndarray) -> np.ndarray:
         """Toss a coin for each candidate that shows heads with probability exp(-gap).
 
         Claim: heads has probability exp(-gap) exactly, with gap = alpha·d + beta·d·(2·first + d), where d is the
@@ -141,29 +151,29 @@ class Sampler:
             For 0 <= gap <= 1 exp(-gap) lies between Taylor's polynomials of degree 5 and 6. The floats decide only
             where V is farther than 2^-40 from both: a gap off by a relative 2^-49 and thirty correctly rounded
             operations on numbers of at most 1 are an error below 2^-46. All else is decided in integers.
-        Needs: IEEE 754 addition and multiplication; comes_up.
+        Needs: IEEE 754 addition and multiplication; bernoulli_exp.
         Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
-        Seal: 25ae5ef00711
+        Seal: 3c504af52e68
         """
-        known = words(source, len(coins), np.uint64) >> np.uint64(16)
-        known |= (coins >> np.uint16(1)).astype(np.uint64) << np.uint64(48)
-        shown = known * 2.0**-63
+        prefix = random_words(source, len(coins), np.uint64) >> np.uint64(16)
+        prefix |= (coins >> np.uint16(1)).astype(np.uint64) << np.uint64(48)
+        uniform = prefix * 2.0**-63
         d = lows + (coins & np.uint16(1))
-        share = d.astype(np.float64) * 2.0**-self._low
-        gap = share * (self._steep + self._curve * (2.0 * buckets.astype(np.float64) + share))
+        fraction = d.astype(np.float64) * 2.0**-self._low_bit_count
+        gap = fraction * (self._bucket_alpha + self._bucket_beta * (2.0 * buckets.astype(np.float64) + fraction))
         below = 1 - gap * (1 - gap / 2 * (1 - gap / 3 * (1 - gap / 4 * (1 - gap / 5))))
         cube = gap * gap * gap
         above = below + cube * cube / 720
-        heads: np.ndarray = shown < below - 2.0**-40
-        open_ = np.flatnonzero((~heads & (shown <= above + 2.0**-40)) | (gap > 1))
-        for position in open_:
-            distance, first = int(d[position]), int(buckets[position]) << self._low
+        heads: np.ndarray = uniform < below - 2.0**-40
+        undecided = np.flatnonzero((~heads & (uniform <= above + 2.0**-40)) | (gap > 1))
+        for position in undecided:
+            distance, first = int(d[position]), int(buckets[position]) << self._low_bit_count
             exact = self._alpha * distance + self._beta * distance * (2 * first + distance)
-            heads[position] = comes_up(source, exact, int(known[position]), 63)
+            heads[position] = bernoulli_exp(source, exact, int(prefix[position]), 63)
         return heads
 
 
-def _coarse_bits(alpha: Fraction, beta: Fraction) -> int:
+def _bucket_bits(alpha: Fraction, beta: Fraction) -> int:
     """Return 0 for a scale that one table serves, else the bits of buckets a few to the scale: some 300 entries."""
     if alpha:
         return ((alpha.denominator - 1) // (6 * alpha.numerator)).bit_length() if 21 * alpha < 2 else 0
@@ -171,12 +181,12 @@ def _coarse_bits(alpha: Fraction, beta: Fraction) -> int:
 
 
 @lru_cache(maxsize=128)
-def laplace(numerator: int, denominator: int) -> Sampler:
+def laplace_sampler(numerator: int, denominator: int) -> Sampler:
     """Return the sampler of the discrete Laplace law of scale numerator/denominator, with its table kept."""
     return Sampler(Fraction(denominator, numerator), Fraction(0))
 
 
 @lru_cache(maxsize=128)
-def gaussian(numerator: int, denominator: int) -> Sampler:
+def gaussian_sampler(numerator: int, denominator: int) -> Sampler:
     """Return the sampler of the discrete Gaussian law with sigma = numerator/denominator, with its table kept."""
     return Sampler(Fraction(0), Fraction(denominator**2, 2 * numerator**2))

@@ -1,5 +1,5 @@
 """Gaussian mixtures, learned privately."""
 
-from discreet.learn.mixture.estimator import GaussianMixture
+from discreet.learn.mixture.gaussian_mixture import GaussianMixture
 
 __all__ = ["GaussianMixture"]

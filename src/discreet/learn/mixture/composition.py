@@ -9,80 +9,84 @@ from fractions import Fraction
 from typing import Literal
 
 from discreet.kernel.calibration import gaussian_for
-from discreet.kernel.exact import Number, log_up, not_negative, positive, round_down, share, sqrt_up
 from discreet.kernel.loss import Loss, zcdp_epsilon, zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
-from discreet.kernel.purse import Noise
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability, log_up, round_down, sqrt_up
+from discreet.kernel.reservation import Noise
 
-Kind = Literal["linear", "advanced", "zcdp"]
-Law = type[Laplace] | type[Gaussian]
-_DIGITS = 30  # of a root
-_LESS = 1 - Fraction(1, 10**20)  # so that rounding a root up once more is paid for
+CompositionKind = Literal["linear", "advanced", "zcdp"]
+MechanismType = type[Laplace] | type[Gaussian]
+_ROOT_DIGITS = 30  # of a root
+_ROUNDING_MARGIN = 1 - Fraction(1, 10**20)  # so that rounding a root up once more is paid for
 
 
-def scales(epsilon: Number, delta: Number, releases: Sequence[Law], kind: Kind) -> tuple[Loss, ...]:
+def split_budget(
+    epsilon: Number, delta: Number, releases: Sequence[MechanismType], kind: CompositionKind
+) -> tuple[Loss, ...]:
     """Return what each of the releases may cost, in their order, so that all together are (epsilon, delta)-DP.
 
     Claim: together(scales(epsilon, delta, releases, kind), delta, kind) <= epsilon, for releases whose number and
         noises are fixed beforehand; what each of them asks may depend on the answers of the earlier ones.
-    Proof: linear: the sums are epsilon and delta. advanced: solved below for the bound of `together`, every root
+    Proof: linear: the sums are epsilon and delta. advanced: solved below for the bound of `composed_epsilon`, every root
         rounded up, and a little less. zcdp: the rho add up to at most zcdp_rho(epsilon, delta), and the pure part
         that Laplace noise gets costs half its square.
     Checked by: test_parts_add_up_to_the_budget_and_nearly_use_it
 
-    >>> scales(1, 0, [Laplace] * 4, "linear")[0]
+    >>> split_budget(1, 0, [Laplace] * 4, "linear")[0]
     Loss(epsilon=1/4, rho=1/32)
     """
-    whole, slack = positive(epsilon, "epsilon"), not_negative(delta, "delta")
+    total, slack = as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")
     if not releases:
         raise ValueError("releases must not be empty")
-    if kind not in _DIVIDE:
-        raise ValueError(f"composition must be one of {', '.join(_DIVIDE)}, not {kind!r}")
+    if kind not in _SPLITS:
+        raise ValueError(f"composition must be one of {', '.join(_SPLITS)}, not {kind!r}")
     if slack or kind != "linear" or Gaussian in releases:
-        share(slack, "delta")  # only sums of pure epsilons do without one
-    return _DIVIDE[kind](whole, slack, releases)
+        as_probability(slack, "delta")  # only sums of pure epsilons do without one
+    return _SPLITS[kind](total, slack, releases)
 
 
-def _linear(epsilon: Fraction, delta: Fraction, releases: Sequence[Law]) -> tuple[Loss, ...]:
-    each = epsilon / len(releases)
-    return _equal(each, _each_delta(delta, releases), releases)
+def _split_linear(epsilon: Fraction, delta: Fraction, releases: Sequence[MechanismType]) -> tuple[Loss, ...]:
+    release_epsilon = epsilon / len(releases)
+    return _equal_losses(release_epsilon, _delta_per_gaussian(delta, releases), releases)
 
 
-def _advanced(epsilon: Fraction, delta: Fraction, releases: Sequence[Law]) -> tuple[Loss, ...]:
+def _split_advanced(epsilon: Fraction, delta: Fraction, releases: Sequence[MechanismType]) -> tuple[Loss, ...]:
     """Solve count·e²/2 + r·e = epsilon for e, with r² = 2·count·ln(1/slack); half of delta is the slack."""
     count = len(releases)
     slack = delta / 2 if Gaussian in releases else delta
-    root = sqrt_up(2 * count * log_up(1 / slack), _DIGITS)
-    each = _short(2 * epsilon / (root + sqrt_up(root * root + 2 * count * epsilon, _DIGITS)) * _LESS)
-    if each <= epsilon / count:  # of few releases the plain sum is the better bound, also with all of delta
-        return _linear(epsilon, delta, releases)
-    return _equal(each, _each_delta(delta - slack, releases), releases)
+    root = sqrt_up(2 * count * log_up(1 / slack), _ROOT_DIGITS)
+    release_epsilon = _round_down_digits(
+        2 * epsilon / (root + sqrt_up(root * root + 2 * count * epsilon, _ROOT_DIGITS)) * _ROUNDING_MARGIN
+    )
+    if release_epsilon <= epsilon / count:  # of few releases the plain sum is the better bound, also with all of delta
+        return _split_linear(epsilon, delta, releases)
+    return _equal_losses(release_epsilon, _delta_per_gaussian(delta - slack, releases), releases)
 
 
-def _zcdp(epsilon: Fraction, delta: Fraction, releases: Sequence[Law]) -> tuple[Loss, ...]:
-    rho = _short(zcdp_rho(epsilon, delta) / len(releases))
-    pure = _short(2 * rho / sqrt_up(2 * rho))  # at most the root of 2·rho
-    return tuple(Loss(pure) if law is Laplace else Loss(None, rho) for law in releases)
+def _split_zcdp(epsilon: Fraction, delta: Fraction, releases: Sequence[MechanismType]) -> tuple[Loss, ...]:
+    rho = _round_down_digits(zcdp_rho(epsilon, delta) / len(releases))
+    pure = _round_down_digits(2 * rho / sqrt_up(2 * rho))  # at most the root of 2·rho
+    return tuple(Loss(pure) if release is Laplace else Loss(None, rho) for release in releases)
 
 
-_DIVIDE = {"linear": _linear, "advanced": _advanced, "zcdp": _zcdp}
+_SPLITS = {"linear": _split_linear, "advanced": _split_advanced, "zcdp": _split_zcdp}
 
 
-def _equal(each: Fraction, delta: Fraction, releases: Sequence[Law]) -> tuple[Loss, ...]:
-    return tuple(Loss(each) if law is Laplace else Loss(each, None, delta) for law in releases)
+def _equal_losses(epsilon: Fraction, delta: Fraction, releases: Sequence[MechanismType]) -> tuple[Loss, ...]:
+    return tuple(Loss(epsilon) if release is Laplace else Loss(epsilon, None, delta) for release in releases)
 
 
-def _each_delta(delta: Fraction, releases: Sequence[Law]) -> Fraction:
-    return delta / max(1, sum(law is Gaussian for law in releases))  # Laplace noise needs none
+def _delta_per_gaussian(delta: Fraction, releases: Sequence[MechanismType]) -> Fraction:
+    return delta / max(1, sum(release is Gaussian for release in releases))  # Laplace noise needs none
 
 
-def _short(x: Fraction) -> Fraction:
+def _round_down_digits(x: Fraction) -> Fraction:
     """Return x rounded down to about twenty significant digits."""
     zeros = max(0, len(str(x.denominator)) - len(str(x.numerator)))
     return round_down(x, 20 + zeros)
 
 
-def together(parts: Sequence[Loss], delta: Number, kind: Kind) -> Fraction:
+def composed_epsilon(losses: Sequence[Loss], delta: Number, kind: CompositionKind) -> Fraction:
     """Return an epsilon for which releases of these losses are together (epsilon, delta)-DP.
 
     Claim: so they are, also when each release asks what the earlier answers suggest.
@@ -94,29 +98,29 @@ def together(parts: Sequence[Loss], delta: Number, kind: Kind) -> Fraction:
         which is what the accidents leave of delta. The plain sum holds too, so the smaller of both does.
     Checked by: test_parts_add_up_to_the_budget_and_nearly_use_it, test_advanced_bound_is_above_the_exact_delta
     """
-    allowed = not_negative(delta, "delta")
+    allowed_delta = as_nonnegative(delta, "delta")
     if kind == "zcdp":
-        return zcdp_epsilon(sum((part.rho for part in parts), Fraction(0)), allowed)
-    pure = [part.epsilon for part in parts if part.epsilon is not None]
-    slack = allowed - sum(part.delta for part in parts)
-    if len(pure) < len(parts) or slack < 0:
+        return zcdp_epsilon(sum((loss.rho for loss in losses), Fraction(0)), allowed_delta)
+    pure = [part.epsilon for part in losses if part.epsilon is not None]
+    slack = allowed_delta - sum(part.delta for part in losses)
+    if len(pure) < len(losses) or slack < 0:
         raise ValueError("delta: these losses have no epsilon at so small a delta")
     if kind == "linear" or not slack:
         return sum(pure, Fraction(0))
-    squares = sum((each * each for each in pure), Fraction(0))
-    return min(sum(pure, Fraction(0)), squares / 2 + sqrt_up(2 * log_up(1 / slack) * squares, _DIGITS))
+    squares = sum((epsilon * epsilon for epsilon in pure), Fraction(0))
+    return min(sum(pure, Fraction(0)), squares / 2 + sqrt_up(2 * log_up(1 / slack) * squares, _ROOT_DIGITS))
 
 
-def mechanism(law: Law, part: Loss, sensitivity: Sensitivity) -> Noise:
+def mechanism_for(mechanism_type: MechanismType, loss: Loss, sensitivity: Sensitivity) -> Noise:
     """Return the noise with which a release of this sensitivity costs at most its part.
 
-    >>> mechanism(Laplace, Loss("1/4"), Sensitivity(groups=1, size=1)).scale
+    >>> mechanism_for(Laplace, Loss("1/4"), Sensitivity(groups=1, size=1)).scale
     Fraction(4, 1)
     """
-    if law is Laplace:
-        if part.epsilon is None or part.delta:
+    if mechanism_type is Laplace:
+        if loss.epsilon is None or loss.delta:
             raise ValueError("part: Laplace noise needs a pure epsilon")
-        return laplace_for(sensitivity, part.epsilon)
-    if part.epsilon is None:
-        return gaussian_for(sensitivity, rho=part.rho)
-    return gaussian_for(sensitivity, part.epsilon, part.delta)
+        return laplace_for(sensitivity, loss.epsilon)
+    if loss.epsilon is None:
+        return gaussian_for(sensitivity, rho=loss.rho)
+    return gaussian_for(sensitivity, loss.epsilon, loss.delta)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.linalg import solve_triangular
 
-KINDS = ("full", "tied", "diag", "spherical")
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
 def log_densities(points: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
@@ -16,33 +16,33 @@ def log_densities(points: np.ndarray, weights: np.ndarray, means: np.ndarray, co
     -0.9189
     """
     n, d = points.shape
-    found = np.empty((n, len(weights)))
+    densities = np.empty((n, len(weights)))
     for k, (weight, mean, covariance) in enumerate(zip(weights, means, covariances, strict=True)):
         factor = np.linalg.cholesky(covariance)
         white = solve_triangular(factor, (points - mean).T, lower=True)
         height = math.log(weight) - np.log(np.diagonal(factor)).sum() - d * math.log(2 * math.pi) / 2
-        found[:, k] = height - (white * white).sum(axis=0) / 2
-    return found
+        densities[:, k] = height - (white * white).sum(axis=0) / 2
+    return densities
 
 
-def as_full(covariances: np.ndarray, kind: str, components: int, d: int) -> np.ndarray:
+def to_full_covariances(covariances: np.ndarray, covariance_type: str, n_components: int, d: int) -> np.ndarray:
     """Return covariances of any kind as matrices, one for each component."""
-    if kind == "full":
+    if covariance_type == "full":
         return covariances
-    if kind == "tied":
-        return np.tile(covariances, (components, 1, 1))
-    diagonals = covariances if kind == "diag" else np.repeat(covariances[:, np.newaxis], d, axis=1)
+    if covariance_type == "tied":
+        return np.tile(covariances, (n_components, 1, 1))
+    diagonals = covariances if covariance_type == "diag" else np.repeat(covariances[:, np.newaxis], d, axis=1)
     return np.asarray(diagonals[:, :, np.newaxis] * np.eye(d))
 
 
-def of_kind(covariances: np.ndarray, weights: np.ndarray, kind: str) -> np.ndarray:
+def to_covariance_type(covariances: np.ndarray, weights: np.ndarray, covariance_type: str) -> np.ndarray:
     """Return full covariances in the shape of a kind; what a kind has no room for is averaged or left out.
 
-    >>> of_kind(np.array([[[4.0, 1.0], [1.0, 2.0]]]), np.ones(1), "spherical")
+    >>> to_covariance_type(np.array([[[4.0, 1.0], [1.0, 2.0]]]), np.ones(1), "spherical")
     array([3.])
     """
     diagonals = np.diagonal(covariances, axis1=1, axis2=2)
-    match kind:
+    match covariance_type:
         case "full":
             return covariances
         case "tied":
@@ -51,14 +51,16 @@ def of_kind(covariances: np.ndarray, weights: np.ndarray, kind: str) -> np.ndarr
             return diagonals.copy()
         case "spherical":
             return np.asarray(diagonals.mean(axis=1))
-    raise ValueError(f"covariance_type must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+    raise ValueError(
+        f"covariance_type must be one of {', '.join(map(repr, COVARIANCE_TYPES))}, not {covariance_type!r}"
+    )
 
 
-def sampled(
+def sample_mixture(
     count: int, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return points of a mixture with full covariances, and the component of each."""
     labels = np.repeat(np.arange(len(weights)), rng.multinomial(count, weights))
     factors = np.linalg.cholesky(covariances)
-    spread = np.einsum("nij,nj->ni", factors[labels], rng.standard_normal((count, means.shape[1])))
-    return means[labels] + spread, labels
+    offsets = np.einsum("nij,nj->ni", factors[labels], rng.standard_normal((count, means.shape[1])))
+    return means[labels] + offsets, labels

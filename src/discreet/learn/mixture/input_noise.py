@@ -14,21 +14,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from discreet.kernel.calibration import gaussian_for
-from discreet.kernel.exact import Number, whole
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Sensitivity
-from discreet.kernel.purse import STEPS
-from discreet.learn.losses import REPLACEMENT
-from discreet.learn.mixture.dpem import Frame, Parameters, frame_around, random_start
+from discreet.kernel.numbers import Number, as_integer
+from discreet.kernel.reservation import CLIP_RADIUS
+from discreet.learn.fit_cost import REPLACEMENT
+from discreet.learn.mixture.dp_em import GaussianMixtureParameters, UnitBall, random_start, unit_ball_around
 
 
 @dataclass(frozen=True)
-class Plan:
+class InputNoisePlan:
     """What is fixed before any data; `loss` is for the replacement of one row, and the caller charges it."""
 
-    components: int
-    frame: Frame
-    floor: float
+    n_components: int
+    unit_ball: UnitBall
+    variance_floor: float
     noise: Gaussian
     loss: Loss
     neighbours: str = REPLACEMENT
@@ -41,8 +41,8 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
     *,
     epsilon: Number,
     delta: Number,
-    floor: float = 1e-3,
-) -> Plan:
+    variance_floor: float = 1e-3,
+) -> InputNoisePlan:
     """Return the plan of a fit that is (epsilon, delta)-DP where one row is replaced by another.
 
     Claim: one row's integers move by at most the diameter of the ball.
@@ -50,58 +50,68 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
     Checked by: test_noisy_rows_hide_the_diameter_of_the_ball
     """
     d = len(low)
-    noise = gaussian_for(moved(d), epsilon, delta)
-    frame = frame_around(low, high)
-    return Plan(whole(n_components, "n_components", least=1), frame, floor, noise, Loss(epsilon, None, delta))
+    noise = gaussian_for(row_sensitivity(d), epsilon, delta)
+    unit_ball = unit_ball_around(low, high)
+    return InputNoisePlan(
+        as_integer(n_components, "n_components", minimum=1),
+        unit_ball,
+        variance_floor,
+        noise,
+        Loss(epsilon, None, delta),
+    )
 
 
-def moved(d: int) -> Sensitivity:
+def row_sensitivity(d: int) -> Sensitivity:
     """Return how far a row of d numbers in the ball moves, in steps, when another replaces it.
 
-    >>> moved(1).l2_squared == (2 * STEPS) ** 2
+    >>> row_sensitivity(1).l2_squared == (2 * CLIP_RADIUS) ** 2
     True
     """
-    return Sensitivity.of_norms(l1=2 * d * _reach(d), l2_squared=4 * d * _reach(d) ** 2)
+    return Sensitivity.of_norms(l1=2 * d * _max_steps(d), l2_squared=4 * d * _max_steps(d) ** 2)
 
 
-def _reach(d: int) -> int:
-    return math.isqrt(STEPS * STEPS // d)
+def _max_steps(d: int) -> int:
+    return math.isqrt(CLIP_RADIUS * CLIP_RADIUS // d)
 
 
-def noisy_rows(rows: np.ndarray, plan: Plan) -> np.ndarray:
+def noisy_rows(rows: np.ndarray, plan: InputNoisePlan) -> np.ndarray:
     """Return each row once, in the ball's units, with noise; a number that is missing counts as the middle."""
-    reach = _reach(rows.shape[1])
+    max_steps = _max_steps(rows.shape[1])
     with np.errstate(invalid="ignore"):
-        steps = np.rint((rows - plan.frame.centre) / plan.frame.radius * STEPS)
-    whole_steps = np.clip(np.nan_to_num(steps, posinf=reach, neginf=-reach), -reach, reach).astype(np.int64)
-    return np.asarray(plan.noise.perturb(whole_steps) / STEPS)
+        steps = np.rint((rows - plan.unit_ball.centre) / plan.unit_ball.radius * CLIP_RADIUS)
+    whole_steps = np.clip(np.nan_to_num(steps, posinf=max_steps, neginf=-max_steps), -max_steps, max_steps).astype(
+        np.int64
+    )
+    return np.asarray(plan.noise.perturb(whole_steps) / CLIP_RADIUS)
 
 
-def fit(rows: np.ndarray, plan: Plan) -> Parameters:
+def fit(rows: np.ndarray, plan: InputNoisePlan) -> GaussianMixtureParameters:
     """Return a mixture in data units, from noisy rows alone; what the noise adds to the covariances is taken away."""
     noisy = noisy_rows(rows, plan)
-    variance = float(plan.noise.scale / STEPS) ** 2
-    start = random_start(plan.components, rows.shape[1])
+    variance = float(plan.noise.scale / CLIP_RADIUS) ** 2
+    start = random_start(plan.n_components, rows.shape[1])
     # Begun as a mixture within the bounds that the noise has widened: k-means would only cut the noise into pieces.
     precisions = np.linalg.inv(start.covariances + variance * np.eye(rows.shape[1]))
     model = GaussianMixture(
-        plan.components, weights_init=start.weights, means_init=start.means, precisions_init=precisions
+        plan.n_components, weights_init=start.weights, means_init=start.means, precisions_init=precisions
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what it has found by then is as private
         model.fit(noisy)
-    found = Parameters(model.weights_, model.means_, model.covariances_)
-    return plan.frame.outside(_deconvolved(found, plan, variance, len(rows)))
+    noisy_mixture = GaussianMixtureParameters(model.weights_, model.means_, model.covariances_)
+    return plan.unit_ball.to_data(_deconvolve(noisy_mixture, plan, variance, len(rows)))
 
 
-def _deconvolved(found: Parameters, plan: Plan, variance: float, rows: int) -> Parameters:
+def _deconvolve(
+    noisy_mixture: GaussianMixtureParameters, plan: InputNoisePlan, variance: float, n_rows: int
+) -> GaussianMixtureParameters:
     """Return the mixture whose points, with noise of this variance, look like the one that was found."""
-    d = len(plan.frame.centre)
+    d = len(plan.unit_ball.centre)
     side = 1 / math.sqrt(d)
     # A variance that is smaller than the noise's own chance error was not seen.
-    error = variance * np.sqrt(2 / np.maximum(found.weights * rows, 2))
-    least = np.clip(error, plan.floor / (3 * d), 1.0)[:, None]
-    values, vectors = np.linalg.eigh(found.covariances)  # the noise is round: it adds to every eigenvalue alike
-    left = np.clip(values - variance, least, 1.0)
-    covariances = (vectors * left[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return Parameters(found.weights, np.clip(found.means, -side, side), covariances)
+    error = variance * np.sqrt(2 / np.maximum(noisy_mixture.weights * n_rows, 2))
+    min_variances = np.clip(error, plan.variance_floor / (3 * d), 1.0)[:, None]
+    values, vectors = np.linalg.eigh(noisy_mixture.covariances)  # the noise is round: it adds to every eigenvalue alike
+    eigenvalues = np.clip(values - variance, min_variances, 1.0)
+    covariances = (vectors * eigenvalues[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return GaussianMixtureParameters(noisy_mixture.weights, np.clip(noisy_mixture.means, -side, side), covariances)

@@ -8,9 +8,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
-from discreet.policy.drafting.told import bound_text, key_texts, option_notes, unknown_notes, whole
-from discreet.policy.problems import brief
+from discreet.policy.drafting.sketch import (
+    ColumnSketch,
+    TableSketch,
+    option_notes,
+    positive_integer,
+    toml_bound,
+    toml_keys,
+    unknown_key_notes,
+)
+from discreet.policy.problems import shorten
 
 _TYPES = {
     **dict.fromkeys(("integer", "long", "int", "short", "byte"), "integer"),
@@ -24,7 +31,7 @@ _TYPES = {
     **dict.fromkeys(("string", "normalizedString", "token", "anyURI", "anyAtomicType", "any"), "text"),
     **dict.fromkeys(("language", "Name", "NMTOKEN", "gMonth", "gDay", "gMonthDay", "gYearMonth"), "text"),
 }
-_KEYS = ("keyValues", "publicKeys", "publicKeyValues")
+_KEY_LIST_TERMS = ("keyValues", "publicKeys", "publicKeyValues")
 _TABLE_NOTES = {
     "publicLength": "a count of the data itself, which a policy does not tell",
     "tableLength": "a count of the data itself, which a policy does not tell",
@@ -40,14 +47,14 @@ _COLUMN_NOTES = {
     "maxLength": "rows of one group; rows_max is for the whole table",
     "rowDependencies": "how columns depend on each other is not told here",
 }
-_TABLE_READ = (
+_TABLE_TERMS = (
     "@context", "@type", "@id", "type", "id", "url", "name", "title", "titles", "description", "tableSchema", "dialect",
     "privacyUnit", "maxContributions", "maxLength", "maxGroupsPerUnit",
 )  # fmt: skip
-_COLUMN_READ = (
+_COLUMN_TERMS = (
     "@type", "type", "name", "titles", "datatype", "required", "minimum", "maximum", "privacyId", "nullable", "null",
     "partitions", "exhaustiveKeys", "exhaustivePartitions", "invariantPublicKeys", "description", "propertyUrl",
-    *_KEYS,
+    *_KEY_LIST_TERMS,
 )  # fmt: skip
 _LAST_WORD = re.compile(r"[^:.#/]+$")
 
@@ -60,124 +67,124 @@ def is_csvw(values: Any) -> bool:
 def read_csvw(values: dict[str, Any], folder: Path) -> tuple[str | None, list[TableSketch]]:
     """Read tables with what is told about them; ValueError if there are none."""
     entries = [entry for entry in values.get("tables", [values]) if isinstance(entry, dict)]
-    found = [entry.get("tableSchema", values.get("tableSchema")) for entry in entries]
-    schemas = [schema for schema in found if isinstance(schema, dict)]
+    raw_schemas = [entry.get("tableSchema", values.get("tableSchema")) for entry in entries]
+    schemas = [schema for schema in raw_schemas if isinstance(schema, dict)]
     if not entries or len(schemas) < len(entries):
         raise ValueError("a table without a schema")
-    places = {str(entry.get("url")): _name(entry, index) for index, entry in enumerate(entries)}
+    tables_by_url = {str(entry.get("url")): _table_name(entry, index) for index, entry in enumerate(entries)}
     tables = [
-        _table(_plain(entry), schema, _name(entry, index), folder, places)
+        _table_sketch(_without_prefixes(entry), schema, _table_name(entry, index), folder, tables_by_url)
         for index, (entry, schema) in enumerate(zip(entries, schemas, strict=True))
     ]
     name = values.get("name")
-    return (brief(name) if isinstance(name, str) else None), tables
+    return (shorten(name) if isinstance(name, str) else None), tables
 
 
-def _plain(entry: dict[str, Any]) -> dict[str, Any]:
+def _without_prefixes(entry: dict[str, Any]) -> dict[str, Any]:
     """Take prefixes off keys, and lift what is kept under public, bounds and the like."""
-    plain: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in entry.items():
         if key in ("public", "bounds", "contrib", "synth") and isinstance(value, dict):
-            plain.update(_plain(value))
+            flat.update(_without_prefixes(value))
         else:
             word = _LAST_WORD.search(key)
-            plain[key if key.startswith("@") or not word else word[0]] = value
-    return plain
+            flat[key if key.startswith("@") or not word else word[0]] = value
+    return flat
 
 
-def _name(entry: dict[str, Any], index: int) -> str:
+def _table_name(entry: dict[str, Any], index: int) -> str:
     named = entry.get("name") or Path(str(entry.get("url") or f"table{index + 1}")).name.partition(".")[0]
     return str(named).replace(".", "_") or f"table{index + 1}"
 
 
-def _table(
-    entry: dict[str, Any], schema: dict[str, Any], name: str, folder: Path, places: dict[str, str]
+def _table_sketch(
+    entry: dict[str, Any], schema: dict[str, Any], name: str, folder: Path, tables_by_url: dict[str, str]
 ) -> TableSketch:
-    raw = [_plain(column) for column in schema.get("columns", []) if isinstance(column, dict)]
-    units = [str(column.get("name")) for column in raw if column.get("privacyId") is True]
-    told = entry.get("privacyUnit")
-    unit = str(told) if isinstance(told, str) else units[0] if len(units) == 1 else None
-    links = _foreign_keys(schema, places)
-    columns = tuple(_column(column, unit, links) for column in raw if not column.get("virtual"))
+    raw_columns = [_without_prefixes(column) for column in schema.get("columns", []) if isinstance(column, dict)]
+    units = [str(column.get("name")) for column in raw_columns if column.get("privacyId") is True]
+    privacy_unit = entry.get("privacyUnit")
+    unit = str(privacy_unit) if isinstance(privacy_unit, str) else units[0] if len(units) == 1 else None
+    links = _foreign_keys(schema, tables_by_url)
+    columns = tuple(_column_sketch(column, unit, links) for column in raw_columns if not column.get("virtual"))
     notes = option_notes(entry, _TABLE_NOTES)
     if unit is not None and not any(column.name == unit for column in columns):
-        notes.append(f"privacyUnit names {brief(unit)}, which is not among the columns")
+        notes.append(f"privacyUnit names {shorten(unit)}, which is not among the columns")
         unit = None
-    counted = entry.get("maxLength") in [
+    is_exact_count = entry.get("maxLength") in [
         entry[key] for key in ("publicLength", "tableLength", "length") if key in entry
     ]
-    if counted:
+    if is_exact_count:
         notes.append("maxLength: the same count; rows_max would be an upper bound that always holds")
     url = entry.get("url")
-    most = whole(entry.get("maxContributions"))
+    max_contributions = positive_integer(entry.get("maxContributions"))
     return TableSketch(
         name,
         str(url) if isinstance(url, str) and "://" in url else str(folder / url) if isinstance(url, str) else None,
         columns,
         unit=unit,
-        groups=whole(entry.get("maxGroupsPerUnit")) or (1 if most == 1 else None),
-        rows=most,
-        rows_max=None if counted else whole(entry.get("maxLength")),
-        notes=(*notes, *unknown_notes(entry, (*_TABLE_NOTES, *_TABLE_READ))),
+        groups=positive_integer(entry.get("maxGroupsPerUnit")) or (1 if max_contributions == 1 else None),
+        rows=max_contributions,
+        rows_max=None if is_exact_count else positive_integer(entry.get("maxLength")),
+        notes=(*notes, *unknown_key_notes(entry, (*_TABLE_NOTES, *_TABLE_TERMS))),
     )
 
 
-def _column(entry: dict[str, Any], unit: str | None, links: dict[str, tuple[str, str]]) -> ColumnSketch:
-    name, datatype = str(entry.get("name") or _title(entry.get("titles"))), entry.get("datatype", "string")
+def _column_sketch(entry: dict[str, Any], unit: str | None, links: dict[str, tuple[str, str]]) -> ColumnSketch:
+    name, datatype = str(entry.get("name") or _first_title(entry.get("titles"))), entry.get("datatype", "string")
     details = datatype if isinstance(datatype, dict) else {}
-    word = str(details.get("base", "string") if details else datatype)
-    kind = _TYPES.get(word.rpartition(":")[2])
+    type_name = str(details.get("base", "string") if details else datatype)
+    kind = _TYPES.get(type_name.rpartition(":")[2])
     ends = {**{key: details[key] for key in ("minimum", "maximum") if key in details}, **entry}
-    low, high = (None if name == unit else bound_text(kind, ends.get(end)) for end in ("minimum", "maximum"))
-    keys = None if name == unit else key_texts(kind, _listed(entry))
+    low, high = (None if name == unit else toml_bound(kind, ends.get(end)) for end in ("minimum", "maximum"))
+    keys = None if name == unit else toml_keys(kind, _public_keys(entry))
     notes = option_notes(entry, _COLUMN_NOTES)
     if keys and entry.get("exhaustiveKeys") is False:
         notes.append("the listed keys are not all: other values are left out where one groups by it")
-    elif not keys and name != unit and _listed(entry):
-        notes.append(f"its keys do not fit {kind or word}, and are left out")
+    elif not keys and name != unit and _public_keys(entry):
+        notes.append(f"its keys do not fit {kind or type_name}, and are left out")
     return ColumnSketch(
         name,
         kind,
-        f"the type {brief(word)}",
+        f"the type {shorten(type_name)}",
         low=low,
         high=high,
         keys=() if kind == "boolean" else keys or (),
         references=links.get(name),
-        notes=(*notes, *unknown_notes(entry, (*_COLUMN_NOTES, *_COLUMN_READ))),
+        notes=(*notes, *unknown_key_notes(entry, (*_COLUMN_NOTES, *_COLUMN_TERMS))),
     )
 
 
-def _title(titles: Any) -> str:
+def _first_title(titles: Any) -> str:
     if isinstance(titles, list) and titles:
         return str(titles[0])
     return titles if isinstance(titles, str) else "unnamed"
 
 
-def _listed(entry: dict[str, Any]) -> list[Any]:
+def _public_keys(entry: dict[str, Any]) -> list[Any]:
     """Return the public keys of a column: its own list, or those of its partitions if each is one value."""
-    for word in _KEYS:
-        if isinstance(entry.get(word), list):
-            return list(entry[word])
-    parts = [_plain(part) for part in entry.get("partitions") or () if isinstance(part, dict)]
-    tests = [part["predicate"] for part in parts if isinstance(part.get("predicate"), dict)]
-    values = [_plain(test).get("partitionValue") for test in tests]
+    for term in _KEY_LIST_TERMS:
+        if isinstance(entry.get(term), list):
+            return list(entry[term])
+    parts = [_without_prefixes(part) for part in entry.get("partitions") or () if isinstance(part, dict)]
+    predicates = [part["predicate"] for part in parts if isinstance(part.get("predicate"), dict)]
+    values = [_without_prefixes(predicate).get("partitionValue") for predicate in predicates]
     return values if values and all(value is not None for value in values) and len(values) == len(parts) else []
 
 
-def _foreign_keys(schema: dict[str, Any], places: dict[str, str]) -> dict[str, tuple[str, str]]:
+def _foreign_keys(schema: dict[str, Any], tables_by_url: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Return the columns that lead to a column of another table."""
-    found = {}
+    links = {}
     for key in schema.get("foreignKeys") or ():
         target = key.get("reference") if isinstance(key, dict) else None
         if isinstance(target, dict):
-            ends = [_single(key.get("columnReference")), _single(target.get("columnReference"))]
-            table = places.get(str(target.get("resource")))
+            ends = [_single_column(key.get("columnReference")), _single_column(target.get("columnReference"))]
+            table = tables_by_url.get(str(target.get("resource")))
             if table and ends[0] and ends[1]:
-                found[ends[0]] = (table, ends[1])
-    return found
+                links[ends[0]] = (table, ends[1])
+    return links
 
 
-def _single(reference: Any) -> str | None:
+def _single_column(reference: Any) -> str | None:
     if isinstance(reference, list):
         return str(reference[0]) if len(reference) == 1 else None
     return reference if isinstance(reference, str) else None

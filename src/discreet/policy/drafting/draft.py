@@ -1,36 +1,81 @@
-"""A first policy, from schemas alone or from the metadata of another program."""
+"""Draft a policy from schemas, or from the metadata of SmartNoise or CSV on the Web."""
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import get_args
+from typing import Any, NoReturn, get_args
 
 from discreet.kernel.errors import PolicyError
-from discreet.policy.columns import ColumnType
-from discreet.policy.drafting.databases import is_database, read_database
-from discreet.policy.drafting.links import find_roles
-from discreet.policy.drafting.metadata import read_metadata
-from discreet.policy.drafting.schemas import read_schemas
-from discreet.policy.drafting.sketch import Catalog, ColumnSketch, TableSketch
-from discreet.policy.drafting.writing import word_for, write_head, write_table
-from discreet.policy.problems import brief, nearest
-from discreet.policy.values import URL
+from discreet.policy.column_domains import ColumnType
+from discreet.policy.drafting.csvw import is_csvw, read_csvw
+from discreet.policy.drafting.policy_text import unit_noun, write_header, write_table
+from discreet.policy.drafting.schemas import is_postgres_url, read_postgres_schemas, read_schemas
+from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
+from discreet.policy.drafting.smartnoise import read_smartnoise
+from discreet.policy.drafting.table_roles import find_roles
+from discreet.policy.drafting.yaml_subset import read_yaml
+from discreet.policy.problems import did_you_mean, shorten
+from discreet.policy.toml import FloatText
+from discreet.policy.validators import URL_PREFIX
 
-Place = str | PathLike[str]
+_MAX_METADATA_BYTES = 10_000_000  # bytes
 
-_TYPES = get_args(ColumnType)
+
+def read_metadata(file: Path) -> tuple[str | None, Sequence[TableSketch]]:
+    """Read metadata of SmartNoise (YAML, or the same as JSON) or CSV on the Web (JSON): a name, and tables."""
+    text = _read_metadata_text(file)
+    try:
+        values = _parse_json(text) if text.lstrip().startswith("{") else read_yaml(text)
+    except ValueError as error:
+        message = f"line {error.lineno}: not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise PolicyError(f"{file}: {message}. Correct it, or write the policy by hand.") from None
+    except RecursionError:
+        raise PolicyError(f"{file}: nested too deeply. Write the policy by hand.") from None
+    try:
+        return read_csvw(values, file.parent) if is_csvw(values) else read_smartnoise(values)
+    except ValueError as error:
+        raise PolicyError(
+            f"{file}: {error}. Give metadata of SmartNoise (collection, schema, table, columns) or of CSV on the Web "
+            "(tableSchema with columns)."
+        ) from None
+
+
+def _read_metadata_text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MAX_METADATA_BYTES + 1)
+        if len(content) > _MAX_METADATA_BYTES:
+            raise PolicyError(f"{file}: larger than 10 MB. Metadata are smaller; give their file.")
+        return content.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise PolicyError(f"{file}: cannot be read ({reason}). Give a file of metadata in YAML or JSON.") from None
+
+
+def _parse_json(text: str) -> Any:
+    return json.loads(text, parse_float=FloatText, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
+AnyPath = str | PathLike[str]
+
+_COLUMN_TYPES = get_args(ColumnType)
 
 
 def draft(  # noqa: PLR0913 - each has a name and a default
-    paths: Iterable[Place] = (),
+    paths: Iterable[AnyPath] = (),
     *,
     unit: str | None = None,
     types: Mapping[str, str] | None = None,
-    metadata: Place | None = None,
-    base: Place = ".",
-    catalog: Catalog | None = None,
+    metadata: AnyPath | None = None,
+    base: AnyPath = ".",
+    catalog: CatalogSketch | None = None,
 ) -> str:
     r"""Write a policy for tables, as far as their schemas tell; what a human must supply says FILL IN.
 
@@ -48,94 +93,100 @@ def draft(  # noqa: PLR0913 - each has a name and a default
     >>> [line for line in text.splitlines() if line.startswith(("source", "unit"))]
     ['source = "visits.csv"', 'unit = "patient"  # one of them, with all of their rows']
     """
-    places = [os.fspath(path) for path in paths]
-    if catalog is None and places and is_database(places[0]):
-        catalog = Catalog("postgresql", places[0], tuple(read_database(places[0], places[1:])))
-    found = list(catalog.tables) if catalog else [table for each in places for table in read_schemas(each)]
-    name, told = read_metadata(Path(metadata)) if metadata is not None else (None, [])
-    tables = _typed(_with_sources(told, found) if told else found, types or {})
+    locations = [os.fspath(path) for path in paths]
+    if catalog is None and locations and is_postgres_url(locations[0]):
+        catalog = CatalogSketch("postgresql", locations[0], tuple(read_postgres_schemas(locations[0], locations[1:])))
+    schema_tables = (
+        list(catalog.tables) if catalog else [table for location in locations for table in read_schemas(location)]
+    )
+    name, metadata_tables = read_metadata(Path(metadata)) if metadata is not None else (None, [])
+    tables = _with_types(
+        _with_sources(metadata_tables, schema_tables) if metadata_tables else schema_tables, types or {}
+    )
     if not tables:
         raise PolicyError("there is nothing to draft from. Name files with data, or metadata.")
-    tables = [table if catalog else _placed(table, Path(base)) for table in _renamed(tables)]
+    tables = [table if catalog else _with_relative_source(table, Path(base)) for table in _with_unique_names(tables)]
     if unit is not None:
         tables = [_with_unit(table, unit) for table in tables]
         if not any(table.unit for table in tables):
-            near = _nearest_column(unit, tables)
-            raise PolicyError(f'unit: no table has a column "{brief(unit)}"{near} Name one that is there.')
+            suggestion = _suggest_column(unit, tables)
+            raise PolicyError(f'unit: no table has a column "{shorten(unit)}"{suggestion} Name one that is there.')
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
-    origin = "metadata" if told else "schemas"
-    head = write_head(name or first, word_for(tables), origin, catalog)
-    return "\n".join([head, *(write_table(table, roles) for table in tables)])
+    origin = "metadata" if metadata_tables else "schemas"
+    header = write_header(name or first, unit_noun(tables), origin, catalog)
+    return "\n".join([header, *(write_table(table, roles) for table in tables)])
 
 
-def _nearest_column(name: str, tables: Sequence[TableSketch]) -> str:
+def _suggest_column(name: str, tables: Sequence[TableSketch]) -> str:
     """Name the column that may be meant: one that is spelled alike, or that begins with the name."""
     known = [column.name for table in tables for column in table.columns]
-    longer = sorted((each for each in known if each.lower().startswith(f"{name.lower()}_")), key=len)
-    return nearest(longer[0] if longer else name, known)
+    extensions = sorted((candidate for candidate in known if candidate.lower().startswith(f"{name.lower()}_")), key=len)
+    return did_you_mean(extensions[0] if extensions else name, known)
 
 
-def _with_sources(told: Sequence[TableSketch], found: Sequence[TableSketch]) -> list[TableSketch]:
+def _with_sources(metadata_tables: Sequence[TableSketch], schema_tables: Sequence[TableSketch]) -> list[TableSketch]:
     """Give tables of metadata the files of their name; a single one of each belong together."""
-    if len(told) == 1 and len(found) == 1:
-        return [replace(told[0], source=found[0].source)]
-    places = {table.name.lower(): table.source for table in found}
-    unknown = set(places) - {table.name.lower() for table in told}
+    if len(metadata_tables) == 1 and len(schema_tables) == 1:
+        return [replace(metadata_tables[0], source=schema_tables[0].source)]
+    sources = {table.name.lower(): table.source for table in schema_tables}
+    unknown = set(sources) - {table.name.lower() for table in metadata_tables}
     if unknown:
-        raise PolicyError(f"the metadata has no table {brief(min(unknown))!r}. It has {_names(told)}.")
-    return [replace(table, source=places.get(table.name.lower(), table.source)) for table in told]
+        raise PolicyError(
+            f"the metadata has no table {shorten(min(unknown))!r}. It has {_table_names(metadata_tables)}."
+        )
+    return [replace(table, source=sources.get(table.name.lower(), table.source)) for table in metadata_tables]
 
 
-def _names(tables: Sequence[TableSketch]) -> str:
-    return ", ".join(brief(table.name) for table in tables)
+def _table_names(tables: Sequence[TableSketch]) -> str:
+    return ", ".join(shorten(table.name) for table in tables)
 
 
-def _typed(tables: Sequence[TableSketch], types: Mapping[str, str]) -> list[TableSketch]:
+def _with_types(tables: Sequence[TableSketch], types: Mapping[str, str]) -> list[TableSketch]:
     """Set the types that were given by hand."""
     known = {column.name.lower() for table in tables for column in table.columns}
     known |= {f"{table.name}.{column.name}".lower() for table in tables for column in table.columns}
     for name, kind in types.items():
         if name.lower() not in known:
             raise PolicyError(
-                f'types: no table has a column "{brief(name)}"{_nearest_column(name, tables)} Correct it.'
+                f'types: no table has a column "{shorten(name)}"{_suggest_column(name, tables)} Correct it.'
             )
-        if kind not in _TYPES:
-            raise PolicyError(f'types: "{brief(kind)}" is not a type. Use {", ".join(_TYPES)}.')
-    given = {name.lower(): kind for name, kind in types.items()}
+        if kind not in _COLUMN_TYPES:
+            raise PolicyError(f'types: "{shorten(kind)}" is not a type. Use {", ".join(_COLUMN_TYPES)}.')
+    types_by_name = {name.lower(): kind for name, kind in types.items()}
     return [
-        replace(table, columns=tuple(_with_type(column, table.name, given) for column in table.columns))
+        replace(table, columns=tuple(_with_type(column, table.name, types_by_name) for column in table.columns))
         for table in tables
     ]
 
 
-def _with_type(column: ColumnSketch, table: str, given: Mapping[str, str]) -> ColumnSketch:
-    kind = given.get(f"{table}.{column.name}".lower()) or given.get(column.name.lower())
+def _with_type(column: ColumnSketch, table: str, types_by_name: Mapping[str, str]) -> ColumnSketch:
+    kind = types_by_name.get(f"{table}.{column.name}".lower()) or types_by_name.get(column.name.lower())
     return replace(column, type=kind, guessed=False) if kind else column
 
 
-def _renamed(tables: Sequence[TableSketch]) -> list[TableSketch]:
+def _with_unique_names(tables: Sequence[TableSketch]) -> list[TableSketch]:
     """Give tables of the same name, in any case, different ones."""
-    seen: dict[str, int] = {}
-    done = []
+    counts: dict[str, int] = {}
+    result = []
     for table in tables:
-        times = seen[table.name.lower()] = seen.get(table.name.lower(), 0) + 1
-        done.append(table if times == 1 else replace(table, name=f"{table.name}_{times}"))
-    return done
+        count = counts[table.name.lower()] = counts.get(table.name.lower(), 0) + 1
+        result.append(table if count == 1 else replace(table, name=f"{table.name}_{count}"))
+    return result
 
 
-def _placed(table: TableSketch, base: Path) -> TableSketch:
+def _with_relative_source(table: TableSketch, base: Path) -> TableSketch:
     """Write a source relative to the policy's folder if it lies in it, so that the two can be moved together."""
-    if table.source is None or URL.match(table.source):
+    if table.source is None or URL_PREFIX.match(table.source):
         return table
     path, folder = Path(os.path.abspath(table.source)), Path(os.path.abspath(base))  # noqa: PTH100 - without ".."
     if not path.is_relative_to(folder):
         return replace(table, source=str(path))
-    inside = str(path.relative_to(folder))
-    plain = os.sep in inside or inside.lower().endswith((".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz"))
-    return replace(table, source=inside if plain else f".{os.sep}{inside}")
+    relative = str(path.relative_to(folder))
+    is_recognised = os.sep in relative or relative.lower().endswith((".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz"))
+    return replace(table, source=relative if is_recognised else f".{os.sep}{relative}")
 
 
 def _with_unit(table: TableSketch, unit: str) -> TableSketch:
     column = table.column(unit)
-    return replace(table, unit=column.name, row=False) if column else table
+    return replace(table, unit=column.name, row_is_unit=False) if column else table

@@ -1,4 +1,4 @@
-"""The schemas of files: what their columns are called and how they are stored. No row is read.
+"""Schemas of Parquet, CSV and DuckDB files and of PostgreSQL tables. No row is read.
 
 Of a Parquet file the footer is read, of a CSV file the header line and not one byte more, of a DuckDB file its
 catalog. Statistics that a footer may hold (least, greatest and number of values) are not looked at: they are data.
@@ -8,10 +8,11 @@ import csv
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from gzip import GzipFile
 from io import RawIOBase
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,16 +20,21 @@ import pyarrow.parquet as pq
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
+from discreet.policy.problems import did_you_mean, shorten
+from discreet.policy.validators import parse_location
+from discreet.postgres.server import COLUMNS_QUERY, SCHEMES, TYPE_FAMILIES, connect, driver, server_description
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
-_SEPARATORS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
-_PARQUET = (".parquet", ".pq")
-_DATABASES = (".duckdb", ".ddb", ".db")
-_LONGEST_HEADER = 1_000_000  # bytes
-_WILD = re.compile(r"[*?\[]")
-_FIGURE = re.compile(r"[+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]{1,4}[-/.][0-9]{1,2}[-/.].*")
+_SEPARATOR_NAMES = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+_DUCKDB_SUFFIXES = (".duckdb", ".ddb", ".db")
+_MAX_HEADER_BYTES = 1_000_000  # bytes
+_WILDCARD = re.compile(r"[*?\[]")
+_NUMBER_OR_DATE = re.compile(
+    r"[+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]{1,4}[-/.][0-9]{1,2}[-/.].*"
+)
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")  # a column may be called after one
-_NATIVE = {
+_DUCKDB_TYPES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
     **dict.fromkeys(("DOUBLE", "FLOAT"), "real"),
@@ -41,46 +47,48 @@ _NATIVE = {
 }
 
 
-def read_schemas(place: str) -> list[TableSketch]:
+def read_schemas(location: str) -> list[TableSketch]:
     """Read what is known of a path, a pattern, "file.duckdb" (all of its tables) or "file.duckdb/table"."""
-    path = Path(place)
-    if place.startswith("sc://"):
-        raise PolicyError(f"{place}: Spark's catalog is read by the command: discreet init {place}, before all files.")
-    if path.suffix.lower() in _DATABASES and path.is_file():
-        return list(_database(path, None))
-    if path.parent.suffix.lower() in _DATABASES and path.parent.is_file():
-        return list(_database(path.parent, path.name))
-    files = [place] if path.exists() else sorted(glob.glob(place, recursive=True))  # noqa: PTH207 - may be absolute
+    path = Path(location)
+    if location.startswith("sc://"):
+        raise PolicyError(
+            f"{location}: Spark's catalog is read by the command: discreet init {location}, before all files."
+        )
+    if path.suffix.lower() in _DUCKDB_SUFFIXES and path.is_file():
+        return list(_duckdb_tables(path, None))
+    if path.parent.suffix.lower() in _DUCKDB_SUFFIXES and path.parent.is_file():
+        return list(_duckdb_tables(path.parent, path.name))
+    files = [location] if path.exists() else sorted(glob.glob(location, recursive=True))  # noqa: PTH207 - may be absolute
     if not files:
-        raise PolicyError(f"{place}: there is no such file. Give the path of a Parquet, CSV or DuckDB file.")
-    columns = _columns(Path(files[0]))
+        raise PolicyError(f"{location}: there is no such file. Give the path of a Parquet, CSV or DuckDB file.")
+    columns = _file_columns(Path(files[0]))
     notes = (f"columns of {Path(files[0]).name}, the first of {len(files)} files",) if len(files) > 1 else ()
-    return [TableSketch(_table_name(place), place, columns, notes=notes)]
+    return [TableSketch(_table_name(location), location, columns, notes=notes)]
 
 
-def _columns(file: Path) -> tuple[ColumnSketch, ...]:
-    end = next((end for end in (*_PARQUET, *_DELIMITERS) if file.name.lower().endswith(end)), None)
-    if end is None or not file.is_file():
+def _file_columns(file: Path) -> tuple[ColumnSketch, ...]:
+    suffix = next((end for end in (*_PARQUET_SUFFIXES, *_DELIMITERS) if file.name.lower().endswith(end)), None)
+    if suffix is None or not file.is_file():
         raise PolicyError(
             f"{file}: not a file that can be read. Use .parquet, .csv, .tsv, .csv.gz, .tsv.gz or .duckdb."
         )
     try:
-        if end in _PARQUET:
+        if suffix in _PARQUET_SUFFIXES:
             return tuple(_arrow_column(field) for field in pq.read_schema(file))
-        return tuple(ColumnSketch(name, "text", guessed=True) for name in _header(file, _DELIMITERS[end]))
+        return tuple(ColumnSketch(name, "text", guessed=True) for name in _csv_header(file, _DELIMITERS[suffix]))
     except PolicyError:
         raise
     except (OSError, EOFError, ValueError, csv.Error):  # Arrow's errors are ValueErrors; their words may quote the file
-        raise PolicyError(f"{file}: cannot be read as {end[1:]}. Check that the file is whole.") from None
+        raise PolicyError(f"{file}: cannot be read as {suffix[1:]}. Check that the file is whole.") from None
 
 
 def _arrow_column(field: pa.Field) -> ColumnSketch:
     return ColumnSketch(field.name, _arrow_type(field.type), str(field.type))
 
 
-def _arrow_type(kind: pa.DataType) -> str | None:
-    if pa.types.is_dictionary(kind):
-        return _arrow_type(kind.value_type)
+def _arrow_type(dtype: pa.DataType) -> str | None:
+    if pa.types.is_dictionary(dtype):
+        return _arrow_type(dtype.value_type)
     tests = (
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),
@@ -92,13 +100,13 @@ def _arrow_type(kind: pa.DataType) -> str | None:
         (pa.types.is_large_string, "text"),
         (pa.types.is_null, "text"),
     )
-    return next((name for test, name in tests if test(kind)), None)
+    return next((name for test, name in tests if test(dtype)), None)
 
 
-def _header(file: Path, delimiter: str) -> list[str]:
+def _csv_header(file: Path, delimiter: str) -> list[str]:
     """Return the names in the first line; a file without a header is refused, for its first line is a person."""
-    packed = file.name.lower().endswith(".gz")
-    with GzipFile(file) if packed else file.open("rb", buffering=0) as stream:
+    is_compressed = file.name.lower().endswith(".gz")
+    with GzipFile(file) if is_compressed else file.open("rb", buffering=0) as stream:
         text = _first_line(stream).decode("utf-8-sig")
     names = next(csv.reader([text], delimiter=delimiter), [])
     _check_separator(file, names, delimiter)
@@ -117,14 +125,14 @@ def _header(file: Path, delimiter: str) -> list[str]:
 
 def _check_separator(file: Path, names: list[str], delimiter: str) -> None:
     """Refuse a header that is one name with other separators in it; it is not quoted, for it may be somebody's row."""
-    other = next((sign for sign in _SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    other = next((separator for separator in _SEPARATOR_NAMES if len(names) == 1 and separator in names[0]), None)
     if other is None:
         return
-    ending = next((end for end, sign in _DELIMITERS.items() if sign == other), None)
-    way = f"Let its name end in {ending}, or convert it" if ending else "Convert it"
+    suffix = next((end for end, sign in _DELIMITERS.items() if sign == other), None)
+    hint = f"Let its name end in {suffix}, or convert it" if suffix else "Convert it"
     raise PolicyError(
-        f"{file}: the separator is {_SEPARATORS[other]}, not {_SEPARATORS[delimiter]}. Only files in UTF-8 with commas "
-        f"(.csv) or tabs (.tsv) are read. {way}, such as with pandas: "
+        f"{file}: the separator is {_SEPARATOR_NAMES[other]}, not {_SEPARATOR_NAMES[delimiter]}. Only files in UTF-8 with commas "
+        f"(.csv) or tabs (.tsv) are read. {hint}, such as with pandas: "
         f'read_csv("{file.name}", sep={other!r}).to_csv("{file.name.partition(".")[0]}_commas.csv", index=False).'
     )
 
@@ -137,22 +145,22 @@ def _first_line(stream: RawIOBase | GzipFile) -> bytes:
     """Read up to the first line break outside quotes, byte by byte: the next byte may be somebody's."""
     line = bytearray()
     quoted = False
-    while len(line) < _LONGEST_HEADER and (byte := stream.read(1)):
+    while len(line) < _MAX_HEADER_BYTES and (byte := stream.read(1)):
         if byte in b"\r\n" and not quoted:
             return bytes(line)
         quoted ^= byte == b'"'
         line += byte
-    if len(line) == _LONGEST_HEADER:
+    if len(line) == _MAX_HEADER_BYTES:
         raise ValueError("the first line is too long")
     return bytes(line)
 
 
 def _looks_like_data(name: str) -> bool:
-    plain = name.strip()
-    return "@" in plain or bool(_FIGURE.fullmatch(plain) and not _YEAR.fullmatch(plain))
+    stripped = name.strip()
+    return "@" in stripped or bool(_NUMBER_OR_DATE.fullmatch(stripped) and not _YEAR.fullmatch(stripped))
 
 
-def _database(file: Path, wanted: str | None) -> Iterator[TableSketch]:
+def _duckdb_tables(file: Path, table_name: str | None) -> Iterator[TableSketch]:
     try:
         connection = duckdb.connect(str(file), read_only=True, config={"enable_external_access": "false"})
     except duckdb.Error:
@@ -165,31 +173,125 @@ def _database(file: Path, wanted: str | None) -> Iterator[TableSketch]:
             "SEMI JOIN duckdb_tables() t USING (database_oid, schema_oid, table_oid) "
             "WHERE c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"
         ).fetchall()
-        alone = connection.execute(
+        unique_rows = connection.execute(
             "SELECT schema_name, table_name, constraint_column_names[1] FROM duckdb_constraints() "
             "WHERE database_name = current_database() AND constraint_type IN ('PRIMARY KEY', 'UNIQUE') "
             "AND len(constraint_column_names) = 1"
         ).fetchall()
-    unique = set(alone)
+    unique = set(unique_rows)
     tables: dict[str, list[ColumnSketch]] = {}
-    for schema, table, column, formula, native in rows:
+    for schema, table, column, is_generated, native in rows:
         name = table if schema == "main" else f"{schema}.{table}"
-        kind = None if formula or native.endswith("]") else _NATIVE.get(native.partition("(")[0])
+        kind = None if is_generated or native.endswith("]") else _DUCKDB_TYPES.get(native.partition("(")[0])
         # What stands in brackets may be values: an ENUM lists them.
-        stored, different = native.partition("(")[0].lower(), (schema, table, column) in unique
-        tables.setdefault(name, []).append(ColumnSketch(column, kind, stored, unique=different))
-    if wanted is not None:
-        tables = {name: columns for name, columns in tables.items() if name.lower() == wanted.lower()}
+        stored, is_unique = native.partition("(")[0].lower(), (schema, table, column) in unique
+        tables.setdefault(name, []).append(ColumnSketch(column, kind, stored, unique=is_unique))
+    if table_name is not None:
+        tables = {name: columns for name, columns in tables.items() if name.lower() == table_name.lower()}
     if not tables:
         raise PolicyError(f"{file}: there is no such table in it, or it is a view. Name a table.")
     for name, columns in tables.items():
         yield TableSketch(name.replace(".", "_"), f"{file}{os.sep}{name}", tuple(columns))
 
 
-def _table_name(place: str) -> str:
+def _table_name(location: str) -> str:
     """Call a table after its file, or, if that is a pattern, after what is fixed in it or its folder."""
-    name = Path(place).name.partition(".")[0]
-    if _WILD.search(name):
-        name = _WILD.split(name)[0].rstrip("-_ ") or Path(place).parent.name
-        name = _WILD.split(name)[0]
+    name = Path(location).name.partition(".")[0]
+    if _WILDCARD.search(name):
+        name = _WILDCARD.split(name)[0].rstrip("-_ ") or Path(location).parent.name
+        name = _WILDCARD.split(name)[0]
     return name[:40] or "data"
+
+
+_POSTGRES_TYPES = {
+    "narrow": "integer",
+    "local": "timestamp",
+    "instant": "timestamp",
+}  # others are called as in a policy
+# Tables, views, and whatever else has rows, that this user may read.
+_POSTGRES_TABLES_SQL = """
+    SELECT c.oid::bigint, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+    AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+    ORDER BY n.nspname <> 'public', n.nspname, c.relname
+"""
+
+# Columns with a PRIMARY KEY or UNIQUE constraint, or a unique index, of their own.
+_POSTGRES_UNIQUE_SQL = """
+    SELECT i.indrelid::bigint, a.attname::text FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = ANY(%s::oid[]) AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND i.indpred IS NULL
+"""
+
+
+def is_postgres_url(location: str) -> bool:
+    """Tell whether a place is a database of PostgreSQL.
+
+    >>> is_postgres_url("postgresql://reader@db.example/clinic"), is_postgres_url("visits.csv")
+    (True, False)
+    """
+    return location.startswith(SCHEMES)
+
+
+def read_postgres_schemas(url: str, table_names: Sequence[str] = ()) -> list[TableSketch]:
+    """Read what is known of the tables in a database, of all of them or of those with these names."""
+    try:
+        parse_location(url, "the URL")
+    except ValueError as error:
+        raise PolicyError(str(error)) from None
+    names, columns, unique = _read_postgres_catalog(url)
+    tables: dict[str, list[ColumnSketch]] = {name: [] for name in names.values()}
+    for table, column, _, _, native in columns:
+        family = TYPE_FAMILIES.get(native)
+        kind = _POSTGRES_TYPES.get(family, family) if family else None
+        tables[names[table]].append(ColumnSketch(column, kind, native, unique=(table, column) in unique))
+    selected = [_find_postgres_table(name, list(tables), url) for name in table_names] or [
+        name for name, table_columns in tables.items() if table_columns
+    ]
+    if not selected:
+        raise PolicyError(
+            f"{server_description(url)}: there is no table that this user may read. Grant SELECT on some."
+        )
+    return [TableSketch(_policy_table_name(name), name, tuple(tables[name])) for name in selected]
+
+
+def _read_postgres_catalog(url: str) -> tuple[dict[int, str], list[tuple[Any, ...]], set[tuple[int, str]]]:
+    """Return the names of tables by their numbers, all of their columns, and which of these are unique."""
+    with connect(url, default_transaction_read_only="on", search_path="pg_catalog") as connection:
+        try:
+            names = dict(connection.execute(_POSTGRES_TABLES_SQL).fetchall())
+            columns = connection.execute(
+                COLUMNS_QUERY.format(tables="attrelid = ANY(%s::oid[])"), [list(names)]
+            ).fetchall()
+            unique = {
+                (table, column) for table, column in connection.execute(_POSTGRES_UNIQUE_SQL, [list(names)]).fetchall()
+            }
+        except driver().Error as error:
+            message = f"the server does not tell its tables (SQLSTATE {error.sqlstate}). Its log has the reason."
+            raise PolicyError(f"{server_description(url)}: {message}") from None
+    return names, columns, unique
+
+
+def _policy_table_name(qualified_name: str) -> str:
+    """Call a table as it is called there, without the marks that SQL needs."""
+    return qualified_name.removeprefix("public.").replace('"', "").replace(".", "_")
+
+
+def _find_postgres_table(name: str, table_names: list[str], url: str) -> str:
+    qualified_name = name if "." in name else f"public.{name}"
+    match = next(
+        (
+            candidate
+            for candidate in table_names
+            if qualified_name.lower() in (candidate.lower(), candidate.replace('"', "").lower())
+        ),
+        None,
+    )
+    if match is None:
+        near = did_you_mean(name, [each.removeprefix("public.") for each in table_names])
+        raise PolicyError(
+            f'{server_description(url)}: there is no table "{shorten(name)}" that this user may read{near} Correct it.'
+        )
+    return match

@@ -2,12 +2,18 @@
 
 from typing import Any
 
-from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
-from discreet.policy.drafting.told import bound_text, option_notes, unknown_notes, whole
-from discreet.policy.problems import brief
+from discreet.policy.drafting.sketch import (
+    ColumnSketch,
+    TableSketch,
+    option_notes,
+    positive_integer,
+    toml_bound,
+    unknown_key_notes,
+)
+from discreet.policy.problems import shorten
 
 _TYPES = {"int": "integer", "float": "real", "string": "text", "boolean": "boolean", "datetime": "timestamp"}
-_OPTIONS = {
+_TABLE_OPTIONS = {
     "rows": "a rough number of rows; rows_max would be an upper bound that always holds",
     "rows_exact": "a count of the data itself, which a policy does not tell",
     "censor_dims": "groups are declared here, or discovered with a delta",
@@ -23,16 +29,16 @@ _COLUMN_OPTIONS = {
     "missing_value": "nothing is filled in here: a missing value is left out",
     "sensitivity": "follows from the bounds here",
 }
-_READ = ("row_privacy", "max_ids", "type", "name", "lower", "upper", "nullable", "private_id")
+_KNOWN_KEYS = ("row_privacy", "max_ids", "type", "name", "lower", "upper", "nullable", "private_id")
 
 
 def read_smartnoise(values: Any) -> tuple[str | None, list[TableSketch]]:
     """Read what SmartNoise is told about tables; ValueError if it is something else."""
-    named = {key: value for key, value in values.items() if key != "engine"} if isinstance(values, dict) else {}
-    if len(named) != 1 or not isinstance(schemas := next(iter(named.values())), dict):
+    collections = {key: value for key, value in values.items() if key != "engine"} if isinstance(values, dict) else {}
+    if len(collections) != 1 or not isinstance(schemas := next(iter(collections.values())), dict):
         raise ValueError("not one collection of schemas")
     tables = [
-        _table(str(name), entry)
+        _table_sketch(str(name), entry)
         for schema in schemas.values()
         if isinstance(schema, dict)
         for name, entry in schema.items()
@@ -40,42 +46,42 @@ def read_smartnoise(values: Any) -> tuple[str | None, list[TableSketch]]:
     ]
     if not tables:
         raise ValueError("no table in the collection")
-    collection = str(next(iter(named))).strip()
-    return (brief(collection) or None) if len(tables) > 1 else None, tables
+    collection = str(next(iter(collections))).strip()
+    return (shorten(collection) or None) if len(tables) > 1 else None, tables
 
 
-def _table(name: str, entry: dict[str, Any]) -> TableSketch:
+def _table_sketch(name: str, entry: dict[str, Any]) -> TableSketch:
     columns = {key: value for key, value in entry.items() if isinstance(value, dict)}
     options = {key: value for key, value in entry.items() if key not in columns}
     units = [key for key, column in columns.items() if column.get("private_id") is True]
-    most = whole(options.get("max_ids", options.get("max_contributions")))
-    notes = option_notes(options, _OPTIONS)
+    max_ids = positive_integer(options.get("max_ids", options.get("max_contributions")))
+    notes = option_notes(options, _TABLE_OPTIONS)
     if len(units) > 1:
-        notes.append(f"several columns are private_id: {', '.join(map(brief, units))}; choose one as unit")
-    if most and most > 1:
-        notes.append(f"max_ids = {most}: so many rows of one unit in all, hence in one group at most")
+        notes.append(f"several columns are private_id: {', '.join(map(shorten, units))}; choose one as unit")
+    if max_ids and max_ids > 1:
+        notes.append(f"max_ids = {max_ids}: so many rows of one unit in all, hence in one group at most")
     return TableSketch(
         name.replace(".", "_"),
         None,
-        tuple(_column(key, column) for key, column in columns.items()),
+        tuple(_column_sketch(key, column) for key, column in columns.items()),
         unit=units[0] if len(units) == 1 else None,
-        row=options.get("row_privacy") is True,
-        groups=1 if most == 1 else None,
-        rows=most,
-        notes=(*notes, *unknown_notes(options, (*_OPTIONS, *_READ))),
+        row_is_unit=options.get("row_privacy") is True,
+        groups=1 if max_ids == 1 else None,
+        rows=max_ids,
+        notes=(*notes, *unknown_key_notes(options, (*_TABLE_OPTIONS, *_KNOWN_KEYS))),
     )
 
 
-def _column(name: str, entry: dict[str, Any]) -> ColumnSketch:
+def _column_sketch(name: str, entry: dict[str, Any]) -> ColumnSketch:
     kind = _TYPES.get(str(entry.get("type")))
-    low, high = (bound_text(kind, entry.get(end)) for end in ("lower", "upper"))
+    low, high = (toml_bound(kind, entry.get(end)) for end in ("lower", "upper"))
     notes = option_notes(entry, _COLUMN_OPTIONS)
     is_unit = entry.get("private_id") is True
     return ColumnSketch(
         name,
         kind,
-        f"the type {brief(str(entry.get('type')))}",
+        f"the type {shorten(str(entry.get('type')))}",
         low=None if is_unit else low,
         high=None if is_unit else high,
-        notes=(*notes, *unknown_notes(entry, (*_COLUMN_OPTIONS, *_READ))),
+        notes=(*notes, *unknown_key_notes(entry, (*_COLUMN_OPTIONS, *_KNOWN_KEYS))),
     )

@@ -1,0 +1,1 @@
+"""Tables as integer codes, equivalence classes and contingency tables."""

@@ -1,0 +1,1 @@
+"""Generalise and suppress until k-anonymity, l-diversity and t-closeness hold."""

@@ -1,0 +1,153 @@
+"""Full-domain generalisation: one hierarchy level for each column, with row suppression."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, group_equal_rows
+from discreet.anonymity.generalisation.lattice import (
+    MAX_NODES,
+    NodeEvaluation,
+    count_nodes,
+    find_node_greedily,
+    find_optimal_node,
+)
+from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, satisfies_criteria
+from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
+
+
+@dataclass(frozen=True, eq=False)
+class FullDomainResult:
+    """The level of each column, the rows that stay, and how the levels were found."""
+
+    levels: tuple[int, ...]
+    is_kept: np.ndarray
+    optimality: str
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedRows:
+    """Rows as codes, column by column, their trees, and how many rows each stands for."""
+
+    codes: tuple[np.ndarray, ...]
+    trees: tuple[TaxonomyTree, ...]
+    weights: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return int(self.weights.sum())
+
+    def row_losses(self, levels: Sequence[int]) -> np.ndarray:
+        """Return what each row loses on these levels."""
+        columns = zip(self.trees, levels, self.codes, strict=True)
+        return np.asarray(sum(tree.losses[level][codes] for tree, level, codes in columns) / len(levels))
+
+
+def find_best_levels(
+    codes: Sequence[np.ndarray],
+    trees: Sequence[TaxonomyTree],
+    criteria: PrivacyCriteria,
+    weights: np.ndarray,
+    max_suppressed: int,
+) -> FullDomainResult | None:
+    """Find the levels that lose least if the classes that miss a target are removed, at most so many rows.
+
+    What is lost is the mean over rows and columns of the trees' losses, 1 for a removed row. Of levels that lose the
+    same those with the smallest discernibility win. All combinations of levels are searched, up to 20,000 of them;
+    beyond that levels are lowered one by one from the top. Classes that are too small are removed first, then those
+    that miss l, or t against what is left, until no more do. Every row stands for as many equal ones as its weight.
+
+    >>> ages = TaxonomyTree((("28", "31", "37"), ("<30", "30-39"), ("*",)), np.array([[0, 1, 2], [0, 1, 1], [0, 0, 0]]),
+    ...     np.array([[0, 0, 0], [0, 2 / 3, 2 / 3], [1, 1, 1]]))
+    >>> find_best_levels([np.arange(3)], [ages], PrivacyCriteria(2), np.array([2, 1, 2]), max_suppressed=0).levels
+    (1,)
+    """
+    weighted_rows = _WeightedRows(tuple(codes), tuple(trees), weights)
+    losses = [
+        tree.losses[:, column_codes] @ weights / weighted_rows.count
+        for tree, column_codes in zip(trees, codes, strict=True)
+    ]
+    count = count_nodes(losses)
+    search = find_optimal_node if count <= MAX_NODES else find_node_greedily
+    best = search(losses, lambda levels: _evaluate_node(weighted_rows, levels, criteria, max_suppressed))
+    if best is None:
+        return None
+    classes = _classes_at_levels(weighted_rows, best.levels)
+    is_kept = _select_classes(classes, criteria, weights, max_suppressed)[classes.ids]
+    optimality = (
+        "the best" if search is find_optimal_node else "found by lowering one level at a time, perhaps not the best,"
+    )
+    return FullDomainResult(best.levels, is_kept, f"{optimality} of {count:,} combinations of levels")
+
+
+def _classes_at_levels(weighted_rows: _WeightedRows, levels: Sequence[int]) -> EquivalenceClasses:
+    """Return the classes of the rows if each column is on a level."""
+    columns = zip(weighted_rows.trees, levels, weighted_rows.codes, strict=True)
+    ids = group_equal_rows([tree.codes[level][codes] for tree, level, codes in columns]).ids
+    return EquivalenceClasses(ids, np.bincount(ids, weighted_rows.weights).astype(np.int64))
+
+
+def _evaluate_node(
+    weighted_rows: _WeightedRows, levels: tuple[int, ...], criteria: PrivacyCriteria, max_suppressed: int
+) -> NodeEvaluation:
+    classes = _classes_at_levels(weighted_rows, levels)
+    is_kept = _select_classes(classes, criteria, weighted_rows.weights, max_suppressed)
+    suppressed = weighted_rows.count - int(classes.sizes[is_kept].sum())
+    row_losses = weighted_rows.row_losses(levels)
+    # A row of a too small class is in a too small one on all lower levels, and would lose no more there if it stayed.
+    is_small = (classes.sizes < criteria.k)[classes.ids]
+    added_loss_below = float((is_small * weighted_rows.weights) @ (1 - row_losses)) / weighted_rows.count
+    return NodeEvaluation(
+        levels,
+        is_feasible=suppressed <= max_suppressed,
+        loss=(float(row_losses @ (is_kept[classes.ids] * weighted_rows.weights)) + suppressed) / weighted_rows.count,
+        discernibility=int((classes.sizes[is_kept] ** 2).sum()) + suppressed * weighted_rows.count,
+        added_loss_below=math.inf
+        if _rules_out_lower_levels(classes, is_kept, criteria, max_suppressed)
+        else added_loss_below,
+    )
+
+
+def _rules_out_lower_levels(
+    classes: EquivalenceClasses, is_kept: np.ndarray, criteria: PrivacyCriteria, max_suppressed: int
+) -> bool:
+    """Tell whether lower levels must fail too: the rows of too small classes become only more.
+
+    If nothing may be removed, all other failures stay as well: from good classes only good ones can be merged.
+    """
+    if classes.sizes[classes.sizes < criteria.k].sum() > max_suppressed:
+        return True
+    return (
+        max_suppressed == 0
+        and not is_kept.all()
+        and all(criterion.is_monotone for criterion in criteria.sensitive_criteria)
+    )
+
+
+def _select_classes(
+    classes: EquivalenceClasses, criteria: PrivacyCriteria, weights: np.ndarray, max_suppressed: int
+) -> np.ndarray:
+    """Tell which classes stay; more than may go are missing if that many miss a target."""
+    is_kept = classes.sizes >= criteria.k
+    min_rows = max(int(classes.sizes.sum()) - max_suppressed, 1)
+    while criteria.sensitive_criteria and classes.sizes[is_kept].sum() >= min_rows:
+        rows = np.flatnonzero(is_kept[classes.ids])
+        remaining_classes = EquivalenceClasses((np.cumsum(is_kept) - 1)[classes.ids[rows]], classes.sizes[is_kept])
+        is_satisfied = satisfies_criteria(
+            _restrict_criteria(criteria, rows, weights[rows]), remaining_classes, rows, weights[rows]
+        )
+        if is_satisfied.all():
+            break
+        is_kept[np.flatnonzero(is_kept)[~is_satisfied]] = False
+    return is_kept
+
+
+def _restrict_criteria(criteria: PrivacyCriteria, rows: np.ndarray, weights: np.ndarray) -> PrivacyCriteria:
+    """Compare with the rows that stay instead of the whole table."""
+    restricted = [
+        replace(criterion, totals=np.bincount(criterion.codes[rows], weights, len(criterion.totals)).astype(np.int64))
+        for criterion in criteria.sensitive_criteria
+    ]
+    return replace(criteria, checks=tuple(restricted))

@@ -1,0 +1,193 @@
+"""k-anonymity, l-diversity and t-closeness as criteria that every equivalence class must satisfy."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from discreet.anonymity.encoding.encoded_table import EncodedColumn, EncodedTable
+from discreet.anonymity.encoding.equivalence_classes import (
+    ContingencyTable,
+    EquivalenceClasses,
+    weighted_contingency_table,
+)
+from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
+from discreet.anonymity.metrics.l_diversity import distinct_counts, entropies, recursive_ratios
+from discreet.anonymity.metrics.t_closeness import equal_distances, hierarchical_distances, ordered_distances
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveCriterion:
+    """A sensitive column's codes, how often each occurs in the table, and which classes are good enough in it.
+
+    `is_monotone` if two classes that pass always pass as one.
+    """
+
+    codes: np.ndarray
+    totals: np.ndarray
+    passes: Callable[[ContingencyTable], np.ndarray]
+    is_monotone: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyCriteria:
+    """The smallest size of a class, and what else each must pass."""
+
+    k: int
+    sensitive_criteria: tuple[SensitiveCriterion, ...] = ()
+
+
+def satisfies_criteria(
+    criteria: PrivacyCriteria, classes: EquivalenceClasses, rows: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Tell which classes of some rows pass all checks; a row stands for as many as its weight.
+
+    >>> pairs = SensitiveCriterion(np.array([0, 1, 0]), np.array([3, 1]), lambda cells: np.diff(np.append(cells.starts, 3)) > 1)
+    >>> classes = EquivalenceClasses(np.array([0, 0, 1]), np.array([2, 2]))
+    >>> satisfies_criteria(PrivacyCriteria(2, (pairs,)), classes, np.arange(3), weights=np.array([1, 1, 2])).tolist()
+    [True, False]
+    """
+    is_satisfied = np.ones(len(classes.sizes), bool)
+    for criterion in criteria.sensitive_criteria:
+        cells = weighted_contingency_table(classes, criterion.codes[rows], criterion.totals, weights)
+        is_satisfied &= criterion.passes(_with_complement_class(cells))[: len(is_satisfied)]
+    return is_satisfied
+
+
+def _with_complement_class(cells: ContingencyTable) -> ContingencyTable:
+    """Add the rows in none of the classes as one class more: closeness compares with the whole table."""
+    complement_counts = cells.totals - np.bincount(cells.values, cells.counts, len(cells.totals)).astype(np.int64)
+    values = np.flatnonzero(complement_counts)
+    if not len(values):
+        return cells
+    return replace(
+        cells,
+        classes=np.append(cells.classes, np.full(len(values), len(cells.sizes))),
+        values=np.append(cells.values, values),
+        counts=np.append(cells.counts, complement_counts[values]),
+        starts=np.append(cells.starts, len(cells.values)),
+        sizes=np.append(cells.sizes, complement_counts.sum()),
+    )
+
+
+_DIGITS = 12  # as `measure` rounds, so that it finds what was asked for
+_DISTINCT, _ENTROPY, _RECURSIVE = DIVERSITIES = ("distinct", "entropy", "recursive")
+_ClassTest = Callable[[ContingencyTable], np.ndarray]
+
+
+@dataclass(frozen=True)
+class AnonymityParameters:
+    """The k, l and t that every class must reach; `diversity` tells how l is counted, recursively with `c`."""
+
+    k: int
+    l: float | None = None  # noqa: E741 - what everybody calls it
+    t: float | None = None
+    diversity: str = _DISTINCT
+    c: float | None = None
+
+
+def build_criteria(
+    parameters: AnonymityParameters, encoded: EncodedTable, trees: Mapping[str, TaxonomyTree]
+) -> PrivacyCriteria:
+    """Check what is asked for against the table, and make it targets."""
+    _check_k(parameters.k, encoded.source.row_count)
+    _check_diversity(parameters)
+    _check_t(parameters.t)
+    for name, value in (("l", parameters.l), ("t", parameters.t)):
+        if value is not None and not encoded.sensitive:
+            raise ValueError(f"{name}: it is about sensitive columns, and none is named. Give sensitive='...'.")
+    sensitive_criteria = []
+    for column in encoded.sensitive:
+        totals = np.bincount(column.codes, minlength=len(column.values))
+        if parameters.l is not None:
+            if parameters.l > len(totals):
+                reason = f"{column.name[:60]!r} has {len(totals)} different values, fewer than l = {parameters.l}"
+                raise ValueError(f"l: {reason}. Ask for a smaller l.")
+            sensitive_criteria.append(
+                SensitiveCriterion(column.codes, totals, _diversity_test(parameters), is_monotone=True)
+            )
+        if parameters.t is not None:
+            sensitive_criteria.append(_closeness_criterion(parameters.t, column, totals, trees.get(column.name)))
+    return PrivacyCriteria(int(parameters.k), tuple(sensitive_criteria))
+
+
+def _check_k(k: Any, rows: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise TypeError(f"k: must be a whole number, not a {type(k).__name__}.")
+    if int(k) < 1:
+        raise ValueError(f"k: must be at least 1, not {k}.")
+    if int(k) > rows:
+        raise ValueError(f"k: the table has {rows} rows, fewer than k = {k}. Ask for a smaller k.")
+
+
+def _check_diversity(parameters: AnonymityParameters) -> None:
+    if parameters.diversity not in DIVERSITIES:
+        raise ValueError(
+            f"diversity: write {', '.join(map(repr, DIVERSITIES))}, not {str(parameters.diversity)[:60]!r}."
+        )
+    if parameters.l is None:
+        if parameters.diversity != _DISTINCT or parameters.c is not None:
+            raise ValueError(
+                f"l: give it too, such as l=2, for {parameters.diversity} diversity says how it is counted."
+            )
+        return
+    _check_number(parameters.l, "l")
+    if parameters.l < 1 or (parameters.diversity != _ENTROPY and parameters.l != int(parameters.l)):
+        raise ValueError(f"l: must be a whole number of at least 1, not {parameters.l}.")
+    if (parameters.c is not None) != (parameters.diversity == _RECURSIVE):
+        raise ValueError("c: recursive diversity needs it, such as c=3, and nothing else does.")
+    if parameters.c is not None:
+        _check_number(parameters.c, "c")
+        if parameters.c <= 0:
+            raise ValueError(f"c: must be above 0, not {parameters.c}.")
+
+
+def _check_t(t: Any) -> None:
+    if t is None:
+        return
+    _check_number(t, "t")
+    if not 0 < t <= 1:
+        raise ValueError(f"t: must be above 0 and at most 1, not {t}.")
+
+
+def _check_number(number: Any, argument: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number):
+        raise TypeError(f"{argument}: must be a number, not {str(number)[:60]!r}.")
+
+
+def _diversity_test(parameters: AnonymityParameters) -> _ClassTest:
+    min_l, c = float(parameters.l or 1), parameters.c
+    if parameters.diversity == _ENTROPY:
+        return lambda cells: np.round(np.exp(entropies(cells)), _DIGITS) >= min_l
+    if c is not None:
+        return lambda cells: recursive_ratios(cells, int(min_l)) < float(c)
+    return lambda cells: distinct_counts(cells) >= min_l
+
+
+def _closeness_criterion(
+    t: float, column: EncodedColumn, totals: np.ndarray, tree: TaxonomyTree | None
+) -> SensitiveCriterion:
+    if tree is not None:
+        levels = list(tree.codes[1:])
+        return SensitiveCriterion(
+            column.codes, totals, lambda cells: _is_within(t, hierarchical_distances(cells, levels)), is_monotone=True
+        )
+    if column.is_ordered:
+        # The distance of null from numbers is no metric: two close classes may be less close together.
+        null_code = column.null_code
+        return SensitiveCriterion(
+            column.codes,
+            totals,
+            lambda cells: _is_within(t, ordered_distances(cells, null_code)),
+            is_monotone=null_code is None,
+        )
+    return SensitiveCriterion(
+        column.codes, totals, lambda cells: _is_within(t, equal_distances(cells)), is_monotone=True
+    )
+
+
+def _is_within(t: float, distances: np.ndarray) -> np.ndarray:
+    return np.asarray(np.round(distances, _DIGITS) <= t)

@@ -1,0 +1,193 @@
+"""Recode a table by Mondrian (local recoding) or by full-domain generalisation."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.anonymity.encoding.encoded_table import EncodedTable
+from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, group_equal_rows
+from discreet.anonymity.generalisation.dimensions import build_dimension
+from discreet.anonymity.generalisation.full_domain import find_best_levels
+from discreet.anonymity.generalisation.generalised_values import expand_to_rows, generalise_column
+from discreet.anonymity.generalisation.mondrian import partition
+from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, satisfies_criteria
+from discreet.anonymity.hierarchies.hierarchy import Hierarchy
+from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tree
+from discreet.anonymity.metrics.attribute_risk import measure_attribute_risk
+from discreet.anonymity.metrics.linkage_risk import LinkageRisk
+from discreet.anonymity.metrics.open_attacks import describe_open_attacks
+
+TreesByColumn = Mapping[str, TaxonomyTree]
+
+
+@dataclass(frozen=True, eq=False)
+class Recoding:
+    """The texts of the columns that were made coarser, the rows that stay (all if None), and their classes.
+
+    `loss_by_column` is what these rows lose in each column, as `InformationLoss` counts it, all added up.
+    `levels` and `found` tell the level of every column and how they were found, where a method has levels.
+    """
+
+    recoded_columns: Mapping[str, pa.Array]
+    kept_rows: np.ndarray | None
+    classes: EquivalenceClasses
+    loss_by_column: Mapping[str, float]
+    levels: Mapping[str, int] | None = None
+    optimality: str = ""
+
+
+def build_trees(encoded: EncodedTable, hierarchies: Mapping[str, Any] | None) -> dict[str, TaxonomyTree]:
+    """Apply each hierarchy to its column."""
+    columns = {column.name: column for column in (*encoded.quasi, *encoded.sensitive)}
+    trees = {}
+    for name, hierarchy in (hierarchies or {}).items():
+        if name not in columns:
+            hint = f"Those columns are: {', '.join(columns)[:200]}."
+            raise ValueError(f"hierarchies: {str(name)[:60]!r} is neither quasi-identifying nor sensitive. {hint}")
+        if not isinstance(hierarchy, Hierarchy):
+            hint = "Make one with read_hierarchy, intervals or prefixes."
+            raise TypeError(f"hierarchies: {name[:60]!r} has a {type(hierarchy).__name__}. {hint}")
+        trees[name] = build_tree(columns[name], hierarchy)
+    return trees
+
+
+@dataclass(frozen=True, eq=False)
+class _DistinctRows:
+    """The different rows of a table, by what matters here: which of them each row is, and their targets."""
+
+    classes: EquivalenceClasses
+    first_rows: np.ndarray
+    criteria: PrivacyCriteria
+
+
+def _distinct_rows(encoded: EncodedTable, criteria: PrivacyCriteria) -> _DistinctRows:
+    classes = group_equal_rows(
+        [*(column.codes for column in encoded.quasi), *(criterion.codes for criterion in criteria.sensitive_criteria)]
+    )
+    first_rows = classes.first_rows
+    restricted = tuple(replace(check, codes=check.codes[first_rows]) for check in criteria.sensitive_criteria)
+    return _DistinctRows(classes, first_rows, replace(criteria, checks=restricted))
+
+
+def recode_by_mondrian(encoded: EncodedTable, criteria: PrivacyCriteria, trees: TreesByColumn) -> Recoding:
+    """Cut the table into classes, each with its own ranges, sets and labels."""
+    distinct = _distinct_rows(encoded, criteria)
+    single_class = EquivalenceClasses(np.zeros_like(distinct.first_rows), np.array([encoded.source.row_count]))
+    if not satisfies_criteria(
+        distinct.criteria, single_class, np.arange(len(distinct.first_rows)), distinct.classes.sizes
+    ).all():
+        raise ValueError("l: even the whole table in one class does not reach it. Ask for a smaller l, or a larger c.")
+    dimensions = [build_dimension(column, trees.get(column.name)) for column in encoded.quasi]
+    dimensions = [replace(dimension, codes=dimension.codes[distinct.first_rows]) for dimension in dimensions]
+    distinct_classes = partition(dimensions, distinct.criteria, distinct.classes.sizes)
+    classes = EquivalenceClasses(distinct_classes.ids[distinct.classes.ids], distinct_classes.sizes)
+    generalised = {
+        column.name: generalise_column(column, axis, distinct_classes)
+        for column, axis in zip(encoded.quasi, dimensions, strict=True)
+    }
+    recoded_columns = {
+        name: expand_to_rows(values.texts, classes.ids) for name, values in generalised.items() if values is not None
+    }
+    loss_by_column = {
+        name: 0.0 if each is None else float(distinct_classes.sizes @ each.losses) for name, each in generalised.items()
+    }
+    return Recoding(
+        {**_normalised_columns(encoded, np.arange(encoded.source.row_count)), **recoded_columns},
+        None,
+        classes,
+        loss_by_column,
+    )
+
+
+def recode_by_full_domain(
+    encoded: EncodedTable, criteria: PrivacyCriteria, trees: TreesByColumn, suppress: Any
+) -> Recoding:
+    """Choose one level for each column, and remove the rows of classes that miss a target there."""
+    distinct, max_suppressed = (
+        _distinct_rows(encoded, criteria),
+        max_suppressed_rows(suppress, encoded.source.row_count),
+    )
+    column_trees = [trees.get(column.name) or build_tree(column) for column in encoded.quasi]
+    codes = [column.codes[distinct.first_rows] for column in encoded.quasi]
+    best = find_best_levels(codes, column_trees, distinct.criteria, distinct.classes.sizes, max_suppressed)
+    if best is None:
+        reason = f"no levels reach the targets with at most {max_suppressed} of {encoded.source.row_count} rows removed"
+        raise ValueError(f"suppress: {reason}. Ask for a smaller k or l, a larger t, or let more rows go.")
+    remaining_rows = np.flatnonzero(best.is_kept[distinct.classes.ids])
+    columns = list(zip(encoded.quasi, column_trees, best.levels, strict=True))
+    level_codes = [tree.codes[level][column.codes[remaining_rows]] for column, tree, level in columns]
+    recoded_columns = {
+        column.name: expand_to_rows(pa.array(tree.labels[level], pa.string()), codes)
+        for (column, tree, level), codes in zip(columns, level_codes, strict=True)
+        if level
+    }
+    levels = {column.name: level for column, _, level in columns}
+    loss_by_column = {
+        column.name: float(tree.losses[level][column.codes[remaining_rows]].sum()) for column, tree, level in columns
+    }
+    kept_rows = None if len(remaining_rows) == encoded.source.row_count else remaining_rows
+    return Recoding(
+        {**_normalised_columns(encoded, remaining_rows), **recoded_columns},
+        kept_rows,
+        group_equal_rows(level_codes),
+        loss_by_column,
+        levels,
+        best.optimality,
+    )
+
+
+def _normalised_columns(encoded: EncodedTable, rows: np.ndarray) -> dict[str, pa.Array]:
+    """Write values that count as equal alike, where they may not look so: NaN and null, -0.0 and 0.0, 1 and 1.0."""
+    normalised = {}
+    for column in encoded.quasi:
+        if column.name in encoded.source.object_columns:
+            normalised[column.name] = column.values.take(pa.array(column.codes[rows]))
+        elif pa.types.is_floating(column.values.type):
+            raw = encoded.source.column(column.name)
+            if _has_mixed_representations(raw):
+                normalised_values = column.values.take(pa.array(column.codes[rows]))
+                normalised[column.name] = (
+                    normalised_values.cast(raw.type) if pa.types.is_floating(raw.type) else normalised_values
+                )
+    return normalised
+
+
+def _has_mixed_representations(reals: pa.ChunkedArray) -> bool:
+    numbers = reals.drop_null().to_numpy()
+    signs = np.signbit(numbers[numbers == 0])
+    return bool((reals.null_count and np.isnan(numbers).any()) or (signs.any() and not signs.all()))
+
+
+def max_suppressed_rows(suppress: Any, rows: int) -> int:
+    """Return how many rows may go, from the share of them.
+
+    >>> max_suppressed_rows(0.29, 100), max_suppressed_rows(Fraction(1, 3), 10)
+    (29, 3)
+    """
+    if isinstance(suppress, bool) or not isinstance(suppress, Real) or not math.isfinite(suppress):
+        raise TypeError(f"suppress: must be a share of the rows, such as 0.02, not {str(suppress)[:60]!r}.")
+    share = Fraction(suppress) if isinstance(suppress, Rational) else Fraction(str(float(suppress)))
+    if not 0 <= share < 1:
+        raise ValueError(f"suppress: must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.")
+    return math.floor(share * rows)
+
+
+def describe_attacks_on_recoding(encoded: EncodedTable, recoding: Recoding, trees: TreesByColumn) -> str:
+    """Say what the release does not protect against."""
+    sizes = np.bincount(recoding.classes.sizes)
+    prosecutor = LinkageRisk({int(size): int(size * sizes[size]) for size in np.flatnonzero(sizes)})
+    attribute_risks = [
+        measure_attribute_risk(
+            column if recoding.kept_rows is None else replace(column, codes=column.codes[recoding.kept_rows]),
+            recoding.classes,
+            list(trees[column.name].codes[1:]) if column.name in trees else None,
+        )
+        for column in encoded.sensitive
+    ]
+    return describe_open_attacks(prosecutor, None, attribute_risks, encoded.other_columns)

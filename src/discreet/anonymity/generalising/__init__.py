@@ -1,1 +1,0 @@
-"""Making values coarser until every class is large and diverse enough."""

@@ -1,0 +1,1 @@
+"""Generalisation hierarchies, and what generalised values (ranges, sets, labels, *) stand for."""

@@ -1,0 +1,95 @@
+"""A hierarchy applied to a column: the label of every value on every level, and its information loss."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.anonymity.encoding.encoded_table import EncodedColumn, cast_whole_floats
+from discreet.anonymity.hierarchies.hierarchy import ANY_VALUE, Hierarchy
+from discreet.anonymity.hierarchies.label_coverage import format_values
+
+LabelPath = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TaxonomyTree:
+    """The labels of a column, level by level: level 0 are its values, the last is one label for all.
+
+    `codes[level][value]` tells which of `labels[level]` a value has there. `losses[level][value]` is the share of all
+    leaves that lie under that label, and 0 where it is the only one.
+    """
+
+    labels: tuple[LabelPath, ...]
+    codes: np.ndarray
+    losses: np.ndarray
+
+    @property
+    def height(self) -> int:
+        """The number of the last level."""
+        return len(self.labels) - 1
+
+
+def build_tree(column: EncodedColumn, hierarchy: Hierarchy | None = None) -> TaxonomyTree:
+    """Find the labels of a column's values; without a hierarchy each becomes * at once. Null is null up to the last.
+
+    The leaves that losses count are all that the hierarchy lists; those of the column if it is a rule or there is none.
+
+    >>> import pyarrow as pa
+    >>> from discreet.anonymity.encoding.encoded_table import encode
+    >>> from discreet.anonymity.hierarchies.hierarchy import intervals
+    >>> tree = build_tree(encode(pa.table({"age": [28, 31, 37]}), "age"), intervals(20, 39, 10))
+    >>> tree.labels[1], tree.codes[1].tolist(), tree.losses[1].round(2).tolist()
+    (('20-29', '30-39'), [0, 1, 1], [0.0, 0.67, 0.67])
+    """
+    paths = [] if hierarchy is None else _label_paths(column, hierarchy)
+    leaves = list(paths)
+    if hierarchy is not None and hierarchy.leaves is not None:
+        leaves = [path for leaf in hierarchy.leaves if (path := hierarchy.path(leaf)) is not None]
+    if len({path[-1] for path in leaves}) != 1:  # of different labels, or none at all
+        paths = [(*path, ANY_VALUE) for path in paths] or [(ANY_VALUE,)] * _count_non_null(column)
+        leaves = [(*path, ANY_VALUE) for path in leaves] or paths
+    if column.null_code is not None:
+        null_path: list[LabelPath] = [(*[None] * (len(paths[0]) - 1), paths[0][-1])]
+        paths, leaves = paths + null_path, leaves + null_path
+    levels = [
+        _index_level(column_labels, leaf_labels)
+        for column_labels, leaf_labels in zip(zip(*paths, strict=True), zip(*leaves, strict=True), strict=True)
+    ]
+    return TaxonomyTree(
+        (tuple(format_values(column.values)), *(labels for labels, _, _ in levels)),
+        np.stack([np.arange(len(paths), dtype=np.int32), *(codes for _, codes, _ in levels)]),
+        np.stack([np.zeros(len(paths)), *(losses for _, _, losses in levels)]),
+    )
+
+
+def _count_non_null(column: EncodedColumn) -> int:
+    return len(column.values) - (column.null_code is not None)
+
+
+def _label_paths(column: EncodedColumn, hierarchy: Hierarchy) -> list[LabelPath]:
+    """Return the labels above each value except null."""
+    values = cast_whole_floats(column.values).to_pylist()[: _count_non_null(column)]
+    paths = [hierarchy.path(value) for value in values]
+    missing = [code for code, path in enumerate(paths) if path is None]
+    if missing:
+        row = int(np.flatnonzero(np.isin(column.codes, missing))[0])
+        missing_values = (
+            f"{len(missing)} of the {len(values)} different values of {column.name[:60]!r}, the first in row {row}"
+        )
+        raise ValueError(f"hierarchies: {hierarchy.name} has no place for {missing_values}. Add them to it.")
+    return [path for path in paths if path is not None]
+
+
+def _index_level(
+    value_labels: Sequence[str | None], leaf_labels: Sequence[str | None]
+) -> tuple[LabelPath, np.ndarray, np.ndarray]:
+    """Return the labels of a level, which of them each value has, and the share of the leaves under it."""
+    labels = tuple(dict.fromkeys(value_labels))
+    code_of_label = {label: code for code, label in enumerate(labels)}
+    counts = np.zeros(len(labels))
+    for leaf in leaf_labels:
+        if leaf in code_of_label:
+            counts[code_of_label[leaf]] += 1
+    codes = np.array([code_of_label[label] for label in value_labels], np.int32)
+    return labels, codes, np.where(counts == 1, 0, counts / len(leaf_labels))[codes]

@@ -1,1 +1,0 @@
-"""What a generalised text stands for: hierarchies, ranges, sets, stars."""

@@ -1,0 +1,1 @@
+"""Disclosure risk and information loss of a table."""

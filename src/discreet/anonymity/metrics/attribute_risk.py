@@ -1,0 +1,92 @@
+"""Attribute-disclosure risk of a sensitive column: l-diversity, t-closeness and related measures."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discreet.anonymity.encoding.encoded_table import EncodedColumn
+from discreet.anonymity.encoding.equivalence_classes import ContingencyTable, EquivalenceClasses, contingency_table
+from discreet.anonymity.metrics import l_diversity, t_closeness
+
+_DIGITS = 12  # so that a half is a half, whatever the order in which floats were added
+
+
+@dataclass(frozen=True)
+class AttributeRisk:
+    """What the classes tell about one sensitive column; `values` is how many different ones the table has.
+
+    l               the fewest different values in a class
+    entropy_l       the exponential of the smallest entropy of a class, at most l
+    recursive       (c, l): the table is recursive (c', l)-diverse for every c' above c, and for no other
+    alpha           the largest share of one value in a class: how sure an attacker can be
+    beta            the largest relative gain (q - p)/p of a value's share q in a class over its share p in the table
+    enhanced_beta   the same, if no value gains more than -ln p; else infinite
+    delta           the largest |ln(q/p)| of a value that a class has; values that it lacks are left out
+    t               the largest earth mover's distance of a class from the table, by `distance`
+    homogeneous     the classes in which everybody has the same value, and `exposed_rows`: their rows' positions
+
+    >>> import pyarrow as pa
+    >>> from discreet.anonymity import measure
+    >>> table = pa.table({"age": [30, 30, 40, 40], "ill": ["flu", "flu", "flu", "no"]})
+    >>> ill = measure(table, "age", "ill").sensitive[0]
+    >>> ill.l, ill.t, ill.alpha, ill.homogeneous, ill.exposed_rows.tolist()
+    (1, 0.25, 1.0, 1, [0, 1])
+    """
+
+    column: str
+    values: int
+    l: int  # noqa: E741 - what everybody calls it
+    entropy_l: float
+    recursive: tuple[float, int]
+    alpha: float
+    beta: float
+    enhanced_beta: float
+    delta: float
+    t: float
+    distance: str
+    homogeneous: int
+    exposed_rows: np.ndarray = field(repr=False, compare=False)
+
+
+def measure_attribute_risk(
+    column: EncodedColumn, classes: EquivalenceClasses, levels: Sequence[np.ndarray] | None = None
+) -> AttributeRisk:
+    """Measure a sensitive column; `levels` are those of its hierarchy, if it has one."""
+    cells = contingency_table(classes, column.codes)
+    distinct = l_diversity.distinct_counts(cells)
+    min_distinct = int(distinct.min())
+    gains = l_diversity.relative_gains(cells)
+    share = cells.totals[cells.values] / cells.row_count
+    beta = _round(gains.max())
+    distance, t = _largest_distance(cells, column, levels)
+    return AttributeRisk(
+        column=column.name,
+        values=len(column.values),
+        l=min_distinct,
+        entropy_l=_round(np.exp(l_diversity.entropies(cells).min())),
+        recursive=(_round(l_diversity.recursive_ratios(cells, min_distinct).max()), min_distinct),
+        alpha=_round(l_diversity.largest_shares(cells).max()),
+        beta=beta,
+        enhanced_beta=beta if (gains <= -np.log(share) + 10.0**-_DIGITS).all() else math.inf,
+        delta=_round(np.abs(np.log1p(gains)).max()),
+        t=t,
+        distance=distance,
+        homogeneous=int(np.count_nonzero(distinct == 1)),
+        exposed_rows=np.flatnonzero((distinct == 1)[classes.ids]),
+    )
+
+
+def _largest_distance(
+    cells: ContingencyTable, column: EncodedColumn, levels: Sequence[np.ndarray] | None
+) -> tuple[str, float]:
+    if levels is not None:
+        return "hierarchical", _round(t_closeness.hierarchical_distances(cells, levels).max())
+    if column.is_ordered:
+        return "ordered", _round(t_closeness.ordered_distances(cells, column.null_code).max())
+    return "equal", _round(t_closeness.equal_distances(cells).max())
+
+
+def _round(number: float) -> float:
+    return round(float(number), _DIGITS)

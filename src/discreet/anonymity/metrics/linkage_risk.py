@@ -1,0 +1,210 @@
+"""Linkage risk: how many people of a population match each released row.
+
+A box has a released value in every column, and covers some original values there. Boxes are sorted into a tree by
+their columns, one column a level, and so are the points; two nodes meet if what they have so far agrees. As equal
+beginnings are looked at once, and the few boxes of a release that overlap do so in a few columns, there are little
+more meetings on the way than in the end.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, group_equal_rows
+from discreet.anonymity.hierarchies.label_coverage import LabelCoverage
+
+_MAX_PAIRS = 2_000_000
+_Pairs = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class _TrieLevel:
+    """The nodes of one column, sorted by parent·width + code, and the node, the first row and the size of each."""
+
+    keys: np.ndarray
+    width: int
+    ids: np.ndarray
+    first_rows: np.ndarray
+    sizes: np.ndarray
+
+
+def count_points_in_boxes(
+    boxes: Sequence[np.ndarray], coverages: Sequence[LabelCoverage], points: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count the points in each box, and name one of them, -1 if there is none.
+
+    >>> from discreet.anonymity.hierarchies.coverages import cover_of
+    >>> counts, example_point = count_points_in_boxes([np.array([0, 1])], [cover_of([[0, 1], [1]], 3)], [np.array([0, 2, 0, 1])])
+    >>> counts.tolist(), example_point.tolist()
+    ([3, 1], [3, 3])
+    """
+    joint_classes, candidate_points, overlapping = _join_disjoint_columns(boxes, coverages, points)
+    box_levels = _build_trie([joint_classes[: len(boxes[0])], *(boxes[column] for column in overlapping)])
+    point_levels = _build_trie(
+        [joint_classes[len(boxes[0]) :], *(points[place][candidate_points] for place in overlapping)]
+    )
+    counts, example_point = np.zeros(len(box_levels[-1].keys), np.int64), np.full(len(box_levels[-1].keys), -1)
+    _, box_nodes, point_nodes = np.intersect1d(
+        box_levels[0].keys, point_levels[0].keys, assume_unique=True, return_indices=True
+    )
+    overlapping_coverages = [coverages[place] for place in overlapping]
+    for matched_boxes, matched_points in _match_levels(
+        (box_nodes, point_nodes), box_levels[1:], point_levels[1:], overlapping_coverages
+    ):
+        np.add.at(counts, matched_boxes, point_levels[-1].sizes[matched_points])
+        example_point[matched_boxes] = candidate_points[point_levels[-1].first_rows[matched_points]]
+    return counts[box_levels[-1].ids], example_point[box_levels[-1].ids]
+
+
+def _join_disjoint_columns(
+    boxes: Sequence[np.ndarray], coverages: Sequence[LabelCoverage], points: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Take the columns together in which no released values overlap: there every point has one, and equal ones meet.
+
+    Return the classes by these columns of all boxes and then of the points that may be in one, which points these
+    are, and the other columns, those of few values first.
+    """
+    owners = {
+        column: owner for column, coverage in enumerate(coverages) if (owner := coverage.covering_labels()) is not None
+    }
+    point_labels = {place: owner[points[place]] for place, owner in owners.items()}
+    candidate_points = np.arange(len(points[0]))
+    for labels in point_labels.values():
+        candidate_points = candidate_points[labels[candidate_points] >= 0]
+    joint_codes = [np.concatenate([boxes[place], each[candidate_points]]) for place, each in point_labels.items()]
+    joint_classes = (
+        group_equal_rows(joint_codes).ids if joint_codes else np.zeros(len(boxes[0]) + len(candidate_points), np.int64)
+    )
+    overlapping = [place for place in range(len(coverages)) if place not in owners]
+    return joint_classes, candidate_points, sorted(overlapping, key=lambda place: coverages[place].original_count)
+
+
+def _build_trie(columns: Sequence[np.ndarray]) -> list[_TrieLevel]:
+    levels, parents = [], np.zeros(len(columns[0]), np.int64)
+    for codes in columns:
+        width = int(codes.max(initial=0)) + 1
+        keys, first_rows, parents, sizes = np.unique(
+            parents * width + codes, return_index=True, return_inverse=True, return_counts=True
+        )
+        levels.append(_TrieLevel(keys, width, parents, first_rows, sizes))
+    return levels
+
+
+def _match_levels(
+    pairs: _Pairs,
+    box_levels: Sequence[_TrieLevel],
+    point_levels: Sequence[_TrieLevel],
+    coverages: Sequence[LabelCoverage],
+) -> Iterator[_Pairs]:
+    """Follow pairs of nodes that meet down to the last level, some at a time."""
+    if not coverages:
+        yield pairs
+        return
+    coverage = coverages[0]
+    for box_nodes, point_nodes in _replace_by_children(pairs, box_levels[0]):
+        label = box_levels[0].keys[box_nodes] % box_levels[0].width
+        low = np.searchsorted(
+            point_levels[0].keys,
+            point_nodes * point_levels[0].width + np.minimum(coverage.low[label], point_levels[0].width),
+        )
+        high = np.searchsorted(
+            point_levels[0].keys,
+            point_nodes * point_levels[0].width + np.minimum(coverage.high[label], point_levels[0].width),
+        )
+        for pair_indices, child_nodes in _expand_ranges(low, high):
+            is_match = coverage.contains(label[pair_indices], point_levels[0].keys[child_nodes] % point_levels[0].width)
+            yield from _match_levels(
+                (box_nodes[pair_indices][is_match], child_nodes[is_match]),
+                box_levels[1:],
+                point_levels[1:],
+                coverages[1:],
+            )
+
+
+def _replace_by_children(pairs: _Pairs, level: _TrieLevel) -> Iterator[_Pairs]:
+    """Replace the first of each pair by its children."""
+    low = np.searchsorted(level.keys, pairs[0] * level.width)
+    high = np.searchsorted(level.keys, (pairs[0] + 1) * level.width)
+    for pair_indices, child in _expand_ranges(low, high):
+        yield child, pairs[1][pair_indices]
+
+
+def _expand_ranges(low: np.ndarray, high: np.ndarray) -> Iterator[_Pairs]:
+    """List low, ..., high - 1 for each pair of them, beside the pair's number; not too many at once."""
+    ends = np.cumsum(high - low)
+    begin = 0
+    while begin < len(low):
+        before = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + _MAX_PAIRS, side="right")))
+        length = high[begin:end] - low[begin:end]
+        pair_indices = np.repeat(np.arange(begin, end), length)
+        yield (
+            pair_indices,
+            low[pair_indices]
+            + np.arange(len(pair_indices))
+            - (ends[pair_indices] - (high - low)[pair_indices] - before),
+        )
+        begin = end
+
+
+@dataclass(frozen=True)
+class LinkageRisk:
+    """How surely rows can be linked to people: `rows_by_candidates` says of how many rows each could be so many people.
+
+    `unique_links` are pairs of positions, of each row that could be one person only, and of that person in the population.
+
+    >>> linkage = LinkageRisk({1: 2, 4: 8})
+    >>> linkage.highest_risk, linkage.mean_risk, linkage.uniquely_linked_rows, linkage.share_above(0.2)
+    (1.0, 0.4, 2, 1.0)
+    """
+
+    rows_by_candidates: Mapping[int, int]
+    unique_links: np.ndarray | None = field(repr=False, compare=False, default=None)
+
+    @property
+    def row_count(self) -> int:
+        """All rows."""
+        return sum(self.rows_by_candidates.values())
+
+    @property
+    def highest_risk(self) -> float:
+        """The risk of the row that is easiest to link: one over the people it could be; 0 if nobody matches any row."""
+        return max((1 / people for people in self.rows_by_candidates if people), default=0.0)
+
+    @property
+    def mean_risk(self) -> float:
+        """The mean risk over the rows: the share that an attacker who links them all can expect to get right."""
+        return sum(rows / people for people, rows in self.rows_by_candidates.items() if people) / self.row_count
+
+    @property
+    def uniquely_linked_rows(self) -> int:
+        """The rows that could be one person only."""
+        return self.rows_by_candidates.get(1, 0)
+
+    @property
+    def unmatched_rows(self) -> int:
+        """The rows that could be nobody: those people are not in the population."""
+        return self.rows_by_candidates.get(0, 0)
+
+    def share_above(self, risk: float) -> float:
+        """Return the share of the rows whose risk is above this."""
+        return (
+            sum(rows for people, rows in self.rows_by_candidates.items() if people and 1 / people > risk)
+            / self.row_count
+        )
+
+
+def link_to_population(
+    classes: EquivalenceClasses,
+    released: Sequence[np.ndarray],
+    coverages: Sequence[LabelCoverage],
+    people: Sequence[np.ndarray],
+) -> LinkageRisk:
+    """Link a release to a population: the codes of both, column by column, and what each released value covers."""
+    first_rows = classes.first_rows
+    counts, person = count_points_in_boxes([codes[first_rows] for codes in released], coverages, people)
+    rows = np.bincount(counts, classes.sizes).astype(np.int64)
+    unique_rows = np.flatnonzero(counts[classes.ids] == 1)
+    unique_links = np.stack([unique_rows, person[classes.ids[unique_rows]]], axis=1)
+    return LinkageRisk({int(candidates): int(rows[candidates]) for candidates in np.flatnonzero(rows)}, unique_links)

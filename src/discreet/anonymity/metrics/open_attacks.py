@@ -1,0 +1,79 @@
+"""Name the attacks that a release leaves open."""
+
+import math
+from collections.abc import Sequence
+
+from discreet.anonymity.metrics.attribute_risk import AttributeRisk
+from discreet.anonymity.metrics.linkage_risk import LinkageRisk
+
+_MAX_LISTED_NAMES = 6
+_SKEWNESS_THRESHOLD = 0.5  # an attacker who is right more often than not has learnt something
+
+
+def describe_open_attacks(
+    prosecutor: LinkageRisk,
+    journalist: LinkageRisk | None,
+    sensitive: Sequence[AttributeRisk],
+    other_columns: Sequence[str],
+) -> str:
+    """Name the attacks that what was found leaves open; without a population there is no journalist.
+
+    >>> describe_open_attacks(LinkageRisk({1: 2, 5: 10}), None, [], ["income"])
+    'Not protected against: linkage attack (2 rows are alone in their class); homogeneity attack (no sensitive column \
+was named, so nobody looked); intersection attack (two releases of the same people); linkage by other columns (income).'
+    """
+    attacks = [
+        *_linkage_attacks(prosecutor, journalist),
+        *_inference_attacks(sensitive),
+        "intersection attack (two releases of the same people)",
+        f"linkage by other columns ({_list_names(other_columns)})"
+        if other_columns
+        else "linkage by what else an attacker knows",
+    ]
+    return f"Not protected against: {'; '.join(attacks)}."
+
+
+def format_count(count: int, singular: str, plural: str) -> str:
+    """Write a number with the noun that fits it.
+
+    >>> format_count(1, "row", "rows"), format_count(2000, "row", "rows")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {singular if count == 1 else plural}"
+
+
+def _linkage_attacks(prosecutor: LinkageRisk, journalist: LinkageRisk | None) -> list[str]:
+    reasons = []
+    if prosecutor.uniquely_linked_rows:
+        reasons.append(f"{format_count(prosecutor.uniquely_linked_rows, 'row is', 'rows are')} alone in their class")
+    if journalist is not None and journalist.uniquely_linked_rows:
+        reasons.append(
+            f"{format_count(journalist.uniquely_linked_rows, 'row', 'rows')} could be one person of the population only"
+        )
+    return [f"linkage attack ({', '.join(reasons)})"] if reasons else []
+
+
+def _inference_attacks(sensitive: Sequence[AttributeRisk]) -> list[str]:
+    if not sensitive:
+        return ["homogeneity attack (no sensitive column was named, so nobody looked)"]
+    homogeneous = [
+        f"{format_count(len(risk.exposed_rows), 'row', 'rows')} in {format_count(risk.homogeneous, 'class', 'classes')} "
+        f"with one {risk.column[:60]!r} only"
+        for risk in sensitive
+        if risk.homogeneous
+    ]
+    if homogeneous:
+        return [f"homogeneity attack ({', '.join(homogeneous)})"]
+    worst = max(sensitive, key=lambda each: each.alpha)
+    percent = math.floor(worst.alpha * 1000) / 10  # 100 % is what homogeneity is called
+    confidence = f"a value of {worst.column[:60]!r} is up to {percent:g} % sure in a class"
+    return [
+        f"skewness attack ({confidence})"
+        if worst.alpha > _SKEWNESS_THRESHOLD
+        else f"background-knowledge attack ({confidence})"
+    ]
+
+
+def _list_names(names: Sequence[str]) -> str:
+    omitted = len(names) - _MAX_LISTED_NAMES
+    return ", ".join(name[:60] for name in names[:_MAX_LISTED_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")

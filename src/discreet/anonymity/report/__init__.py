@@ -1,0 +1,1 @@
+"""The anonymity report: sections, charts and HTML."""

@@ -1,0 +1,326 @@
+"""Answers and explanations as plain text, 80 columns wide: value ± margin of error."""
+
+import json
+import math
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.kernel.loss import ZERO_LOSS, Loss
+
+if TYPE_CHECKING:
+    from discreet.answer.model import Answer, Explanation
+
+WIDTH = 80
+MAX_ROWS = 40
+_MAX_CELL_LENGTH = 40  # characters of a text in one cell
+_MAX_DIGITS = 12  # after the point; and before it, of a float
+_COLUMN_GAP = "  "
+_MIDNIGHT = time()
+MARGIN_LEGEND = "± is what the noise can have changed, at 95 %"
+UNRELIABLE_LEGEND = "~ marks margins above a quarter"
+UNKNOWN_MARGIN_LEGEND = "± ? is unknown"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of the table: a text, or a noisy number with its margin and whether that is too wide."""
+
+    value: str
+    margin: str = ""
+    unreliable: bool = False
+
+    def __str__(self) -> str:
+        return f"{'~' if self.unreliable else ''}{self.value}" + (f" ± {self.margin}" if self.margin else "")
+
+
+@dataclass(frozen=True)
+class DisplayColumn:
+    """One column as it is shown."""
+
+    name: str
+    cells: list[Cell]
+    right_aligned: bool
+
+
+def short_number(number: Fraction | float, digits: int = 4) -> str:
+    """Write a number for reading, not for reckoning.
+
+    >>> short_number(Fraction(1, 40)), short_number(Fraction(1, 10**9)), short_number(1234567)
+    ('0.025', '1e-9', '1.235e6')
+    """
+    mantissa, exponent_sign, power = f"{float(number):.{digits}g}".partition("e")
+    return f"{mantissa}e{int(power)}" if exponent_sign else mantissa
+
+
+def round_to_margin(value: float, margin: float | None) -> tuple[str, str]:
+    """Write a value and its margin to the margin's two leading digits; the margin is rounded up.
+
+    >>> round_to_margin(123_456, 1234), round_to_margin(12.3456, 0.123), round_to_margin(731, 30)
+    (('123,500', '1,300'), ('12.35', '0.13'), ('731', '30'))
+    """
+    if not math.isfinite(value) or margin is None:
+        return _value_text(value), "?"
+    if margin == 0:
+        return _value_text(value), "0"
+    exponent = math.floor(math.log10(margin)) - 1
+    if isinstance(value, int) and float(margin).is_integer():
+        exponent = max(exponent, 0)
+    if exponent < -_MAX_DIGITS or margin >= 10**15 or (abs(value) >= 10**15 and not isinstance(value, int)):
+        return _value_text(value), short_number(margin, digits=2)
+    # A margin such as 0.13 is a little more than 13 hundredths only because it is a float.
+    margin_units = math.ceil(round(margin / 10.0**exponent, 6))
+    if exponent >= 0:
+        return f"{int(round(value, -exponent)):,}", f"{margin_units * 10**exponent:,}"
+    value_text = f"{value:,}" if isinstance(value, int) else f"{round(value, -exponent) + 0.0:,.{-exponent}f}"
+    return value_text, f"{margin_units * 10.0**exponent:,.{-exponent}f}"
+
+
+def is_reliable(value: Any, margin: float | None) -> bool | None:
+    """Tell whether a margin is at most a quarter of its value; None without a number or a margin.
+
+    >>> is_reliable(100, 25), is_reliable(-3, 25), is_reliable(None, 25)
+    (True, False, None)
+    """
+    return margin <= abs(float(value)) / 4 if is_number(value) and margin is not None else None
+
+
+def escape_unprintable(text: str) -> str:
+    r"""Write a text on one line, with what cannot be seen spelt out: keys are data, and may hold anything.
+
+    >>> print(escape_unprintable("a\nb"))
+    a\nb
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def display_columns(answer: "Answer") -> list[DisplayColumn]:
+    """Return the columns of the first rows as texts."""
+    first_rows = answer.table.slice(0, MAX_ROWS)
+    columns = []
+    for name in first_rows.column_names:
+        values = first_rows.column(name).to_pylist()
+        margins = answer.margins.get(name)
+        if margins is None:
+            cells = [Cell(text) for text in key_texts(values)]
+        else:
+            cells = [_noisy_cell(value, margin) for value, margin in zip(values, margins[:MAX_ROWS], strict=True)]
+        right_aligned = margins is not None or any(is_number(value) for value in values)
+        columns.append(DisplayColumn(truncate(name), cells, right_aligned))
+    return columns
+
+
+def legend(columns: Sequence[DisplayColumn]) -> str:
+    """Return the sentence that explains the signs that occur, if any does."""
+    cells = [cell for column in columns for cell in column.cells if cell.margin]
+    parts = [MARGIN_LEGEND] if any(cell.margin != "?" for cell in cells) else []
+    parts += [UNRELIABLE_LEGEND] if any(cell.unreliable for cell in cells) else []
+    parts += [UNKNOWN_MARGIN_LEGEND] if any(cell.margin == "?" for cell in cells) else []
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def hidden_rows_note(answer: "Answer") -> str:
+    """Say how many rows are not shown, if any."""
+    hidden = len(answer) - MAX_ROWS
+    return f"… {hidden:,} more row{'s' if hidden > 1 else ''}" if hidden > 0 else ""
+
+
+def cost_sentences(answer: "Answer") -> list[str]:
+    """Say what the answer cost, and what an earlier one has saved of it."""
+    return [f"Price: {answer.cost}; ledger {escape_unprintable(answer.receipt.id)}.", *_reuse_sentences(answer)]
+
+
+def _reuse_sentences(answer: "Answer") -> list[str]:
+    if answer.paid is None or answer.paid == answer.cost.loss:
+        return []
+    if answer.paid == ZERO_LOSS:
+        return ["Asked before: nothing was charged."]
+    return [f"Asked before, in part or less exactly: {_loss_text(answer.paid)} was charged."]
+
+
+def _loss_text(loss: Loss) -> str:
+    amount = f"rho {short_number(loss.rho)}" if loss.epsilon is None else f"epsilon {short_number(loss.epsilon)}"
+    return amount + (f" and delta {short_number(loss.delta)}" if loss.delta else "")
+
+
+def answer_text(answer: "Answer") -> str:
+    """Return an answer as text."""
+    columns = display_columns(answer)
+    lines = _table_lines(columns)
+    lines += [line for line in (hidden_rows_note(answer), "" if len(answer) else "(no rows)") if line]
+    footer = [
+        *long_cell_texts(answer),
+        legend(columns),
+        *answer.clipping,
+        *cost_sentences(answer),
+        *answer.bounds,
+        *answer.notes,
+    ]
+    return "\n".join([*lines, "", *_wrap_sentences(footer)])
+
+
+def long_cell_texts(answer: "Answer") -> list[str]:
+    """Write out lists and counts that are too long for a cell."""
+    texts = []
+    for name, margins in answer.margins.items():
+        values = answer.table.column(name).to_pylist()[:MAX_ROWS]
+        for index, (value, margin) in enumerate(zip(values, margins[:MAX_ROWS], strict=True)):
+            if isinstance(value, str) and len(value) > _MAX_CELL_LENGTH:
+                row = f" in row {index + 1}" if len(answer) > 1 else ""
+                texts.append(
+                    f"{truncate(name)}{row}: {_json_items_text(value)}"
+                    + (f", each ± {margin:,.0f}." if margin else ".")
+                )
+    return texts
+
+
+def _json_items_text(text: str) -> str:
+    """Write a list, or values with their counts, without the signs of JSON."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        return escape_unprintable(text)
+    if isinstance(parsed, dict):
+        return ", ".join(f"{escape_unprintable(key)} {number:,}" for key, number in parsed.items())
+    return (
+        ", ".join(escape_unprintable(str(item)) for item in parsed)
+        if isinstance(parsed, list)
+        else escape_unprintable(text)
+    )
+
+
+def explanation_text(explanation: "Explanation") -> str:
+    """Return an explanation as text."""
+    parts = [
+        cost_forecast_sentences(explanation),
+        error_forecast_sentences(explanation),
+        [explanation.groups, *explanation.bounds],
+    ]
+    lines = [_wrap_sentences(part) for part in [*parts, explanation.notes]]
+    if explanation.sql:
+        lines.append(
+            ["The engine runs:", *(_COLUMN_GAP + escape_unprintable(line) for line in explanation.sql.splitlines())]
+        )
+    return "\n\n".join("\n".join(part) for part in lines if part)
+
+
+def cost_forecast_sentences(explanation: "Explanation") -> list[str]:
+    """Say what a question would cost."""
+    charge, cost = explanation.paid, explanation.cost
+    if charge is None or charge == cost.loss:
+        return [f"Would cost {cost}. No data was read."]
+    if charge == ZERO_LOSS:
+        return [f"This question was answered before: free. It has cost {cost}. No data was read."]
+    return [f"Would cost {_loss_text(charge)}, and with what was paid before {cost}. No data was read."]
+
+
+def error_forecast_sentences(explanation: "Explanation") -> list[str]:
+    """Say of each noisy column how exact it would be."""
+    sentences = []
+    for column in explanation.columns:
+        margin_text = (
+            "no margin is known" if column.margin is None else f"± {round_to_margin(0.0, column.margin)[1]} at 95 %"
+        )
+        sentences.append(f"{truncate(column.name)}: {column.margin_depends_on or margin_text}; {column.noise}.")
+    return sentences
+
+
+def _value_text(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.6g}"
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a table is a number; a boolean is none."""
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _noisy_cell(value: Any, margin: float | None) -> Cell:
+    if isinstance(value, date) and margin is not None:
+        return Cell(key_texts([value])[0], f"{math.ceil(margin):,} days")
+    if not is_number(value):
+        return Cell(key_texts([value])[0], "" if value is None or margin is None else f"{math.ceil(margin):,} each")
+    number = value if isinstance(value, int) else float(value)
+    return Cell(*round_to_margin(number, margin), unreliable=is_reliable(number, margin) is False)
+
+
+def key_texts(values: list[Any]) -> list[str]:
+    """Write values that carry no noise, each on one line and not too long; times that are all midnight as days.
+
+    >>> key_texts([datetime(2009, 2, 1), None]), key_texts([True, 0.5, "a"])
+    (['2009-02-01', 'NULL'], ['true', '0.5', 'a'])
+    """
+    times = [value for value in values if isinstance(value, datetime)]
+    if all(moment.time() == _MIDNIGHT for moment in times):
+        values = [value.date() if isinstance(value, datetime) else value for value in values]
+    return [_key_text(value) for value in values]
+
+
+def _key_text(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.10g}"
+    return truncate(str(value))
+
+
+def truncate(text: str) -> str:
+    """Write a name on one line and not too long."""
+    text = escape_unprintable(text)
+    return text if len(text) <= _MAX_CELL_LENGTH else f"{text[: _MAX_CELL_LENGTH - 1]}…"
+
+
+def _display_width(text: str) -> int:
+    """Count the places that a text takes: wide letters two, marks above others none."""
+    combining = sum(unicodedata.combining(c) > 0 for c in text)
+    return len(text) - combining + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+
+
+def _pad_column(column: DisplayColumn) -> list[str]:
+    """Return header and cells of one column, padded to one width, the margins below each other."""
+    margin_width = max((_display_width(cell.margin) for cell in column.cells), default=0)
+    texts = [
+        str(cell)
+        + " "
+        * ((margin_width - _display_width(cell.margin)) if cell.margin else (margin_width + 3 if margin_width else 0))
+        for cell in column.cells
+    ]
+    width = max(_display_width(text) for text in [column.name, *texts])
+    spaces = [" " * (width - _display_width(text)) for text in [column.name, *texts]]
+    return [
+        space + text if column.right_aligned else text + space
+        for text, space in zip([column.name, *texts], spaces, strict=True)
+    ]
+
+
+def _table_lines(columns: Sequence[DisplayColumn]) -> list[str]:
+    """Return the lines of a table; columns that do not fit follow below, beside the first one again."""
+    padded = [_pad_column(column) for column in columns]
+    blocks: list[list[list[str]]] = []
+    for texts in padded:
+        if (
+            blocks
+            and sum(_display_width(cells[0]) + len(_COLUMN_GAP) for cells in [*blocks[-1], texts]) - len(_COLUMN_GAP)
+            <= WIDTH
+        ):
+            blocks[-1].append(texts)
+        else:
+            blocks.append([padded[0], texts] if blocks else [texts])
+    lines: list[str] = []
+    for block in blocks:
+        lines += [""] if lines else []
+        lines += [_COLUMN_GAP.join(row).rstrip() for row in zip(*block, strict=True)]
+    return lines
+
+
+def _wrap_sentences(sentences: Iterable[str]) -> list[str]:
+    return [line for sentence in sentences for line in textwrap.wrap(escape_unprintable(sentence), WIDTH)]

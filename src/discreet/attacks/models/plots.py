@@ -1,0 +1,150 @@
+"""Figures of attacks on models: members beside non-members, maps, and recovered images."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.models.city_mixtures import City, MixtureParameters
+from discreet.attacks.plots import defence_label
+from discreet.attacks.result import AttackResult, percent
+from discreet.plotting import BLUE, GREY, INK, RED, add_legend, panels, set_title, style
+
+_BAR_WIDTH = 0.38
+
+
+def draw_member_rates(axes: Any, *, evidence_by_defence: Mapping[str, EventEvidence], guessing: float) -> None:
+    """Draw a bar for members and one for strangers for each defence, their intervals, and what guessing reaches."""
+    places = np.arange(len(evidence_by_defence))
+    for shift, side, colour, label in (
+        (-_BAR_WIDTH / 2, "members", RED, "members"),
+        (_BAR_WIDTH / 2, "strangers", GREY, "non-members"),
+    ):
+        shares = [getattr(evidence, side) for evidence in evidence_by_defence.values()]
+        values = np.array([share.value for share in shares])
+        ends = np.array([share.interval() for share in shares])
+        axes.bar(places + shift, values, _BAR_WIDTH * 0.95, color=colour, label=label)
+        axes.errorbar(places + shift, values, yerr=np.abs(ends.T - values), fmt="none", ecolor=INK, lw=0.8)
+        for place, value in zip(places + shift, values, strict=True):
+            axes.text(place, value + 0.02, f"{value:.2f}", ha="center", va="bottom", fontsize=7)
+    axes.axhline(guessing, color=INK, ls=":", lw=1, label="guessing")
+    axes.set(ylim=(0, 1.1), ylabel="share hit (95 % interval)")
+    axes.set_xticks(places, [name.replace(", epsilon", "\nepsilon") for name in evidence_by_defence], fontsize=7)
+
+
+def member_rates_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
+    """Draw members beside non-members for several models, one panel for each by its title."""
+    figure, axes = panels(len(results_by_title), sharey=True)
+    with style():
+        for axis, (title, results) in zip(axes, results_by_title.items(), strict=True):
+            evidence_by_defence = {str(result.shield): result.evidence for result in results}
+            draw_member_rates(axis, evidence_by_defence=evidence_by_defence, guessing=results[0].baseline)
+            gaps = [side.members.value - side.strangers.value for side in evidence_by_defence.values()]
+            axis.set_title(f"{title}: gaps up to {100 * max(gaps):.0f} points")
+        axes[0].set_ylabel("genotypes inferred (95 % interval)")
+        for axis in axes[1:]:
+            axis.set_ylabel("")
+        add_legend(figure, axes[:1])
+        set_title(figure, "A fact about everybody is inferred for non-members as well; only memorisation is a leak")
+    return figure
+
+
+LOCATED_KEY = "located"  # what a result's details say of those who are in
+_CROWD_COLOUR = "#b8bdc6"
+_MAX_CROWD_SHOWN = 400  # people of the crowd: more make the picture large, and not clearer
+
+
+def draw_city_map(
+    axes: Any, *, city: City, mixture: MixtureParameters, is_member: np.ndarray, is_located: np.ndarray
+) -> None:
+    """Draw the crowd, the released components as circles of one spread, and the lone people of one play."""
+    from matplotlib.patches import Ellipse  # noqa: PLC0415 - an extra
+
+    some = city.crowd[:: 1 + len(city.crowd) // _MAX_CROWD_SHOWN]
+    axes.scatter(*some.T, s=2, color=_CROWD_COLOUR, lw=0, label="the crowd")
+    for mean, covariance in zip(mixture.means, mixture.covariances, strict=True):
+        sizes, turns = np.linalg.eigh(covariance)
+        angle = float(np.degrees(np.arctan2(turns[1, 1], turns[0, 1])))
+        widths = 2 * np.sqrt(np.maximum(sizes[::-1], 0))
+        axes.add_patch(Ellipse(mean, *widths, angle=angle, fill=False, ec=BLUE, lw=0.8, alpha=0.7))
+    axes.scatter(*mixture.means.T, marker="+", s=22, color=BLUE, lw=0.9, label="released means")
+    not_located, located_members = is_member & ~is_located, is_member & is_located
+    axes.scatter(*city.loners[~is_member].T, s=22, fc="none", ec=GREY, lw=0.8, label="lone, not in the data")
+    axes.scatter(*city.loners[not_located].T, s=22, color=INK, lw=0, label="lone, in the data")
+    axes.scatter(*city.loners[located_members].T, s=34, fc="none", ec=RED, lw=1.6, label="lone, located")
+    ends = (-0.03 * city.side, 1.03 * city.side)
+    axes.set(xlim=ends, ylim=ends, aspect="equal", xlabel="km", ylabel="km")
+
+
+def city_maps_figure(results: Sequence[AttackResult]) -> Any:
+    """Draw the maps of several results side by side, each with its share of located people."""
+    if any(result.draw is None for result in results):
+        raise ValueError("results: only those of lone_cluster have a map")
+    figure, axes = panels(min(len(results), 2), -(-len(results) // 2), height=3.4)
+    with style():
+        for axis, result in zip(axes, results, strict=False):
+            if result.draw is not None:
+                result.draw(axis)
+            crowd, share = result.details["people of the crowd"], percent(result.details[LOCATED_KEY])
+            axis.set_title(f"{defence_label(result)}, {crowd:,} people:\n{share} located")
+        for axis in axes[len(results) :]:
+            axis.set_axis_off()
+        add_legend(figure, axes[:1], columns=3)
+        shares = [
+            f"{percent(each.details[LOCATED_KEY])} with {defence_label(each)}" for each in (results[0], results[-1])
+        ]
+        set_title(figure, f"Lone people located by the clusters that are released: {', '.join(shares)}")
+    return figure
+
+
+@dataclass(frozen=True)
+class ImageMosaic:
+    """Named rows of square images, which an attack's picture shows one above the other.
+
+    >>> ImageMosaic({"recovered": np.zeros((3, 4)), "real": np.ones((3, 4))}).tiled_image().shape
+    (8, 12)
+    """
+
+    rows: Mapping[str, np.ndarray]
+
+    def __call__(self, axes: Any) -> None:
+        """Draw the rows."""
+        tiles = self.tiled_image()
+        axes.imshow(tiles, cmap="gray_r", vmin=0, vmax=1)
+        row_height = len(tiles) / len(self.rows)
+        middles = row_height * np.arange(len(self.rows)) + (row_height - 1) / 2
+        axes.set_yticks(middles, list(self.rows))
+        axes.set_xticks([])
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+
+    def tiled_image(self) -> np.ndarray:
+        """Return all images in one, with gaps between them."""
+        return np.concatenate([_image_strip(images) for images in self.rows.values()])
+
+
+def mosaic_by_defence(results: Sequence[Any]) -> ImageMosaic:
+    """Return what there was to recover, above what the same attack recovered against several defences."""
+    first = results[0].draw.rows
+    real = list(first)[-1]
+    recovered = {str(result.shield): next(iter(result.draw.rows.values())) for result in results}
+    return ImageMosaic({real: first[real], **recovered})
+
+
+def mosaics_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
+    """Draw what one attack recovered of several kinds of classes, one panel for each kind by its title."""
+    figure, axes = panels(1, len(results_by_title), height=2.7)
+    with style():
+        for each, (title, results) in zip(axes, results_by_title.items(), strict=True):
+            mosaic_by_defence(results)(each)
+            each.set_title(title)
+        set_title(figure, "Images recovered from a classifier: privacy hides the look of a person, not that of a class")
+    return figure
+
+
+def _image_strip(images: np.ndarray) -> np.ndarray:
+    side = int(np.sqrt(images.shape[1]))
+    framed = np.pad(images.reshape(-1, side, side), ((0, 0), (1, 1), (1, 1)), constant_values=np.nan)
+    return np.asarray(framed.transpose(1, 0, 2).reshape(side + 2, -1))

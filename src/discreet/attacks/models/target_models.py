@@ -1,0 +1,116 @@
+"""The models under attack: how they are fitted, with which defence, and what a query returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence
+from discreet.attacks.models.adapters import PairClassifier, checked_classifier, pair_encoder
+from discreet.attacks.models.labelled_data import LabelledData
+
+TargetKind = Literal["forest", "network", "logistic", "pairs"]
+PrivateKind = Literal["logistic", "pairs"]
+EasyFix = Literal["label", "rounded", "top"]
+QueryService = Callable[[np.ndarray], np.ndarray]  # rows in, a confidence for every class out
+
+TARGET_KINDS: tuple[TargetKind, ...] = ("forest", "network", "logistic", "pairs")
+_WEAK_REGULARISATION = {"logistic": 100.0, "pairs": 30.0}  # C, where none is given: hardly any penalty
+EASY_FIXES: tuple[EasyFix, ...] = ("label", "rounded", "top")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """How an owner makes a model of people, and what of its answers outsiders are given.
+
+    The private model is a logistic regression, of the columns ("logistic") or of pairs of values ("pairs").
+    """
+
+    defence: Defence
+    target: TargetKind = "forest"
+    fix: EasyFix = "label"
+    private: PrivateKind = "logistic"
+    delta: Fraction = Fraction(0)  # what the defence promises beside its epsilon
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (("target", self.target, TARGET_KINDS), ("fix", self.fix, EASY_FIXES)):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def serve_model(spec: ModelSpec, people: LabelledData, seed: int) -> QueryService:
+    """Fit a model to people, and return what an outsider can ask: rows in, a confidence for every class out."""
+    model = checked_classifier(_fit_model(spec, people, seed), people.classes)
+
+    def answer(rows: np.ndarray) -> np.ndarray:
+        confidences = np.zeros((len(rows), people.classes))  # a class that the model never met has no confidence
+        confidences[:, model.classes_] = model.predict_proba(rows)
+        return reduce_confidences(confidences, spec.fix) if spec.defence.kind == EASY else confidences
+
+    return answer
+
+
+def reduce_confidences(confidences: np.ndarray, fix: EasyFix) -> np.ndarray:
+    """Return what is left of confidences: the first class alone, one digit of each, or the highest one alone.
+
+    >>> reduce_confidences(np.array([[0.61, 0.39]]), "label").tolist(), reduce_confidences(np.array([[0.61, 0.39]]), "rounded").tolist()
+    ([[1.0, 0.0]], [[0.6, 0.4]])
+    >>> reduce_confidences(np.array([[0.61, 0.39]]), "top").tolist()
+    [[0.61, 0.0]]
+    """
+    if fix == "rounded":
+        return np.round(confidences, 1)
+    first = np.arange(confidences.shape[1]) == confidences.argmax(axis=1)[:, None]
+    return np.where(first, confidences if fix == "top" else 1.0, 0.0)
+
+
+def _fit_model(spec: ModelSpec, people: LabelledData, seed: int) -> Any:
+    defence = spec.defence
+    if defence.kind == OWN and defence.user_function is not None:
+        return defence.user_function(people)
+    if defence.kind == CURATOR:
+        return _fit_privately(spec, people)
+    return fit_non_private(spec.target, people, seed)
+
+
+def _fit_privately(spec: ModelSpec, people: LabelledData) -> Any:
+    from discreet.learn import LogisticRegression  # noqa: PLC0415 - scikit-learn is an extra
+
+    epsilon, classes = spec.defence.curator_epsilon, list(range(people.classes))
+    if spec.private == "pairs":
+        encoder = pair_encoder(people.bounds, people.X.shape[1])
+        private = LogisticRegression(epsilon=epsilon, delta=spec.delta, bounds=(0, 1), classes=classes)
+        return PairClassifier(encoder, private.fit(encoder.encode(people.X), people.y))
+    private = LogisticRegression(epsilon=epsilon, delta=spec.delta, bounds=people.bounds, classes=classes)
+    return private.fit(people.X, people.y)
+
+
+def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strength: float | None = None) -> Any:
+    """Fit a model that has no defence; `strength` is the depth of a forest, the penalty of a network, else C.
+
+    >>> from discreet.attacks.models.labelled_data import purchases
+    >>> fit_non_private("forest", purchases(0, people=100), seed=0).get_params()["max_depth"] is None
+    True
+    """
+    from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.neural_network import MLPClassifier  # noqa: PLC0415
+
+    if target == "forest":
+        depth = None if strength is None else int(strength)
+        return RandomForestClassifier(50, max_depth=depth, random_state=seed).fit(people.X, people.y)
+    if target == "network":
+        penalty = 1e-4 if strength is None else strength
+        model: Any = MLPClassifier((64,), alpha=penalty, max_iter=60, learning_rate_init=0.01, random_state=seed)
+    else:
+        model = LogisticRegression(C=_WEAK_REGULARISATION[target] if strength is None else strength, max_iter=200)
+    encoder = pair_encoder(people.bounds, people.X.shape[1]) if target == "pairs" else None
+    with catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)  # a model that has not settled leaks as well
+        if encoder is not None:
+            return PairClassifier(encoder, model.fit(encoder.encode(people.X), people.y))
+        return model.fit(people.X, people.y)

@@ -1,0 +1,223 @@
+"""Figures of attack results and comparisons. matplotlib is imported only when a figure is drawn."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.attacks.evidence import exp_epsilon
+from discreet.attacks.result import AttackResult, format_value, percent
+from discreet.plotting import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    RED,
+    add_legend,
+    format_plain_numbers,
+    panels,
+    set_epsilon_ticks,
+    set_title,
+    style,
+)
+
+if TYPE_CHECKING:
+    from discreet.attacks.comparison import Comparison
+
+
+DEFENCE_LABELS = {"nothing": "no defence", "easy": "the easy fix", "curator": "the curator"}
+DEFENCE_COLOURS = {"nothing": RED, "easy": ORANGE, "curator": BLUE, "own": INK}
+
+
+def result_figure(result: AttackResult) -> Any:
+    """Draw one result: its own picture, or its curve, or success beside guessing; and who is most exposed."""
+    figure, axes = panels(1 if result.exposure is None else 2)
+    with style():
+        if result.draw is not None:
+            result.draw(axes[0])
+        elif result.curve is not None:
+            draw_roc_curve(axes[0], result)
+            draw_epsilon_bound(axes[0], result)
+        else:
+            draw_success(axes[0], result)
+        if result.exposure is not None:
+            draw_exposure(axes[1], result)
+        add_legend(figure, axes, columns=3)
+        set_title(
+            figure,
+            f"{result.attack.capitalize().replace('_', ' ')} against {defence_label(result)}: {result_headline(result)}",
+        )
+    return figure
+
+
+def defence_label(result: AttackResult) -> str:
+    """Name the defence that a result was reached against."""
+    label = DEFENCE_LABELS.get(result.defence, str(result.against))
+    return label if result.epsilon is None else f"{label} at epsilon {result.epsilon}"
+
+
+def result_headline(result: AttackResult) -> str:
+    """Say in words what an attack reached: the finding that its picture shows."""
+    return f"{percent(result.success)} {result.metric}; {result.evidence.baseline_name} {percent(result.evidence.baseline)}"
+
+
+def share_label(metric: str) -> str:
+    """Return the label of an axis of shares: all of the metric, on as many lines as it needs."""
+    return textwrap.fill(f"share {metric}", 30)
+
+
+def draw_success(axes: Any, result: AttackResult) -> None:
+    """Draw success, guessing, and what epsilon allows as bars."""
+    bars = [("attack", result.success, DEFENCE_COLOURS[result.defence]), ("guessing", result.baseline, GREY)]
+    for place, (_, value, colour) in enumerate(bars):
+        axes.bar(place, value, color=colour, width=0.6)
+        axes.text(place, value, format_value(value), ha="center", va="bottom", fontsize=8)
+    axes.set_xticks(range(len(bars)), [label for label, *_ in bars])
+    axes.set_ylabel(share_label(result.metric))
+    if result.ceiling is not None:
+        axes.axhline(result.ceiling, color=INK, ls="--", lw=1, label=f"epsilon {result.epsilon} allows")
+
+
+def draw_roc_curve(axes: Any, result: AttackResult) -> None:
+    """Draw members found against strangers taken for members, on logarithmic axes: their beginning matters."""
+    curve = result.curve
+    if curve is None:
+        raise TypeError(f"{result.attack} gives no scores, so there is no curve")
+    smallest_rate = 1 / max(curve.non_member_count, 2)
+    axes.plot(
+        np.maximum(curve.fpr, smallest_rate / 2),
+        np.maximum(curve.tpr, smallest_rate / 2),
+        color=DEFENCE_COLOURS[result.defence],
+        lw=1.5,
+        label=f"{defence_label(result)} (AUC {curve.auc:.2f})",
+    )
+    axes.set(xscale="log", yscale="log", xlim=(smallest_rate, 1), ylim=(smallest_rate, 1.05))
+    axes.set(xlabel="share of non-members taken for members", ylabel="share of members found")
+    format_plain_numbers(axes.xaxis, axes.yaxis)
+
+
+def draw_epsilon_bound(axes: Any, result: AttackResult) -> None:
+    """Draw the line of guessing and, if an epsilon was promised, the line that it allows."""
+    fpr = np.geomspace(1e-5, 1, 200)
+    axes.plot(fpr, fpr, color=GREY, ls=":", lw=1, label="guessing")
+    if result.epsilon is not None:
+        ratio_bound = exp_epsilon(float(result.epsilon))
+        allowed = np.minimum(ratio_bound * fpr + result.delta, 1 - (1 - fpr - result.delta) / ratio_bound)
+        axes.plot(fpr, allowed, color=INK, ls="--", lw=1, label=f"epsilon {result.epsilon} allows")
+
+
+def draw_exposure(axes: Any, result: AttackResult) -> None:
+    """Draw success by tenths of rarity, with intervals."""
+    if result.exposure is None:
+        raise TypeError(f"{result.attack} does not tell who is most exposed")
+    shares = result.exposure.deciles
+    deciles, values = range(1, len(shares) + 1), np.array([share.value for share in shares])
+    ends = np.array([share.interval() for share in shares])
+    axes.bar(deciles, values, color=DEFENCE_COLOURS[result.defence], alpha=0.85)
+    axes.errorbar(deciles, values, yerr=np.abs(ends.T - values), fmt="none", ecolor=INK, lw=0.8)
+    label = textwrap.fill(f"tenths of people by {result.exposure.rarity_label}, rarest last", 40)
+    axes.set(xlabel=label, ylabel="share hit (95 % interval)", ylim=(0, 1.05))
+    axes.set_xticks(list(deciles))
+
+
+_LINE_WIDTHS = {"nothing": 4.0}  # so that it is seen below the easy fix, where that changes nothing
+_BOUND_LABEL = "most that epsilon allows"
+_CURATOR_LABEL = "the curator (95 % interval)"
+
+
+def comparison_figure(comparison: "Comparison") -> Any:
+    """Draw success against epsilon on the left, and implied against promised epsilon on the right."""
+    figure, axes = panels(2)
+    private = sorted((each for each in comparison.results if each.epsilon is not None), key=_epsilon_of)
+    without_epsilon = [each for each in comparison.results if each.epsilon is None]
+    with style():
+        _draw_success_by_epsilon(axes[0], without_epsilon, private)
+        _draw_implied_epsilon(axes[1], without_epsilon, private)
+        add_legend(figure, axes, columns=3)
+        set_title(figure, _comparison_headline(without_epsilon, private))
+    return figure
+
+
+def _comparison_headline(without_epsilon: list[AttackResult], private: list[AttackResult]) -> str:
+    """Say what the attack reaches without a defence and with each, at the epsilon that is nearest to 1."""
+    reference = min(private, key=lambda result: abs(np.log(_epsilon_of(result))))
+    successes = [f"{percent(each.success)} with {defence_label(each)}" for each in without_epsilon]
+    successes.append(f"{percent(reference.success)} with {defence_label(reference)}")
+    baseline = f"{reference.evidence.baseline_name} {percent(reference.evidence.baseline)}"
+    return f"{reference.attack.capitalize().replace('_', ' ')} succeeds in {', '.join(successes)} ({baseline})"
+
+
+def _draw_success_by_epsilon(axes: Any, without_epsilon: list[AttackResult], private: list[AttackResult]) -> None:
+    epsilons = [_epsilon_of(result) for result in private]
+    for result in without_epsilon:
+        label = defence_label(result)
+        axes.axhline(result.success, color=DEFENCE_COLOURS[result.defence], lw=_line_width(result), label=label)
+    successes = np.array([result.success for result in private])
+    ends = np.array([result.evidence.interval() for result in private])
+    axes.errorbar(epsilons, successes, np.abs(ends.T - successes), fmt="o-", color=BLUE, label=_CURATOR_LABEL)
+    for values, line_style, colour, label in (
+        ([result.ceiling for result in private], "--", INK, _BOUND_LABEL),
+        ([result.evidence.baseline for result in private], ":", GREY, private[0].evidence.baseline_name),
+    ):
+        if len(private) == 1:  # a line of one point is not seen
+            axes.axhline(values[0], color=colour, ls=line_style, lw=1.2, label=label)
+        else:
+            axes.plot(epsilons, values, line_style, color=colour, lw=1.2, label=label)
+    set_epsilon_ticks(axes, epsilons, "epsilon promised")
+    axes.set(ylim=(-0.03, 1.05), ylabel=share_label(private[0].metric))
+
+
+def _draw_implied_epsilon(axes: Any, without_epsilon: list[AttackResult], private: list[AttackResult]) -> None:
+    epsilons = np.array([_epsilon_of(result) for result in private])
+    lows = [result.implied.low for result in (*without_epsilon, *private)]
+    floor, top = epsilons.min() / 10, 3 * max(epsilons.max(), *lows)
+    implied = np.array([(each.low, each.estimate, each.high) for each in (result.implied for result in private)])
+    low, estimate, high = np.clip(implied, floor, top).T
+    axes.errorbar(epsilons, estimate, (estimate - low, high - estimate), fmt="o", color=BLUE, label=_CURATOR_LABEL)
+    line = np.array([epsilons.min() / 1.5, epsilons.max() * 1.5])
+    axes.plot(line, line, "--", color=INK, lw=1.2, label=_BOUND_LABEL)
+    for result in without_epsilon:
+        lower_bound = max(result.implied.low, floor)
+        label = defence_label(result)
+        axes.axhline(lower_bound, color=DEFENCE_COLOURS[result.defence], lw=_line_width(result), label=label)
+    set_epsilon_ticks(axes, list(epsilons), "epsilon promised")
+    axes.set(yscale="log", ylabel="epsilon implied by the attack", ylim=(floor * 0.8, top))
+    format_plain_numbers(axes.yaxis)
+
+
+def _line_width(result: AttackResult) -> float:
+    return _LINE_WIDTHS.get(result.defence, 1.5)
+
+
+def _epsilon_of(result: AttackResult) -> float:
+    return float(result.epsilon or 0)
+
+
+def roc_figure(results: Sequence[AttackResult]) -> Any:
+    """Draw the curves of results on the left, with what the last one's epsilon allows, and who is exposed on the right.
+
+    >>> from discreet import attacks
+    >>> from discreet.attacks.models.labelled_data import purchases
+    >>> result = attacks.shadow(purchases(0, people=200), targets=1, shadows=2, random_state=0)
+    >>> len(roc_figure([result]).axes)
+    2
+    """
+    from discreet.plotting import add_legend, panels, set_title, style  # noqa: PLC0415
+
+    if not results or any(result.curve is None or result.exposure is None for result in results):
+        raise ValueError("results: give at least one result, of attacks that give scores and tell who is exposed")
+    figure, (left, right) = panels(2)
+    with style():
+        for result in results:
+            draw_roc_curve(left, result)
+            shares = [share.value for share in result.exposure.deciles] if result.exposure is not None else []
+            right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
+        draw_epsilon_bound(left, results[-1])
+        by = results[0].exposure.rarity_label if results[0].exposure is not None else ""
+        right.set(xlabel=f"tenths of people by {by}", ylabel="found at 1 % of non-members", ylim=(-0.03, 1.05))
+        right.set_xticks(range(1, 11))
+        add_legend(figure, [left], columns=3)
+        areas = [f"{result.success:.2f} against {defence_label(result)}" for result in results]
+        set_title(figure, f"{results[0].attack.capitalize().replace('_', ' ')}: AUC {', '.join(areas)}")
+    return figure

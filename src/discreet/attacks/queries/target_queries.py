@@ -1,0 +1,197 @@
+"""Ask one query about many targets at once: each has a copy of the data and an oracle of its own."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import discreet as dc
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence
+from discreet.attacks.queries.attack_targets import AttackTargets, Population
+from discreet.attacks.queries.sql_oracles import SqlOracle, sql_runner
+from discreet.attacks.validation import finite_array
+from discreet.kernel.errors import Refused
+
+
+@dataclass(frozen=True)
+class TargetQuery:
+    """A question about somebody: what to count or add up, and of whom; {target} is what is known of the target.
+
+    Both are texts of SQL in which names of columns are written as `quoted_column` writes them.
+
+    >>> print(TargetQuery("COUNT(*)", f"{quoted_column('is ill')} = 1 AND NOT ({{target}})").sql_about({"age": 30, "ward": "hill"}))
+    SELECT COUNT(*) FROM people WHERE "is ill" = 1 AND NOT ("age" = 30 AND "ward" = 'hill')
+    """
+
+    aggregate: str
+    condition: str
+
+    def sql_about(self, person: Mapping[str, Any]) -> str:
+        """Write the question about one person."""
+        target = " AND ".join(f"{_quoted(name)} = {_sql_literal(value)}" for name, value in person.items())
+        aggregate, condition = self.aggregate.format(), self.condition.format(target=target)
+        return f"SELECT {aggregate} FROM people WHERE {condition}"  # noqa: S608 - names are quoted, and the rest are our words
+
+    def sql_about_each(self, people: Population) -> str:
+        """Write the question about the target of each copy, whom the public table `targets` describes."""
+        prefix = _copy_column(people)
+        target = " AND ".join(f"{_quoted(name)} = {prefix}_of_{place}" for place, name in enumerate(people.known))
+        aggregate, condition = self.aggregate.format(), self.condition.format(target=target)
+        return (
+            f"SELECT {prefix}, {aggregate} AS {prefix}_answer FROM people JOIN targets "  # noqa: S608 - as above
+            f"ON {prefix} = {prefix}_number WHERE {condition} GROUP BY {prefix} ORDER BY {prefix}"
+        )
+
+
+def quoted_column(name: str) -> str:
+    """Write a column's name for a question, so that no name is mistaken: quoted, and with braces that stay braces.
+
+    >>> quoted_column("order"), quoted_column("{target}")
+    ('"order"', '"{{target}}"')
+    """
+    return _quoted(name).replace("{", "{{").replace("}", "}}")
+
+
+AskTargets = Callable[[TargetQuery], np.ndarray]  # one number for each target, NaN where there is no answer
+
+
+@contextmanager
+def oracle_for_targets(
+    defence: Defence,
+    targets: AttackTargets,
+    *,
+    easy_fix: Callable[[SqlOracle], SqlOracle],
+    epsilon_per_query: Fraction | None = None,
+) -> Iterator[AskTargets]:
+    """Give the outsider somebody to ask, who knows of all targets.
+
+    What the curator or a function of the user's promises is for the questions about one target: each has a copy of the
+    data, and a budget, of its own. `price` is what each question to the curator costs, of epsilon in all.
+    """
+    if defence.kind == CURATOR:
+        with _open_curator(targets, defence.curator_epsilon) as curator:
+            yield lambda question: _private_answers(
+                curator, question, targets, epsilon_per_query or defence.curator_epsilon
+            )
+    elif defence.kind == OWN and defence.user_function is not None:
+        oracles = [_checked_oracle(defence.user_function(targets.people.table)) for _ in targets.known_values]
+        yield lambda question: np.array(
+            [
+                _oracle_answer(oracle, question.sql_about(who))
+                for oracle, who in zip(oracles, targets.known_values, strict=True)
+            ]
+        )
+    else:
+        oracle = easy_fix(_exact_oracle(targets)) if defence.kind == EASY else _exact_oracle(targets)
+        yield lambda question: np.asarray(oracle(question.sql_about_each(targets.people)), float)
+
+
+def _exact_oracle(targets: AttackTargets) -> SqlOracle:
+    """Answer exactly for each target."""
+    run = sql_runner({"people": _copied_people(targets), "targets": _target_descriptions(targets)})
+
+    def ask(sql: str) -> np.ndarray:
+        answers = np.zeros(len(targets.known_values))  # a copy in which nobody is counted has no row
+        for target, number in run(sql):
+            answers[target] = 0 if number is None else number  # a sum over nobody
+        return answers
+
+    return ask
+
+
+@contextmanager
+def _open_curator(targets: AttackTargets, budget: Fraction) -> Iterator[dc.Curator]:
+    with dc.open(
+        {"people": _copied_people(targets)},
+        public={"targets": _target_descriptions(targets)},
+        unit="row",  # a person's copies are different units, so that each copy has the whole budget
+        budget=budget,
+        columns={
+            "people": {
+                _copy_column(targets.people): {"in": list(range(len(targets.known_values)))},
+                **_column_declarations(targets.people),
+            }
+        },
+        groups=1,
+        rows=1,
+        ledger=":memory:",
+    ) as curator:
+        yield curator
+
+
+def _private_answers(curator: dc.Curator, query: TargetQuery, targets: AttackTargets, epsilon: Fraction) -> np.ndarray:
+    try:
+        answer = curator.ask(query.sql_about_each(targets.people), epsilon=epsilon)
+    except Refused:
+        return np.full(len(targets.known_values), np.nan)
+    return np.asarray(answer.table[f"{_copy_column(targets.people)}_answer"].to_numpy(), float)
+
+
+def _copied_people(targets: AttackTargets) -> pa.Table:
+    table, target_count = targets.people.table.select(targets.people.queried_columns), len(targets.known_values)
+    copies = pa.concat_tables([table] * target_count).combine_chunks()
+    return copies.append_column(
+        _copy_column(targets.people), pa.array(np.repeat(np.arange(target_count), table.num_rows))
+    )
+
+
+def _target_descriptions(targets: AttackTargets) -> pa.Table:
+    """Return what is known of each copy's target."""
+    people, prefix = targets.people, _copy_column(targets.people)
+    descriptions = people.table.select(people.known).take(pa.array(targets.rows))
+    descriptions = descriptions.rename_columns([f"{prefix}_of_{place}" for place in range(len(people.known))])
+    return descriptions.append_column(f"{prefix}_number", pa.array(np.arange(len(targets.known_values))))
+
+
+def _copy_column(people: Population) -> str:
+    """Return the name of the column with a copy's number, with which all our names begin, and none of the people's."""
+    name = "game"
+    while any(theirs.lower().startswith(name) for theirs in people.queried_columns):
+        name += "_"
+    return name
+
+
+def _column_declarations(people: Population) -> dict[str, Any]:
+    declared: dict[str, Any] = {name: _column_type(people.table.schema.field(name).type) for name in people.known}
+    declared[people.secret] = {"in": [0, 1]}
+    if people.amount is not None:
+        declared[people.amount] = (0, people.max_amount)
+    return declared
+
+
+def _column_type(stored: pa.DataType) -> str:
+    if pa.types.is_integer(stored):
+        return "integer"
+    return "real" if pa.types.is_floating(stored) else "boolean" if pa.types.is_boolean(stored) else "text"
+
+
+def _checked_oracle(oracle: Any) -> SqlOracle:
+    if not callable(oracle):
+        raise TypeError("the defence must return a function that answers a question in SQL with a number")
+    checked: SqlOracle = oracle
+    return checked
+
+
+def _oracle_answer(oracle: SqlOracle, sql: str) -> float:
+    try:
+        answer = oracle(sql)
+    except Refused:
+        return math.nan
+    if isinstance(answer, float | np.floating | np.ndarray) and np.shape(answer) == () and str(answer) == "nan":
+        return math.nan  # a refusal, too
+    if answer is None:
+        raise TypeError("the defence's oracle must return a number, or NaN where it refuses, not None")
+    return float(finite_array(answer, (), "the defence's oracle"))
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def _sql_literal(value: Any) -> str:
+    return "'{}'".format(value.replace("'", "''")) if isinstance(value, str) else str(value)

@@ -1,0 +1,91 @@
+"""The registry of attacks: what each one does, and which module has it. Modules are loaded on first use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from discreet.attacks.result import AttackResult
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack of the laboratory, and how to run it on other data than its own.
+
+    `load` reads the attack's real data, named by `data_files`, from a folder.
+    """
+
+    run: Callable[..., AttackResult]
+    docs_page: str  # the page of the course: docs/attacks/<topic>.md
+    summary: str  # one sentence: what the attack does
+    without_defence: str  # what is released without a defence
+    with_easy_fix: str  # the easy fix
+    with_curator: str  # what the curator or the private estimator answers instead
+    built_in_data: str  # what the data are that come with the attack
+    data_files: tuple[str, ...] = ()
+    load: Callable[[Path], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The attack's public name."""
+        return self.run.__name__
+
+
+# Name of the attack: the module that has it. The order is that of the course.
+ATTACK_PACKAGES = {
+    "pseudonyms": "tables",
+    "linkage": "tables",
+    "homogeneity": "tables",
+    "intersection": "tables",
+    "differencing": "queries",
+    "averaging": "queries",
+    "rephrasing": "queries",
+    "threshold_game": "queries",
+    "reconstruct": "aggregates",
+    "census": "aggregates",
+    "membership": "aggregates",
+    "shadow": "models",
+    "likelihood_ratio": "models",
+    "attributes": "models",
+    "correlation": "models",
+    "invert": "models",
+    "lone_cluster": "models",
+}
+
+# What attacks are run on, and what belongs to them, by the modules that have it.
+OTHER_EXPORTS = {
+    "Blocks": "aggregates.blocks",
+    "City": "models.city",
+    "Fact": "tables.patients",
+    "Gallery": "models.images",
+    "Labelled": "models.people",
+    "Panel": "aggregates.panel",
+    "Patients": "tables.patients",
+    "People": "queries.people",
+    "Ratings": "tables.ratings",
+    "Register": "tables.registers",
+    "Rows": "queries.fits",
+    "Secretive": "models.secrets",
+    "Secrets": "aggregates.reconstruct",
+    "Study": "aggregates.study",
+    "Taxis": "tables.taxis",
+    "Treated": "models.patients",
+    "TwoSets": "queries.threshold_game",
+    "TwoTables": "tables.hospitals",
+    "membership_from_reconstruction": "aggregates.reductions",
+    "overfitting": "models.overfitting",
+    "reconstruction_from_membership": "aggregates.reductions",
+}
+
+
+def attack_named(name: str) -> Attack:
+    """Return what the laboratory knows about an attack.
+
+    >>> attack_named("threshold_game").topic
+    'queries'
+    """
+    if name not in ATTACK_PACKAGES:
+        raise ValueError(f"there is no attack {name!r}; there are {', '.join(ATTACK_PACKAGES)}")
+    attack: Attack = import_module(f"discreet.attacks.{ATTACK_PACKAGES[name]}.{name}").ATTACK
+    return attack

@@ -1,0 +1,184 @@
+"""Data for linkage: patients beside a public register, and ratings of which the attacker knows a few."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.attacks.tables.patients import (
+    CONDITIONS,
+    Patients,
+    draw_birth_dates,
+    draw_conditions,
+    require_type,
+    zip_codes,
+)
+from discreet.attacks.tables.validation import finite_number_array, id_array, integer_array, read_data_table
+from discreet.attacks.validation import arrow_table, random_generator
+from discreet.kernel.numbers import as_integer
+
+REGISTER_FILES = ("linkage_synthetic_demographic.parquet", "linkage_synthetic_medical.parquet")
+_ZIP_COUNT = 400
+_UNREGISTERED_SHARE = 0.1  # of the patients, the share that is not in the register
+_OTHERS_PER_PATIENT = 0.5  # for each patient, so many people of the register who are none
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """Patients, and a list of people (`people`) with the same columns that anybody can get.
+
+    `who` has the place in `people` of each patient, -1 if they are not in it: the truth, by which names are scored.
+
+    >>> table = pa.table({"age": [30, 41], "condition": ["flu", "no"]})
+    >>> town = pa.table({"name": ["Ana", "Bob", "Eva"], "age": [41, 30, 30]})
+    >>> Register(Patients(table, "age", "condition"), town, who=[1, 0]).who
+    array([1, 0])
+    """
+
+    patients: Patients
+    people: Any
+    who: Any
+
+    def __post_init__(self) -> None:
+        require_type(self.patients, Patients, "Patients(table, quasi, sensitive)", "patients")
+        people = arrow_table(self.people, "people")
+        missing = [name for name in self.patients.quasi if name not in people.column_names]
+        if missing:
+            raise ValueError(f"people has no column {missing[0]!r}: give the columns of quasi, {self.patients.quasi}")
+        who = integer_array(self.who, "who")
+        if who.shape != (self.patients.table.num_rows,) or who.min() < -1 or who.max() >= people.num_rows:
+            raise ValueError("who must have one place in people for each patient, -1 for those who are not in it")
+        object.__setattr__(self, "people", people.select(self.patients.quasi))
+        object.__setattr__(self, "who", who)
+
+
+def simulate_register(patients: int = 135_000, random_state: int | None = None) -> Register:
+    """Make up so many patients with zip code, birth date and sex, and a voter roll that has most of them.
+
+    >>> made = simulate_register(1000, random_state=0)
+    >>> made.people.num_rows, made.patients.quasi
+    (1400, ['zip', 'born', 'sex'])
+    """
+    rng = random_generator(random_state)
+    patients = as_integer(patients, "patients", 10)
+    unregistered = round(patients * _UNREGISTERED_SHARE)
+    count = patients + round(patients * _OTHERS_PER_PATIENT)
+    zips, ages = rng.integers(_ZIP_COUNT, size=count), rng.integers(18, 91, size=count)
+    everybody = pa.table({
+        "zip": zip_codes(zips),
+        "born": draw_birth_dates(ages, rng),
+        "sex": np.array(["F", "M"])[rng.integers(2, size=count)],
+    })  # fmt: skip
+    condition = np.array(CONDITIONS)[draw_conditions(zips[:patients], ages[:patients], rng)]
+    table = everybody.slice(0, patients).append_column("condition", pa.array(condition))
+    order = rng.permutation(np.arange(unregistered, count))  # a voter roll says nothing by its order
+    who = np.full(count, -1)
+    who[order] = np.arange(len(order))
+    return Register(Patients(table, ["zip", "born", "sex"], "condition"), everybody.take(order), who[:patients])
+
+
+def read_register(folder: Path) -> Register:
+    """Read 30,000 fake patients and the list of the same people."""
+    people = read_data_table(folder, REGISTER_FILES[0], ["ID", "Gender", "Age", "Zip"])
+    medical = read_data_table(folder, REGISTER_FILES[1], ["ID", "Diagnosis"])
+    numbered = people.append_column("place", pa.array(np.arange(people.num_rows)))
+    patients = medical.join(
+        numbered, "ID", join_type="inner"
+    )  # what the hospital has itself: the exact age and zip code
+    who = np.asarray(patients["place"])
+    return Register(Patients(patients, ["Gender", "Age", "Zip"], "Diagnosis"), people, who)
+
+
+RATINGS_FILE = "movielens_latest_small_ratings.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Ratings of movies: by whom, of what, how many stars, on which day; and how much the attacker knows of a target.
+
+    The attacker knows `known` of the target's ratings. Of these, `wrong` are made up. Days are known up to `days`
+    more or less, or not at all. Users and movies are whole numbers or texts, by which a release that lacks some of them
+    is compared with the owner's ratings; the attack itself never looks at a user's.
+
+    >>> ratings = Ratings(user=[8, 8, 9], movie=[5, 7, 5], stars=[4, 2.5, 3], day=[10, 11, 300], known=2)
+    >>> ratings.user_count, ratings.movie_ids.tolist()
+    (2, [5, 7])
+    """
+
+    user: Any
+    movie: Any
+    stars: Any
+    day: Any
+    known: int = 3
+    wrong: int = 0
+    days: int | None = None
+
+    def __post_init__(self) -> None:
+        columns = {name: id_array(getattr(self, name), name) for name in ("user", "movie")}
+        columns |= {name: finite_number_array(getattr(self, name), name) for name in ("stars", "day")}
+        sizes = {column.shape for column in columns.values()}
+        if len(sizes) > 1 or columns["user"].ndim != 1 or not columns["user"].size:
+            raise ValueError("user, movie, stars and day must be lists of one length, with at least one rating")
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
+        if len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) < columns["user"].size:
+            raise ValueError("user and movie: somebody has rated a movie twice. Keep one of these ratings.")
+        if not 0 <= as_integer(self.wrong, "wrong", 0) < as_integer(self.known, "known", 1):
+            raise ValueError(f"wrong must be less than known, {self.known}, not {self.wrong}")
+        if self.days is not None:
+            as_integer(self.days, "days", 0)
+
+    @property
+    def user_count(self) -> int:
+        """How many people have rated."""
+        return len(self.user_ids)
+
+    @cached_property
+    def user_ids(self) -> np.ndarray:
+        """Who has rated, sorted."""
+        return np.unique(self.user)
+
+    @cached_property
+    def movie_ids(self) -> np.ndarray:
+        """What was rated, sorted."""
+        return np.unique(self.movie)
+
+    @cached_property
+    def star_values(self) -> np.ndarray:
+        """The different stars that were given, sorted."""
+        return np.unique(self.stars)
+
+
+def simulate_ratings(
+    people: int = 400, *, known: int = 3, wrong: int = 0, days: int | None = None, random_state: int | None = None
+) -> Ratings:
+    """Make up ratings: everybody has seen some of the films that all see, and some that hardly anybody does.
+
+    >>> simulate_ratings(50, random_state=0).user_count
+    50
+    """
+    rng = random_generator(random_state)
+    films = 5 * as_integer(people, "people", 1)
+    popularity = 1 / np.arange(10, films + 10)
+    quality = rng.normal(3.3, 0.6, films)
+    columns: list[list[np.ndarray]] = [[], [], [], []]
+    for person in range(people):
+        seen = rng.choice(films, min(films, 20 + int(rng.gamma(1, 60))), replace=False, p=popularity / popularity.sum())
+        stars = np.clip(np.round(2 * (quality[seen] + rng.normal(0, 0.9, len(seen)))) / 2, 0.5, 5)
+        first = rng.integers(0, 3000)
+        person_columns = (np.full(len(seen), person), seen, stars, first + rng.integers(0, 400, len(seen)))
+        for column, each in zip(columns, person_columns, strict=True):
+            column.append(each)
+    user, movie, stars, day = map(np.concatenate, columns)
+    return Ratings(user, movie, stars, day, known, wrong, days)
+
+
+def read_ratings(folder: Path, *, known: int = 3, wrong: int = 0, days: int | None = None) -> Ratings:
+    """Read the ratings of 610 people."""
+    table = read_data_table(folder, RATINGS_FILE)
+    day = np.asarray(table["timestamp"]).astype("datetime64[D]").astype(np.int64)
+    user, movie, stars = (np.asarray(table[name]) for name in ("userId", "movieId", "rating"))
+    return Ratings(user, movie, stars, day, known, wrong, days)

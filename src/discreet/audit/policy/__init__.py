@@ -1,0 +1,1 @@
+"""Audit of a policy: every kind of query it allows, on neighbouring databases, through the curator."""

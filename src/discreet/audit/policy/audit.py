@@ -1,0 +1,246 @@
+"""Audit a policy: run its queries on neighbouring databases and test every claim."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.binomial import clopper_pearson
+from discreet.audit.black_box import measure
+from discreet.audit.hypothesis_tests import rho_lower_bound
+from discreet.audit.policy.answer_checks import answer_checks, check_result, error_check
+from discreet.audit.policy.curator_pairs import (
+    CuratorPair,
+    PreparedQuery,
+    cost_request,
+    exact_totals,
+    open_curator_pairs,
+    prepare_query,
+    repeat_release,
+)
+from discreet.audit.policy.ledger_checks import ledger_checks
+from discreet.audit.policy.likelihood import LikelihoodTest, compare_totals
+from discreet.audit.policy.query_suite import AuditQuery, audit_queries, error_prone_queries
+from discreet.audit.policy.result import CheckResult, Finding, PolicyAudit, RefusedQuery, parse_arguments
+from discreet.audit.result import AuditResult
+from discreet.audit.runs import Batch
+from discreet.curator.curator import Curator
+from discreet.engines.table_source import EngineError
+from discreet.kernel.errors import Failed, PolicyError, Refused
+from discreet.kernel.loss import Loss
+from discreet.kernel.numbers import Number
+from discreet.policy import Policy
+from discreet.pricing import CostRequest
+
+_CONVERSION_DELTA = Fraction(1, 4)  # where a rho becomes an epsilon: half the noise is seen best at a large delta
+
+ProgressTracker = Callable[[Sequence[Any], str], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class _WorstCase:
+    """A question with the pair of data sets whose exact answers differ most, and how they do."""
+
+    prepared: PreparedQuery
+    pair: CuratorPair
+    test: LikelihoodTest
+    share_of_sensitivity: float  # the largest share of an allowed move, over all places
+    unique_group_case: tuple[CuratorPair, LikelihoodTest] | None  # where the unit has groups of its own, if it can
+    failing_placements: tuple[str, ...]  # the places of the unit at which the engine gave up
+
+
+def _no_progress(items: Sequence[Any], _: str) -> Iterable[Any]:
+    return items
+
+
+def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, which of it
+    policy: Policy,
+    *,
+    runs: int = 2000,
+    epsilon: Number = 1,
+    confidence: float = 0.95,
+    only: Sequence[str] = (),
+    random_state: int = 0,
+    track: ProgressTracker = _no_progress,
+) -> PolicyAudit:
+    """Try to refute what a policy promises, on made-up data with one unit planted where it shows most.
+
+    The owner's data and ledger are never opened. Each question is asked `runs` times on either data set, for the price
+    `epsilon` (with a delta: the rho that it implies). The chance that a sound curator is accused, of anything, is at
+    most 1 - `confidence`. `only` keeps the questions whose names contain one of these words.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> found = audit_policy(policy, runs=300, confidence=1 - 1e-9, only=["COUNT(*)"])
+    >>> found.holds, [finding.name for finding in found.findings]
+    (True, ['visits: COUNT(*)'])
+    """
+    runs, each, confidence_level = parse_arguments(runs, epsilon, confidence)
+    error, cost = 1 - confidence_level, cost_request(policy, each)
+    queries = _select_queries(audit_queries(policy), only)
+    with open_curator_pairs(policy, random_state=random_state) as pairs:
+        prepared_queries, refused = _prepare_queries(queries, pairs[0].present, cost)
+        worst_cases = [
+            _find_worst_case(prepared, pairs) for prepared in track(prepared_queries, "looking for the worst place")
+        ]
+        error_share = error / max(1, len(worst_cases) + sum(each.unique_group_case is not None for each in worst_cases))
+        findings = [
+            finding
+            for worst_case in track(worst_cases, "asking")
+            for finding in _measure_worst_case(worst_case, runs, error_share, random_state)
+        ]
+        alone_pairs = [pair for pair in pairs if pair.placement.alone]
+        steps: Sequence[Callable[[], Iterable[CheckResult]]] = (
+            lambda: _sensitivity_checks(worst_cases, len(pairs)),
+            lambda: answer_checks([(each.prepared, [each.pair, *alone_pairs]) for each in worst_cases], cost),
+            lambda: [
+                error_check(
+                    error_prone_queries(policy, {question.query.table for question in prepared_queries}), pairs, cost
+                )
+            ],
+            lambda: ledger_checks(policy, prepared_queries, cost, random_state=random_state),
+        )
+        checks = [check for step in track(steps, "checking") for check in step()]
+    return PolicyAudit(
+        policy=policy.data.name,
+        protects=policy.data.protects,
+        runs=runs,
+        confidence=confidence_level,
+        findings=tuple(findings),
+        checks=tuple(checks),
+        refused_queries=tuple(refused),
+    )
+
+
+def _select_queries(queries: list[AuditQuery], only: Sequence[str]) -> list[AuditQuery]:
+    selected = [query for query in queries if not only or any(word.lower() in query.name.lower() for word in only)]
+    if not selected:
+        names = ", ".join(asked.name for asked in queries)
+        raise PolicyError(f"only: no audit has {' or '.join(map(repr, only))} in its name. There are: {names}.")
+    return selected
+
+
+def _prepare_queries(
+    queries: list[AuditQuery], curator: Curator, cost: CostRequest
+) -> tuple[list[PreparedQuery], list[RefusedQuery]]:
+    prepared, refused = [], []
+    for query in queries:
+        try:
+            prepared.append(prepare_query(curator, query, cost))
+        except Refused as refusal:
+            refused.append(RefusedQuery(query.name, str(refusal)))
+    if not prepared:
+        raise PolicyError(f"only: the policy allows none of these questions. {refused[0].name}: {refused[0].reason}")
+    return prepared, refused
+
+
+def _find_worst_case(prepared: PreparedQuery, pairs: list[CuratorPair]) -> _WorstCase:
+    """Find where the planted unit moves the exact answer most, in units of the noise."""
+    cases, failing = [], []
+    for pair in pairs:
+        try:
+            here, there = (exact_totals(curator, prepared) for curator in (pair.present, pair.absent))
+        except EngineError:
+            failing.append(pair.placement.name)
+        else:
+            cases.append((pair, compare_totals(prepared.requests, here, there)))
+    if not cases:
+        raise PolicyError(f"{prepared.query.name}: the engine fails on all made-up data. Ask it of `discreet dummy`.")
+    # Of a tree only that part is seen where most values are: alone, the unit is seen on all levels.
+    has_trees = any(request.walks for request in prepared.requests)
+    pair, worst_test = max(cases, key=lambda case: (round(case[1].used(), 9), has_trees and case[0].place.alone))
+    largest_share = max(shift.share for _, each in cases for shift in each.moves())
+    unique_group_case = max((each for each in cases if each[1].own), key=lambda each: len(each[1].own), default=None)
+    return _WorstCase(prepared, pair, worst_test, largest_share, unique_group_case, tuple(failing))
+
+
+def _measure_worst_case(worst_case: _WorstCase, runs: int, error: float, random_state: int) -> Iterator[Finding]:
+    yield _measure_answers(worst_case, runs, error, random_state)
+    if worst_case.unique_group_case is not None:
+        yield _measure_unique_group(worst_case.prepared, *worst_case.unique_group_case, runs, error)
+
+
+def _measure_answers(worst_case: _WorstCase, runs: int, error: float, random_state: int) -> Finding:
+    """Measure what the answers to a question prove: an epsilon or, of a price in rho, that too."""
+    prepared, cost = worst_case.prepared, worst_case.prepared.cost
+    is_pure = cost.epsilon is not None
+    delta = Fraction(0) if is_pure else _CONVERSION_DELTA
+    result = measure(
+        Batch(lambda curator, count: _test_statistics(curator, worst_case, count)),
+        worst_case.pair.present,
+        worst_case.pair.absent,
+        cost.to_epsilon(delta),
+        runs,
+        delta=delta,
+        confidence=1 - (error if is_pure else error / 2),  # the other half is for rho
+        random_state=random_state,
+    )
+    rho = 0.0 if is_pure else _rho_of_event(result, cost, error / 2)
+    in_rho = not is_pure and (result.holds or rho > cost.rho)
+    return Finding(
+        name=prepared.query.name,
+        sql=prepared.query.sql,
+        placement=worst_case.pair.placement.name,
+        parameter="rho" if in_rho else "epsilon",
+        claim=float(cost.rho if in_rho else result.claim or 0),
+        delta=0.0 if in_rho else result.delta,
+        lower_bound=rho if in_rho else result.epsilon_low,
+        cost_used=worst_case.test.loss_used() / float(cost.rho if cost.epsilon is None else cost.epsilon),
+        event=f"{result.event}, {result.direction}",
+    )
+
+
+def _rho_of_event(result: AuditResult, cost: Loss, error: float) -> float:
+    """Return what the telling event proves of rho; it was the best of several, each of which could be wrong."""
+    if result.counts is None:
+        return 0.0
+    events = int(result.details["events judged"])
+    return rho_lower_bound(*result.counts, delta=float(cost.delta), error=error / events)
+
+
+def _test_statistics(curator: Curator, worst_case: _WorstCase, runs: int) -> np.ndarray:
+    try:
+        return worst_case.test.test_statistics(repeat_release(curator, worst_case.prepared, runs))
+    except Failed:  # whether a question fails must not depend on the unit either
+        return np.full((runs, 3), nan)
+
+
+def _measure_unique_group(
+    prepared: PreparedQuery, pair: CuratorPair, test: LikelihoodTest, runs: int, error: float
+) -> Finding:
+    """Count how often a group is shown that nobody has but the planted unit; without it that never happens."""
+    hits = sum(test.shows_unique_group(parts) for parts in repeat_release(pair.present, prepared, runs))
+    return Finding(
+        name=f"{prepared.query.name}: a group of one's own",
+        sql=prepared.query.sql,
+        placement=pair.placement.name,
+        parameter="delta",
+        claim=float(prepared.cost.delta),
+        delta=0.0,
+        lower_bound=float(clopper_pearson(hits, runs, error)[0]),
+        cost_used=0.0,
+        event=f"a group that only the unit has was shown in {hits:,} of {runs:,} runs",
+    )
+
+
+def _sensitivity_checks(worst_cases: list[_WorstCase], placement_count: int) -> Iterator[CheckResult]:
+    exceeding = [
+        f"{case.prepared.query.name} ({case.share_of_sensitivity:.3g} times)"
+        for case in worst_cases
+        if case.share_of_sensitivity > 1
+    ]
+    largest_share = max(each.share_of_sensitivity for each in worst_cases)
+    coverage = f"{len(worst_cases)} questions, {placement_count} places of the unit"
+    coverage_and_use = f"{coverage}; at most {100 * largest_share:.0f} % of what is allowed"
+    yield check_result("No unit moves a total by more than its noise is made for", exceeding, coverage_and_use)
+    failing = [
+        f"{each.prepared.query.name} ({', '.join(each.failing_placements)})"
+        for each in worst_cases
+        if each.failing_placements
+    ]
+    yield check_result("No unit makes a question fail", failing, coverage)

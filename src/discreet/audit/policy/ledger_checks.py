@@ -1,0 +1,205 @@
+"""Deterministic checks of the ledger: charged before data is read, durable, never overspent."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import pyarrow as pa
+
+from discreet.answer.model import Answer
+from discreet.audit.policy.answer_checks import ask_curator, check_result
+from discreet.audit.policy.curator_pairs import PreparedQuery, exact_totals, write_policy_copy
+from discreet.audit.policy.neighbouring_databases import NeighbouringDatabases, neighbouring_databases
+from discreet.audit.policy.query_suite import AuditQuery
+from discreet.audit.policy.result import CheckResult
+from discreet.curator.curator import Curator
+from discreet.curator.open import open_curator
+from discreet.engines.column_usage import ColumnUsage
+from discreet.engines.interface import Engine, PreparedReader
+from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
+from discreet.kernel.ledger import memory_ledger, open_ledger
+from discreet.kernel.loss import Loss
+from discreet.kernel.numbers import as_fraction
+from discreet.policy import BudgetEntry, Policy
+from discreet.pricing import CostRequest
+
+_MAX_ASKS = 50
+_AFFORDABLE_QUERIES = Fraction(7, 2)  # as many questions fit in a small budget, less the half
+_PLACEMENT_NAME = "too many groups, highest"
+
+
+class SimulatedCrash(BaseException):
+    """The end of a process in the middle of a question: nothing catches it."""
+
+
+class _InterceptedEngine:
+    """An engine at which something happens before it reads totals."""
+
+    def __init__(self, engine: Engine | PreparedReader, before_read: Callable[[], None]) -> None:
+        self._engine, self._before_read = engine, before_read
+
+    @contextmanager
+    def prepare(self, usage: ColumnUsage) -> Iterator["_InterceptedEngine"]:
+        with cast("Engine", self._engine).prepare(usage) as reader:
+            yield _InterceptedEngine(reader, self._before_read)
+
+    def totals(self, question: Any) -> Any:
+        self._before_read()
+        return self._engine.totals(question)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+def ledger_checks(
+    policy: Policy, prepared_queries: Sequence[PreparedQuery], cost: CostRequest, *, random_state: int = 0
+) -> Iterator[CheckResult]:
+    """Check what the ledger promises, on made-up data with a ledger file of its own."""
+    by_placement = {
+        databases.placement.name: databases for databases in neighbouring_databases(policy, random_state=random_state)
+    }
+    data = by_placement[_PLACEMENT_NAME]
+    query = prepared_queries[0].query
+    with TemporaryDirectory(prefix="discreet-audit-") as folder:
+        yield _check_charged_before_read(policy, data, query, cost, Path(folder) / "first")
+        yield _check_crash(policy, data, query, cost, Path(folder) / "crash")
+        yield _check_exhausted_budget(policy, data, query, cost, Path(folder) / "budget")
+        yield _check_row_order(policy, data, prepared_queries, Path(folder))
+
+
+def _check_charged_before_read(
+    policy: Policy, data: NeighbouringDatabases, query: AuditQuery, cost: CostRequest, folder: Path
+) -> CheckResult:
+    """Check that a question is charged when its rows are read, and that failing costs the price and says nothing."""
+    violations, spent_at_read = [], list[Loss]()
+    with open_curator(write_policy_copy(policy, data.present, folder, ledger="ledger.sqlite")) as curator:
+
+        def fail() -> None:
+            spent_at_read.append(curator.ledger.spent())
+            raise ValueError("a value of somebody")
+
+        with _silence_log():
+            outcome = ask_curator(_intercept_reads(curator, fail), query, cost)
+        spent = curator.ledger.spent()
+    if not spent_at_read or spent_at_read[0] != spent or not spent.rho:
+        violations.append("rows were read before the charge was made")
+    if not isinstance(outcome, Failed) or str(outcome) != FAILED:
+        violations.append("a failure while reading tells more than that there was one")
+    return check_result(
+        "A question is paid for before it is read, and failing tells nothing", violations, "an error while reading"
+    )
+
+
+def _check_crash(
+    policy: Policy, data: NeighbouringDatabases, query: AuditQuery, cost: CostRequest, folder: Path
+) -> CheckResult:
+    violations = []
+    copy = write_policy_copy(policy, data.present, folder, ledger="ledger.sqlite")
+    with open_curator(copy) as curator:
+
+        def crash() -> None:
+            raise SimulatedCrash
+
+        with suppress(SimulatedCrash):
+            ask_curator(_intercept_reads(curator, crash), query, cost)
+        name = curator.ledger.name
+    with open_ledger(folder / "ledger.sqlite", name=name) as ledger:
+        if not ledger.spent().rho:
+            violations.append("the charge of a question is gone after a crash")
+        try:
+            ledger.verify()
+        except LedgerError as error:
+            violations.append(f"the ledger does not verify after a crash: {error}")
+    return check_result("After a crash the charge stands, and the ledger verifies", violations, "a crash while reading")
+
+
+def _check_exhausted_budget(
+    policy: Policy, data: NeighbouringDatabases, query: AuditQuery, cost: CostRequest, folder: Path
+) -> CheckResult:
+    """Check that a small budget ends, that it is never exceeded, and that what is refused is not read."""
+    violations, reads, answers = [], list[int](), 0
+    with open_curator(write_policy_copy(policy, data.present, folder)) as curator:
+        small_policy = replace(curator.policy, budget_entry=_small_budget(policy.budget_entry, cost))
+        with memory_ledger(name=curator.ledger.name, budget=small_policy.budget) as ledger:
+            engine = cast("Engine", _InterceptedEngine(curator._engine, lambda: reads.append(1)))  # noqa: SLF001 - as below
+            outcome: object = None
+            while answers < _MAX_ASKS:  # of another version of the data nothing is remembered
+                version = small_policy.data.model_copy(update={"version": f"{answers}"})
+                outcome = ask_curator(Curator(replace(small_policy, data=version), engine, ledger), query, cost)
+                if not isinstance(outcome, Answer):
+                    break
+                answers += 1
+            if not isinstance(outcome, Refused):
+                violations.append(f"after {answers} answers the budget did not refuse")
+            if not ledger.budget.covers(ledger.spent()):
+                violations.append("more was spent than there was")
+            if len(reads) != answers:
+                violations.append("a question was read that was refused")
+    return check_result(
+        "A budget that is used up refuses, before anything is read", violations, f"refused after {answers} answers"
+    )
+
+
+def _check_row_order(
+    policy: Policy, data: NeighbouringDatabases, prepared_queries: Sequence[PreparedQuery], folder: Path
+) -> CheckResult:
+    """Check that exact totals are the same when the rows of every table are turned round."""
+    reversed_tables = {
+        name: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))) for name, rows in data.present.items()
+    }
+    violations = []
+    with (
+        open_curator(write_policy_copy(policy, data.present, folder / "as is")) as curator,
+        open_curator(write_policy_copy(policy, reversed_tables, folder / "turned")) as other,
+    ):
+        for prepared in prepared_queries:
+            sides = [exact_totals(side, prepared) for side in (curator, other)]
+            if any(_sorted_totals(here) != _sorted_totals(there) for here, there in zip(*sides, strict=True)):
+                violations.append(prepared.query.name)
+    return check_result("The order of the rows does not matter", violations, f"{len(prepared_queries)} questions")
+
+
+def _sorted_totals(totals: Any) -> tuple[Any, ...]:
+    rows = sorted(zip(map(str, totals.keys), totals.values.tolist(), strict=True))
+    cells = [
+        sorted(
+            (str(totals.keys[group]), cell, weight)
+            for group, cell, weight in zip(
+                tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True
+            )
+        )
+        for _, tally in sorted(totals.tallies.items())
+    ]
+    return rows, cells
+
+
+def _intercept_reads(curator: Curator, before_read: Callable[[], None]) -> Curator:
+    engine = cast("Engine", _InterceptedEngine(curator._engine, before_read))  # noqa: SLF001 - curators have no door for that
+    return Curator(curator.policy, engine, curator.ledger)
+
+
+def _small_budget(spending: BudgetEntry, cost: CostRequest) -> BudgetEntry:
+    """Return the limits of a budget for a few questions."""
+    if cost.epsilon is not None:
+        return spending.model_copy(
+            update={"epsilon": _AFFORDABLE_QUERIES * as_fraction(cost.epsilon, "epsilon"), "analysts": {}}
+        )
+    delta = spending.delta * (1 - spending.discover_share)
+    epsilon = Loss(None, _AFFORDABLE_QUERIES * as_fraction(cost.rho, "rho")).to_epsilon(delta)
+    return spending.model_copy(update={"epsilon": epsilon, "analysts": {}})
+
+
+@contextmanager
+def _silence_log() -> Iterator[None]:
+    """Keep an error that was planted out of the owner's log."""
+    log = logging.getLogger("discreet")
+    log.disabled = True
+    try:
+        yield
+    finally:
+        log.disabled = False

@@ -1,0 +1,142 @@
+"""Options of discreet anonymise: error messages with option names, hierarchy files, the key file."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from discreet.anonymity import Hierarchy, new_key, read_hierarchy, read_key
+from discreet.anonymity.pseudonyms.keys import check_key_folder, store_key
+from discreet.anonymity.report.contents import make_printable
+from discreet.cli.terminal import usage_error
+
+_SAME_NAMES = (
+    "quasi",
+    "sensitive",
+    "drop",
+    "k",
+    "l",
+    "t",
+    "c",
+    "diversity",
+    "method",
+    "suppress",
+    "hierarchies",
+    "population",
+)
+_OPTIONS = {"column": "--pseudonym", "key": "--key-file", "path": "--key-file", "table": "TABLE"}
+_OPTIONS |= {name: f"--{name}" for name in _SAME_NAMES}
+_ANY_VALUE = "'...'"
+_HINTS = {
+    "Give new_key(), and keep it": "Name a file for one with --key-file, and keep it",
+    "Make a key with write_key(path).": "Name another file.",
+    "Name a file that write_key wrote.": "Name a file that --key-file made.",
+}
+
+
+@contextmanager
+def exit_on_option_error() -> Iterator[None]:
+    """Say what is wrong with the options, and end."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        usage_error(make_printable(with_option_names(str(error))))
+
+
+def with_option_names(text: str) -> str:
+    """Write the arguments in a message as options.
+
+    >>> with_option_names("l: it is about sensitive columns, and none is named. Give sensitive='...'.")
+    '--l: it is about sensitive columns, and none is named. Give --sensitive COLUMN.'
+    >>> with_option_names("c: recursive diversity needs it, such as c=3, and nothing else does.")
+    '--c: recursive diversity needs it, such as --c 3, and nothing else does.'
+    """
+    for hint, option in _HINTS.items():
+        text = text.replace(hint, option)
+    text = re.sub(r"^(\w+):", lambda match: f"{_OPTIONS.get(match[1], match[1])}:", text)
+    return re.sub(r"\b(\w+)=('\.\.\.'|[0-9]+)", _option_for, text)
+
+
+def _option_for(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    return f"{_OPTIONS[name]} {value.replace(_ANY_VALUE, 'COLUMN')}" if name in _OPTIONS else match[0]
+
+
+_HIERARCHIES_OPTION = "--hierarchies"
+
+
+def find_hierarchies(options: Iterable[str], columns: Sequence[str]) -> dict[str, Hierarchy]:
+    """Read the hierarchies of some columns: from a folder by the names of its files, or one by one as COLUMN=FILE."""
+    hierarchies: dict[str, Hierarchy] = {}
+    for option in options:
+        for column, file in _hierarchy_files(option, columns):
+            hierarchies[column] = _read_hierarchy_file(file)
+    return hierarchies
+
+
+def _hierarchy_files(option: str, columns: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    if Path(option).is_dir():
+        yield from _match_folder(Path(option), columns)
+        return
+    column, equals, file = option.partition("=")
+    if not equals:
+        usage_error(
+            f"{_HIERARCHIES_OPTION}: {option} is no folder. Name one, or write COLUMN=FILE, such as age=age.csv."
+        )
+    if column not in columns:
+        usage_error(
+            f"{_HIERARCHIES_OPTION}: {column!r} is neither in --quasi nor in --sensitive. These are {', '.join(columns)}."
+        )
+    yield column, Path(file)
+
+
+def _match_folder(folder: Path, columns: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Match files to columns; ARX's own examples are named like adult_hierarchy_native-country.csv."""
+    by_name = {_normalise_name(file.stem).rpartition("hierarchy-")[2]: file for file in sorted(folder.glob("*.csv"))}
+    matched = [(column, by_name[_normalise_name(column)]) for column in columns if _normalise_name(column) in by_name]
+    if not matched:
+        names = ", ".join(f"{column}.csv" for column in columns)
+        usage_error(
+            f"{_HIERARCHIES_OPTION}: {folder} has none of {names}. Name the files like the columns, or write COLUMN=FILE."
+        )
+    yield from matched
+
+
+def _normalise_name(name: str) -> str:
+    return name.lower().replace("_", "-").replace(" ", "-")
+
+
+def _read_hierarchy_file(file: Path) -> Hierarchy:
+    try:
+        return read_hierarchy(file)
+    except FileNotFoundError:
+        usage_error(f"{_HIERARCHIES_OPTION}: there is no file {file}. Correct the path.")
+    except OSError as error:
+        usage_error(f"{_HIERARCHIES_OPTION}: {file} cannot be read ({error.strerror}).")
+    except ValueError as error:
+        usage_error(f"{_HIERARCHIES_OPTION}: {str(error).removeprefix('source: ')}")
+
+
+def read_or_create_key(file: Path | None, beside: Iterable[Path | None]) -> bytes | None:
+    """Read a key, or make one; never in the folder of the data, with which it would be given away."""
+    if file is None:
+        return None
+    for path in beside:
+        if path is not None and path.resolve().parent == file.resolve().parent:
+            usage_error(
+                f"--key-file: {file} is in the folder of {path}. Keep the key apart from the data: name another folder."
+            )
+    if file.exists():
+        return read_key(file)
+    check_key_folder(file)
+    return new_key()
+
+
+def store_new_key(key: bytes, file: Path) -> None:
+    """Write a key that is new."""
+    if file.exists() and read_key(file) == key:
+        return
+    store_key(key, file)  # which refuses a file that somebody else made meanwhile
+    typer.echo(f"{file}: a new key. Keep it apart from the data; whoever has it can undo the pseudonyms.", err=True)

@@ -1,0 +1,305 @@
+"""The steps of discreet anonymise: check, read, pseudonymise, measure or anonymise, report, write."""
+
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from discreet import anonymity
+from discreet.anonymity.encoding.metadata_removal import strip_arrow
+from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
+from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms
+from discreet.anonymity.report.bar_chart import ChartBar
+from discreet.anonymity.report.contents import AnonymityReport, build_report, make_printable
+from discreet.anonymity.report.html import write_report
+from discreet.anonymity.report.sections import ReportTable, RiskSection
+from discreet.cli.anonymise_options import exit_on_option_error, find_hierarchies, read_or_create_key, store_new_key
+from discreet.cli.table_files import (
+    check_output_path,
+    infer_types,
+    is_text_file,
+    read_table,
+    restore_texts,
+    write_table,
+)
+from discreet.cli.terminal import usage_error
+
+_INDENT = "   "
+_MAX_LABEL_WIDTH = 40  # characters of a label
+_BAR_WIDTH = 24  # characters of a full bar
+
+
+def print_report(anonymity_report: AnonymityReport, console: Console) -> None:
+    """Print all of it but the line on what is not protected, which is for the end of the command."""
+    console.print(Text(make_printable(anonymity_report.title), "bold"))
+    for part in anonymity_report.sections:
+        _print_part(part, console)
+    console.file.flush()  # where nobody set a locale, what is printed next goes another way out
+
+
+def _print_part(part: RiskSection, console: Console) -> None:
+    console.print()
+    console.print(Text(make_printable(part.title), "bold cyan"))
+    for sentence in part.sentences:
+        console.print(Padding(Text(make_printable(sentence)), (0, 0, 0, len(_INDENT)), expand=False))
+    if part.table is not None:
+        _print_table(console, _rich_table(part.table))
+    if part.bars:
+        console.print(Text(f"{_INDENT}{part.caption}:", "dim"))
+        _print_table(console, _bar_table(part.bars))
+
+
+def _print_table(console: Console, table: Table) -> None:
+    """Print a table without the blanks that pad its lines."""
+    with console.capture() as printed:
+        console.print(table)
+    for line in filter(str.strip, printed.get().splitlines()):
+        console.file.write(f"{_INDENT}{line.rstrip()}\n")
+
+
+def _rich_table(grid: ReportTable) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(grid.headers))
+    for index, header in enumerate(grid.headers):
+        table.add_column(Text(header), justify="right" if 0 < index < len(grid.headers) - 1 else "left")
+    for row in grid.rows:
+        table.add_row(*(Text(make_printable(cell)) for cell in row))
+    return table
+
+
+def _bar_table(bars: tuple[ChartBar, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(max_width=_MAX_LABEL_WIDTH, no_wrap=True, overflow="ellipsis")
+    table.add_column(justify="right")
+    table.add_column()
+    for bar in bars:
+        table.add_row(
+            Text(make_printable(bar.label)), Text(bar.text), Text("█" * round(_BAR_WIDTH * min(bar.share, 1)), "yellow")
+        )
+    return table
+
+
+_HTML_SUFFIXES = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class GoalOptions:
+    """What shall hold for the released table; without k it is only measured."""
+
+    k: int | None
+    l: float | None  # noqa: E741 - what everybody calls it
+    t: float | None
+    diversity: str
+    c: float | None
+    method: str
+    suppress: float
+
+
+@dataclass(frozen=True)
+class AnonymiseRequest:
+    """All options of the command."""
+
+    table: Path
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    drop: tuple[str, ...]
+    goals: GoalOptions
+    hierarchies: tuple[str, ...]
+    categories: tuple[str, ...]
+    population: Path | None
+    pseudonym: tuple[str, ...]
+    key_file: Path | None
+    out: Path | None
+    html: Path | None
+    force: bool
+
+
+@dataclass(frozen=True)
+class _ColumnRoles:
+    """The columns that play each part."""
+
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    categories: tuple[str, ...]
+    ids: tuple[str, ...]
+
+
+def run_anonymise(request: AnonymiseRequest) -> None:
+    """Do what was asked; the last line says what is not protected."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+    _check_request(request)
+    with exit_on_option_error():
+        table = _drop_columns(read_table(request.table), request.drop)
+        roles = _assign_roles(request, table)
+        notes = []
+        key = read_or_create_key(request.key_file, (request.table, request.out)) if roles.ids else None
+        if roles.ids:
+            table = _pseudonymise(table, roles.ids, key)
+            notes.append(
+                describe_attacks_on_pseudonyms(
+                    roles.ids, [name for name in table.column_names if name not in roles.ids]
+                )
+            )
+        if roles.quasi:
+            result = _measure_or_anonymise(_convert_columns(table, request.table, roles), roles, request)
+            notes.append(result.not_protected)
+            _print_result(result, request.html)
+            if request.goals.k is not None:
+                table = _released_table(result, table, roles, request)
+            _warn_of_ids(table, (*roles.quasi, *roles.ids))
+        if key is not None and request.key_file is not None:
+            store_new_key(key, request.key_file)
+    note = _join_notes(notes)
+    if request.out is not None:
+        write_table(strip_arrow(table).replace_schema_metadata({b"not_protected": note.encode()}), request.out)
+        typer.echo(f"{request.out}: {table.num_rows:,} rows written")
+    elif request.goals.k is not None:
+        typer.echo("\nNo table was written: --out FILE writes it.")
+    typer.echo("\n" + make_printable(note))
+
+
+def _check_request(request: AnonymiseRequest) -> None:
+    """Stop before any work if it could not be done, or would come to nothing."""
+    check_output_path(request.out, "--out", request.force)
+    check_output_path(request.html, "--html", request.force, endings=_HTML_SUFFIXES)
+    is_changed = request.goals.k is not None or bool(request.pseudonym) or bool(request.drop)
+    if request.out is not None and not is_changed:
+        usage_error("--out: nothing would be different there. Say what to change: --k, --pseudonym or --drop.")
+    if request.pseudonym and request.out is None:
+        usage_error("--pseudonym: the table with them would not be written. Name a file for it with --out.")
+    for option, output in (("--out", request.out), ("--html", request.html)):
+        _check_not_an_input(option, output, request)
+    if not request.quasi and (request.goals.k is not None or request.html or not request.pseudonym):
+        usage_error("--quasi: name the columns by which people can be recognised, such as --quasi age,sex,zip.")
+    for name in ("l", "t", "c", "suppress"):
+        if request.goals.k is None and getattr(request.goals, name):
+            usage_error(f"--{name}: this is for a table to be made. Add --k, such as --k 5.")
+    if request.goals.k is not None and request.population is not None:
+        usage_error("--population: this is for measuring. Write the table with --out, then measure that one.")
+    if request.key_file is not None and not request.pseudonym:
+        usage_error("--key-file: this is for pseudonyms. Add --pseudonym with the column of ids.")
+
+
+def _check_not_an_input(option: str, output: Path | None, request: AnonymiseRequest) -> None:
+    """Stop if a file that is read would be overwritten, by whatever name or link."""
+    hierarchy_files = [Path(text.partition("=")[2]) for text in request.hierarchies]
+    hierarchy_files += [file for text in request.hierarchies for file in Path(text).glob("*.csv")]
+    inputs = [("table", request.table), ("population", request.population), ("key", request.key_file)]
+    for what, path in [*inputs, *(("hierarchy", file) for file in hierarchy_files)]:
+        if output is not None and path is not None and output.exists() and path.exists() and output.samefile(path):
+            usage_error(f"{option}: this is the {what} itself, which would be lost. Name another file.")
+
+
+def _split_columns(options: Sequence[str], table: pa.Table) -> tuple[str, ...]:
+    """Split a,b,c into names; a name that has a comma itself is one if the table has it."""
+    parts = [[text] if text in table.column_names else text.split(",") for text in options]
+    return tuple(part.strip() if part not in table.column_names else part for group in parts for part in group if part)
+
+
+def _drop_columns(table: pa.Table, options: Sequence[str]) -> pa.Table:
+    columns = _split_columns(options, table)
+    return table.drop_columns(list(resolve_column_names(columns, "drop", adapt_table(table)))) if columns else table
+
+
+def _assign_roles(request: AnonymiseRequest, table: pa.Table) -> _ColumnRoles:
+    quasi, sensitive = _split_columns(request.quasi, table), _split_columns(request.sensitive, table)
+    categories, ids = _split_columns(request.categories, table), _split_columns(request.pseudonym, table)
+    for name in ids:
+        if name in quasi + sensitive:
+            usage_error(
+                make_printable(
+                    f"--pseudonym: {name!r} is in --quasi or --sensitive, too. An id can be only one of them."
+                )
+            )
+    for name in categories:
+        if name not in quasi + sensitive:
+            usage_error(make_printable(f"--categories: {name!r} is neither in --quasi nor in --sensitive."))
+    for argument, columns in (("quasi", quasi), ("sensitive", sensitive), ("column", ids)):
+        if columns:
+            resolve_column_names(columns, argument, adapt_table(table))  # before a key is made
+    return _ColumnRoles(quasi, sensitive, categories, ids)
+
+
+def _pseudonymise(table: pa.Table, ids: Sequence[str], key: bytes | None) -> pa.Table:
+    for name in ids:
+        table = anonymity.pseudonymise(table, name, key)  # which tells why there must be a key
+    return table
+
+
+def _convert_columns(table: pa.Table, path: Path, roles: _ColumnRoles) -> pa.Table:
+    """Make numbers and dates of texts that are, and texts of all that shall be codes."""
+    if is_text_file(path):
+        table = infer_types(table, [name for name in (*roles.quasi, *roles.sensitive) if name not in roles.categories])
+    for name in roles.categories:
+        if table.column_names.count(name) == 1 and not pa.types.is_nested(table.schema.field(name).type):
+            table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+    return table
+
+
+def _measure_or_anonymise(table: pa.Table, roles: _ColumnRoles, request: AnonymiseRequest) -> Any:
+    sensitive = list(roles.sensitive) or None
+    hierarchies = find_hierarchies(request.hierarchies, (*roles.quasi, *roles.sensitive)) or None
+    if request.goals.k is not None:
+        goals = asdict(request.goals)
+        if goals["l"] is not None and goals["l"].is_integer():
+            goals["l"] = int(goals["l"])
+        return anonymity.anonymise_and_measure(
+            table, list(roles.quasi), sensitive=sensitive, hierarchies=hierarchies, **goals
+        )
+    population = None
+    if request.population is not None:
+        population_roles = replace(
+            roles, sensitive=(), categories=tuple(name for name in roles.categories if name in roles.quasi)
+        )
+        population = _convert_columns(
+            read_table(request.population, "--population"), request.population, population_roles
+        )
+    return anonymity.measure(table, list(roles.quasi), sensitive, population=population, hierarchies=hierarchies)
+
+
+def _released_table(result: Any, original: pa.Table, roles: _ColumnRoles, request: AnonymiseRequest) -> pa.Table:
+    """Return the release; in CSV what did not change is written as it was."""
+    if request.out is not None and is_text_file(request.out):
+        return restore_texts(result.table, original, result.kept, roles.quasi)
+    return result.table
+
+
+def _join_notes(notes: Sequence[str]) -> str:
+    """Make one line of several that begin and end alike."""
+    start = "Not protected against: "
+    return start + "; ".join(note.removeprefix(start).removesuffix(".") for note in notes) + "."
+
+
+def _print_result(result: Any, html: Path | None) -> None:
+    print_report(build_report(result), Console(highlight=False))
+    if html is not None:
+        try:
+            write_report(result, html)
+        except OSError as error:
+            usage_error(f"--html: {html} cannot be written ({error.strerror}). Name another place.")
+        typer.echo(f"{html}: the report as a page")
+
+
+def _warn_of_ids(table: pa.Table, covered: Sequence[str]) -> None:
+    """Point at columns that are different in every row: as long as they are there, everybody is alone."""
+    for name in table.column_names:
+        if name not in covered and table.num_rows > 1 and _is_unique(table[name]):
+            message = f"{make_printable(name)!r} is different in every row, and can name people."
+            typer.echo(f"discreet: {message} Add it to --drop, --pseudonym or --quasi.", err=True)
+
+
+def _is_unique(column: pa.ChunkedArray) -> bool:
+    try:
+        return bool(pc.count_distinct(column, mode="all").as_py() == len(column))
+    except pa.ArrowException:  # lists and such
+        return False

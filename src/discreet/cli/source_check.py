@@ -1,0 +1,196 @@
+"""Compare a policy with the schemas of its sources: missing columns and types that do not fit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from discreet.curator.open import engine_sources, postgres_url
+from discreet.engines.duckdb import casts
+from discreet.engines.duckdb.data_files import open_path
+from discreet.engines.postgres import casts as postgres_columns
+from discreet.engines.postgres.engine import HIDDEN_ROWS_MESSAGE, catalog_snapshot
+from discreet.engines.postgres.role import excess_privileges, read_only_role_sql
+from discreet.engines.postgres.session import PostgresQuerySession, Snapshot
+from discreet.engines.postgres.tables import look_up_fitting_table
+from discreet.engines.spark import casts as spark_columns
+from discreet.engines.spark.connection import server_name
+from discreet.engines.spark.tables import SparkSourceTable as SparkTable
+from discreet.engines.spark.tables import check_sources
+from discreet.engines.table_source import EngineError, SourcePart, TableSource, column_types, match_columns
+from discreet.kernel.errors import PolicyError
+from discreet.policy import DeclaredTable, Hazard, Policy
+from discreet.policy.column_domains import DeclaredColumn
+from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
+from discreet.policy.file_hazards import local_files, stored_type_hazard
+from discreet.policy.hazard_rules import make_hazard
+from discreet.policy.validators import parse_location
+from discreet.query.passes import kernel_type
+
+
+@dataclass(frozen=True)
+class SchemaFindings:
+    """What a question would stumble over, and what to ask about columns that are stored as another type."""
+
+    problems: tuple[str, ...]
+    hazards: tuple[Hazard, ...]
+
+
+def check_source_schemas(policy: Policy) -> SchemaFindings:
+    """Compare a policy with the schemas of its sources; of DuckDB's, with those of files on this machine."""
+    checkers = {"duckdb": _check_files, "postgresql": _check_postgres, "spark": _check_spark}
+    findings = dict.fromkeys(checkers[policy.data.engine](policy))
+    return SchemaFindings(  # each once: a column may lack in two files
+        tuple(finding for finding in findings if isinstance(finding, str)),
+        tuple(finding for finding in findings if isinstance(finding, Hazard)),
+    )
+
+
+def _check_files(policy: Policy) -> list[str | Hazard]:
+    with duckdb.connect(":memory:") as connection:
+        return [
+            finding
+            for name, source in policy.sources().items()
+            if local_files(source)
+            for finding in _check_table(connection, policy.tables[name], source)
+        ]
+
+
+def _check_table(connection: duckdb.DuckDBPyConnection, table: DeclaredTable, source: str) -> Iterator[str | Hazard]:
+    types = {column.name: kernel_type(column.type) for column in table.columns.values()}
+    try:
+        parts = open_path(connection, table.name, source).parts
+        column_types(table.name, types, parts)
+    except PolicyError as error:
+        yield str(error)
+        return
+    for part in parts:
+        for column in table.columns.values():
+            yield from _check_column(table.name, column, part)
+
+
+def _check_column(table: str, column: DeclaredColumn, part: SourcePart) -> Iterator[str | Hazard]:
+    try:
+        stored_column, _ = match_columns(table, {column.name: kernel_type(column.type)}, part)[column.name]
+    except PolicyError as error:
+        yield str(error)
+        return
+    natural_type = casts.default_type(stored_column.native_type)
+    if (
+        part.typed
+        and natural_type
+        and (type_hazard := stored_type_hazard(table, column.name, natural_type.name.lower(), column.type))
+    ):
+        yield type_hazard
+
+
+def _check_postgres(policy: Policy) -> list[str | Hazard]:
+    """Look at the catalog of the database; that it cannot be reached is a problem like others."""
+    try:
+        session = PostgresQuerySession(postgres_url(policy), {"timezone": policy.data.timezone})
+    except PolicyError as error:
+        return [str(error)]
+    try:
+        with catalog_snapshot(session, policy.data.timezone) as snapshot:
+            return list(_check_database(policy, snapshot, session.search_schemas))
+    except (PolicyError, EngineError) as error:
+        return [str(error)]
+    finally:
+        session.close()
+
+
+def _check_database(policy: Policy, snapshot: Snapshot, schemas: list[str]) -> Iterator[str | Hazard]:
+    tables = []
+    for table in policy.tables.values():
+        for column in table.columns.values() or [None]:
+            types = {column.name: kernel_type(column.type)} if column else {}
+            try:
+                stored_table = look_up_fitting_table(snapshot, table.name, TableSource(table.source, types), schemas)
+            except PolicyError as error:
+                yield str(error)
+                continue
+            tables.append(stored_table)
+            if stored_table.rows_hidden:
+                yield make_hazard("D027", table.name, hidden=HIDDEN_ROWS_MESSAGE.format(stored_table.qualified_name))
+            natural_type = postgres_columns.default_type(stored_table.native_types[column.name]) if column else None
+            if (
+                column
+                and natural_type
+                and (type_hazard := stored_type_hazard(table.name, column.name, natural_type.name.lower(), column.type))
+            ):
+                yield type_hazard
+    distinct_tables = list({table.number: table for table in tables}.values())
+    if excess_powers := excess_privileges(snapshot, distinct_tables):
+        yield make_hazard(
+            "D026", section="[data]", can="; ".join(excess_powers), sql=read_only_role_sql(distinct_tables)
+        )
+
+
+def _check_spark(policy: Policy) -> list[str | Hazard]:
+    """Look at the catalog of the server, and at the schemas of files there; that it does not answer is a problem."""
+    from discreet.engines.spark.engine import inspect_sources  # noqa: PLC0415 - an extra
+
+    sources = engine_sources(policy, policy.sources())
+    tables: dict[str, SparkTable | PolicyError] = {}
+    for name, source in sources.items():
+        try:
+            check_sources({name: source})
+        except PolicyError as error:
+            tables[name] = error
+    try:
+        check_sources(sources if not tables else {})
+        rest = {name: source for name, source in sources.items() if name not in tables}
+        tables |= inspect_sources(rest, policy.data.connection, policy.data.timezone)
+    except (PolicyError, EngineError) as error:
+        return [*map(str, tables.values()), str(error)]
+    return [finding for name in sources for finding in _check_spark_table(policy.tables[name], tables[name])]
+
+
+def _check_spark_table(table: DeclaredTable, spark_table: SparkTable | PolicyError) -> Iterator[str | Hazard]:
+    if isinstance(spark_table, PolicyError):
+        yield str(spark_table)
+        return
+    yield from map(str, spark_table.misfits.values())
+    natural_types = {name.lower(): spark_columns.default_type(native) for name, native in spark_table.stored_columns}
+    for column in table.columns.values():
+        kind = natural_types.get(column.name.lower())
+        if column.name in spark_table.misfits or kind is None:
+            continue
+        if type_hazard := stored_type_hazard(table.name, column.name, kind.name.lower(), column.type):
+            yield type_hazard
+
+
+def spark_catalog(url: str, table_names: Sequence[str]) -> CatalogSketch:
+    """Read the schemas of tables on a Spark server, of all in its catalog or of those that are named; no row is read.
+
+    Files that it reads can be named too: s3://bucket/visits/.
+    """
+    from discreet.engines.spark.engine import list_schemas  # noqa: PLC0415 - an extra
+
+    try:
+        parse_location(url, "the URL")
+    except ValueError as error:
+        raise PolicyError(str(error)) from None
+    tables = tuple(
+        TableSketch(
+            _table_name(location),
+            location,
+            tuple(ColumnSketch(name, spark_columns.policy_type(native), native) for name, native in columns),
+        )
+        for location, columns in list_schemas(url, table_names).items()
+    )
+    if not tables:
+        raise PolicyError(f"{server_name(url)}: its catalog has no table. Name one, or Parquet files that it reads.")
+    return CatalogSketch("spark", url, tables)
+
+
+def _table_name(location: str) -> str:
+    """Call a table after the last part of its place, without what SQL and patterns need.
+
+    >>> _table_name("lake.clinic.`visits 2026`"), _table_name("s3://bucket/visits/*.parquet")
+    ('visits 2026', 'visits')
+    """
+    if "/" not in location:
+        return location.replace("`", "").rpartition(".")[2]
+    parts = [part for part in location.split("/") if part and "*" not in part]
+    return parts[-1].partition(".")[0] or "data"

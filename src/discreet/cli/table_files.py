@@ -1,0 +1,224 @@
+"""Read and write whole tables as CSV or Parquet without changing a value."""
+
+import codecs
+import os
+import re
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from discreet.cli.terminal import usage_error
+
+_QUOTE, _EMPTY, _NO_FRACTION = (pa.scalar(text, pa.large_string()) for text in ('"', "", ".0"))
+_ROWS_AT_ONCE = 65_536  # that are in memory as text at once
+
+
+def write_csv(table: pa.Table, path: Path, delimiter: str) -> None:
+    """Write a table; null is an empty field, and an empty text is "" in quotes.
+
+    >>> import tempfile
+    >>> table = pa.table({"zip": ["02139", None], "jobs": ["cook, nurse", ""], "pay": [6000.0, 0.5]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_csv(table, Path(folder) / "t.csv", ",")
+    ...     print((Path(folder) / "t.csv").read_text(), end="")
+    zip,jobs,pay
+    02139,"cook, nurse",6000.0
+    ,"",0.5
+    """
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(delimiter.join(_quote_fields(pa.array(table.column_names), delimiter).to_pylist()) + "\n")
+        for batch in table.to_batches(_ROWS_AT_ONCE):
+            fields = [pc.fill_null(_quote_fields(_to_text(column), delimiter), "") for column in batch.columns]
+            lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, pa.large_string()))
+            file.writelines(f"{line}\n" for line in lines.to_pylist())
+
+
+def _to_text(column: pa.Array) -> pa.Array:
+    texts = column.cast(pa.large_string())
+    if pa.types.is_floating(column.type):
+        is_bare = pc.match_substring_regex(texts, "^-?[0-9]+$")  # Arrow writes 6000.0 as 6000
+        texts = pc.if_else(is_bare, pc.binary_join_element_wise(texts, _NO_FRACTION, _EMPTY), texts)
+    return texts
+
+
+def _quote_fields(texts: pa.Array, delimiter: str) -> pa.Array:
+    texts = texts.cast(pa.large_string())
+    escaped = pc.replace_substring(texts, '"', '""')
+    needs_quotes = pc.match_substring_regex(texts, f'^$|["\r\n{delimiter}]')
+    return pc.if_else(needs_quotes, pc.binary_join_element_wise(_QUOTE, escaped, _QUOTE, _EMPTY), texts)
+
+
+def restore_texts(table: pa.Table, texts: pa.Table, kept_rows: np.ndarray | None, quasi: Iterable[str]) -> pa.Table:
+    """Give columns that were not made coarser the texts that they had in the file: 6000.0, or 1e3.
+
+    Of quasi-identifying ones only those where equal values have equal texts: others would tell rows of a class apart.
+
+    >>> table = pa.table({"age": ["20", "30"], "pay": ["6e3", "7"]})
+    >>> restore_texts(pa.table({"age": ["20-30"] * 2, "pay": [6000.0, 7.0]}), table, None, ["age"]).to_pydict()
+    {'age': ['20-30', '20-30'], 'pay': ['6e3', '7']}
+    """
+    quasi_columns = frozenset(quasi)
+    original = texts if kept_rows is None else texts.take(pa.array(kept_rows))
+    for index, name in enumerate(table.column_names):
+        if pa.types.is_string(table.schema.field(index).type) or not pa.types.is_string(
+            original.schema.field(index).type
+        ):
+            continue
+        if name not in quasi_columns or _count_distinct(table.column(index)) == _count_distinct(original.column(index)):
+            table = table.set_column(index, name, original.column(index))
+    return table
+
+
+def _count_distinct(column: pa.ChunkedArray) -> int:
+    return int(pc.count_distinct(column, mode="all").as_py())
+
+
+_DELIMITER_BY_SUFFIX = {".csv": ",", ".tsv": "\t"}
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+_READABLE = ".csv, .tsv (each also with .gz), .parquet or .pq"
+_DELIMITERS = (",", ";", "\t", "|")  # of equally many, the first
+_HEADER_BYTES = 65_536  # bytes in which the first line ends
+_CHUNK_BYTES = 1 << 20
+_WRITABLE_SUFFIXES = (*_DELIMITER_BY_SUFFIX, *_PARQUET_SUFFIXES)
+
+# Text becomes a number or a time only if nothing is lost by it: 02139 is a code, and stays one.
+_TYPE_PATTERNS = (
+    (r"^(0|-?[1-9][0-9]{0,17})$", pa.int64()),
+    (r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$", pa.float64()),
+    (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", pa.date32()),
+    (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$", pa.timestamp("us")),
+)
+
+_EXACT_REAL_PATTERN = r"^[-0-9.]{1,15}$"  # up to 15 digits every real keeps
+
+
+def read_table(path: Path, option: str = "TABLE") -> pa.Table:
+    """Read a file; every column of CSV is text, and an empty field without quotes is null."""
+    if not path.is_file():
+        usage_error(f"{option}: there is no file {path}. Correct the path.")
+    name = path.name.lower().removesuffix(".gz")
+    if not name.endswith(_WRITABLE_SUFFIXES):
+        usage_error(f"{option}: {path} cannot be read. Give a file that ends in {_READABLE}.")
+    try:
+        return pa.parquet.read_table(path) if name.endswith(_PARQUET_SUFFIXES) else _read_csv(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if is_text_file(path) and (encoding := _guess_encoding(path)):
+            convert = f"iconv -f {encoding} -t UTF-8 {path.name} > utf8-{path.name}"
+            usage_error(f"{option}: {path} is not in UTF-8. Save it as UTF-8, or convert it: {convert}")
+        usage_error(
+            f"{option}: {path} cannot be read in its format ({str(error).splitlines()[0]}). Check that it is whole."
+        )
+
+
+def is_text_file(path: Path) -> bool:
+    """Return whether a file's columns are read as text, whatever they are."""
+    return not path.name.lower().endswith(_PARQUET_SUFFIXES)
+
+
+def _guess_encoding(path: Path) -> str | None:
+    """Guess the coding of a text that is not UTF-8; None if it is."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with pa.input_stream(path, compression="detect") as stream:
+            first = stream.read(_CHUNK_BYTES)
+            chunk = first
+            while chunk:
+                decoder.decode(chunk)
+                chunk = stream.read(_CHUNK_BYTES)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "UTF-16" if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
+    except (pa.ArrowException, OSError):
+        return None
+    return None
+
+
+def _read_csv(path: Path) -> pa.Table:
+    parse_options = pa.csv.ParseOptions(delimiter=_guess_delimiter(path), newlines_in_values=True)
+    with pa.csv.open_csv(path, parse_options=parse_options) as reader:
+        names = reader.schema.names
+    convert_options = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    return pa.csv.read_csv(path, parse_options=parse_options, convert_options=convert_options)
+
+
+def _guess_delimiter(path: Path) -> str:
+    """Return what stands most often between the names in the first line; tools that guess by rows may drop some."""
+    with pa.input_stream(path, compression="detect") as stream:
+        line = stream.read(_HEADER_BYTES).partition(b"\n")[0].decode("utf-8", "replace")
+    bare = re.sub(r'"[^"]*"', "", line)
+    return max(_DELIMITERS, key=bare.count)
+
+
+def infer_types(table: pa.Table, columns: Iterable[str]) -> pa.Table:
+    """Make numbers, dates and times of columns of text in which every value is one.
+
+    >>> table = pa.table({"zip": ["02139", "13053"], "age": ["41", None], "born": ["1984-02-29", "1990-01-01"]})
+    >>> [str(kind) for kind in infer_types(table, table.column_names).schema.types]
+    ['string', 'int64', 'date32[day]']
+    """
+    for name in columns:
+        if table.column_names.count(name) == 1:
+            index = table.column_names.index(name)
+            table = table.set_column(index, name, _infer_type(table[name]))
+    return table
+
+
+def _infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    values = pc.unique(column).drop_null()
+    for pattern, kind in _TYPE_PATTERNS:
+        if len(values) and pc.all(pc.match_substring_regex(values, pattern)).as_py():
+            if kind == pa.float64() and not _are_exact_reals(values):
+                return column
+            try:
+                return column.cast(kind)
+            except pa.ArrowInvalid:  # the 30th of February
+                return column
+    return column
+
+
+def _are_exact_reals(texts: pa.Array) -> bool:
+    """Tell whether reals, written as short as can be, are the numbers of the texts; long ids would become others."""
+    doubtful = texts.filter(pc.invert(pc.match_substring_regex(texts, _EXACT_REAL_PATTERN)))
+    try:
+        return all(Decimal(repr(float(text))) == Decimal(text) for text in doubtful.to_pylist())
+    except InvalidOperation:  # an exponent beyond all bounds
+        return False
+
+
+def check_output_path(
+    path: Path | None, option: str, force: bool, *, endings: tuple[str, ...] = _WRITABLE_SUFFIXES
+) -> None:
+    """Stop, before any work, if a file could not be written or would overwrite another."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir():
+        usage_error(f"{option}: there is no folder {path.absolute().parent}.")
+    if path.suffix.lower() not in endings:
+        usage_error(f"{option}: write a name that ends in {', '.join(endings)}.")
+    if os.path.lexists(path) and not force:
+        usage_error(f"{option}: {path} is there already. Name another place, or overwrite it with --force.")
+
+
+def write_table(table: pa.Table, path: Path, option: str = "--out") -> None:
+    """Write a table as CSV or Parquet."""
+    end = path.suffix.lower()
+    try:
+        if end in _PARQUET_SUFFIXES:
+            pa.parquet.write_table(table, path)
+        else:
+            write_csv(table, path, _DELIMITER_BY_SUFFIX[end])
+    except (pa.ArrowException, OSError) as error:
+        usage_error(f"{option}: {path} cannot be written ({str(error).splitlines()[0]}). Name another place.")

@@ -1,0 +1,71 @@
+"""The chapter on anonymisation: common ways to publish a table, and what they disclose."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import discreet as dc
+from discreet.cli.tour.context import TourContext
+from discreet.cli.tour.recorder import Recorder, good, warn
+from discreet.cli.tour.town import Town
+
+QUASI = ["ward", "age", "income"]  # what neighbours, employers and voter rolls know
+_TARGETS = ((5, None), (25, None), (5, 2))
+
+
+def show_chapter(context: TourContext) -> None:
+    """Publish the town with pseudonyms, then k-anonymous, and look for people in it."""
+    people = pq.read_table(context.town.folder / "people.parquet")
+    _show_pseudonyms(context.recorder, people, context.town)
+    _show_k_anonymity(context.recorder, people)
+
+
+def _show_pseudonyms(recorder: Recorder, people: pa.Table, town: Town) -> None:
+    recorder.add_section("Removing names is not anonymisation")
+    released = dc.anonymity.pseudonymise(people, "person", dc.anonymity.new_key())
+    governor = town.governor()
+    is_governor = pc.and_(pc.equal(released["ward"], governor.ward), pc.equal(released["age"], governor.age))
+    ((name, ill),) = [(row["person"], row["ill"]) for row in released.filter(is_governor).to_pylist()]
+    recorder.add_paragraph(
+        "Each id is replaced by a pseudonym under a secret key, which cannot be reversed without the key. But only one "
+        f"row has age {governor.age} and {governor.ward} ward: {name[:8]}…, and its illness is ",
+        warn(ill),
+        ". How many residents are unique, by what others may know of them:",
+    )
+    unique = dc.anonymity.measure(released, QUASI, "ill").uniqueness()
+    rows = [
+        (", ".join(combination.columns), f"{combination.unique_rows:,}", f"{combination.share:.2%}")
+        for combination in unique
+    ]
+    recorder.add_table(("known", "unique residents", "of all"), rows)
+
+
+def _show_k_anonymity(recorder: Recorder, people: pa.Table) -> None:
+    recorder.add_section("k-anonymity, l-diversity and the homogeneity attack")
+    rows, disclosed = [], {}
+    for k, values in _TARGETS:
+        attempt = dc.anonymity.anonymise_and_measure(people, QUASI, k, "ill", l=values)
+        disclosed_count, information_loss = len(attempt.after.sensitive[0].exposed_rows), attempt.after.loss
+        name = f"{k}-anonymous" if values is None else f"{k}-anonymous, {values}-diverse"
+        disclosed[name] = disclosed_count
+        verdict = (warn if disclosed_count else good)(f"{disclosed_count:,}")
+        rows.append(
+            (name, f"{attempt.after.classes:,}", f"{information_loss.ncp:.1%}" if information_loss else "", verdict)
+        )
+    recorder.add_paragraph(
+        "Wards, ages and incomes are generalised until every row shares them with at least k - 1 others. If all rows "
+        "of such a class have the same value of ill, the class discloses it:"
+    )
+    recorder.add_table(("released table", "classes", "information loss", "residents disclosed"), rows)
+    safe = [name for name, seen in disclosed.items() if not seen]
+    recorder.add_paragraph(
+        f"{len(disclosed) - len(safe)} of {len(disclosed)} tables disclose residents. ",
+        *(
+            [f"Nobody is disclosed by the one that is {' or '.join(safe)}, as far as this attack goes. "]
+            if safe
+            else []
+        ),
+        "An attacker who can rule out one value, or who has a second release about the same people, infers more "
+        "(discreet attack homogeneity, discreet attack intersection): none of these properties bounds what somebody "
+        "with other knowledge can infer.",
+    )

@@ -1,0 +1,141 @@
+"""The chapter on budgets: a refusal, the remaining budget, refined answers, and a crash."""
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import discreet as dc
+from discreet.cli.tour import crash_worker
+from discreet.cli.tour.context import TourContext
+from discreet.cli.tour.recorder import Cell, Recorder, good, warn
+
+_KILLS = 4
+
+
+def show_crash(recorder: Recorder) -> None:
+    """Kill a worker a few times, and compare what it had shown with the ledger after each."""
+    recorder.add_section("kill -9 while answers are charged and stored")
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(
+            recorder.with_progress(kill_workers(Path(folder) / "ledger.sqlite", _KILLS), "killing a process", _KILLS)
+        )
+    recorder.add_table(("killed after", "answers seen", "answers stored", "charges", "hash chain"), rows)
+    _, seen, stored, charged, _ = rows[-1]
+    recorder.add_paragraph(
+        f"All answers that anyone saw ({seen}) are among those stored ({stored}). Charges whose answer was lost remain "
+        f"charged: {int(charged) - int(stored)}."
+    )
+
+
+def kill_workers(path: Path, kills: int) -> Iterator[tuple[str, str, str, str, str]]:
+    """Kill a worker at random moments; after each kill, yield what it had shown and what the ledger holds."""
+    dc.create_ledger(path, name=crash_worker.NAME, budget=dc.Budget(1)).close()
+    seen_answers: dict[str, str] = {}
+    for _ in range(kills):
+        process = subprocess.Popen(  # noqa: S603 - our own module, our own arguments
+            [sys.executable, "-P", crash_worker.__file__, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]
+        wait = random.uniform(0, 0.05)  # noqa: S311 - when to strike, not noise
+        time.sleep(wait)
+        process.kill()
+        # A line that was cut off was not an answer that anybody could read.
+        lines += [line for line in process.communicate()[0].splitlines(keepends=True) if line.endswith("\n")]
+        for line in lines:
+            receipt, answer = line.split()
+            seen_answers[receipt] = answer
+        yield f"{wait * 1000:.0f} ms", *_compare_with_ledger(path, seen_answers)
+
+
+def _compare_with_ledger(path: Path, seen_answers: dict[str, str]) -> tuple[str, str, str, str]:
+    with dc.open_ledger(path, name=crash_worker.NAME) as ledger:
+        ledger.verify()
+        events = ledger.events()
+        stored = {event.id for event in events if event.state == "released"}
+        assert seen_answers.keys() <= stored
+        return str(len(seen_answers)), str(len(stored)), str(len(events)), "valid"
+
+
+EPSILON = "1/10"
+BUDGET = "1"
+COUNT_SQL = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"
+REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("epsilon 1/10", {"epsilon": "1/10"}),
+    ("the same again", {"epsilon": "1/10"}),
+    ("refined: epsilon 1/4", {"epsilon": "1/4"}),
+    ("a margin of 5", {"margin": 5}),
+)
+REFUSED_SQL = "SELECT ward, AVG(income / age) FROM people GROUP BY ward"
+CORRECTED_SQL = "SELECT ward, AVG(CLIP(income / age, 0, 5000)) FROM people GROUP BY ward"
+
+
+def show_chapter(context: TourContext) -> None:
+    """Ask something that is refused, correct it, show the budget, refine an answer, and kill a process."""
+    with dc.open(context.town.policy) as curator:
+        _show_refusal(context.recorder, curator)
+        _show_remaining_budget(context.recorder, curator)
+    with context.town.open_with_budget(BUDGET) as curator:
+        _show_refinement(context.recorder, curator)
+    show_crash(context.recorder)
+
+
+def _show_refinement(recorder: Recorder, curator: dc.Curator) -> None:
+    recorder.add_section("Refining an answer, and asking for a margin")
+    recorder.add_code(COUNT_SQL)
+    rows: list[tuple[Cell, ...]] = []
+    costs = []
+    for label, request in REQUESTS:
+        before = curator.budget().spent.epsilon or Fraction(0)
+        answer = curator.ask(COUNT_SQL, **request)
+        spent = curator.budget().spent.epsilon or Fraction(0)
+        costs.append(float(spent - before))
+        rows.append((label, f"{answer.value:,} ± {answer.margin:.0f}", f"{costs[-1]:g}", f"{float(spent):g}"))
+    recorder.add_table(("asked for", "answer ± 95 %", "charged", "spent in total"), rows)
+    recorder.add_paragraph(
+        f"Budget: epsilon {BUDGET}. Repeating a query was charged {costs[1]:g}. Refining it was charged "
+        f"{costs[2]:g}, because what was paid before counts towards it. For a margin, the least sufficient epsilon is "
+        "computed before any data is read."
+    )
+
+
+def _show_refusal(recorder: Recorder, curator: dc.Curator) -> None:
+    recorder.add_section("A query that is refused")
+    before = curator.budget().spent
+    recorder.add_code(REFUSED_SQL)
+    try:
+        curator.ask(REFUSED_SQL, epsilon=EPSILON)
+    except dc.Refused as refusal:
+        recorder.add_paragraph(warn(f"Refused: {refusal}"))
+    recorder.add_paragraph(f"Charged: rho {curator.budget().spent.rho - before.rho}. The message has a hint; with it:")
+    recorder.add_code(CORRECTED_SQL)
+    recorder.add_paragraph(good("Answered"), f": {len(curator.ask(CORRECTED_SQL, epsilon=EPSILON))} wards.")
+
+
+def _show_remaining_budget(recorder: Recorder, curator: dc.Curator) -> None:
+    total, spent, remaining = curator.budget()
+    assert total.rho
+    recorder.add_section("The remaining budget")
+    largest_epsilon = float(remaining.epsilon)
+    recorder.add_table(
+        ("budget", "spent", "remaining", "largest query that fits"),
+        [
+            (
+                f"epsilon {float(total.epsilon):g}",
+                f"{float(spent.rho / total.rho):.2%}",
+                f"{float(remaining.rho / total.rho):.2%}",
+                f"epsilon {largest_epsilon:g}",
+            )
+        ],
+    )
+    curator.ledger.verify()  # raises if anything was changed
+    recorder.add_paragraph(
+        f"Charges in the ledger: {len(curator.ledger.events())}, each recorded before data was read. The hash chain "
+        "and all totals were verified."
+    )

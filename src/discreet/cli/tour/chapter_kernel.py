@@ -1,0 +1,147 @@
+"""The chapter on the kernel: noise, the definition, private selection and budgets."""
+
+import math
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+import discreet as dc
+from discreet.cli.tour.context import TourContext
+from discreet.cli.tour.plot import draw_counts, draw_names, draw_picture
+from discreet.cli.tour.recorder import Recorder, good, warn, yes_or_no
+
+_COUNT_SENSITIVITY = dc.Sensitivity(groups=1, size=1)
+
+
+def show_chapter(context: TourContext) -> None:
+    """Show the kernel's mechanisms beside what they guarantee."""
+    recorder = context.recorder
+    _show_count(recorder)
+    _show_definition(recorder)
+    _show_names(recorder)
+    _show_auction(recorder)
+    _show_budget(recorder)
+    _show_speed(recorder)
+
+
+def _show_count(recorder: Recorder) -> None:
+    recorder.add_section("A private count with its margin of error")
+    people = np.random.default_rng(1).random(10_000) < 0.0731  # simulated people: ill or not
+    truth = int(people.sum())
+    rows = []
+    for epsilon in ("1", "1/10", "1/100"):
+        mechanism = dc.laplace_for(_COUNT_SENSITIVITY, epsilon)
+        margin = mechanism.margin(0.95)
+        answer = mechanism.perturb(truth)
+        share = np.mean(np.abs(mechanism.perturb(np.full(2000, truth)) - truth) <= margin)
+        is_within = yes_or_no(abs(answer - truth) <= margin)
+        rows.append((epsilon, f"{truth:,}", f"{answer:,} ± {margin:,}", is_within, f"{share:.1%}"))
+    recorder.add_table(("epsilon", "true value", "answer ± 95 %", "within?", "within, of 2,000 answers"), rows)
+
+
+def _show_definition(recorder: Recorder) -> None:
+    recorder.add_section("The definition: no output is much likelier with you than without you")
+    epsilon = Fraction(1, 10)
+    laplace = dc.laplace_for(_COUNT_SENSITIVITY, epsilon)
+    laplace_divergence = dc.privacy.max_divergence(dc.privacy.output(laplace, 0), dc.privacy.output(laplace, 1))
+    uniform_divergence = dc.privacy.max_divergence(dc.privacy.uniform_pmf(1, 6), dc.privacy.uniform_pmf(0, 5))
+    belief = dc.privacy.posterior_bound(0.5, float(epsilon))
+    verdict = (
+        good(f"{laplace_divergence}, exactly epsilon")
+        if laplace_divergence == epsilon
+        else warn(f"{laplace_divergence}, not epsilon {epsilon}")
+    )
+    recorder.add_paragraph(
+        f"Laplace noise of scale {laplace.scale}: the largest log-ratio of probabilities is ", verdict, "."
+    )
+    verdict = warn("infinite") if math.isinf(uniform_divergence) else good(str(uniform_divergence))
+    ends = ": some outputs are possible only with you." if math.isinf(uniform_divergence) else "."
+    recorder.add_paragraph("Uniform noise on 0 … 5: the largest log-ratio is ", verdict, ends)
+    recorder.add_paragraph(
+        f"Someone who believed something of you with probability 50 % believes it with at most {belief:.3%}."
+    )
+    draw_picture(
+        recorder, lambda: draw_counts(recorder.folder), "The distribution of a noisy count with and without you."
+    )
+
+
+def name_counts() -> np.ndarray:
+    """Return how many people have each of 10,000 simulated names."""
+    return np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
+
+
+def _show_names(recorder: Recorder) -> None:
+    truth, mechanism = name_counts(), dc.laplace_for(_COUNT_SENSITIVITY, 1)
+    recorder.add_section(f"{truth.size:,} first names at epsilon 1, with one margin for all of them")
+    margin, noisy = mechanism.margin(0.95, count=truth.size), mechanism.perturb(truth)
+    within = np.mean([np.abs(mechanism.perturb(truth) - truth).max() <= margin for _ in range(200)])
+    largest = int(np.abs(noisy - truth).max())
+    verdict = good("all are within it") if largest <= margin else warn("not all are within it")
+    ordered = (np.argsort(-noisy)[:10] == np.arange(10)).all()
+    recorder.add_paragraph(
+        f"Simultaneous 95 % margin: ± {margin}. Largest error in this release: {largest}; ",
+        verdict,
+        f". In {within:.1%} of 200 releases, all errors are.",
+    )
+    recorder.add_paragraph("Top ten in the correct order: ", yes_or_no(ordered), ".")
+    caption = f"{truth.size:,} counts released together, and their errors."
+    draw_picture(recorder, lambda: draw_names(recorder.folder, truth, noisy, margin), caption)
+
+
+def _show_auction(recorder: Recorder) -> None:
+    recorder.add_section("The exponential mechanism: an auction with private bids")
+    prices, bids = ("1.00", "3.00", "3.01", "3.02"), ("1.00", "1.00", "1.00", "3.01")
+    revenues = _revenues(prices, bids)
+    mechanism = dc.Exponential(scale="6.04")  # epsilon 1 at a sensitivity of 3.02
+    probabilities = mechanism.probabilities(revenues)
+    frequencies = np.bincount([mechanism.choose(revenues) for _ in range(4000)], minlength=4) / 4000
+    columns = zip(prices, revenues, probabilities, frequencies, strict=True)
+    rows = [
+        (price, revenue, f"{probability:.3f}", f"{frequency:.3f}") for price, revenue, probability, frequency in columns
+    ]
+    recorder.add_paragraph(f"Bids: {', '.join(bids)}. Which price brings the most revenue?")
+    recorder.add_table(("price", "revenue", "probability", "frequency in 4,000"), rows)
+    epsilon = float(mechanism.loss("3.02").epsilon or 0)
+    other = mechanism.probabilities(_revenues(prices, (*bids[:3], "1.00")))
+    factor = max(max(p / q, q / p) for p, q in zip(probabilities, other, strict=True))
+    recorder.add_paragraph(
+        f"Cost: epsilon {epsilon:g}. If the highest bidder had bid 1.00, no probability would differ by more than a "
+        f"factor of {factor:.2f}; epsilon allows {math.exp(epsilon):.2f}."
+    )
+
+
+def _revenues(prices: Sequence[str], bids: Sequence[str]) -> list[str]:
+    return [f"{float(price) * sum(float(bid) >= float(price) for bid in bids):.2f}" for price in prices]
+
+
+def _show_budget(recorder: Recorder) -> None:
+    recorder.add_section("A budget of epsilon 1 and 101 queries at 0.01")
+    mechanism = dc.laplace_for(_COUNT_SENSITIVITY, 0.01)
+    answered, refusal = 0, ""
+    with dc.memory_ledger(name="demo", budget=dc.Budget(1)) as ledger:
+        for number in range(101):
+            event = dc.Event(mechanism=str(mechanism), sensitivity=str(_COUNT_SENSITIVITY), question=f"count {number}")
+            try:
+                receipt = ledger.charge(mechanism.loss(_COUNT_SENSITIVITY), event)
+            except dc.Refused as refused:
+                refusal = str(refused)
+            else:
+                ledger.settle(receipt, str(mechanism.perturb(731)).encode())
+                answered += 1
+        spent = ledger.spent().epsilon
+    recorder.add_paragraph("Answered: ", good(str(answered)), f"; spent: epsilon {spent}, without rounding error.")
+    recorder.add_paragraph(f"Query {answered + 1}: ", warn(f"{refusal.split('. ')[0]}."))
+
+
+def _show_speed(recorder: Recorder) -> None:
+    recorder.add_section("Exact noise: time for a million samples")
+    rows = []
+    zeros = np.zeros(1_000_000, np.int64)
+    for mechanism in (dc.Laplace(10), dc.Gaussian(10), dc.Laplace(1000), dc.Gaussian(1000)):
+        mechanism.perturb(zeros)
+        start = time.perf_counter()
+        mechanism.perturb(zeros)
+        rows.append((type(mechanism).__name__, str(mechanism.scale), f"{(time.perf_counter() - start) * 1000:.1f} ms"))
+    recorder.add_table(("noise", "scale", "time"), rows)

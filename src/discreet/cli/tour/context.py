@@ -1,0 +1,55 @@
+"""What a chapter needs: the recorder, the town, worker processes and numbers of repetitions."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from discreet.cli.tour.recorder import Recorder
+from discreet.cli.tour.town import Town
+
+_WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """How often things are repeated: copies of the town, plays of the differencing game, and repeated queries."""
+
+    copies: int = 100
+    plays: int = 600
+    repeats: int = 200
+
+
+FULL_TOUR = Repetitions()
+
+
+@dataclass(frozen=True)
+class TourContext:
+    """Everything that a chapter needs."""
+
+    recorder: Recorder
+    town: Town
+    workers: Executor
+    repetitions: Repetitions
+
+
+@contextmanager
+def worker_pool() -> Iterator[Executor]:
+    """Lend the processes; whatever they still have to do is dropped at the end."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes whose arithmetic has several threads wait for each other
+    # A forked child of a process in which DuckDB has threads may hang; one that starts afresh does not.
+    pool = ProcessPoolExecutor(_WORKERS, get_context("spawn"), _initialise_worker)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _initialise_worker() -> None:
+    """Let Ctrl-C end a process silently, and show no progress of its own: the first process does both."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for as long as the process runs

@@ -1,0 +1,107 @@
+"""Copies of a curator with ledgers of their own, so that the same query draws fresh noise."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, cast
+
+from discreet.curator.curator import Curator
+from discreet.engines.column_usage import ColumnUsage
+from discreet.engines.interface import Engine
+from discreet.kernel.event import OWNER
+from discreet.kernel.ledger import memory_ledger
+from discreet.kernel.loss import Budget
+from discreet.kernel.release import Catalog, ReleaseResult, release_totals
+from discreet.policy import Policy
+from discreet.query.passes import QueryPlan, allocate_noise, plan_query, requested_cost, scan_of
+
+
+class _CachingEngine:
+    """An engine that reads the exact totals of a question once; whoever asks again gets the same ones."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._totals: dict[Any, Any] = {}
+
+    @contextmanager
+    def prepare(self, usage: ColumnUsage) -> Iterator["_CachingEngine"]:
+        with self._engine.prepare(usage):  # of DuckDB, which can be read within and without
+            yield self
+
+    def totals(self, question: Any) -> Any:
+        if question not in self._totals:
+            self._totals[question] = self._engine.totals(question)
+        return self._totals[question]
+
+    def close(self) -> None:
+        """Leave the engine open for the other copies."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class _CuratorCopy(Curator):
+    """A curator that does not read SQL again that another copy has read."""
+
+    plans: dict[tuple[Any, ...], QueryPlan]
+
+    def _plan_query(self, sql: str, by: str, groups: int | None, rows: int | None) -> QueryPlan:
+        arguments = (sql, by, groups, rows)
+        if arguments not in self.plans:
+            self.plans[arguments] = super()._plan_query(*arguments)
+        return self.plans[arguments]
+
+
+class CuratorCopies:
+    """Copies of the data set that a curator serves."""
+
+    def __init__(self, curator: Curator) -> None:
+        self.policy: Policy = curator.policy
+        self._plans: dict[tuple[Any, ...], QueryPlan] = {}
+        # A copy is the same engine under another ledger; curators have no door for that.
+        self._engine = cast("Engine", _CachingEngine(curator._engine))  # noqa: SLF001
+
+    def open_copy(self) -> Curator:
+        """Return one more copy, with nothing spent."""
+        ledger = memory_ledger(name=self.policy.data.name, budget=self.policy.budget)
+        copy = _CuratorCopy(self.policy, self._engine, ledger)
+        copy.plans = self._plans
+        return copy
+
+    def prepare_counts(self, queries: Sequence[str], epsilon: Fraction) -> "PreparedCounts":
+        """Return the questions, of one number each, ready to be asked of many copies for this price together."""
+        return PreparedCounts(self.policy, self._engine, queries, epsilon)
+
+
+class PreparedCounts:
+    """Questions that were read once. To ask them is what a curator does after reading: pay, draw, store, show."""
+
+    def __init__(self, policy: Policy, engine: Engine, queries: Sequence[str], epsilon: Fraction) -> None:
+        self._policy, self._engine, self._epsilon = policy, engine, epsilon
+        self._plans = [plan_query(sql, policy, engine, by=OWNER, groups=None, rows=None) for sql in queries]
+        self._cost = requested_cost(policy.budget, (), epsilon=epsilon / len(queries))
+        self._requests = [allocate_noise(plan.releases, self._cost) for plan in self._plans]
+        private = {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public}
+        self._catalog = Catalog(private, {})
+
+    def ask(self) -> list[int]:
+        """Ask them of one more copy, whose whole budget is their price."""
+        with memory_ledger(name=self._policy.data.name, budget=Budget(self._epsilon)) as ledger:
+            return [
+                self._count_value(
+                    index,
+                    release_totals(
+                        requests,
+                        cost=self._cost,
+                        catalog=self._catalog,
+                        engine=self._engine,
+                        ledger=ledger,
+                        question=self._plans[index].sql,
+                    ),
+                )
+                for index, requests in enumerate(self._requests)
+            ]
+
+    def _count_value(self, index: int, release: ReleaseResult) -> int:
+        (part,), (noisy,) = self._plans[index].releases, release.parts
+        return round(int(noisy.values[0, 0]) / (1 << part.question.fraction_bits(part.question.totals[0])))

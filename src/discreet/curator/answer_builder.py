@@ -1,0 +1,292 @@
+"""Build answers and explanations from released totals: columns, margins, notes and cost."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from hashlib import sha256
+
+import numpy as np
+import pyarrow as pa
+
+from discreet import postprocess
+from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
+from discreet.estimate.estimators import VarianceStatistic, describe_noise
+from discreet.estimate.intervals import Noise
+from discreet.estimate.planned_release import (
+    Frequencies,
+    Mean,
+    NoisyCount,
+    PlannedRelease,
+    Quantile,
+    QueryPlan,
+    Variance,
+    assemble_table,
+    clipped_units_note,
+    column_origins,
+    noisy_columns,
+    noisy_sources,
+    noisy_total,
+    total_indices,
+)
+from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estimate, tree_estimates
+from discreet.kernel.event import Receipt
+from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.question import SelectedGroups
+from discreet.kernel.release import GroupKey
+from discreet.kernel.sqlgen.dialect import Dialect, quote_name
+from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.policy import Policy
+from discreet.pricing import CombinedRelease, ReleasePiece, ReleasePlan, margin_times_count, noise_type_for, total_cost
+
+_MAX_REDRAW_SHIFT = 2.0**61  # that a redraw moves a number
+_SELECTION_NOTE = (
+    "Rows were chosen by noisy numbers, and those that are shown tend to look too large or too small for it."
+)
+_INTEGER_DIVISION_NOTE = (
+    "A margin of 0 is that of a rounded number: integer / integer truncates; write 1.0 * a / b for a ratio."
+)
+_NEGATIVE_COUNT_NOTE = (
+    "A negative count is noise around a small one; it is shown as it is, because cutting it would bias sums."
+)
+_NULL_NOTE = "NULL stands where a group has too few values, as far as the noise lets tell, for this price."
+_QUANTILE_MARGIN_TEXT = "as far as values lie whose ranks differ by about {0:,.2g} rows from the one that is asked for"
+_VALUE_COUNTS_MARGIN_TEXT = "values whose counts differ by no more than the noise may change places"
+_SEVERAL_DRAWS_NOTE = "Groups that were shown in one of several draws only have the wider margins of that draw."
+_MARGIN_FORMULAS = {
+    "mean": "{0:,.3g} to {1:,.3g} divided by the number of values in a group, where that is large",
+    "variance": "{0:,.3g} to {1:,.3g} divided by the number of values in a group, where that is large",
+    "deviation": "{0:,.3g} to {1:,.3g} divided by the number of values in a group and by twice the deviation",
+}
+
+
+def build_answer(
+    plan: QueryPlan, tables: Sequence[CombinedRelease], release_plan: ReleasePlan, policy: Policy
+) -> Answer:
+    """Return the answer that released totals make."""
+    releases = [(part, table, _row_positions(part, table)) for part, table in zip(plan.releases, tables, strict=True)]
+    released: dict[str, pa.Table] = {}
+    margins: dict[tuple[str, str], np.ndarray] = {}
+    for part, table, rows in releases:
+        released[part.name], column_margins = _assemble_pieces(part, table, rows)
+        margins |= {(part.name, name): widths for name, widths in column_margins.items()}
+
+    def redraw(times: int) -> Mapping[str, pa.Table]:
+        return {
+            part.name: pa.concat_tables(map(partial(_redraw_piece, part, times), table.pieces, rows))
+            for part, table, rows in releases
+        }
+
+    result, result_margins = postprocess.run_with_margins(plan.postprocess, released, margins, redraw)
+    noises = [[piece.noises for piece in table.pieces] for table in tables]
+    return Answer(
+        table=result,
+        margins=result_margins,
+        noise={name: _noise_description(plan, noises, name) for name in result_margins},
+        cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), policy.budget),
+        receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
+        bounds=_bound_sentences(plan, tables),
+        clipping=tuple(_clipping_sentences(plan, tables, policy.data.protects)),
+        notes=(
+            *_interpretation_notes(plan, released, result_margins),
+            *release_plan.notes,
+            *([_SEVERAL_DRAWS_NOTE] if any(len(each) > 1 for each in noises) else []),
+        ),
+        paid=release_plan.marginal_cost,
+    )
+
+
+def _row_positions(part: PlannedRelease, table: CombinedRelease) -> list[np.ndarray]:
+    """Return the place of each piece's rows in the whole table: sorted by the keys, as the analyst lists them."""
+    sizes = [len(piece.noisy.keys) for piece in table.pieces]
+    positions = np.arange(sum(sizes))
+    if len(sizes) > 1 or part.key_order != tuple(sorted(part.key_order)):
+        keys = [key for piece in table.pieces for key in piece.noisy.keys]
+        positions[_sort_rows(part, keys)] = np.arange(len(positions))
+    return np.split(positions, np.cumsum(sizes)[:-1])
+
+
+def _sort_rows(part: PlannedRelease, keys: Sequence[GroupKey]) -> list[int] | np.ndarray:
+    """Return the rows by their keys: in the order of declared values, or ascending with NULL last."""
+    groups = part.question.groups
+    if isinstance(groups, SelectedGroups):
+        return sorted(
+            range(len(keys)),
+            key=lambda row: [(keys[row][key_index] is None, keys[row][key_index]) for key_index in part.key_order],
+        )
+    # Declared keys are all there, and the last one changes fastest.
+    return np.arange(len(keys)).reshape([len(domain) for domain in groups.domains]).transpose(part.key_order).ravel()
+
+
+def _assemble_pieces(
+    part: PlannedRelease, table: CombinedRelease, rows: Sequence[np.ndarray]
+) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """Return the released table, and the margins of its measures in every row."""
+    piece_tables, piece_margins = [], []
+    for piece in table.pieces:
+        noisy = piece.noisy
+        selected_values = tree_estimates(part, piece.noises, noisy.trees, len(noisy.keys))
+        piece_table, estimates = assemble_table(part, noisy.keys, noisy.values, piece.noises, selected_values)
+        piece_tables.append(piece_table)
+        piece_margins.append({name: estimate.margins for name, estimate in estimates.items()})
+    order = np.argsort(np.concatenate(rows))
+    if (order == np.arange(len(order))).all():
+        return pa.concat_tables(piece_tables), {
+            name: np.concatenate([each[name] for each in piece_margins]) for name in piece_margins[0]
+        }
+    joined = {name: np.concatenate([each[name] for each in piece_margins])[order] for name in piece_margins[0]}
+    return pa.concat_tables(piece_tables).take(pa.array(order)), joined
+
+
+def _clipping_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease], unit_noun: str) -> list[str]:
+    """Say how many units the limits touched, once for each release that tells it."""
+    largest = [max(table.pieces, key=lambda piece: len(piece.noisy.keys)) for table in tables]
+    texts = [
+        clipped_units_note(part, piece.noises, piece.noisy.values, unit_noun)
+        for part, piece, table in zip(plan.releases, largest, tables, strict=True)
+        if not table.clipping_unknown
+    ]
+    return list(dict.fromkeys(text for text in texts if text))
+
+
+def _interpretation_notes(
+    plan: QueryPlan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]
+) -> tuple[str, ...]:
+    """Return what a reader of the numbers should know."""
+    rows_selected = re.search(r"\b(LIMIT|WHERE|QUALIFY)\b", plan.outer_sql) is not None and bool(margins)
+    computed = [
+        name
+        for name, origin in column_origins(plan).items()
+        if isinstance(origin, postprocess.RowWiseOrigin)
+        and not any(isinstance(measure.estimator, Quantile) for _, measure in noisy_sources(plan, origin))
+    ]
+    truncated = any(margin == 0 for name in computed for margin in margins.get(name, ()))
+    negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.releases) and not rows_selected
+    missing = any(_has_nulls(part, tables[part.name]) for part in plan.releases)
+    conditions = (
+        (_SELECTION_NOTE, rows_selected),
+        (_INTEGER_DIVISION_NOTE, truncated),
+        (_NEGATIVE_COUNT_NOTE, negative),
+        (_NULL_NOTE, missing),
+    )
+    return tuple(note for note, holds in conditions if holds)
+
+
+def build_explanation(
+    plan: QueryPlan, release_plan: ReleasePlan, policy: Policy, dialect: Dialect, over_budget_note: str = ""
+) -> Explanation:
+    """Return what a question would cost and how exact it would be, with the SQL for the tables that a policy shows."""
+    display_dialect = replace(dialect, source=quote_name)
+    return Explanation(
+        cost=cost_in_budget(release_plan.total_cost, policy.budget),
+        columns=tuple(_explain_column(plan, release_plan, name) for name in noisy_columns(plan)),
+        groups=" ".join(
+            _groups_sentence(part, thresholds)
+            for part, thresholds in zip(plan.releases, release_plan.thresholds, strict=True)
+        ),
+        bounds=tuple(dict.fromkeys(sentence for part in plan.releases for sentence in part.bounds_notes)),
+        sql=";\n".join(
+            text for part in plan.releases for text in write_selects(part.question, display_dialect).values()
+        ),
+        notes=(*release_plan.notes, *([over_budget_note] if over_budget_note else [])),
+        paid=release_plan.marginal_cost,
+    )
+
+
+def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: np.ndarray) -> pa.Table:
+    """Return rows of a released table with fresh noise, so many times over: only to see how far results move."""
+    noisy, groups = piece.noisy, len(rows)
+    # The same answer has the same margins, whenever it is shown.
+    rng = np.random.default_rng(int.from_bytes(sha256(noisy.values.tobytes()).digest()[:8]))
+    values = np.tile(noisy.values, (times, 1))
+    for column, noise in enumerate(piece.noises):
+        scale, size = float(noise.scale), len(values)
+        sample = rng.laplace(0, scale, size) if isinstance(noise, Laplace) else rng.normal(0, scale, size)
+        values[:, column] += np.rint(np.clip(sample, -_MAX_REDRAW_SHIFT, _MAX_REDRAW_SHIFT)).astype(np.int64)
+    selected_values = tree_estimates(part, piece.noises, noisy.trees, groups)
+    redrawn_values = {name: redraw_estimate(estimate, times, rng) for name, estimate in selected_values.items()}
+    table, _ = assemble_table(part, noisy.keys * times, values, piece.noises, redrawn_values)
+    table = table.append_column(postprocess.DRAW, pa.array(np.repeat(np.arange(times), groups)))
+    return table.append_column(postprocess.ROW, pa.array(np.tile(rows, times)))
+
+
+def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
+    """Return a price with its epsilon and its share of a budget."""
+    if budget.rho is None:
+        return Cost(loss, share=None if loss.epsilon is None else loss.epsilon / budget.epsilon)
+    epsilon = Loss(None, loss.rho).to_epsilon(budget.conversion_delta)
+    return Cost(loss, epsilon, budget.conversion_delta, loss.rho / budget.rho)
+
+
+def _noise_description(plan: QueryPlan, noises: Sequence[Sequence[tuple[Noise, ...]]], name: str) -> str:
+    """Say which noise a column of the answer has; `noises` are those of each part, and of each piece of it."""
+    descriptions = [
+        describe_noise(noisy_total(part, total_index, np.zeros((1, len(part.question.totals)), np.int64), piece_noises))
+        for part, measure in noisy_sources(plan, column_origins(plan)[name])
+        for piece_noises in noises[plan.releases.index(part)]
+        for total_index in total_indices(measure.estimator)
+    ]
+    return "; ".join(dict.fromkeys(descriptions)) or "computed from noisy numbers"
+
+
+def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> ExplainedColumn:
+    origin = column_origins(plan)[name]
+    noise = _noise_description(plan, [[part_noises] for part_noises in release_plan.noises], name)
+    if not isinstance(origin, postprocess.ColumnOrigin):
+        return ExplainedColumn(name, noise, margin_depends_on="follows from the numbers that it is computed from")
+    ((part, measure),) = noisy_sources(plan, origin)
+    noises = release_plan.noises[plan.releases.index(part)]
+    zeros = np.zeros((1, len(part.question.totals)), np.int64)
+    if isinstance(measure.estimator, Quantile):
+        rank = rank_margin(part, measure.estimator, noises[measure.estimator.total])
+        return ExplainedColumn(name, noise, margin_depends_on=_QUANTILE_MARGIN_TEXT.format(rank))
+    if isinstance(measure.estimator, Frequencies):
+        return ExplainedColumn(name, noise, margin_depends_on=_VALUE_COUNTS_MARGIN_TEXT)
+    if isinstance(measure.estimator, Mean | Variance):
+        smallest, largest = margin_times_count(part, measure, noises)
+        return ExplainedColumn(
+            name,
+            noise,
+            margin_depends_on=_MARGIN_FORMULAS[_statistic_name(measure.estimator)].format(smallest, largest),
+        )
+    single_measure = replace(part, measures=(measure,))  # beside it there may be values that only data can choose
+    _, estimates = assemble_table(single_measure, [tuple(None for _ in part.keys)], zeros, noises)
+    return ExplainedColumn(name, noise, margin=float(estimates[measure.name].margins[0]))
+
+
+def _statistic_name(recipe: Mean | Variance) -> str:
+    if isinstance(recipe, Mean):
+        return "mean"
+    return "variance" if recipe.statistic in (VarianceStatistic.VAR_POP, VarianceStatistic.VAR_SAMP) else "deviation"
+
+
+def _groups_sentence(part: PlannedRelease, thresholds: Sequence[int]) -> str:
+    groups = part.question.groups
+    if not isinstance(groups, SelectedGroups):
+        return f"{groups.key_count:,} declared groups, all of them shown." if part.question.by else ""
+    unit_thresholds = [
+        Fraction(threshold, 1 << part.question.fraction_bits(part.question.totals[0])) for threshold in thresholds
+    ]
+    thresholds_text = ", or in another draw ".join(f"{float(cut):,.4g}" for cut in unit_thresholds)
+    return f"Groups are discovered: shown where the noisy number of units is at least {thresholds_text}."
+
+
+def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tuple[str, ...]:
+    releases = list(zip(plan.releases, tables, strict=True))
+    bound_texts = [sentence for part in plan.releases for sentence in part.bounds_notes]
+    bound_texts += [text for part, table in releases for text in extreme_notes(part, table.pieces[0].noises)]
+    group_texts = [_groups_sentence(part, table.thresholds) for part, table in releases if table.thresholds]
+    return tuple(dict.fromkeys([*bound_texts, *group_texts]))
+
+
+def _has_nulls(part: PlannedRelease, table: pa.Table) -> bool:
+    """Tell whether a mean, a spread or a quantile could not be told of some group."""
+    names = [measure.name for measure in part.measures if isinstance(measure.estimator, Mean | Variance | Quantile)]
+    return any(table.column(name).null_count for name in names)
+
+
+def _has_negative_counts(part: PlannedRelease, table: pa.Table) -> bool:
+    counts = [measure.name for measure in part.measures if isinstance(measure.estimator, NoisyCount)]
+    return any((table.column(name).to_numpy() < 0).any() for name in counts)

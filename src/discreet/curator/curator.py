@@ -1,0 +1,295 @@
+"""The curator: reserves budget, reads the data and releases differentially private answers."""
+
+import logging
+from fractions import Fraction
+from typing import NamedTuple, Self
+
+from discreet import pricing
+from discreet.answer.model import Answer, Explanation
+from discreet.curator import answer_builder
+from discreet.curator.circuit_breaker import GRACE_SECONDS, CircuitBreaker
+from discreet.curator.fit import E, fit_on_query
+from discreet.curator.in_flight_keys import InFlightKeys
+from discreet.engines.column_usage import usage_of_questions
+from discreet.engines.interface import Engine
+from discreet.engines.unsupported import check_supported
+from discreet.kernel import release
+from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
+from discreet.kernel.event import OWNER, bounded_text
+from discreet.kernel.ledger import Ledger, remaining_budget
+from discreet.kernel.ledger.terms import Terms, check_cost
+from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.numbers import Number
+from discreet.policy import Policy
+from discreet.pricing import AccuracyTarget, CostRequest, Margins, ReleaseHistory, ReleasePlan
+from discreet.query.passes import PlannedRelease, QueryPlan, largest_epsilon, plan_query, scan_of
+
+_LOG = logging.getLogger("discreet")
+
+
+class RemainingBudget(NamedTuple):
+    """What one more question may cost: an epsilon, or the rho that it buys; and the delta left for discovering groups.
+
+    In a budget with a delta, epsilon is the largest for which the rho still fits, rounded down to three digits.
+    """
+
+    epsilon: Fraction
+    rho: Fraction
+    delta: Fraction
+
+
+class BudgetStatus(NamedTuple):
+    """A limit, how much of it is spent, and what remains for one more question under all limits that apply."""
+
+    total: Budget
+    spent: Loss
+    remaining: RemainingBudget
+
+
+class Curator:
+    """Stands between the data and those who ask. Made by `discreet.open`.
+
+    >>> import discreet as dc, pyarrow as pa
+    >>> visits = pa.table({"patient": [1, 1, 2, 3], "ward": ["A", "B", "A", "A"]})
+    >>> policy = dc.policy.Policy.parse('''
+    ...     [data]
+    ...     name = "visits"
+    ...     ledger = ":memory:"
+    ...     [budget]
+    ...     epsilon = 1.0
+    ...     [tables.visits]
+    ...     source = "visits"
+    ...     unit = "patient"
+    ...     groups = 1
+    ...     rows = 2
+    ...     [tables.visits.columns]
+    ...     patient = { type = "integer" }
+    ...     ward = { type = "text", in = ["A", "B"] }
+    ... ''')
+    >>> with dc.open(policy, data={"visits": visits}) as curator:
+    ...     build_answer = curator.release_totals("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon="1/2")
+    ...     build_answer.to_arrow().column_names, curator.budget().left.epsilon
+    (['ward', 'n'], Fraction(1, 2))
+    """
+
+    def __init__(self, policy: Policy, engine: Engine, ledger: Ledger) -> None:
+        self.policy, self.ledger, self._engine, self.frame_kind = policy, ledger, engine, Answer.frame_kind
+        self._catalog = release.Catalog(
+            {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public},
+            {name: engine.columns(name) for name, table in policy.tables.items() if table.public},
+        )
+        self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
+        self._in_flight_keys = InFlightKeys(ledger, engine.seconds + GRACE_SECONDS)
+
+    def ask(  # noqa: PLR0913 - each has a name, and most a default
+        self,
+        sql: str,
+        *,
+        by: str = OWNER,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        margin: Margins | None = None,
+        key: str | None = None,
+        groups: int | None = None,
+        rows: int | None = None,
+    ) -> Answer:
+        """Answer a question, for a price or within a margin; what was answered before is not paid for again.
+
+        The same `key` returns the same answer and is charged once. While the first question with it is being answered,
+        others wait for its answer, up to the time limit.
+        """
+        plan = self._plan_query(sql, by, groups, rows)
+        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
+        if plan.explain:
+            raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
+        request_record = pricing.request_record(plan, self.policy.data.version, pricing.recorded_request(request))
+        if key is None:
+            return self._answer_plan(plan, request, request_record, by, None)
+        _check_texts(key=key)
+        with self._in_flight_keys.exclusive(by, key):
+            if (receipt := pricing.receipt_for_key(self.ledger, by, key, request_record)) is not None:
+                return self._build_answer(plan, ReleasePlan(), self._release_history(plan.releases, until=receipt))
+            return self._answer_plan(plan, request, request_record, by, key)
+
+    def explain(  # noqa: PLR0913 - as ask
+        self,
+        sql: str,
+        *,
+        by: str = OWNER,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        margin: Margins | None = None,
+        groups: int | None = None,
+        rows: int | None = None,
+    ) -> Explanation:
+        """Tell what a question would cost and how exact its answer would be. It is free and reads no private data."""
+        plan = self._plan_query(sql, by, groups, rows)
+        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
+        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
+        release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
+        over_budget_note = pricing.over_budget_note(
+            target, self._remaining_if_exceeded(release_plan.marginal_cost, by), self.policy
+        )
+        return answer_builder.build_explanation(plan, release_plan, self.policy, self._engine.dialect, over_budget_note)
+
+    def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
+        """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
+        self._check_request(sql, by)
+        with self._circuit_breaker.guard():
+            return fit_on_query(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
+
+    def budget(self, by: str | None = None) -> BudgetStatus:
+        """Return a limit, of all or of one analyst, what is spent of it, and what remains for one more question.
+
+        An analyst's question must fit in both, so what remains is the smaller of the two.
+
+        >>> import discreet as dc, pyarrow as pa
+        >>> visits = pa.table({"patient": [1, 2, 3]})
+        >>> with dc.open(
+        ...     visits, unit="patient", budget=(1, "1e-6"), columns={}, groups=1, rows=1, ledger=":memory:"
+        ... ) as curator:
+        ...     before = curator.budget().left.epsilon
+        ...     build_answer = curator.release_totals("SELECT COUNT(*) AS n FROM data", epsilon="1/2")
+        ...     float(before), float(curator.budget().left.epsilon)
+        (1.0, 0.844)
+        """
+        self._check_analyst(by or OWNER)
+        limits = self._budgets_and_spent(by or OWNER)
+        remainders = [remaining_budget(total, spent) for total, spent in limits]
+        rho, delta = min(remainder.rho for remainder in remainders), min(rest.delta for rest in remainders)
+        pure_epsilon = min((rest.epsilon for rest in remainders if rest.epsilon is not None), default=None)
+        epsilon = largest_epsilon(self.policy.budget, Loss.of_bounds(pure_epsilon, rho, delta))
+        return BudgetStatus(*limits[-1], RemainingBudget(epsilon, rho, delta))
+
+    def close(self) -> None:
+        """Let go of the data and the ledger."""
+        self._in_flight_keys.close()
+        self._engine.close()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _plan_query(self, sql: str, by: str, groups: int | None, rows: int | None) -> QueryPlan:
+        self._check_request(sql, by)
+        for name, bound in (("groups", groups), ("rows", rows)):
+            if bound is not None and (type(bound) is not int or not 1 <= bound <= 1 << 42):
+                raise Refused(f"{name}: a whole number from 1 to 2^42 says how many a unit may weigh.")
+        plan = plan_query(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+        for part in plan.releases:
+            check_supported(part.question, self._engine.dialect)
+        return plan
+
+    def _check_request(self, sql: str, by: str) -> None:
+        _check_texts(sql=sql, by=by)
+        self._check_analyst(by)
+
+    def _check_analyst(self, by: str) -> None:
+        if by != OWNER and by not in self.policy.budget_entry.analysts:
+            raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
+
+    def _answer_plan(
+        self,
+        plan: QueryPlan,
+        request: Loss | dict[str, Fraction],
+        request_record: dict[str, object],
+        by: str,
+        key: str | None,
+    ) -> Answer:
+        """Answer a question that was read: from the ledger, or for a charge."""
+        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
+        release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
+        if not release_plan.asks:
+            return self._build_answer(plan, release_plan, target.histories)
+        with self._circuit_breaker.guard():
+            history = self._charge_and_release(
+                plan, target, release_plan, pricing.record_text(request_record, release_plan), by, key
+            )
+        return self._build_answer(plan, release_plan, history)
+
+    def _release_history(
+        self, parts: tuple[PlannedRelease, ...], until: str | None = None, fresh: release.ReleaseResult | None = None
+    ) -> tuple[ReleaseHistory, ...]:
+        state, kind = pricing.data_version(self.policy), pricing.noise_type_for(self.policy)
+        return pricing.look_up_histories(parts, self.ledger, state, kind, until=until, just_released=fresh)
+
+    def _build_answer(self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...]) -> Answer:
+        """Return the answer that is in the ledger, whether it was paid for now or before."""
+        return answer_builder.build_answer(
+            plan, list(map(pricing.combine_draws, history)), release_plan, self.policy
+        ).with_frame_kind(self.frame_kind)
+
+    def _charge_and_release(  # noqa: PLR0913, PLR0917 - who asks what, at which cost
+        self,
+        plan: QueryPlan,
+        target: AccuracyTarget,
+        release_plan: ReleasePlan,
+        question: str,
+        by: str,
+        key: str | None,
+    ) -> tuple[ReleaseHistory, ...]:
+        """Prepare the engine, charge, read and store; return all that is known of the question then."""
+        self._check_budget(
+            target, release_plan, by
+        )  # first: without a budget nobody learns whether the data can be reached
+        with self._engine.prepare(usage_of_questions(request.question for request in release_plan.asks)) as reader:
+            try:
+                released = release.release_totals(
+                    release_plan.asks,
+                    cost=release_plan.marginal_cost,
+                    catalog=self._catalog,
+                    engine=reader,
+                    ledger=self.ledger,
+                    question=question,
+                    version=pricing.data_version(self.policy),
+                    by=by,
+                    key=key,
+                )
+            except Refused:
+                self._check_budget(target, release_plan, by)  # others may have spent meanwhile
+                raise
+        try:
+            return self._release_history(plan.releases, fresh=released)
+        except LedgerError:  # after the charge there is one text
+            _LOG.exception("the answer to question %s is stored, and the ledger cannot be read", released.receipt.id)
+        raise Failed(FAILED)
+
+    def _budgets_and_spent(self, by: str) -> list[tuple[Budget, Loss]]:
+        """Return the limits that apply to somebody, each with what is spent of it: of all, and the analyst's own."""
+        limits = [(self.ledger.budget, self.ledger.spent())]
+        analyst_budget = None if by == OWNER else (self.ledger.analysts or {}).get(by)
+        return limits if analyst_budget is None else [*limits, (analyst_budget, self.ledger.spent(by))]
+
+    def _check_budget(self, target: AccuracyTarget, release_plan: ReleasePlan, by: str) -> None:
+        """Refuse a price that does not fit, and say what does."""
+        remaining = self._remaining_if_exceeded(release_plan.marginal_cost, by)
+        if remaining is not None:
+            (total, spent), *analyst_limits = self._budgets_and_spent(by)
+            terms = Terms(self.policy.data.name, total, self.ledger.analysts)
+            try:
+                check_cost(
+                    terms, by, release_plan.marginal_cost, spent, analyst_limits[0][1] if analyst_limits else spent
+                )
+            except Refused as refusal:
+                raise Refused(
+                    f"{refusal}{pricing.affordable_note(target, release_plan.marginal_cost, remaining, self.policy)}"
+                ) from None
+
+    def _remaining_if_exceeded(self, cost: Loss, by: str) -> Loss | None:
+        """Return what still fits, if a price does not."""
+        limits = self._budgets_and_spent(by)
+        if all(total.covers(spent + cost) for total, spent in limits):
+            return None
+        return min((remaining_budget(total, spent) for total, spent in limits), key=lambda rest: rest.rho)
+
+
+def _check_texts(**texts: str) -> None:
+    """Refuse what is no text; the ledger could not keep it."""
+    for name, text in texts.items():
+        try:
+            bounded_text(text, name, max_length=1_000_000 if name == "sql" else 200)
+        except (TypeError, ValueError) as error:
+            raise Refused(f"{error}.") from None

@@ -1,0 +1,91 @@
+"""Column names and types of pandas, polars and Arrow tables, from their schemas alone."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from discreet.answer.frames import FrameKind
+from discreet.kernel.errors import PolicyError
+
+_ARROW_TYPE_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "integer"),
+    (pa.types.is_floating, "real"),
+    (pa.types.is_decimal, "decimal"),
+    (pa.types.is_string, "text"),
+    (pa.types.is_large_string, "text"),
+    (pa.types.is_string_view, "text"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+_PANDAS_TYPE_NAMES = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "M": "timestamp"}
+_PANDAS_TEXT_TYPES = ("object", "str", "string")  # objects are read as the texts that Python writes for them
+
+
+@dataclass(frozen=True)
+class InputFrame:
+    """A table to be opened: its rows, in whatever library, and each column's type as a policy names it, if it can.
+
+    `object_columns` are columns of Python's objects, which are read as texts and may well be dates or numbers.
+    """
+
+    rows: object
+    frame_kind: FrameKind
+    columns: Mapping[str, str | None]
+    object_columns: frozenset[str] = frozenset()
+
+
+def inspect_frame(table: str, rows: Any) -> InputFrame:
+    """Look at an object that holds a table; PolicyError if it holds none.
+
+    >>> inspect_frame("visits", pa.table({"ward": ["A"], "cost": [1.5]})).columns
+    {'ward': 'text', 'cost': 'real'}
+    """
+    libraries = {base.__module__.partition(".")[0] for base in type(rows).__mro__}
+    try:
+        if "pandas" in libraries and hasattr(rows, "columns"):
+            dtypes = dict(zip(map(str, rows.columns), rows.dtypes, strict=True))
+            object_columns = frozenset(name for name, dtype in dtypes.items() if dtype.name == "object")
+            return InputFrame(
+                rows, FrameKind.PANDAS, {name: _pandas_type_name(kind) for name, kind in dtypes.items()}, object_columns
+            )
+        if "polars" in libraries and hasattr(rows, "collect_schema"):
+            return InputFrame(rows, FrameKind.POLARS, _polars_type_names(rows.collect_schema()))
+        if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+            arrow_table = pa.table(rows)  # a stream can be read once, and this is the time
+            return InputFrame(
+                arrow_table, FrameKind.ARROW, {field.name: _arrow_type_name(field.type) for field in arrow_table.schema}
+            )
+    except Exception:  # noqa: BLE001 - of whatever library; its words may quote what is in the table
+        raise PolicyError(f"table {table}: the object that holds its rows cannot be read as a table.") from None
+    raise PolicyError(
+        f"table {table}: its rows are given as {type(rows).__name__}. Give a table of pandas, polars or Arrow."
+    )
+
+
+def _arrow_type_name(dtype: pa.DataType) -> str | None:
+    if pa.types.is_dictionary(dtype):
+        return _arrow_type_name(dtype.value_type)
+    return next((type_name for check, type_name in _ARROW_TYPE_NAMES if check(dtype)), None)
+
+
+def _pandas_type_name(dtype: Any) -> str | None:
+    if hasattr(dtype, "categories"):  # which they are is what the rows hold, and none of a policy's business
+        return None if dtype.categories is None else _pandas_type_name(dtype.categories.dtype)
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _arrow_type_name(dtype.pyarrow_dtype)
+    return "text" if dtype.name in _PANDAS_TEXT_TYPES else _PANDAS_TYPE_NAMES.get(dtype.kind)
+
+
+def _polars_type_names(schema: Any) -> dict[str, str | None]:
+    import polars as pl  # noqa: PLC0415 - here, because whoever has such a frame has it
+
+    def type_name(dtype: Any) -> str | None:
+        try:
+            return _arrow_type_name(pl.Series(dtype=dtype).to_arrow().type)
+        except Exception:  # noqa: BLE001 - a type that Arrow does not have
+            return None
+
+    return {name: type_name(dtype) for name, dtype in schema.items()}

@@ -1,0 +1,253 @@
+"""Open a data set: the engine with the policy's tables, and the ledger."""
+
+import logging
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from os import PathLike
+from typing import Any, overload
+
+from discreet.curator.curator import Curator
+from discreet.curator.data_stamp import changed_tables, changed_tables_warning, record_stamps
+from discreet.curator.ledger_location import open_or_create_ledger
+from discreet.curator.policy_from_frames import OpenArguments, policy_from_frames
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.interface import Engine, Tuning
+from discreet.engines.table_source import TableSource
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.ledger import Ledger, memory_ledger
+from discreet.kernel.loss import Budget
+from discreet.kernel.numbers import Number
+from discreet.policy import Policy, check_same_unit
+from discreet.policy.entries import size_in_bytes
+from discreet.query.passes import kernel_type
+
+_OWNER_LOG = logging.getLogger("discreet.owner")
+_DEFAULT_TABLE = "data"
+_SERVER_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
+_MEMORY_LEDGER_WARNING = (
+    "ledger: what is spent is kept in memory only, and forgotten when this process ends: then it can be spent again. "
+    'Keep it with ledger="visits.sqlite", or say that it is meant with ledger=":memory:".'
+)
+
+
+@overload
+def open_curator(
+    policy: str | PathLike[str] | Policy, *, data: Mapping[str, Any] | None = None, tuning: Tuning | None = None
+) -> Curator: ...
+
+
+@overload
+def open_curator(
+    policy: Any,
+    *,
+    table: str = "data",
+    unit: str | Mapping[str, Any],
+    budget: Number | tuple[Number, Number] | Budget,
+    columns: Mapping[str, Any],
+    groups: int | Mapping[str, int] | None = None,
+    rows: int | Mapping[str, int] | None = None,
+    public: Mapping[str, Any] | None = None,
+    ledger: str | PathLike[str] | None = None,
+    name: str | None = None,
+    version: str | None = None,
+    tuning: Tuning | None = None,
+) -> Curator: ...
+
+
+def open_curator(  # noqa: PLR0913 - what a policy says, or what is said instead of one
+    policy: Any,
+    *,
+    data: Mapping[str, Any] | None = None,
+    tuning: Tuning | None = None,
+    table: str = _DEFAULT_TABLE,
+    unit: str | Mapping[str, Any] | None = None,
+    budget: Number | tuple[Number, Number] | Budget | None = None,
+    columns: Mapping[str, Any] | None = None,
+    groups: int | Mapping[str, int] | None = None,
+    rows: int | Mapping[str, int] | None = None,
+    public: Mapping[str, Any] | None = None,
+    ledger: str | PathLike[str] | None = None,
+    name: str | None = None,
+    version: str | None = None,
+) -> Curator:
+    """Open the data of a policy (a file, or a Policy), or a table of pandas, polars or Arrow, or a dict of tables.
+
+    With a policy, `data` gives tables as frames instead of their sources. With a frame, the other arguments say what a
+    policy would: docs/python.md has them all. A ledger is made if it is not there yet; without one, or with ":memory:",
+    the account ends with the process.
+
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"patient": [1, 1, 2], "ward": ["A", "B", "A"], "cost": [10.0, 25.5, 300.0]})
+    >>> columns = {"ward": ["A", "B"], "cost": (0, 500)}
+    >>> with open_curator(
+    ...     visits, unit="patient", budget=1, columns=columns, groups=2, rows=2, ledger=":memory:"
+    ... ) as curator:
+    ...     curator.ask("SELECT ward, SUM(cost) AS s FROM data GROUP BY ward", epsilon="1/2").frame.column_names
+    ['ward', 's']
+    """
+    arguments = OpenArguments(
+        unit=unit,
+        budget=budget,
+        columns=columns,
+        groups=groups,
+        rows=rows,
+        public=public,
+        ledger=ledger,
+        name=name,
+        version=version,
+    )
+    if isinstance(policy, str | PathLike | Policy):
+        _check_no_arguments(arguments, table)
+        return _open_policy(policy if isinstance(policy, Policy) else Policy.load(policy), data or {}, tuning)
+    if data is not None:
+        raise PolicyError("data: it goes with a policy. Give all frames first, as a dict by the names of their tables.")
+    if isinstance(policy, Mapping) and table != _DEFAULT_TABLE:
+        raise PolicyError("table: a dict of frames has the names of its tables. Leave it out.")
+    frame_policy = policy_from_frames(policy, table, arguments)
+    if ledger is None:
+        warnings.warn(_MEMORY_LEDGER_WARNING, stacklevel=2)
+    for warning in frame_policy.type_warnings:
+        warnings.warn(warning, stacklevel=2)
+    curator = _open_policy(frame_policy.policy, frame_policy.rows, tuning)
+    curator.frame_kind = frame_policy.frame_kind
+    return curator
+
+
+def _check_no_arguments(arguments: OpenArguments, table: str) -> None:
+    given_names = [field.name for field in fields(arguments) if getattr(arguments, field.name) is not None]
+    if given_names or table != _DEFAULT_TABLE:
+        raise PolicyError(
+            f"{given_names[0] if given_names else 'table'}: the policy says it. Change it there, or open a frame instead."
+        )
+
+
+def _open_policy(policy: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> Curator:
+    unknown = set(data) - set(policy.tables)
+    if unknown:
+        raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(policy.tables)}.")
+    engine = open_engine(policy, data, tuning or tuning_from_policy(policy))
+    try:
+        ledger = _open_ledger(policy)
+        _warn_about_changed_data(policy, data)
+        return Curator(policy, engine, ledger)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _warn_about_changed_data(policy: Policy, frames: Mapping[str, Any]) -> None:
+    """Tell the owner's log, and nobody who asks, that data have changed under the same version."""
+    if changed := changed_tables(policy, frames):
+        _OWNER_LOG.warning("%s", changed_tables_warning(policy, changed))
+    with suppress(OSError):  # a folder that cannot be written: questions do not depend on it
+        record_stamps(policy, frames)
+
+
+def tuning_from_policy(policy: Policy) -> Tuning:
+    """Return the performance settings of a policy's section [tuning]; what it leaves out is as usual.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> tuning = tuning_from_policy(policy)
+    >>> tuning.memory, tuning.remember, tuning.seconds
+    ('2GB', 1000000, 600)
+    """
+    settings = {name: value for name, value in policy.tuning if value is not None}
+    if "seconds" in settings:
+        settings["seconds"] = float(settings["seconds"])
+    if "folder" in settings:
+        settings["folder"] = str(policy.base / settings["folder"])
+    if "remember" in settings:
+        settings["remember"] = size_in_bytes(settings["remember"])
+    return Tuning(**settings)
+
+
+def open_engine(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engine:
+    """Open the engine that a policy names, with its tables; `data` gives some of them as frames instead.
+
+    >>> import pyarrow as pa
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> engine = open_engine(policy, {"visits": pa.table({"who": [1, 2]})}, Tuning())
+    >>> engine.columns("visits")
+    {'who': <Type.INTEGER: 'i'>}
+    >>> engine.close()
+    """
+    kind, zone, url = policy.data.engine, policy.data.timezone, policy.data.connection
+    if data and kind != "duckdb":
+        raise PolicyError(f"data: frames are for DuckDB, and the policy has engine = {kind!r}. Leave one of them out.")
+    if kind == "postgresql":
+        from discreet.engines.postgres.engine import Postgres  # noqa: PLC0415 - an extra
+
+        names = {name: table.source for name, table in policy.tables.items()}
+        return Postgres(engine_sources(policy, names), url=postgres_url(policy), timezone=zone, tuning=tuning)
+    if kind == "spark":
+        from discreet.engines.spark.engine import Spark  # noqa: PLC0415 - an extra
+
+        return Spark(engine_sources(policy, policy.sources()), url=url, timezone=zone, tuning=tuning)
+    return DuckDB(engine_sources(policy, {**policy.sources(), **data}), timezone=zone, tuning=tuning)
+
+
+def postgres_url(policy: Policy) -> str:
+    """Return where the policy's PostgreSQL is; the environment may say it instead, also with a password.
+
+    >>> postgres_url(Policy.of({
+    ...     "data": {"name": "visits", "engine": "postgresql", "connection": "postgresql://reader@db.example/clinic"},
+    ...     "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... }))
+    'postgresql://reader@db.example/clinic'
+    """
+    url = policy.data.connection or os.environ.get("DISCREET_POSTGRES")
+    if not url and not any(os.environ.get(name) for name in _SERVER_VARIABLES):
+        raise PolicyError(
+            'connection: nothing says where PostgreSQL is. Add connection = "postgresql://user@host/database" to '
+            "[data], or set DISCREET_POSTGRES or PGHOST."
+        )
+    return url or "postgresql://"
+
+
+def engine_sources(policy: Policy, locations: Mapping[str, Any]) -> dict[str, TableSource]:
+    """Return where the rows of a policy's tables are, with their declared columns."""
+    return {
+        name: TableSource(locations[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
+        for name, table in policy.tables.items()
+    }
+
+
+def _open_ledger(policy: Policy) -> Ledger:
+    """Open the policy's ledger, or make it; what the owner changed in the policy is recorded there."""
+    if policy.data.ledger == ":memory:":
+        terms: dict[str, Any] = {"budget": policy.budget, "analysts": policy.analyst_budgets()}
+        return memory_ledger(name=policy.data.name, unit_declaration=policy.unit_fingerprint(), **terms)
+    ledger = open_or_create_ledger(policy)
+    try:
+        if ledger.unit_declaration:
+            check_same_unit(ledger.unit_declaration, policy)
+        recorded_limits = (
+            _budget_limits(ledger.budget),
+            {who: _budget_limits(limit) for who, limit in (ledger.analysts or {}).items()},
+        )
+        declared_limits = (
+            _budget_limits(policy.budget),
+            {who: _budget_limits(limit) for who, limit in policy.analyst_budgets().items()},
+        )
+        if recorded_limits != declared_limits or ledger.unit_declaration != policy.unit_fingerprint():
+            ledger.set_budget(
+                policy.budget, analysts=policy.analyst_budgets(), unit_declaration=policy.unit_fingerprint()
+            )
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _budget_limits(budget: Budget) -> tuple[Any, ...]:
+    return budget.epsilon, budget.delta, budget.discover

@@ -1,0 +1,95 @@
+"""Which columns of which tables a query reads: what must be available before it is charged."""
+
+from collections.abc import Iterable, Mapping
+
+from discreet.kernel.expr import Expr, columns_of
+from discreet.kernel.question import Question
+from discreet.kernel.relation import (
+    Derive,
+    JoinOnUnit,
+    JoinPublic,
+    ParentUnit,
+    PerUnit,
+    PublicTable,
+    Relation,
+    Scan,
+    SemiJoinOnUnit,
+    Union,
+    UnitKey,
+    Where,
+)
+
+ColumnUsage = Mapping[str, frozenset[str]]  # columns by table, under the names of the policy
+
+
+def usage_of_questions(questions: Iterable[Question]) -> ColumnUsage:
+    """Return the columns that questions read, those of their privacy units included.
+
+    >>> from discreet.kernel.expr import Column, Type
+    >>> from discreet.kernel.question import Count, Limit, Public
+    >>> user, age = Column("user", Type.INTEGER), Column("age", Type.INTEGER)
+    >>> visits = Scan("visits", (user, age), UnitKey((user,)), most=10**9)
+    >>> usage_of_questions([Question(visits, (), Public(()), Limit(groups=1, rows=20), (Count(),))])
+    {'visits': frozenset({'user'})}
+    """
+    columns_by_table: dict[str, set[str]] = {}
+    for question in questions:
+        exprs = [expr for _, expr in question.by] + [total.expr for total in question.totals]
+        _collect(question.relation, _column_names(*exprs), columns_by_table)
+    return {table: frozenset(columns) for table, columns in columns_by_table.items()}
+
+
+def usage_of_relation(relation: Relation, columns: Iterable[str]) -> ColumnUsage:
+    """Return the columns that some columns of a relation depend on."""
+    columns_by_table: dict[str, set[str]] = {}
+    _collect(relation, set(columns), columns_by_table)
+    return {table: frozenset(names) for table, names in columns_by_table.items()}
+
+
+def _column_names(*exprs: Expr | None) -> set[str]:
+    return {name for expr in exprs if expr is not None for name in columns_of(expr)}
+
+
+def _collect(relation: Relation, needed: set[str], columns_by_table: dict[str, set[str]]) -> None:
+    """Add what a relation reads if only the `needed` ones of its columns matter."""
+    match relation:
+        case Scan():
+            columns_by_table.setdefault(relation.table, set()).update(needed & relation.shape.schema.keys())
+            _collect_unit_columns(relation, columns_by_table)
+        case Where(source, condition):
+            _collect(source, needed | _column_names(condition), columns_by_table)
+        case Derive(source, columns):
+            _collect(source, _column_names(*(expr for name, expr in columns if name in needed)), columns_by_table)
+        case PerUnit(source, keys, values):
+            aggregated = (each.expr for name, each in values if name in needed)
+            _collect(source, _column_names(*(expr for _, expr in keys), *aggregated), columns_by_table)
+        case JoinPublic(source, table, equal, also):
+            _collect(source, needed | _column_names(also) | {ours for ours, _ in equal}, columns_by_table)
+            _collect_public(table, columns_by_table)
+        case JoinOnUnit(left, right, also, _, most):
+            for side in (left, right):
+                truncated = (
+                    side.shape.max_rows_per_unit is None or side.shape.max_rows_per_unit > most
+                )  # all columns decide which rows are kept
+                _collect(side, set(side.shape.schema) if truncated else needed | _column_names(also), columns_by_table)
+        case SemiJoinOnUnit(source, other):
+            _collect(source, needed, columns_by_table)
+            _collect(other, set(), columns_by_table)
+        case Union(left, right):
+            _collect(left, needed, columns_by_table)
+            _collect(right, needed, columns_by_table)
+
+
+def _collect_unit_columns(scan: Scan, columns_by_table: dict[str, set[str]]) -> None:
+    match scan.owner:
+        case UnitKey(unit):
+            columns_by_table[scan.table] |= _column_names(*unit)
+        case ParentUnit(on, parent, key):
+            columns_by_table[scan.table].add(on)
+            columns_by_table.setdefault(parent.table, set()).add(key)
+            _collect_unit_columns(parent, columns_by_table)
+
+
+def _collect_public(table: PublicTable, columns_by_table: dict[str, set[str]]) -> None:
+    """Add all columns of a public table: their order decides which rows a join keeps."""
+    columns_by_table.setdefault(table.table, set()).update(column.name for _, column in table.columns)

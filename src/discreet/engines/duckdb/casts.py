@@ -1,0 +1,213 @@
+"""How DuckDB reads a source's column as one of the kernel's types: a value is itself, or NULL, and none can raise.
+
+integer    whole numbers that 64 bits hold; a real, a decimal or a text only if it is such a number: 3.0 and "3.0" are,
+           3.7 is not and is never rounded, "3e0" is not; false and true are 0 and 1
+real       finite numbers
+boolean    0 and 1 among numbers; true, t, yes, y, 1 and false, f, no, n, 0 among texts, in any case
+text       texts, labels of an enumeration, UUIDs, and whole numbers as they are written
+date       dates of the years 1 to 9999; of a time, its day in the policy's time zone
+timestamp  times of these years in microseconds, local in the policy's time zone: moved there if they have a zone, taken
+           as they are if they have none; a date is its midnight
+
+A text is a date or a time only in the form 2026-01-31 or 2026-01-31 12:00:00.5, with T for the blank, with Z or +01:00
+behind it, at most 15:59; hours end at 23, and what is smaller than a microsecond is cut off. The exponent of a number
+has at most three digits. Blanks around a number, a date or a time do not count, and none has more than 400 characters
+with them. Other engines read the same.
+"""
+
+from collections.abc import Callable, Mapping
+
+from discreet.kernel.expr import Type
+from discreet.kernel.sqlgen.dialect import quote_name
+
+MAX_PARSED_LENGTH = 400  # characters of a text that is read as a number or a time
+
+_INTEGER_PATTERN = r"' *[+-]?[0-9]{1,19}(\.0*)? *'"
+_REAL_PATTERN = r"' *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *'"
+_DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME_PATTERN = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_ZONE_PATTERN = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
+
+_DATE_RANGE = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
+_TIMESTAMP_RANGE = "BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+
+_TYPE_FAMILIES = {
+    "BIGINT": "integer",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"), "narrow"),
+    **dict.fromkeys(("HUGEINT", "UBIGINT", "UHUGEINT"), "wide"),
+    **dict.fromkeys(("DOUBLE", "FLOAT"), "real"),
+    "DECIMAL": "decimal",
+    "BOOLEAN": "boolean",
+    "VARCHAR": "text",
+    **dict.fromkeys(("ENUM", "UUID"), "label"),
+    "DATE": "date",
+    "TIMESTAMP": "local",
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "other local"),
+    **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), "instant"),
+    '"NULL"': "nothing",
+}
+_DEFAULT_TYPES = {
+    **dict.fromkeys(("integer", "narrow", "wide"), Type.INTEGER),
+    **dict.fromkeys(("real", "decimal"), Type.REAL),
+    "boolean": Type.BOOLEAN,
+    **dict.fromkeys(("text", "label"), Type.TEXT),
+    "date": Type.DATE,
+    **dict.fromkeys(("local", "other local", "instant"), Type.TIMESTAMP),
+}
+_SQL_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "VARCHAR",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def default_type(native_type: str) -> Type | None:
+    """Return the kernel's type for a column that the owner did not describe; None if there is none.
+
+    >>> default_type("DECIMAL(18,2)"), default_type("BIGINT[]")
+    (<Type.REAL: 'r'>, None)
+    """
+    return _DEFAULT_TYPES.get(_type_family(native_type))
+
+
+def can_cast(native_type: str, kind: Type) -> bool:
+    """Whether any value of DuckDB's type can be one of the kernel's."""
+    return _type_family(native_type) in _casts_by_type("UTC")[kind]
+
+
+def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]], zone: str) -> str:
+    """Write a SELECT of columns: name, and from what (its text in SQL and DuckDB's type), as what.
+
+    The inner one converts, the outer one keeps what lies in the type's range, so that nothing is computed twice.
+    """
+    inner = [f"{_convert(*column, zone)} AS {quote_name(name)}" for name, column in columns.items()]
+    outer = [
+        f"{_null_out_of_range(quote_name(name), *column[1:])} AS {quote_name(name)}" for name, column in columns.items()
+    ]
+    return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {from_sql})"  # noqa: S608 - of quoted names
+
+
+def _type_family(native_type: str) -> str:
+    """Return what a type is read like: DECIMAL(18,2) is a decimal, ENUM('a', 'b') a label, BIGINT[] nothing we know."""
+    return "" if native_type.endswith("]") else _TYPE_FAMILIES.get(native_type.partition("(")[0], "")
+
+
+def _convert(sql: str, native_type: str, kind: Type, zone: str) -> str:
+    return _casts_by_type(zone)[kind][_type_family(native_type)](sql)
+
+
+def _null_out_of_range(name: str, native_type: str, kind: Type) -> str:
+    family = _type_family(native_type)
+    if kind is Type.REAL and family in ("real", "text", "label"):
+        # Not by comparison: a file's statistics leave NaN out, and DuckDB would take the comparison for true.
+        return f"CASE WHEN ISFINITE({name}) THEN {name} END"
+    if kind is Type.DATE and family == "date":
+        return f"CASE WHEN {name} {_DATE_RANGE} THEN {name} END"
+    if kind in (Type.DATE, Type.TIMESTAMP):
+        in_range = f"CASE WHEN {name} {_TIMESTAMP_RANGE} THEN {name} END"
+        return f"CAST({in_range} AS DATE)" if kind is Type.DATE else in_range
+    return name
+
+
+_Cast = Callable[[str], str]
+
+
+def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
+    """Return how each family of types is read as each of the kernel's; what is not listed never fits."""
+    times: dict[str, _Cast] = {
+        "local": _unchanged,
+        "other local": _try_cast_to("TIMESTAMP"),
+        "date": _try_cast_to("TIMESTAMP"),
+        "instant": _instant_to_local(zone),
+        **_text_and_label(_timestamp_parser(zone)),
+    }
+    bits: dict[str, _Cast] = {
+        **dict.fromkeys(("integer", "narrow", "wide"), _bit_to_boolean),
+        **dict.fromkeys(("real", "decimal"), lambda x: _bit_to_boolean(_whole_to_integer(x))),
+    }
+    casts: dict[Type, dict[str, _Cast]] = {
+        Type.INTEGER: {
+            "integer": _unchanged,
+            **dict.fromkeys(("narrow", "boolean"), _cast_to("BIGINT")),
+            "wide": _try_cast_to("BIGINT"),
+            **dict.fromkeys(("real", "decimal"), _whole_to_integer),
+            **_text_and_label(_parse_integer),
+        },
+        Type.REAL: {
+            **dict.fromkeys(("real", "integer", "narrow", "wide", "decimal"), _cast_to("DOUBLE")),
+            **_text_and_label(_parse_real),
+        },
+        Type.BOOLEAN: {"boolean": _unchanged, **bits, **_text_and_label(_parse_boolean)},
+        Type.TEXT: {**_text_and_label(_unchanged), **dict.fromkeys(("integer", "narrow", "wide"), _cast_to("VARCHAR"))},
+        Type.DATE: times | {"date": _unchanged},
+        Type.TIMESTAMP: times,
+    }
+    return {kind: known | {"nothing": _cast_to(_SQL_TYPES[kind])} for kind, known in casts.items()}
+
+
+def _unchanged(x: str) -> str:
+    return x
+
+
+def _cast_to(kind: str) -> _Cast:
+    return lambda x: f"CAST({x} AS {kind})"
+
+
+def _try_cast_to(kind: str) -> _Cast:
+    return lambda x: f"TRY_CAST({x} AS {kind})"
+
+
+def _text_and_label(cast: _Cast) -> dict[str, _Cast]:
+    return {"text": cast, "label": lambda x: cast(f"CAST({x} AS VARCHAR)")}
+
+
+def _bit_to_boolean(x: str) -> str:
+    return f"CASE {x} WHEN 0 THEN FALSE WHEN 1 THEN TRUE END"
+
+
+def _whole_to_integer(x: str) -> str:
+    return f"CASE WHEN {x} = TRUNC({x}) THEN TRY_CAST({x} AS BIGINT) END"
+
+
+def _parse_real(x: str) -> str:
+    return f"CASE WHEN {_is_short(x)} AND REGEXP_FULL_MATCH({x}, {_REAL_PATTERN}) THEN TRY_CAST({x} AS DOUBLE) END"
+
+
+def _parse_integer(x: str) -> str:
+    return f"CASE WHEN {_is_short(x)} AND REGEXP_FULL_MATCH({x}, {_INTEGER_PATTERN}) THEN TRY_CAST({x} AS BIGINT) END"
+
+
+def _is_short(x: str) -> str:
+    return f"LENGTH({x}) <= {MAX_PARSED_LENGTH}"
+
+
+def _parse_boolean(x: str) -> str:
+    word = f"LOWER(TRIM({x}, ' '))"
+    return (
+        f"CASE WHEN {word} IN ('true', 't', 'yes', 'y', '1') THEN TRUE "
+        f"WHEN {word} IN ('false', 'f', 'no', 'n', '0') THEN FALSE END"
+    )
+
+
+def _instant_to_local(zone: str) -> _Cast:
+    """Move an instant to the session's zone, which is the policy's; UTC needs no calendar, and 20 times less time."""
+    if zone in ("UTC", "Etc/UTC"):
+        return lambda x: f"MAKE_TIMESTAMP(EPOCH_US(TRY_CAST({x} AS TIMESTAMPTZ)))"
+    return lambda x: f"TRY_CAST(TRY_CAST({x} AS TIMESTAMPTZ) AS TIMESTAMP)"
+
+
+def _timestamp_parser(zone: str) -> _Cast:
+    to_local = _instant_to_local(zone)
+
+    def parse(x: str) -> str:
+        text = f"TRIM({x}, ' ')"
+        return (
+            f"CASE WHEN LENGTH({x}) > {MAX_PARSED_LENGTH} THEN NULL "
+            f"WHEN REGEXP_FULL_MATCH({text}, '{_DATE_PATTERN}({_TIME_PATTERN})?') THEN TRY_CAST({text} AS TIMESTAMP) "
+            f"WHEN REGEXP_FULL_MATCH({text}, '{_DATE_PATTERN}{_TIME_PATTERN}{_ZONE_PATTERN}') THEN {to_local(text)} END"
+        )
+
+    return parse

@@ -1,0 +1,140 @@
+"""DuckDB's SQL for the kernel's operations: each has a value or is NULL for every row."""
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from discreet.kernel.expr import Constant, Expr, Type, Value
+from discreet.kernel.sqlgen.dialect import Dialect, Operation
+
+_INTEGER_PATTERN = "'[+-]?[0-9]{{1,18}}'"
+_REAL_PATTERN = "'[+-]?([0-9]{{1,100}}(\\.[0-9]{{0,100}})?|\\.[0-9]{{1,100}})([eE][+-]?(0?[0-9]{{1,2}}|1[0-9]{{2}}))?'"
+_DATE_PATTERN = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{{2}}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}"  # there is no year 0
+_TIME_PATTERN = (
+    "([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?"  # nor a 24:00, which would be the next day
+)
+_DATE_RANGE = "DATE '0001-01-01' AND DATE '9999-12-31'"
+_TIMESTAMP_RANGE = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+
+
+def _case_when(condition: str, value: str) -> str:
+    return f"CASE WHEN {condition} THEN {value} END"
+
+
+def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    computed = [text for text, expr in zip(texts, exprs, strict=True) if not isinstance(expr, Constant)]
+    power = f"POW({', '.join(texts)})"
+    not_finite = "".join(f"NOT ISFINITE({text}) OR " for text in computed)
+    return f"CASE WHEN {not_finite}ABS({power}) > 1e307 THEN NULL WHEN ABS({power}) < 1e-307 THEN 0 ELSE {power} END"
+
+
+_OPERATIONS: dict[str, str | Operation] = {
+    # 128 bits hold every sum, difference and product of 64, and what does not fit back is NULL.
+    "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
+    "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
+    "multiply i": "TRY_CAST(CAST({0} AS HUGEINT) * {1} AS BIGINT)",
+    "divide i": _case_when("{1} <> 0", "TRY_CAST(CAST({0} AS HUGEINT) // {1} AS BIGINT)"),
+    "modulo": _case_when("{1} <> 0", "CAST(CAST({0} AS HUGEINT) % {1} AS BIGINT)"),
+    "negate i": "TRY_CAST(-CAST({0} AS HUGEINT) AS BIGINT)",
+    "abs i": "TRY_CAST(ABS(CAST({0} AS HUGEINT)) AS BIGINT)",
+    "sign i": "CAST(SIGN({0}) AS BIGINT)",
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "divide": _case_when("{1} <> 0", "{0} / {1}"),
+    "negate": "-{0}",
+    "abs": "ABS({0})",
+    "sign": "CAST(SIGN({0}) AS DOUBLE)",
+    "floor": "FLOOR({0})",
+    "ceil": "CEIL({0})",
+    "round": "ROUND({0}, CAST({1} AS INTEGER))",
+    "sqrt": _case_when("{0} >= 0", "SQRT({0})"),
+    "ln": _case_when("{0} > 0", "LN({0})"),
+    "log10": _case_when("{0} > 0", "LOG10({0})"),
+    "exp": _case_when("{0} <= 709", "EXP(GREATEST({0}, -708))"),
+    "power": _power,
+    "least": "LEAST({0}, {1})",
+    "greatest": "GREATEST({0}, {1})",
+    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
+    "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
+    "to_real": "CAST({0} AS DOUBLE)",
+    "to_integer": "TRY_CAST(ROUND_EVEN({0}, 0) AS BIGINT)",
+    "as_integer": "CAST({0} AS BIGINT)",
+    "read_integer": _case_when(f"REGEXP_FULL_MATCH({{0}}, {_INTEGER_PATTERN})", "TRY_CAST({0} AS BIGINT)"),
+    "read_real": _case_when(f"REGEXP_FULL_MATCH({{0}}, {_REAL_PATTERN})", "TRY_CAST({0} AS DOUBLE)"),
+    "read_date": _case_when(f"REGEXP_FULL_MATCH({{0}}, '{_DATE_PATTERN}')", "TRY_CAST({0} AS DATE)"),
+    "read_timestamp": _case_when(
+        f"REGEXP_FULL_MATCH({{0}}, '{_DATE_PATTERN}[ T]{_TIME_PATTERN}')", "TRY_CAST({0} AS TIMESTAMP)"
+    ),
+    "write_integer": "CAST({0} AS VARCHAR)",
+    "write_boolean": "CAST({0} AS VARCHAR)",
+    "write_date": "CAST({0} AS VARCHAR)",
+    "equal": "{0} = {1}",
+    "less": "{0} < {1}",
+    "at_most": "{0} <= {1}",
+    "not": "NOT {0}",
+    "is_null": "{0} IS NULL",
+    "one_of": "{0} IN ({rest})",
+    "coalesce": "COALESCE({all})",
+    "nullif": "NULLIF({0}, {1})",
+    "lower": "LOWER({0})",
+    "upper": "UPPER({0})",
+    "trim": "TRIM({0}, ' ')",
+    "trim_left": "LTRIM({0}, ' ')",
+    "trim_right": "RTRIM({0}, ' ')",
+    "length": "LENGTH({0})",
+    "part": "SUBSTRING({0}, {1}, {2})",
+    "like": "{0} LIKE {1} ESCAPE '\\'",
+    "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
+    "matches": "REGEXP_MATCHES({0}, {1})",
+    **{
+        part: f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"  # of a NULL it would be a DOUBLE
+        for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
+    },
+    **{
+        f"trunc_{window}": f"CAST(DATE_TRUNC('{window}', {{0}}) AS TIMESTAMP)"
+        for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+    },
+    "to_date": "CAST({0} AS DATE)",
+    "to_timestamp": "CAST({0} AS TIMESTAMP)",
+    "days_between": "CAST({1} - {0} AS BIGINT)",
+    "add_days": _case_when(f"{{0}} + CAST({{1}} AS INTEGER) BETWEEN {_DATE_RANGE}", "{0} + CAST({1} AS INTEGER)"),
+    "add_seconds": _case_when(f"{{0}} + TO_SECONDS({{1}}) BETWEEN {_TIMESTAMP_RANGE}", "{0} + TO_SECONDS({1})"),
+}
+
+_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "VARCHAR",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def _constant(value: Value, kind: Type) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            assert math.isfinite(value)
+            return f"CAST('{value!r}' AS DOUBLE)"  # the shortest text that gives this double again
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+    return f"CAST('{value}' AS {_TYPES[kind]})"
+
+
+DUCKDB = Dialect(
+    _OPERATIONS,
+    _TYPES,
+    _constant,
+    grid_step=_case_when(
+        "ISFINITE(CAST({value} AS DOUBLE))",
+        "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
+    ),
+    finite_or_null=f"({_case_when('ISFINITE({value})', '{value} + 0.0')})",
+)

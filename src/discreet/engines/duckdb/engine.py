@@ -1,0 +1,300 @@
+"""DuckDB, locked down: every table is a view of its declared columns, and no other file is reachable."""
+
+import glob
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from discreet.engines.column_usage import ColumnUsage
+from discreet.engines.duckdb.data_files import list_literal, open_path, text_literal
+from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.duckdb.frames import open_frame, open_parquet
+from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
+from discreet.engines.interface import Tuning
+from discreet.engines.sql_totals import compute_totals
+from discreet.engines.table_source import (
+    ColumnTypes,
+    EngineError,
+    FileStamp,
+    OpenedSource,
+    SourceChanged,
+    SourcePart,
+    TableSource,
+    Unavailable,
+    column_types,
+    declared_select,
+    match_columns,
+    source_error,
+)
+from discreet.engines.totals_cache import TotalsCache
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.expr import Type
+from discreet.kernel.question import Question
+from discreet.kernel.relation import Relation
+from discreet.kernel.release import EngineTotals
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
+
+
+@dataclass(frozen=True)
+class DuckDBSourceTable:
+    """A table as questions see it, the files that each question reads, and those that the engine holds open."""
+
+    types: ColumnTypes
+    scanned_files: tuple[FileStamp, ...]
+    attached_files: tuple[FileStamp, ...]
+
+
+def create_table(connection: duckdb.DuckDBPyConnection, name: str, source: TableSource, zone: str) -> DuckDBSourceTable:
+    """Make the view, or the copy, that shows exactly the declared columns in the declared types."""
+    opened = _open_source(connection, name, source)
+    types = column_types(name, source.columns, opened.parts)
+    try:
+        parts = [each for part in opened.parts for each in _readable_parts(connection, name, types, part)]
+        select_sql = " UNION ALL ".join(
+            declared_select(match_columns(name, types, part), part.from_sql, zone) for part in parts
+        )
+        frames = [part.frame_name for part in parts if part.frame_name]
+        connection.execute(f"CREATE {'TABLE' if frames else 'VIEW'} {quote_name(name)} AS {select_sql}")
+        for frame in frames:
+            connection.unregister(frame)
+    except PolicyError:
+        raise
+    except Exception:  # noqa: BLE001 - of the engine or of Arrow; its words may quote what is in the file
+        raise source_error(name, "its source cannot be read to the end. Check that it is whole.") from None
+    return DuckDBSourceTable(types, () if frames else opened.scanned_files, opened.attached_files)
+
+
+def _open_source(connection: duckdb.DuckDBPyConnection, name: str, source: TableSource) -> OpenedSource:
+    if isinstance(source.location, str | os.PathLike):
+        return open_path(connection, name, os.fsdecode(source.location))
+    return OpenedSource((open_frame(connection, name, source.location, source.columns),))
+
+
+def _readable_parts(
+    connection: duckdb.DuckDBPyConnection, name: str, types: ColumnTypes, part: SourcePart
+) -> list[SourcePart]:
+    """Return a part as it is, or, if DuckDB might stop at one of its columns, its files as Arrow reads them."""
+    columns = [column for column, _ in match_columns(name, types, part).values()]
+    if all(column.readable for column in columns):
+        return [part]
+    return [open_parquet(connection, path, [column.name for column in columns]) for path in part.paths]
+
+
+_DISABLED_FEATURES = {
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+
+
+_DEFAULT_TUNING = Tuning()
+
+
+class DuckDB:
+    """Tables by their names; one question is answered at a time, with all threads.
+
+    >>> with DuckDB({"t": TableSource(pa.table({"x": [1, 2, None]}), {"x": Type.INTEGER})}) as engine:
+    ...     engine.query("SELECT COUNT(x) AS n FROM t").to_pydict()
+    {'n': [2]}
+    """
+
+    dialect = DUCKDB
+
+    def __init__(
+        self, sources: Mapping[str, TableSource], *, timezone: str = "UTC", tuning: Tuning = _DEFAULT_TUNING
+    ) -> None:
+        _check_names(sources)
+        self.tuning, self.seconds = tuning, tuning.seconds
+        self._connection_lock = threading.Lock()  # held while a SELECT runs
+        self._question_lock = threading.Lock()  # held while a question is answered
+        self._totals_cache = TotalsCache(tuning.remember)
+        self._pid = os.getpid()
+        folder = make_spill_folder(tuning.folder)
+        self._connection = duckdb.connect(":memory:", config={**_DISABLED_FEATURES, "temp_directory": folder.path})
+        self._finalizer = weakref.finalize(self, _clean_up, self._connection, folder, self._pid)
+        try:
+            _apply_tuning(self._connection, timezone, tuning)
+            tables = {name: create_table(self._connection, name, source, timezone) for name, source in sources.items()}
+            _lock_down(
+                self._connection, [stamp.path for table in tables.values() for stamp in table.scanned_files], tuning
+            )
+        except BaseException:
+            self._finalizer()
+            raise
+        self._column_types = {name: dict(table.types) for name, table in tables.items()}
+        self._file_stamps = {name: (*table.scanned_files, *table.attached_files) for name, table in tables.items()}
+
+    @contextmanager
+    def prepare(self, usage: ColumnUsage) -> Iterator[Self]:  # noqa: ARG002 - all files are looked at, as each SELECT does
+        """Find out, before a charge, whether the files are those that were opened, as Engine.prepare says."""
+        self._check_process()
+        try:
+            self._check_files()
+        except EngineError as error:
+            raise Unavailable(error) from None
+        yield self
+
+    def totals(self, question: Question) -> EngineTotals:
+        """Compute the exact totals of a question, as the kernel writes it."""
+        with self._question_lock:
+            self._check_open()
+            return self._totals_cache.totals(question, lambda asked: compute_totals(asked, self.query, DUCKDB))
+
+    def query(self, sql: str) -> pa.Table:
+        """Run one SELECT that the kernel has written; EngineError if it fails, takes too long or too much memory."""
+        with self._connection_lock:
+            self._check_open()
+            try:
+                rows = self._run(sql)
+            except EngineError:
+                raise
+            except Exception as error:  # DuckDB's, Arrow's, or Python's while it reads their words
+                raise EngineError(f"the engine stopped: {error}") from error
+            self._check_files()
+        return rows
+
+    def batches(
+        self, relation: Relation, columns: tuple[str, ...], size: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+
+        Rows of one unit follow each other. No other question is answered until the last batch was taken.
+        """
+        sql = select_rows_by_unit(relation, columns, DUCKDB)
+        with self._question_lock, self._connection_lock:
+            self._check_open()
+            try:
+                for batch in self._connection.sql(sql).to_arrow_reader(size):
+                    unit_numbers, *numbers = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+                    yield np.stack([each.astype(np.float64) for each in numbers], axis=1), unit_numbers
+            except duckdb.Error as error:
+                raise EngineError(f"the engine stopped: {error}") from error
+            self._check_files()
+
+    def columns(self, table: str) -> dict[str, Type]:
+        """Return a table's columns, as questions see them."""
+        return dict(self._column_types[table])
+
+    def values(self, table: str, column: str) -> list[Any]:
+        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        name = quote_name(self._require_column(table, column))
+        sql = f"SELECT DISTINCT {name} AS v FROM {quote_name(table)} WHERE {name} IS NOT NULL ORDER BY v"  # noqa: S608
+        distinct: list[Any] = self.query(sql).column("v").to_pylist()
+        return distinct
+
+    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        names = [quote_name(self._require_column(table, column)) for column in columns]
+        present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
+        rows = f"SELECT COUNT(*) AS n FROM {quote_name(table)} WHERE {present}"  # noqa: S608 - names in quotes
+        grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
+        return int(self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped})").column("n")[0].as_py())  # noqa: S608
+
+    def close(self) -> None:
+        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        if not self._finalizer.alive or os.getpid() != self._pid:
+            return
+        while not self._connection_lock.acquire(timeout=0.05):
+            self._connection.interrupt()  # again and again: one that comes before the question begins is lost
+        try:
+            self._finalizer()
+        finally:
+            self._connection_lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        self._check_process()
+        self._check_files()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise EngineError("the engine was opened in another process. Open one in each process.")
+        if not self._finalizer.alive:
+            raise EngineError("the engine is closed. Open another one.")
+
+    def _run(self, sql: str) -> pa.Table:
+        statements = self._connection.extract_statements(sql)
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+            raise EngineError("the engine runs a single SELECT and nothing else.")
+        return self._connection.sql(statements[0]).to_arrow_table()
+
+    def _check_files(self) -> None:
+        """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
+        for table, stamps in self._file_stamps.items():
+            changed = next((stamp.path for stamp in stamps if not stamp.is_current), None)
+            if changed is not None:
+                raise SourceChanged(f"table {table}: {changed} was changed or removed. Open the engine again.")
+
+    def _require_column(self, table: str, column: str) -> str:
+        if column not in self._column_types[table]:
+            raise KeyError(f"table {table} has no column {column}")
+        return column
+
+
+def _check_names(sources: Mapping[str, TableSource]) -> None:
+    """Names that differ by case only are one name to DuckDB."""
+    for table, source in sources.items():
+        if table.startswith(".") or sum(table.lower() == other.lower() for other in sources) > 1:
+            raise source_error(table, "another table has this name, in any case, or it begins with a dot. Rename it.")
+        for column in source.columns:
+            if sum(column.lower() == other.lower() for other in source.columns) > 1:
+                raise source_error(table, "another column has this name, in any case. Rename it.", column)
+
+
+def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: Tuning) -> None:
+    try:
+        connection.execute(f"SET TimeZone = {text_literal(timezone)}")
+    except duckdb.Error:
+        message = f'timezone "{timezone}" is not known to DuckDB. Use a name such as "Europe/Berlin".'
+        raise PolicyError(message) from None
+    try:
+        connection.execute(f"SET memory_limit = {text_literal(tuning.memory)}")
+    except duckdb.Error:
+        raise ValueError(f"memory must be a share or a size, such as '50%' or '4GB', not {tuning.memory!r}") from None
+    try:
+        connection.execute(f"SET max_temp_directory_size = {text_literal(tuning.disk)}")
+    except duckdb.Error:
+        raise ValueError(f"disk must be a size, such as '20GB', not {tuning.disk!r}") from None
+    if tuning.threads is not None:
+        connection.execute(f"SET threads = {tuning.threads:d}")
+    connection.execute("SET preserve_insertion_order = false")  # an order that nobody asks for only costs memory
+    connection.execute("SET enable_progress_bar = false")
+    # A plan must not depend on the data. DuckDB 2.0 rewrites NULLIF('A', p) IN ('A') by the least and greatest p that
+    # it knows of, wrongly where p is NULL: one row then decides whether all others are counted.
+    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+
+
+def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: Tuning) -> None:
+    """Leave the engine with its own files and nothing else, for good."""
+    # A directory is never allowed: one could write there. A path is looked up as it is, and as a pattern for itself.
+    allowed = list_literal(sorted({*paths, *map(glob.escape, paths)}))
+    connection.execute(f"SET allowed_paths = {allowed}")
+    connection.execute(f"SET max_execution_time = {round(tuning.seconds * 1000)}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _clean_up(connection: duckdb.DuckDBPyConnection, folder: SpillFolder, pid: int) -> None:
+    if os.getpid() != pid:
+        return  # a child of the process that opened it: the parent still needs both
+    connection.close()
+    folder.remove()

@@ -1,0 +1,202 @@
+"""Tables that are given as objects: pandas, polars, and whatever speaks Arrow.
+
+Columns become Arrow arrays that DuckDB can read to the end, whatever they hold. A column of Python objects is read as
+text, each value as Python writes it; objects that are no number, text, date or time are NULL.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+from uuid import UUID
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.engines.table_source import SourceColumn, SourcePart, source_error
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.sqlgen.dialect import quote_name
+
+_MAX_INTEGER_BITS = 4000  # bits; Python does not write numbers of much more, and no type holds them
+_MAX_EPOCH_SECONDS = 253_500_000_000  # in the year 10003; as long before 1970, it is the year -6063
+_READABLE_TYPES = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_null,
+)
+
+
+def open_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: object, wanted: Collection[str]) -> SourcePart:
+    """Register the wanted columns of an object, or all of them if none are, so that they can be copied."""
+    try:
+        names, columns = _frame_columns(table, frame, {name.lower() for name in wanted})
+    except PolicyError:
+        raise
+    except Exception:  # noqa: BLE001 - of whatever library; its words may quote what is in the table
+        raise source_error(
+            table, "the object that holds its rows cannot be read. Check that it is a whole table."
+        ) from None
+    arrays: dict[int, pa.ChunkedArray] = {}
+    unreadable_types: dict[int, str] = {}
+    for index, column in columns.items():
+        try:
+            arrays[index] = _readable_column(_to_arrow(column))
+        except Exception:  # noqa: BLE001 - the same
+            unreadable_types[index] = type(getattr(column, "dtype", getattr(column, "type", column))).__name__
+    arrow_table = pa.table(list(arrays.values()), names=[f"c{place}" for place in arrays])
+    part = register_arrow(connection, arrow_table, [names[place] for place in arrays]) if arrays else SourcePart("", ())
+    registered = dict(zip(arrays, part.columns, strict=True))
+    unregistered = (SourceColumn(name, "", unreadable_types.get(place, "")) for place, name in enumerate(names))
+    return replace(part, columns=tuple(registered.get(place, other) for place, other in enumerate(unregistered)))
+
+
+def open_parquet(connection: duckdb.DuckDBPyConnection, path: str, names: Sequence[str]) -> SourcePart:
+    """Register columns of a Parquet file that DuckDB would not read to the end, so that they can be copied."""
+    from pyarrow import parquet as pq  # noqa: PLC0415 - slow to import, and rarely needed
+
+    file = pq.ParquetFile(path)
+    empty = _readable_table(file.schema_arrow.empty_table().select(names))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in file.iter_batches(columns=list(names)):
+            yield from _readable_table(pa.Table.from_batches([batch]).select(names)).to_batches()
+
+    return register_arrow(connection, pa.RecordBatchReader.from_batches(empty.schema, batches()), names)
+
+
+def register_arrow(
+    connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.RecordBatchReader, names: Sequence[str]
+) -> SourcePart:
+    """Show Arrow's rows to DuckDB, under a name that no table has."""
+    name = f".frame{id(rows)}"
+    connection.register(name, rows)
+    column_rows = connection.execute(f"DESCRIBE {quote_name(name)}").fetchall()
+    columns = tuple(
+        SourceColumn(each, quote_name(line[0]), line[1]) for each, line in zip(names, column_rows, strict=True)
+    )
+    return SourcePart(quote_name(name), columns, frame_name=name)
+
+
+def _frame_columns(table: str, frame: Any, wanted: Collection[str]) -> tuple[list[str], dict[int, Any]]:
+    """Return the names of an object's columns, and the wanted ones by their places."""
+    libraries = {base.__module__.partition(".")[0] for base in type(frame).__mro__}
+    if "pandas" in libraries and hasattr(frame, "columns"):
+        names = [str(name) for name in frame.columns]
+        return names, {place: frame.iloc[:, place] for place in _wanted_indices(names, wanted)}
+    if "polars" in libraries and hasattr(frame, "collect_schema"):
+        names = frame.collect_schema().names()
+        indices = _wanted_indices(names, wanted)
+        selected = frame.lazy().select([names[place] for place in indices]).collect()
+        return names, {place: selected.get_column(names[place]) for place in indices}
+    if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):
+        rows = pa.table(frame)
+        return rows.column_names, {place: rows.column(place) for place in _wanted_indices(rows.column_names, wanted)}
+    message = f"its rows are given as {type(frame).__name__}. Give a path, or a table of pandas, polars or Arrow."
+    raise source_error(table, message)
+
+
+def _wanted_indices(names: Sequence[str], wanted: Collection[str]) -> list[int]:
+    return [place for place, name in enumerate(names) if not wanted or name.lower() in wanted]
+
+
+def _to_arrow(column: Any) -> pa.ChunkedArray:
+    """Make an Arrow array of a column; in pandas, of a category its values and of objects their texts."""
+    if isinstance(column, pa.ChunkedArray):
+        return column
+    if hasattr(column, "cat") and hasattr(column.cat, "codes"):
+        codes = column.cat.codes.to_numpy()
+        return _to_arrow(column.cat.categories.to_series()).take(pa.array(codes, mask=codes < 0))
+    if str(column.dtype) == "object":
+        return pa.chunked_array([pa.array([_object_as_text(value) for value in column], pa.large_string())])
+    if hasattr(column, "__arrow_c_stream__"):
+        return pa.chunked_array(column)
+    array = pa.array(column, from_pandas=True)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _object_as_text(value: object) -> str | None:
+    """Write an object as text; None if it is missing, or nothing that a column can hold."""
+    text: str | None = None
+    match value:
+        case str():
+            text = value.encode(errors="replace").decode()  # half a surrogate pair is no UTF-8
+        case bool() | np.bool_():
+            text = str(value).lower()
+        case Integral() if int(value).bit_length() <= _MAX_INTEGER_BITS:
+            text = str(int(value))
+        case Decimal() if value.is_finite():
+            text = str(value)
+        case Real() if not isinstance(value, Integral) and math.isfinite(value):
+            text = repr(float(value))
+        case date() if value == value:  # noqa: PLR0124 - pandas' NaT is a date that does not equal itself
+            text = value.isoformat()
+        case UUID():
+            text = str(value)
+    return text
+
+
+def _readable_table(rows: pa.Table) -> pa.Table:
+    return pa.table([_readable_column(column) for column in rows.columns], names=rows.column_names)
+
+
+def _readable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of a type that DuckDB reads whatever it holds; TypeError if there is none."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _readable_column(
+            pa.chunked_array(
+                [_decode_dictionary(chunk) for chunk in column.chunks], _without_string_view(kind.value_type)
+            )
+        )
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
+        return _readable_column(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if not isinstance(kind, pa.BaseExtensionType) and not any(check(kind) for check in _READABLE_TYPES):
+        raise TypeError(str(kind))
+    if pa.types.is_float16(kind) or pa.types.is_decimal256(kind) or (pa.types.is_decimal(kind) and kind.scale < 0):
+        return column.cast(pa.float64())
+    if pa.types.is_date64(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")):
+        return _to_microseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date64(kind) else column)
+    return _valid_utf8(column)
+
+
+def _decode_dictionary(chunk: pa.DictionaryArray) -> pa.Array:
+    """Replace numbers of a dictionary by what they stand for."""
+    return chunk.dictionary.cast(_without_string_view(chunk.type.value_type)).take(chunk.indices)
+
+
+def _without_string_view(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if pa.types.is_string_view(kind) else kind  # Arrow cannot pick from views
+
+
+def _to_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Leave out times far beyond the year 9999, of which 64 bits do not hold the microseconds."""
+    limit = _MAX_EPOCH_SECONDS * (1 if column.type.unit == "s" else 1000)
+    number = column.cast(pa.int64())
+    in_range = pc.and_(pc.greater(number, -limit), pc.less(number, limit))
+    return pc.if_else(in_range, column, pa.scalar(None, column.type)).cast(pa.timestamp("us", column.type.tz))
+
+
+def _valid_utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Replace bytes that are no text: Arrow does not look at them, and DuckDB would stop for good."""
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if not any(check(column.type) for check in texts):
+        return column
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        repaired = [None if value is None else value.decode(errors="replace") for value in raw]
+        return pa.chunked_array([pa.array(repaired, column.type)])
+    return column

@@ -1,0 +1,1 @@
+"""The engine for tables and views of a PostgreSQL database."""

@@ -1,0 +1,209 @@
+"""How PostgreSQL reads a table's column as one of the kernel's types: as DuckDB does, a value or NULL, and none raises.
+
+`casts` says which texts and numbers are what. PostgreSQL has no cast that gives NULL, so each one stands behind a
+condition on the same column: what is cast is known to fit. Instants become local times by the session's time zone,
+which must be the policy's. Texts are compared byte by byte, whatever the column's collation; those of type citext count
+as they are written, and those of more than 64 kB are NULL.
+"""
+
+from collections.abc import Callable, Mapping
+
+from discreet.engines.duckdb.casts import MAX_PARSED_LENGTH
+from discreet.engines.postgres.text_functions import DATE_PATTERN
+from discreet.kernel.expr import Type
+from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.postgres.server import TYPE_FAMILIES
+
+_INTEGER_PATTERN = r"'^ *[+-]?[0-9]{1,19}(\.0*)? *$'"
+_REAL_PATTERN = r"'^ *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *$'"
+_TIME_PATTERN = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_ZONE_PATTERN = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
+# Bytes of a text. To trim so many takes less than a millisecond: more would show in the time whether a row has them,
+# and very many make functions stop.
+_MAX_TEXT_BYTES = 1 << 16
+_TIMESTAMP_LENGTH = 26  # characters of 2026-01-31 12:00:00.123456
+
+_RANGE_TEMPLATE = "BETWEEN {0} '0001-01-01{1}' AND {0} '9999-12-31{2}'"
+_DATE_RANGE = _RANGE_TEMPLATE.format("DATE", "", "")
+_TIMESTAMP_RANGE = _RANGE_TEMPLATE.format("TIMESTAMP", " 00:00:00", " 23:59:59.999999")
+_INSTANT_RANGE = _RANGE_TEMPLATE.format("TIMESTAMPTZ", " 00:00:00", " 23:59:59.999999")  # of the session's zone
+_INTEGER_RANGE = "BETWEEN -9223372036854775808 AND 9223372036854775807"
+_REAL_RANGE = "BETWEEN FLOAT8 '-1.7976931348623157e308' AND FLOAT8 '1.7976931348623157e308'"
+# Between a double's largest value and the next power of two, and between its least and 0, lies what is rounded to them.
+_OVERFLOW_LIMIT = "1.797693134862315807937289714053e308"
+_UNDERFLOW_LIMIT = "2.4703282292062327208828439643412e-324"
+
+MISSING_COLUMN_TYPE = ""  # the type of what stands in the place of a column that is not there: NULL
+_SQL_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "FLOAT8",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "TEXT",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+_DEFAULT_TYPES = {
+    **dict.fromkeys(("integer", "narrow"), Type.INTEGER),
+    **dict.fromkeys(("real", "decimal"), Type.REAL),
+    "boolean": Type.BOOLEAN,
+    "text": Type.TEXT,
+    "date": Type.DATE,
+    **dict.fromkeys(("local", "instant"), Type.TIMESTAMP),
+}
+
+
+def default_type(native_type: str) -> Type | None:
+    """Return the kernel's type for a column that the owner did not describe; None if there is none.
+
+    >>> default_type("numeric"), default_type("money")
+    (<Type.REAL: 'r'>, None)
+    """
+    return _DEFAULT_TYPES.get(TYPE_FAMILIES.get(native_type, ""))
+
+
+def can_cast(native_type: str, kind: Type) -> bool:
+    """Whether any value of PostgreSQL's type can be one of the kernel's.
+
+    >>> can_cast("sql", Type.DATE), can_cast("date", Type.INTEGER)
+    (True, False)
+    """
+    return TYPE_FAMILIES.get(native_type, "") in _CASTS[kind]
+
+
+def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]]) -> str:
+    """Write a SELECT of columns: name, and from what (its text in SQL and PostgreSQL's type), as what.
+
+    >>> cast_select("clinic.visits", {"who": ('"Who"', "integer", Type.INTEGER)})
+    'SELECT CAST("Who" AS BIGINT) AS "who" FROM clinic.visits'
+    """
+    expressions = [
+        f"{_cast_column(text, native, kind)} AS {quote_name(name)}" for name, (text, native, kind) in columns.items()
+    ]
+    return f"SELECT {', '.join(expressions)} FROM {from_sql}"  # noqa: S608 - of quoted names
+
+
+def _cast_column(sql: str, native_type: str, kind: Type) -> str:
+    return (
+        f"CAST({sql} AS {_SQL_TYPES[kind]})"
+        if native_type == MISSING_COLUMN_TYPE
+        else _CASTS[kind][TYPE_FAMILIES[native_type]](sql)
+    )
+
+
+_Cast = Callable[[str], str]
+
+
+def _case_when(condition: str, value: str) -> str:
+    return f"CASE WHEN {condition} THEN {value} END"
+
+
+def _cast_to(kind: str) -> _Cast:
+    return lambda x: f"CAST({x} AS {kind})"
+
+
+def _collated_text(x: str) -> str:
+    return f'(CAST({x} AS TEXT) COLLATE "C")'
+
+
+def _bounded_text(cast: _Cast) -> _Cast:
+    """Read a text, unless it is so long that what is done with it would take a time of its own."""
+    return lambda x: _case_when(f"OCTET_LENGTH({_collated_text(x)}) <= {_MAX_TEXT_BYTES}", cast(_collated_text(x)))
+
+
+def _whole_to_integer(x: str) -> str:
+    """Write a number that is whole; a NaN is equal to itself here, and above all others."""
+    return _case_when(f"{x} {_INTEGER_RANGE} AND {x} = TRUNC({x})", f"CAST({x} AS BIGINT)")
+
+
+def _double_to_integer(x: str) -> str:
+    """Write a double that is whole: below 2^63, which bigint does not have and no double lies next to."""
+    inside = f"{x} >= FLOAT8 '-9223372036854775808' AND {x} < FLOAT8 '9223372036854775808'"
+    return _case_when(f"{inside} AND {x} = TRUNC(CAST({x} AS FLOAT8))", f"CAST({x} AS BIGINT)")
+
+
+def _finite_or_null(x: str) -> str:
+    return _case_when(f"{x} {_REAL_RANGE}", f"CAST({x} AS FLOAT8)")
+
+
+def _decimal_to_double(x: str) -> str:
+    """Write the double next to a decimal; where that is 0 for another number, PostgreSQL would stop."""
+    nearest_double = f"CASE WHEN ABS({x}) < {_UNDERFLOW_LIMIT} THEN FLOAT8 '0' ELSE CAST({x} AS FLOAT8) END"
+    return _case_when(f"ABS({x}) < {_OVERFLOW_LIMIT}", nearest_double)
+
+
+def _bit_to_boolean(x: str) -> str:
+    return f"CASE WHEN {x} = 0 THEN FALSE WHEN {x} = 1 THEN TRUE END"
+
+
+def _is_short(x: str) -> str:
+    return f"LENGTH({x}) <= {MAX_PARSED_LENGTH}"
+
+
+def _parse_integer(x: str) -> str:
+    return _case_when(f"{_is_short(x)} AND {x} ~ {_INTEGER_PATTERN}", _whole_to_integer(f"CAST({x} AS NUMERIC)"))
+
+
+def _parse_real(x: str) -> str:
+    return _case_when(f"{_is_short(x)} AND {x} ~ {_REAL_PATTERN}", _decimal_to_double(f"CAST({x} AS NUMERIC)"))
+
+
+def _parse_boolean(x: str) -> str:
+    word = f"LOWER(BTRIM({x}, ' '))"
+    return (
+        f"CASE WHEN {word} IN ('true', 't', 'yes', 'y', '1') THEN TRUE "
+        f"WHEN {word} IN ('false', 'f', 'no', 'n', '0') THEN FALSE END"
+    )
+
+
+def _instant_to_local(x: str) -> str:
+    return _case_when(f"{x} {_INSTANT_RANGE}", f"CAST({x} AS TIMESTAMP)")
+
+
+def _parse_timestamp(x: str) -> str:
+    """Write a text's time. PostgreSQL rounds to microseconds; what is behind them is cut off before."""
+    text = f"BTRIM({x}, ' ')"
+    clock, zone = f"SUBSTRING({text} FROM '^.{{10}}.[0-9:.]*')", f"SUBSTRING({text} FROM '{_ZONE_PATTERN}$')"
+    instant = f"CAST(LEFT({clock}, {_TIMESTAMP_LENGTH}) || {zone} AS TIMESTAMPTZ)"
+    return (
+        f"CASE WHEN LENGTH({x}) > {MAX_PARSED_LENGTH} THEN NULL "
+        f"WHEN {text} ~ '^{DATE_PATTERN}({_TIME_PATTERN})?$' THEN CAST(LEFT({text}, {_TIMESTAMP_LENGTH}) AS TIMESTAMP) "
+        f"WHEN {text} ~ '^{DATE_PATTERN}{_TIME_PATTERN}{_ZONE_PATTERN}$' THEN {_instant_to_local(instant)} END"
+    )
+
+
+def _cast_within(bounds: str, kind: str) -> _Cast:
+    return lambda x: _case_when(f"{x} {bounds}", f"CAST({x} AS {kind})")
+
+
+def _date_of(cast: _Cast) -> _Cast:
+    return lambda x: f"CAST({cast(x)} AS DATE)"
+
+
+_BIT_CASTS: dict[str, _Cast] = dict.fromkeys(("integer", "narrow", "real", "decimal"), _bit_to_boolean)
+_TIMESTAMP_CASTS: dict[str, _Cast] = {
+    "local": _cast_within(_TIMESTAMP_RANGE, "TIMESTAMP"),
+    "instant": _instant_to_local,
+    "text": _bounded_text(_parse_timestamp),
+}
+_CASTS: dict[Type, dict[str, _Cast]] = {
+    Type.INTEGER: {
+        **dict.fromkeys(("integer", "narrow"), _cast_to("BIGINT")),
+        "boolean": lambda x: f"CAST(CAST({x} AS INTEGER) AS BIGINT)",
+        "real": _double_to_integer,
+        "decimal": _whole_to_integer,
+        "text": _bounded_text(_parse_integer),
+    },
+    Type.REAL: {
+        "real": _finite_or_null,
+        **dict.fromkeys(("integer", "narrow"), _cast_to("FLOAT8")),
+        "decimal": _decimal_to_double,
+        "text": _bounded_text(_parse_real),
+    },
+    Type.BOOLEAN: {"boolean": _cast_to("BOOLEAN"), **_BIT_CASTS, "text": _bounded_text(_parse_boolean)},
+    Type.TEXT: {"text": _bounded_text(str), **dict.fromkeys(("integer", "narrow"), _collated_text)},
+    Type.DATE: {
+        "date": _cast_within(_DATE_RANGE, "DATE"),
+        **{family: _date_of(reader) for family, reader in _TIMESTAMP_CASTS.items()},
+    },
+    Type.TIMESTAMP: {"date": _cast_within(_DATE_RANGE, "TIMESTAMP"), **_TIMESTAMP_CASTS},
+}

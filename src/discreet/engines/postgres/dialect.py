@@ -1,0 +1,248 @@
+"""How PostgreSQL (13 and newer) writes the kernel's operations: every one has a value or is NULL for every row.
+
+PostgreSQL stops at whatever is out of range, so every operation asks first. NULLIF(smaller(x, c), c) is NULL where x
+reaches c: functions like float8smaller are those of MIN and MAX, and NULL if an argument is. Nothing is made on the
+server. The columns of a source are texts with the collation C of at most 64 kB (at a hundred MB, TRIM stops),
+and finite dates and times of the years 1 to 9999, in a database that holds UTF-8.
+"""
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+
+from discreet.engines.postgres import float_arithmetic as reals
+from discreet.engines.postgres import text_functions as texts
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
+from discreet.kernel.sqlgen.dialect import Dialect, Operation, write_min_or_max
+
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+_BELOW_INT64 = math.nextafter(float(_MIN_INT64), -math.inf)
+_ABOVE_709 = math.nextafter(709, math.inf)
+
+
+def _case_when(condition: str, value: str) -> str:
+    return f"CASE WHEN {condition} THEN {value} END"
+
+
+def _null_from_above(min_function: str, value: str, bound: str) -> str:
+    """Write a value, or NULL where it reaches the end."""
+    return f"NULLIF({min_function}({value}, {bound}), {bound})"
+
+
+def _null_from_below(max_function: str, value: str, bound: str) -> str:
+    return f"NULLIF({max_function}({value}, {bound}), {bound})"
+
+
+def _integer_operation(operator: str, safe_size: int) -> str:
+    """Write an operation on whole numbers: on large ones with as many digits as it needs."""
+    size = f"BETWEEN -{safe_size} AND {safe_size}"
+    exact = _numeric_to_bigint(f"CAST({{0}} AS NUMERIC) {operator} {{1}}")
+    return f"CASE WHEN {{0}} {size} AND {{1}} {size} THEN {{0}} {operator} {{1}} ELSE {exact} END"
+
+
+def _numeric_to_bigint(numeric: str) -> str:
+    """Write a NUMERIC as a whole number, or NULL where 64 bits do not hold it."""
+    in_range = _null_from_above(
+        "numeric_smaller", _null_from_below("numeric_larger", numeric, f"{_MIN_INT64 - 1}"), f"{_MAX_INT64 + 1}"
+    )
+    return f"CAST({in_range} AS BIGINT)"
+
+
+def _integer_constant(expr: Expr) -> int:
+    assert isinstance(expr, Constant)
+    assert isinstance(expr.value, int)
+    return expr.value
+
+
+def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    return f"SUBSTR({args[0]}, {_integer_constant(exprs[1])}, {_integer_constant(exprs[2])})"
+
+
+def _concatenate(args: Sequence[str], _: Sequence[Expr]) -> str:
+    # Cut before as well: two texts that PostgreSQL holds may be more than it holds when they are joined.
+    parts = " || ".join(f"SUBSTR({arg}, 1, {MAX_TEXT_LENGTH})" for arg in args)
+    return f"SUBSTR({parts}, 1, {MAX_TEXT_LENGTH})"
+
+
+_CALENDAR_RANGES: dict[str, tuple[date, date, timedelta]] = {
+    "date": (date(1, 1, 1), date(9999, 12, 31), timedelta(days=1)),
+    "timestamp": (
+        datetime(1, 1, 1),  # noqa: DTZ001 - local times have no zone
+        datetime(9999, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
+        timedelta(microseconds=1),
+    ),
+}
+
+
+def _add_days(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    days = _integer_constant(exprs[1])
+    return _shift_within_calendar(args[0], "date", timedelta(days=days), f"{days}")
+
+
+def _add_seconds(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    seconds = _integer_constant(exprs[1])
+    return _shift_within_calendar(args[0], "timestamp", timedelta(seconds=seconds), f"INTERVAL '{seconds} seconds'")
+
+
+def _shift_within_calendar(value: str, kind: str, by: timedelta, text: str) -> str:
+    """Write a date or a time that is moved, or NULL where that would leave the calendar."""
+    first, last, step = _CALENDAR_RANGES[kind]
+    try:
+        if by > timedelta(0):
+            value = _null_from_above(f"{kind}_smaller", value, f"{kind.upper()} '{last - by + step}'")
+        elif by < timedelta(0):
+            value = _null_from_below(f"{kind}_larger", value, f"{kind.upper()} '{first - by - step}'")
+    except OverflowError:
+        return f"CAST(NULL AS {kind.upper()})"
+    return f"{value} + {text}"
+
+
+def _one_of(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    constants = [expr.value for expr in exprs[1:] if isinstance(expr, Constant)]
+    return POSTGRES.write_in_list(args[0], constants, exprs[0].type)
+
+
+_OPERATIONS: dict[str, str | Operation] = {
+    "add i": _integer_operation("+", 1 << 61),
+    "subtract i": _integer_operation("-", 1 << 61),
+    "multiply i": _integer_operation("*", 1 << 31),
+    "divide i": f"CAST(NULLIF(DIV(CAST({{0}} AS NUMERIC), NULLIF({{1}}, 0)), {_MAX_INT64 + 1}) AS BIGINT)",
+    "modulo": "{0} % NULLIF({1}, 0)",
+    "negate i": f"-NULLIF({{0}}, CAST('{_MIN_INT64}' AS BIGINT))",
+    "abs i": f"ABS(NULLIF({{0}}, CAST('{_MIN_INT64}' AS BIGINT)))",
+    "sign i": "CAST(SIGN({0}) AS BIGINT)",
+    "add": reals.ADD,
+    "subtract": reals.SUBTRACT,
+    "multiply": reals.MULTIPLY,
+    "divide": reals.DIVIDE,
+    "negate": "-{0}",
+    "abs": "ABS({0})",
+    "sign": "SIGN({0})",
+    "floor": "FLOOR({0})",
+    "ceil": "CEIL({0})",
+    "round": reals.round_to_places,
+    "sqrt": f"SQRT({_null_from_below('float8larger', '{0}', reals.float_literal(-5e-324))})",
+    "ln": f"LN({_null_from_below('float8larger', '{0}', '0')})",
+    "log10": f"LOG({_null_from_below('float8larger', '{0}', '0')})",
+    "exp": f"EXP(float8larger({_null_from_above('float8smaller', '{0}', reals.float_literal(_ABOVE_709))}, -708))",
+    "power": reals.POWER,
+    "least": "LEAST({0}, {1})",
+    "greatest": "GREATEST({0}, {1})",
+    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
+    "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
+    "to_real": "CAST({0} AS DOUBLE PRECISION)",
+    "to_integer": "CAST({} AS BIGINT)".format(
+        _null_from_above(
+            "float8smaller",
+            _null_from_below("float8larger", "{0}", reals.float_literal(_BELOW_INT64)),
+            reals.float_literal(float(_MAX_INT64)),
+        )
+    ),
+    "as_integer": "CAST(CAST({0} AS INTEGER) AS BIGINT)",
+    "read_integer": texts.cast_if_matches(texts.INTEGER_PATTERN, "BIGINT"),
+    "read_real": texts.cast_if_matches(texts.REAL_PATTERN, "DOUBLE PRECISION"),
+    "read_date": texts.cast_if_matches(texts.DATE_PATTERN, "DATE"),
+    "read_timestamp": texts.cast_if_matches(texts.TIMESTAMP_PATTERN, "TIMESTAMP"),
+    "write_integer": 'CAST({0} AS TEXT) COLLATE "C"',
+    "write_boolean": 'CAST({0} AS TEXT) COLLATE "C"',
+    "write_date": "TO_CHAR(CAST({0} AS TIMESTAMP), 'YYYY-MM-DD') COLLATE \"C\"",
+    "equal": "{0} = {1}",
+    "less": "{0} < {1}",
+    "at_most": "{0} <= {1}",
+    "not": "NOT {0}",
+    "is_null": "{0} IS NULL",
+    "one_of": _one_of,
+    "coalesce": "COALESCE({all})",
+    "nullif": "NULLIF({0}, {1})",
+    "lower": texts.lower,
+    "upper": texts.upper,
+    "trim": "BTRIM({0}, ' ')",
+    "trim_left": "LTRIM({0}, ' ')",
+    "trim_right": "RTRIM({0}, ' ')",
+    "length": "CAST(CHAR_LENGTH({0}) AS BIGINT)",
+    "join": _concatenate,
+    "part": _substring,
+    "like": texts.like,
+    "like_any_case": texts.like_any_case,
+    "matches": texts.matches,
+    **{
+        part: f"CAST(FLOOR(DATE_PART('{part}', {{0}})) AS BIGINT)"
+        for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
+    },
+    **{
+        f"trunc_{window}": f"DATE_TRUNC('{window}', {{0}})"
+        for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+    },
+    "to_date": "CAST({0} AS DATE)",
+    "to_timestamp": "CAST({0} AS TIMESTAMP)",
+    "days_between": "CAST({1} - {0} AS BIGINT)",
+    "add_days": _add_days,
+    "add_seconds": _add_seconds,
+}
+
+_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE PRECISION",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "TEXT",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def _constant(value: Value, kind: Type) -> str:
+    match value:
+        case bool():
+            return f"CAST('{str(value).lower()}' AS BOOLEAN)"  # GROUP BY takes no bare TRUE
+        case str():
+            return texts.collated_literal(value)
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+    return f"CAST('{value!r}' AS {_TYPES[kind]})"
+
+
+def _array_constant(values: Sequence[Value], kind: Type) -> str:
+    return f"CAST({texts.array_literal(values)} AS {_TYPES[kind]}[])"
+
+
+_NULL_SUBSTITUTES: dict[Type, Value] = {
+    Type.INTEGER: 0,
+    Type.REAL: 0.0,
+    Type.BOOLEAN: False,
+    Type.TEXT: "",
+    Type.DATE: _CALENDAR_RANGES["date"][0],
+    Type.TIMESTAMP: _CALENDAR_RANGES["timestamp"][0],
+}
+
+
+def _null_safe_equal(one: str, other: str, kind: Type) -> str:
+    """Write that two values are equal, or both NULL, so that rows can be looked up by it."""
+    substitute = _constant(_NULL_SUBSTITUTES[kind], kind)
+    return f"COALESCE({one}, {substitute}) = COALESCE({other}, {substitute}) AND ({one} IS NULL) = ({other} IS NULL)"
+
+
+def _min_or_max(function: str, value: str, kind: Type) -> str:
+    if kind is Type.BOOLEAN:
+        return f"{'BOOL_AND' if function == 'MIN' else 'BOOL_OR'}({value})"
+    return write_min_or_max(function, value, kind)
+
+
+POSTGRES = Dialect(
+    _OPERATIONS,
+    _TYPES,
+    _constant,
+    grid_step=reals.nearest_step,
+    finite_or_null=f"({reals.finite_or_null('{value}')} + '0')",
+    quotient="{0} / {1}",
+    sign="CASE WHEN {0} < 0 THEN -1 ELSE 1 END",
+    sum_or_null=_numeric_to_bigint("SUM({0})"),
+    text_hash='MD5({0}) COLLATE "C"',
+    min_or_max=_min_or_max,
+    null_safe_equal=_null_safe_equal,
+    array_constant=_array_constant,
+    optimization_fence=" OFFSET 0",
+    compute_once="SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z",
+    finish_select=texts.shorten_names,
+)

@@ -1,0 +1,162 @@
+"""Arithmetic on doubles in PostgreSQL's words: the value that every other engine finds, and no error.
+
+PostgreSQL stops where finite numbers give an infinite one, and where others than zero give zero. Both must be seen
+before anything is computed, and exactly: by comparing numbers that were multiplied by powers of two. What is neither
+large nor small, nearly everything, is computed after the first comparison.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from discreet.kernel.expr import Constant, Expr
+from discreet.kernel.sqlgen.dialect import GridFloats
+
+_MAX_DOUBLE = math.ldexp(1 - 2**-53, 1024)
+
+
+def float_literal(x: float) -> str:
+    """Write a double where its type is clear.
+
+    >>> float_literal(0.1), float_literal(2.0**-512)
+    ("'0.1'", "'7.458340731200207e-155'")
+    """
+    return f"'{x!r}'" if math.isfinite(x) else "'Infinity'"
+
+
+def _power_of_two(exponent: int) -> str:
+    return float_literal(math.ldexp(1, exponent))
+
+
+_MODERATE_SIZES = "ABS({0}) BETWEEN '1e-150' AND '1e150' AND ABS({1}) BETWEEN '1e-150' AND '1e150'"
+_NOT_FINITE = "ABS({0}) >= 'Infinity' OR ABS({1}) >= 'Infinity'"  # NaN is above Infinity
+
+
+def _checked_sum(sign: str) -> str:
+    # Half of the sum reaches 2^1023, after rounding, exactly where the sum is rounded to infinity.
+    return (
+        f"CASE WHEN ABS({{0}}) <= '8e307' AND ABS({{1}}) <= '8e307' THEN {{0}} {sign} {{1}} "
+        f"WHEN {_NOT_FINITE} OR ABS({{0}}) < 1 OR ABS({{1}}) < 1 THEN {{0}} {sign} {{1}} "
+        f"WHEN ABS({{0}} * '0.5' {sign} {{1}} * '0.5') >= {_power_of_two(1023)} THEN SIGN({{0}}) * 'Infinity' "
+        f"ELSE {{0}} {sign} {{1}} END"
+    )
+
+
+ADD, SUBTRACT = _checked_sum("+"), _checked_sum("-")
+
+
+def _checked_product() -> str:
+    # The product is zero if it is at most half of the least double, 2^-1074. In these units, twice that is `small`
+    # times `large`, which cannot be too large: what is above 2^-500 is taken for 2^-500.
+    small = f"LEAST(ABS({{0}}), ABS({{1}}), {_power_of_two(-500)}) * {_power_of_two(537)} * {_power_of_two(537)}"
+    large = "GREATEST(ABS({0}), ABS({1}))"
+    # Rounded to a half it may be a little more: then its digits, 106 bits, tell.
+    digits = [
+        f"CAST(4503599627370496 + CAST(CAST('x' || RIGHT(ENCODE(FLOAT8SEND({x}), 'hex'), 13) AS BIT(52)) AS BIGINT) "
+        "AS NUMERIC)"
+        for x in (small, large)
+    ]
+    return (
+        f"CASE WHEN {_MODERATE_SIZES} THEN {{0}} * {{1}} "
+        f"WHEN {{0}} = 0 OR {{1}} = 0 OR {_NOT_FINITE} THEN {{0}} * {{1}} "
+        "WHEN ABS({0}) > 1 AND ABS({1}) > 1 THEN "
+        f"CASE WHEN (ABS({{0}}) * {_power_of_two(-512)}) * (ABS({{1}}) * {_power_of_two(-512)}) >= 1 "
+        "THEN SIGN({0}) * SIGN({1}) * 'Infinity' ELSE {0} * {1} END "
+        "WHEN ABS({0}) < 1 AND ABS({1}) < 1 THEN "
+        f"CASE WHEN {small} * {large} > '0.5' THEN {{0}} * {{1}} "
+        f"WHEN {small} * {large} = '0.5' AND {digits[0]} * {digits[1]} > {2**105} THEN {{0}} * {{1}} ELSE 0 END "
+        "ELSE {0} * {1} END"
+    )
+
+
+MULTIPLY = _checked_product()
+
+# A quotient of doubles never lies so little below 2^1024 that it would be rounded up to it.
+DIVIDE = (
+    f"CASE WHEN {_MODERATE_SIZES} THEN {{0}} / {{1}} WHEN {{1}} = 0 THEN NULL "
+    "WHEN ABS({1}) = 'Infinity' AND ABS({0}) < 'Infinity' THEN 0 "
+    f"WHEN {{0}} = 0 OR {_NOT_FINITE} THEN {{0}} / {{1}} "
+    f"WHEN ABS({{1}}) < 1 AND ABS({{0}}) >= {_power_of_two(-50)} THEN "
+    f"CASE WHEN ABS({{0}}) * {_power_of_two(-512)} >= ABS({{1}}) * {_power_of_two(512)} THEN SIGN({{0}}) * SIGN({{1}}) * 'Infinity' "
+    "ELSE {0} / {1} END "
+    f"WHEN ABS({{1}}) > 1 AND ABS({{0}}) < {_power_of_two(-51)} THEN "
+    f"CASE WHEN ABS({{0}}) * {_power_of_two(537)} * {_power_of_two(538)} <= ABS({{1}}) THEN 0 ELSE {{0}} / {{1}} END "
+    "ELSE {0} / {1} END"
+)
+
+# Whether a power is too large or too small is told by the logarithm, with room for its error.
+POWER = (
+    f"CASE WHEN {_NOT_FINITE} THEN NULL "
+    "WHEN {0} = 0 THEN CASE WHEN {1} > 0 THEN 0 WHEN {1} = 0 THEN 1 END "
+    "WHEN {0} < 0 AND {1} <> FLOOR({1}) THEN NULL "
+    "WHEN ABS({0}) = 1 THEN POWER({0}, {1}) "
+    "WHEN ABS({1}) > '708' / ABS(LN(ABS({0}))) THEN CASE WHEN ({1} > 0) <> (ABS({0}) > 1) THEN 0 END "
+    "WHEN ABS(POWER({0}, {1})) > '1e307' THEN NULL "
+    "WHEN ABS(POWER({0}, {1})) < '1e-307' THEN 0 ELSE POWER({0}, {1}) END"
+)
+
+
+def round_to_places(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Write a number rounded to a constant number of decimal places, halves away from zero.
+
+    >>> from discreet.kernel.expr import Type
+    >>> round_to_places(["x", ""], [Constant(None, Type.REAL), Constant(0, Type.INTEGER)])
+    "CASE WHEN ABS(x) <= '1.7976931348623157e+308' THEN (TRUNC(x) + TRUNC((x - TRUNC(x)) * 2)) ELSE x END"
+    """
+    (x, _), places = texts, exprs[1]
+    assert isinstance(places, Constant)
+    assert isinstance(places.value, int)
+    factor = float(10 ** abs(places.value))
+    if places.value >= 0:
+        largest_safe = _largest_double_where(lambda size: math.isfinite(size * factor))
+        scaled = f"{x} * {float_literal(factor)}" if places.value else x
+        back = f" / {float_literal(factor)}" if places.value else ""
+        return (
+            f"CASE WHEN ABS({x}) <= {float_literal(largest_safe)} THEN ({_round_half_away(scaled)}){back} ELSE {x} END"
+        )
+    largest_safe = _largest_double_where(lambda size: math.isfinite(size / factor * factor))
+    rounded = f"({_round_half_away(f'{x} / {float_literal(factor)}')}) * {float_literal(factor)}"
+    return (
+        f"CASE WHEN ABS({x}) < {float_literal(factor / 4)} THEN 0 WHEN ABS({x}) <= {float_literal(largest_safe)} THEN {rounded} "
+        f"WHEN ABS({x}) < 'Infinity' THEN 0 ELSE {x} END"
+    )
+
+
+def _round_half_away(x: str) -> str:
+    return f"TRUNC({x}) + TRUNC(({x} - TRUNC({x})) * 2)"
+
+
+def _largest_double_where(holds: Callable[[float], bool]) -> float:
+    """Return the last positive double of those that a condition holds for."""
+    if holds(_MAX_DOUBLE):
+        return _MAX_DOUBLE
+    low, high = 1.0, _MAX_DOUBLE
+    while math.nextafter(low, math.inf) < high:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def finite_or_null(value: str) -> str:
+    """Write a number, or NULL if it is not finite.
+
+    >>> finite_or_null("x")
+    "NULLIF(NULLIF(NULLIF(x, 'NaN'), 'Infinity'), '-Infinity')"
+    """
+    return f"NULLIF(NULLIF(NULLIF({value}, 'NaN'), 'Infinity'), '-Infinity')"
+
+
+def nearest_step(value: str, grid: GridFloats) -> str:
+    """Write the number of the nearest step; where a step is above 1, in fractions of it, lest tiny numbers become zero.
+
+    >>> nearest_step("x", (0.0, 5.0, 0.5)).partition("'-Infinity')")[2]
+    ", '0.0'), '5.0') / '0.5' + '0.5') AS BIGINT)"
+    """
+    low, high, step = grid
+    clipped = finite_or_null(f"CAST({value} AS DOUBLE PRECISION)")
+    clipped = (
+        f"float8smaller(float8larger({clipped}, {float_literal(low)}), {float_literal(high)})"  # NULL stays NULL there
+    )
+    if step <= 1:
+        return f"CAST(FLOOR({clipped} / {float_literal(step)} + '0.5') AS BIGINT)"
+    fraction, bits = math.frexp(step)
+    return f"CAST(FLOOR(({clipped} / {float_literal(fraction)} + {_power_of_two(bits - 1)}) * {_power_of_two(-bits)}) AS BIGINT)"

@@ -1,0 +1,178 @@
+"""Text functions in PostgreSQL: compared by code points, and parsed without errors."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from functools import lru_cache
+
+from discreet.engines.reference.evaluate import lower_case, upper_case
+from discreet.kernel.expr import Constant, Expr, Value
+
+_MAX_NAME_BYTES = 63  # bytes; PostgreSQL cuts off the rest
+
+
+def text_literal(text: str) -> str:
+    r"""Write a text in quotes, so that no setting of the server changes what it means.
+
+    >>> print(text_literal("it's"), text_literal("\\"))
+    'it''s' E'\\'
+    """
+    doubled = text.replace("'", "''")
+    return "E'" + doubled.replace("\\", "\\\\") + "'" if "\\" in text else f"'{doubled}'"
+
+
+def collated_literal(text: str) -> str:
+    """Write a text whose characters are compared by their numbers.
+
+    >>> print(collated_literal("a"))
+    (CAST('a' AS TEXT) COLLATE "C")
+    """
+    return f'(CAST({text_literal(text)} AS TEXT) COLLATE "C")'
+
+
+def array_literal(values: Sequence[Value]) -> str:
+    """Write constants as the text of an array.
+
+    >>> print(array_literal(["a", "b,c"]))
+    '{"a","b,c"}'
+    """
+    texts = (value.isoformat() if isinstance(value, date | datetime) else str(value) for value in values)
+    quoted = ('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
+    return text_literal("{" + ",".join(quoted) + "}")
+
+
+# Reading. A text that matches cannot be out of range, so that the cast never fails; of a longer one so much is looked
+# at that it does not match.
+
+_VALID_DATE = (
+    r"(?:(?!0000)[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)-02-29)"
+)
+_VALID_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
+_DECIMAL_DIGITS = r"(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})"
+INTEGER_PATTERN = "[+-]?[0-9]{1,18}"
+REAL_PATTERN = rf"[+-]?{_DECIMAL_DIGITS}(?:[eE][+-]?(?:0?[0-9]{{1,2}}|1[0-9]{{2}}))?"
+DATE_PATTERN = _VALID_DATE
+TIMESTAMP_PATTERN = rf"{_VALID_DATE}[ T]{_VALID_TIME}"
+
+
+def cast_if_matches(pattern: str, sql_type: str) -> Callable[[Sequence[str], Sequence[Expr]], str]:
+    """Return how a text is read as another type: NULL unless all of it matches.
+
+    >>> cast_if_matches("[0-9]", "BIGINT")(["t"], [])
+    "CAST(SUBSTRING(LEFT(t, 300) FROM '^[0-9]$') AS BIGINT)"
+    """
+    return lambda texts, _: f"CAST(SUBSTRING(LEFT({texts[0]}, 300) FROM {text_literal(f'^{pattern}$')}) AS {sql_type})"
+
+
+# Capitals, one code point for one, as the reference has them. TRANSLATE looks through all of its letters for each of a
+# text's: it is for texts that need few, others are taken apart.
+
+_LATIN_1_END = 0x100
+_NOT_LATIN_1 = text_literal(r"[^\u0001-\u00ff]")
+
+
+@lru_cache(maxsize=2)
+def _case_pairs(change: Callable[[str], str]) -> dict[str, str]:
+    letters = (chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000)
+    return {letter: changed for letter in letters if (changed := change(letter)) != letter}
+
+
+def _change_case(change: Callable[[str], str], function: str, text: str) -> str:
+    pairs = _case_pairs(change)
+    latin = "".join(letter for letter in pairs if ord(letter) < _LATIN_1_END)
+    others = ",".join(f'"{letter}":"{changed}"' for letter, changed in pairs.items())
+    letter = f"COALESCE(CAST('{{{others}}}' AS JSONB) ->> w.letter, w.letter)"
+    apart = f"UNNEST(STRING_TO_ARRAY({text}, NULL)) WITH ORDINALITY AS w(letter, place)"
+    joined = f"(SELECT STRING_AGG({letter}, '' ORDER BY w.place) FROM {apart})"  # noqa: S608 - of the kernel's texts
+    found = (
+        f"CASE WHEN OCTET_LENGTH({text}) = CHAR_LENGTH({text}) THEN {text} "
+        f"WHEN {text} !~ {_NOT_LATIN_1} THEN TRANSLATE({text}, '{latin}', '{change(latin)}') ELSE {joined} END"
+    )
+    return f'{function}({found} COLLATE "C")'
+
+
+def lower(texts: Sequence[str], _: Sequence[Expr]) -> str:
+    """Write a text in small letters.
+
+    >>> lower(["t"], [])[:53]
+    'LOWER(CASE WHEN OCTET_LENGTH(t) = CHAR_LENGTH(t) THEN'
+    """
+    return _change_case(lower_case, "LOWER", texts[0])
+
+
+def upper(texts: Sequence[str], _: Sequence[Expr]) -> str:
+    """Write a text in capitals.
+
+    >>> upper(["t"], [])[-38:]
+    ' AS w(letter, place)) END COLLATE "C")'
+    """
+    return _change_case(upper_case, "UPPER", texts[0])
+
+
+# Patterns.
+
+
+def like(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    r"""Write whether a text is like a constant pattern.
+
+    >>> from discreet.kernel.expr import Type
+    >>> print(like(["t"], [Constant("", Type.TEXT), Constant("a%", Type.TEXT)]))
+    t LIKE 'a%' ESCAPE E'\\'
+    """
+    return f"{texts[0]} LIKE {text_literal(_constant_pattern(exprs))} ESCAPE {text_literal(chr(92))}"
+
+
+def like_any_case(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    r"""Write whether a text is like a constant pattern, whatever the case.
+
+    >>> from discreet.kernel.expr import Type
+    >>> print(like_any_case(["t"], [Constant("", Type.TEXT), Constant("A%", Type.TEXT)])[-22:])
+    LIKE 'a%' ESCAPE E'\\'
+    """
+    return f"{lower(texts, exprs)} LIKE {text_literal(lower_case(_constant_pattern(exprs)))} ESCAPE {text_literal(chr(92))}"
+
+
+def matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    r"""Write whether a constant regular expression is found in a text; a dot is no line break there.
+
+    It is tried on a constant first, which the planner does: else a row would compile it, and the time tell of that row.
+
+    >>> from discreet.kernel.expr import Type
+    >>> print(matches(["t"], [Constant("", Type.TEXT), Constant("[.]a.$", Type.TEXT)]))
+    CASE WHEN ('' ~ E'[.]a[^\\n]$') IS NOT NULL THEN t ~ E'[.]a[^\\n]$' END
+    """
+    parts = r"\\.|\[[^\]]*\]|\."
+    pattern = re.sub(
+        parts, lambda part: r"[^\n]" if part[0] == "." else part[0], _constant_pattern(exprs), flags=re.DOTALL
+    )
+    return f"CASE WHEN ('' ~ {text_literal(pattern)}) IS NOT NULL THEN {texts[0]} ~ {text_literal(pattern)} END"
+
+
+def _constant_pattern(exprs: Sequence[Expr]) -> str:
+    pattern = exprs[1]
+    assert isinstance(pattern, Constant)
+    return str(pattern.value)
+
+
+# Names.
+
+_TEXT_OR_NAME = re.compile(r"""'[^']*'|"([^"]*(?:""[^"]*)*)\"""")
+
+
+def shorten_names(sql: str) -> str:
+    """Give names that PostgreSQL would cut off others, which no table has; the rest stays.
+
+    >>> shorten_names('''SELECT "a" AS "%s" FROM t''' % ("é" * 40))
+    'SELECT "a" AS ".84fe2e03d50dd3a18b630669" FROM t'
+    """
+
+    def shorten(token: re.Match[str]) -> str:
+        name = token[1]
+        if name is None or len(name.replace('""', '"').encode()) <= _MAX_NAME_BYTES:
+            return token[0]
+        return f'".{hashlib.sha256(name.encode()).hexdigest()[:24]}"'
+
+    return _TEXT_OR_NAME.sub(shorten, sql)

@@ -1,0 +1,1 @@
+"""The reference engine: what every other engine is checked against."""

@@ -1,0 +1,339 @@
+"""What a question means, in plain Python and straight from the definitions: what every engine is checked against.
+
+It is slow, and holds everything in lists. A row is a dictionary, and comes with the unit that owns it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from datetime import date, datetime
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from discreet.engines.reference.evaluate import evaluate, finite_or_null, sort_key
+from discreet.engines.reference.histogram_and_distinct import count_distinct, histogram_cells
+from discreet.kernel.expr import AggregateFunction, Expr, Type, UnitAggregate, Value
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import (
+    WEIGHT_BITS,
+    ClippedUnits,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+    Total,
+)
+from discreet.kernel.relation import (
+    Derive,
+    JoinKind,
+    JoinOnUnit,
+    JoinPublic,
+    ParentUnit,
+    PerUnit,
+    PublicTable,
+    Relation,
+    Scan,
+    SemiJoinKind,
+    SemiJoinOnUnit,
+    Union,
+    UnitKey,
+    Where,
+)
+from discreet.kernel.release import EngineTotals, GroupKey
+
+Row = dict[str, Value]
+UnitValues = tuple[
+    Hashable, ...
+]  # the values of the unit's key; where each row is a unit, its table and its place there
+OwnedRow = tuple[UnitValues, Row]
+RowsByGroup = dict[GroupKey, dict[UnitValues, list[Row]]]
+
+
+class ReferenceEngine:
+    """Tables by their names, as lists of rows.
+
+    >>> from discreet.kernel.expr import Column
+    >>> from discreet.kernel.question import Count, Limit
+    >>> user = Column("user", Type.INTEGER)
+    >>> visits = Scan("visits", (user,), UnitKey((user,)), most=100)
+    >>> question = Question(visits, (), PublicGroups(()), Limit(group_count=1, rows=2), (Count(), CountUnits()))
+    >>> ReferenceEngine({"visits": [{"user": 1}, {"user": 1}, {"user": 1}, {"user": 2}]}).totals(question).values.tolist()
+    [[3, 2]]
+    """
+
+    def __init__(self, tables: Mapping[str, list[Row]]) -> None:
+        self._tables = tables
+
+    def columns(self, table: str) -> dict[str, Type]:
+        """Return a table's columns; one that holds nothing is of text."""
+        rows = self._tables[table]
+        return {name: _type_of([row[name] for row in rows]) for name in (rows[0] if rows else {})}
+
+    def values(self, table: str, column: str) -> list[Value]:
+        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        return sorted({row[column] for row in self._tables[table]} - {None}, key=sort_key)
+
+    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        keys = [tuple(row[name] for name in columns) for row in self._tables[table]]
+        return max((keys.count(key) for key in keys if None not in key), default=0)
+
+    def totals(self, question: Question) -> EngineTotals:
+        """Compute the exact totals of a question."""
+        groups = _rows_by_group(question, self.owned_rows(question.relation))
+        sums: dict[GroupKey, list[int]] = {} if question.by else {(): [0] * len(question.totals)}
+        groups_per_unit = _groups_per_unit(groups)
+        for key, units in groups.items():
+            terms = [_unit_terms(question, rows, groups_per_unit[unit]) for unit, rows in units.items()]
+            sums[key] = [sum(column) for column in zip(*terms, strict=True)]
+        if isinstance(question.groups, SelectedGroups):
+            sums = {key: totals for key, totals in sums.items() if totals[0] > 0}  # nobody has a say in the others
+        index_by_key = {key: index for index, key in enumerate(sums)}
+        values = np.array(list(sums.values()), np.int64).reshape(len(sums), len(question.totals))
+        cell_counts = {}
+        for place, total in enumerate(question.totals):
+            if isinstance(total, ClippedUnits):
+                values[:, place] = _clipped_units(question, total, groups, groups_per_unit)
+            elif isinstance(total, CountDistinct):
+                distinct = count_distinct(question, total, groups)
+                values[:, place] = [distinct.get(key, 0) for key in sums]
+            elif isinstance(total, HistogramTree):
+                cell_counts[place] = histogram_cells(question, total, groups, index_by_key)
+        return EngineTotals(list(sums), values, cell_counts)
+
+    def owned_rows(self, relation: Relation) -> list[OwnedRow]:  # noqa: PLR0911 - one case for each node
+        """Return the rows of a relation, each with its unit."""
+        match relation:
+            case Scan():
+                return self._scan(relation)
+            case Where(source, condition):
+                return [(unit, row) for unit, row in self.owned_rows(source) if evaluate(condition, row) is True]
+            case Derive(source, columns):
+                return [(unit, _derive_row(columns, row)) for unit, row in self.owned_rows(source)]
+            case JoinPublic():
+                return self._join_public(relation)
+            case JoinOnUnit(left, right, also, keep, most):
+                ours, theirs = self.owned_rows(left), _rows_by_unit(self.owned_rows(right))
+                nulls = dict.fromkeys(right.shape.schema)
+                return [
+                    (unit, row)
+                    for unit, mine in _rows_by_unit(ours).items()
+                    for one in _first_rows(mine, most)
+                    for row in _join_rows(one, _first_rows(theirs.get(unit, []), most), also, keep, nulls)
+                ]
+            case SemiJoinOnUnit(source, other, has):
+                units_present = {unit for unit, _ in self.owned_rows(other)}
+                return [
+                    (unit, row)
+                    for unit, row in self.owned_rows(source)
+                    if (unit in units_present) is (has is SemiJoinKind.SEMI)
+                ]
+            case PerUnit():
+                return self._per_unit(relation)
+            case Union(left, right):
+                return self.owned_rows(left) + self.owned_rows(right)
+
+    def _scan(self, scan: Scan) -> list[OwnedRow]:
+        owned = []
+        for row_number, row in enumerate(self._tables[scan.table]):
+            owners = self._owners(scan, row_number, row)
+            if len(owners) == 1:
+                owned.append((owners.pop(), {column.name: row[column.name] for column in scan.columns}))
+        return owned
+
+    def _owners(self, scan: Scan, row_number: int, row: Row) -> set[UnitValues]:
+        """Return everyone whom a row of a private table belongs to; a row of several is nobody's."""
+        match scan.owner:
+            case UnitKey(parts):
+                unit = tuple(evaluate(part, row) for part in parts)
+                return set() if None in unit else {unit}
+            case ParentUnit(on, parent, key):
+                owners: set[UnitValues] = set()
+                for parent_number, parent_row in enumerate(self._tables[parent.table]):
+                    if row[on] is not None and row[on] == parent_row[key]:
+                        owners |= self._owners(parent, parent_number, parent_row)
+                return owners
+        return {(scan.table, row_number)}
+
+    def _join_public(self, join: JoinPublic) -> list[OwnedRow]:
+        public = defaultdict[Hashable, list[Row]](list)
+        for row in self._public_rows(join.table):
+            public[_equality_key(row[theirs] for _, theirs in join.equal)].append(row)
+        nulls = dict.fromkeys(join.table.schema)
+        return [
+            (unit, row)
+            for unit, one in self.owned_rows(join.source)
+            for row in _join_rows(one, _matching_rows(join, one, public), join.condition, join.kind, nulls)
+        ]
+
+    def _public_rows(self, table: PublicTable) -> list[Row]:
+        rows = [{name: row[column.name] for name, column in table.columns} for row in self._tables[table.table]]
+        return [row for row in rows if table.condition is None or evaluate(table.condition, row) is True]
+
+    def _per_unit(self, relation: PerUnit) -> list[OwnedRow]:
+        rows_by_key = defaultdict[tuple[UnitValues, GroupKey], list[Row]](list)
+        for unit, row in self.owned_rows(relation.source):
+            rows_by_key[unit, tuple(finite_or_null(evaluate(expr, row)) for _, expr in relation.keys)].append(row)
+        names = [name for name, _ in relation.keys]
+        return [
+            (
+                unit,
+                dict(zip(names, key, strict=True))
+                | {name: _unit_aggregate(folded, rows) for name, folded in relation.values},
+            )
+            for (unit, key), rows in rows_by_key.items()
+        ]
+
+
+def _type_of(values: list[Value]) -> Type:
+    return _TYPES[next((type(value) for value in values if value is not None), str)]
+
+
+_TYPES: dict[type, Type] = dict(zip((int, float, bool, str, date, datetime), Type, strict=True))
+
+
+def _derive_row(columns: Iterable[tuple[str, Expr]], row: Row) -> Row:
+    return {name: evaluate(expr, row) for name, expr in columns}
+
+
+def _equality_key(values: Iterable[Value]) -> Hashable:
+    """Return what equal values share; NaN equals itself."""
+    return tuple(map(sort_key, values))
+
+
+def _rows_by_unit(rows: Iterable[OwnedRow]) -> dict[UnitValues, list[Row]]:
+    rows_by_unit = defaultdict[UnitValues, list[Row]](list)
+    for unit, row in rows:
+        rows_by_unit[unit].append(row)
+    return dict(rows_by_unit)
+
+
+def _first_rows(rows: Iterable[Row], limit: int) -> list[Row]:
+    """Return the first so many rows in the order of their values."""
+    return sorted(rows, key=lambda row: [sort_key(value) for value in row.values()])[:limit]
+
+
+def _matching_rows(join: JoinPublic, row: Row, public: Mapping[Hashable, list[Row]]) -> list[Row]:
+    values = [row[ours] for ours, _ in join.equal]
+    return [] if None in values else _first_rows(public.get(_equality_key(values), []), join.fanout)
+
+
+def _join_rows(row: Row, matching_rows: list[Row], condition: Expr | None, keep: JoinKind, nulls: Row) -> list[Row]:
+    pairs = [{**row, **other} for other in matching_rows]
+    accepted = [pair for pair in pairs if condition is None or evaluate(condition, pair) is True]
+    return accepted or ([{**row, **nulls}] if keep is JoinKind.LEFT else [])
+
+
+def _unit_aggregate(aggregate: UnitAggregate, rows: list[Row]) -> Value:
+    if aggregate.expr is None:
+        return len(rows)
+    values = [value for row in rows if (value := finite_or_null(evaluate(aggregate.expr, row))) is not None]
+    if aggregate.grid is not None:
+        values = [_grid_step(value, aggregate.grid) for value in values]
+    return _AGGREGATES[aggregate.function](values)
+
+
+def _int64_sum(values: list[int]) -> int | None:
+    total = sum(values)
+    return total if values and -(1 << 63) <= total < 1 << 63 else None
+
+
+_AGGREGATES: dict[AggregateFunction, Callable[[list[Any]], Value]] = {
+    AggregateFunction.COUNT: len,
+    AggregateFunction.DISTINCT: lambda values: len(set(values)),
+    AggregateFunction.MIN: lambda values: min(values, default=None),
+    AggregateFunction.MAX: lambda values: max(values, default=None),
+    AggregateFunction.SUM: _int64_sum,
+    AggregateFunction.GRID_SUM: _int64_sum,
+}
+
+
+def _grid_step(value: Any, grid: Grid) -> int:
+    return grid.index(float(value)) - grid.offset
+
+
+def _groups_per_unit(groups: RowsByGroup) -> dict[UnitValues, int]:
+    """Return in how many groups each unit is."""
+    groups_per_unit = defaultdict[UnitValues, int](int)
+    for units in groups.values():
+        for unit in units:
+            groups_per_unit[unit] += 1
+    return groups_per_unit
+
+
+def _clipped_units(
+    question: Question, total: ClippedUnits, groups: RowsByGroup, groups_per_unit: Mapping[UnitValues, int]
+) -> int:
+    """Return how many units have more groups, or rows in one of them, than the limit."""
+    clipped = {
+        unit
+        for unit, number in groups_per_unit.items()
+        if number > question.bounds.groups and question.needs_l0_clipping
+    }
+    if total.by_rows:
+        clipped |= {
+            unit for units in groups.values() for unit, rows in units.items() if len(rows) > question.max_rows_per_group
+        }
+    return len(clipped)
+
+
+def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
+    """Return the rows of each unit in each group; groups that are not listed do not count."""
+    rows_by_group: RowsByGroup = {}
+    public_keys = set(product(*question.groups.domains)) if isinstance(question.groups, PublicGroups) else None
+    for unit, row in rows:
+        key = tuple(finite_or_null(evaluate(expr, row)) for _, expr in question.by)
+        if public_keys is None or key in public_keys:
+            rows_by_group.setdefault(key, {}).setdefault(unit, []).append(row)
+    return rows_by_group
+
+
+def _unit_terms(question: Question, rows: list[Row], group_count: int) -> list[int]:
+    """Return what a unit adds to each total in one group, being in so many groups; what is not a sum comes later."""
+    terms = []
+    for index, total in enumerate(question.totals):
+        if not isinstance(total, Count | CountUnits | Sum):
+            terms.append(0)
+            continue
+        values = _row_terms(total, rows)
+        if not question.needs_clipping:
+            terms.append(sum(values))
+            continue
+        term = _clip_to_row_bound(question, total, values)
+        if group_count > question.bounds.groups:
+            has_no_vote = (
+                isinstance(question.groups, SelectedGroups) and index == 0 and group_count > question.groups.max_groups
+            )
+            weight = 0 if has_no_vote else (question.bounds.groups << WEIGHT_BITS) // group_count
+            term = _divide_towards_zero(term * weight, 1 << WEIGHT_BITS)
+        terms.append(term)
+    return terms
+
+
+def _row_terms(total: Total, rows: list[Row]) -> list[int]:
+    """Return what each row adds, of those where the expression is not NULL."""
+    if total.expr is None:
+        return [1] * len(rows)
+    values = [value for row in rows if (value := finite_or_null(evaluate(total.expr, row))) is not None]
+    if not isinstance(total, Sum):
+        return [1] * len(values)
+    return [_grid_step(value, total.grid) ** total.power - total.shift for value in values]
+
+
+def _clip_to_row_bound(question: Question, total: Total, values: list[int]) -> int:
+    """Return a unit's term in one group: more rows than the limit weigh as much as so many."""
+    scale = 1 << question.fraction_bits(total)
+    if isinstance(total, CountUnits):
+        return scale if values else 0
+    if len(values) > question.max_rows_per_group:
+        return _divide_towards_zero(sum(values) * scale * question.max_rows_per_group, len(values))
+    return sum(values) * scale
+
+
+def _divide_towards_zero(numerator: int, denominator: int) -> int:
+    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)

@@ -1,0 +1,239 @@
+"""How Spark writes the kernel's operations: every one has a value or is NULL for every row.
+
+Spark stops at a whole number that 64 bits do not hold, at a division by zero, at a cast that fails; Sail, which speaks
+the same language, goes on with a wrong number. Neither may happen: `try_` functions, or a CASE around what may fail.
+A real zero has a sign here or there, but it is nowhere seen.
+
+ROUGH is for whoever compares engines, as tests do: the operations that Java computes up to a last bit otherwise than C.
+Where a value lies exactly on the border of two steps, or of a condition, their totals may differ from those of others.
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+
+from discreet.engines.spark.literals import constant, real_literal, requote_names, text_literal
+from discreet.engines.spark.text_functions import like, like_any_case, lower, matches, unsupported_pattern, upper
+from discreet.kernel.expr import Call, Constant, Expr, Type
+from discreet.kernel.sqlgen.dialect import Dialect, GroupCountStrategy, Operation
+
+INEXACT_OPERATIONS = frozenset({"ln", "log10", "exp", "power"})
+
+_MAX_DEPTH = 100  # levels of one expression
+_INFINITY = "CAST('Infinity' AS DOUBLE)"
+_INTEGER_PATTERN = r"\A[+-]?[0-9]{1,18}\z"
+_REAL_PATTERN = r"\A[+-]?(?:[0-9]{1,100}(?:[.][0-9]{0,100})?|[.][0-9]{1,100})(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}))?\z"
+_DATE_PATTERN = "(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}"  # there is no year 0
+_TIME_PATTERN = (
+    "(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?"  # nor a 24:00, which would be the next day
+)
+_DATE_RANGE = "DATE'0001-01-01' AND DATE'9999-12-31'"
+_TIMESTAMP_RANGE = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+
+
+def _case_when(condition: str, value: str) -> str:
+    return f"CASE WHEN {condition} THEN {value} END"
+
+
+def _cast_if_matches(pattern: str, sql_type: str) -> str:
+    """Write a text's value if it has exactly this form: Spark reads more than that, among it 'now'."""
+    return _case_when(f"{{0}} RLIKE {text_literal(pattern)}", f"TRY_CAST({{0}} AS {sql_type})")
+
+
+def _floor_or_ceil(function: str) -> str:
+    """Write the whole number below or above a real: from 2^53 on all are whole, and Spark's answer has 64 bits."""
+    return f"CASE WHEN ABS({{0}}) < {real_literal(2.0**53)} THEN CAST({function}({{0}}) AS DOUBLE) ELSE {{0}} END"
+
+
+def _divide(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Write a division; if what divides is known, only the way that is taken: others could stop before any row."""
+    a, b = args
+    whole = exprs[0].type is Type.INTEGER
+    quotient, negated = f"{a} {'DIV' if whole else '/'} {b}", f"TRY_SUBTRACT(0L, {a})" if whole else f"-{a}"
+    if not isinstance(exprs[1], Constant):
+        return f"CASE WHEN {b} = -1 THEN {negated} WHEN {b} <> 0 THEN {quotient} END"
+    if not exprs[1].value:
+        return f"CAST(NULL AS {_TYPES[exprs[0].type]})"
+    return negated if exprs[1].value == -1 else quotient
+
+
+def _integer_constant(expr: Expr) -> int:
+    assert isinstance(expr, Constant)
+    assert isinstance(expr.value, int)
+    return expr.value
+
+
+def _round(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Write a real with so many decimal places: with two roundings, and what is then too large as evaluate has it."""
+    x, places = args[0], _integer_constant(exprs[1])
+    factor = real_literal(float(10 ** abs(places)))
+    if places == 0:
+        return f"ROUND({x}, 0)"
+    if places > 0:
+        return f"CASE WHEN {_overflows_when_rounded(x, places)} THEN {x} ELSE ROUND({x} * {factor}, 0) / {factor} END"
+    return f"CASE WHEN {_overflows_when_rounded(x, places)} THEN {real_literal(0.0)} ELSE ROUND({x} / {factor}, 0) * {factor} END"
+
+
+def _overflows_when_rounded(x: str, places: int) -> str:
+    """Write that a finite real is so large that its rounded value is not finite."""
+    factor = float(10 ** abs(places))
+    low, high = 1.0, sys.float_info.max
+    if math.isfinite(_scale_and_back(high, factor, places)):
+        return "FALSE"
+    while math.nextafter(low, high) < high:
+        middle = float((Fraction(low) + Fraction(high)) / 2)
+        low, high = (middle, high) if math.isfinite(_scale_and_back(middle, factor, places)) else (low, middle)
+    return f"ABS({x}) BETWEEN {real_literal(high)} AND {real_literal(sys.float_info.max)}"
+
+
+def _scale_and_back(x: float, factor: float, places: int) -> float:
+    return x * factor if places > 0 else x / factor * factor
+
+
+def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    return f"SUBSTRING({args[0]}, {_integer_constant(exprs[1])}, {_integer_constant(exprs[2])})"
+
+
+def _shift_within(shift_sql: str, range_sql: str) -> Operation:
+    def operation(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+        shifted = shift_sql.format(args[0], _integer_constant(exprs[1]))
+        return _case_when(f"{shifted} BETWEEN {range_sql}", shifted)
+
+    return operation
+
+
+_OPERATIONS: dict[str, str | Operation] = {
+    "add i": "TRY_ADD({0}, {1})",
+    "subtract i": "TRY_SUBTRACT({0}, {1})",
+    "multiply i": "TRY_MULTIPLY({0}, {1})",
+    "divide": _divide,
+    "modulo": "TRY_MOD({0}, CASE WHEN {1} = -1 THEN 1L ELSE {1} END)",  # Sail has no rest of the least number by -1
+    "negate i": "TRY_SUBTRACT(0L, {0})",
+    "abs i": "CASE WHEN {0} >= 0 THEN {0} ELSE TRY_SUBTRACT(0L, {0}) END",
+    "sign i": "CAST(SIGN({0}) AS BIGINT)",
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "negate": "-{0}",
+    "abs": "ABS({0})",
+    "sign": f"NANVL(SIGN({{0}}), {real_literal(0.0)})",
+    "floor": _floor_or_ceil("FLOOR"),
+    "ceil": _floor_or_ceil("CEIL"),
+    "round": _round,
+    "sqrt": _case_when("{0} >= 0", "SQRT({0})"),
+    "ln": _case_when("{0} > 0", "LN({0})"),
+    "log10": _case_when("{0} > 0", "LOG10({0})"),
+    "exp": _case_when("{0} <= 709", "EXP(GREATEST({0}, -708D))"),
+    # Sail stops at a negative power of zero.
+    "power": (
+        f"CASE WHEN ABS({{0}}) < {_INFINITY} AND ABS({{1}}) < {_INFINITY} AND ({{0}} <> 0 OR {{1}} >= 0) THEN CASE "
+        "WHEN ABS(POW({0}, {1})) < 1e-307D THEN 0D WHEN ABS(POW({0}, {1})) <= 1e307D THEN POW({0}, {1}) END END"
+    ),
+    "least": "LEAST({0}, {1})",
+    "greatest": "GREATEST({0}, {1})",
+    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
+    "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
+    "to_real": "CAST({0} AS DOUBLE)",
+    # A cast takes 2^63 for the number below it, and only that one, which one more and one less leave out.
+    "to_integer": "TRY_SUBTRACT(TRY_ADD(TRY_CAST(BROUND({0}, 0) AS BIGINT), 1L), 1L)",
+    "as_integer": "CAST({0} AS BIGINT)",
+    "read_integer": _cast_if_matches(_INTEGER_PATTERN, "BIGINT"),
+    "read_real": _cast_if_matches(_REAL_PATTERN, "DOUBLE"),
+    "read_date": _cast_if_matches(rf"\A{_DATE_PATTERN}\z", "DATE"),
+    "read_timestamp": _cast_if_matches(rf"\A{_DATE_PATTERN}[ T]{_TIME_PATTERN}\z", "TIMESTAMP_NTZ"),
+    "write_integer": "CAST({0} AS STRING)",
+    "write_boolean": "CAST({0} AS STRING)",
+    "write_date": "CAST({0} AS STRING)",
+    "equal": "{0} = {1}",
+    "less": "{0} < {1}",
+    "at_most": "{0} <= {1}",
+    "not": "NOT {0}",
+    "is_null": "{0} IS NULL",
+    "one_of": "{0} IN ({rest})",
+    "one_of r": "{0} + 0D IN ({rest})",  # in a long list, a zero with a sign is another one
+    "coalesce": "COALESCE({all})",
+    "nullif": "CASE WHEN {0} = {1} THEN NULL ELSE {0} END",
+    "lower": lower,
+    "upper": upper,
+    "trim": "TRIM({0})",
+    "trim_left": "LTRIM({0})",
+    "trim_right": "RTRIM({0})",
+    "length": "CAST(LENGTH({0}) AS BIGINT)",
+    "part": _substring,
+    "like": like,
+    "like_any_case": like_any_case,
+    "matches": matches,
+    **{
+        part: f"CAST({part}({{0}}) AS BIGINT)"
+        for part in ("year", "quarter", "month", "day", "hour", "minute", "second")
+    },
+    "week": "CAST(weekofyear({0}) AS BIGINT)",
+    "dow": "CAST(dayofweek({0}) - 1 AS BIGINT)",
+    "isodow": "CAST((dayofweek({0}) + 5) % 7 + 1 AS BIGINT)",
+    "doy": "CAST(dayofyear({0}) AS BIGINT)",
+    # Not by DATE_TRUNC, which goes through a time zone.
+    "trunc_year": "CAST(MAKE_DATE(year({0}), 1, 1) AS TIMESTAMP_NTZ)",
+    "trunc_quarter": "CAST(MAKE_DATE(year({0}), quarter({0}) * 3 - 2, 1) AS TIMESTAMP_NTZ)",
+    "trunc_month": "CAST(MAKE_DATE(year({0}), month({0}), 1) AS TIMESTAMP_NTZ)",
+    "trunc_week": "CAST(DATE_SUB(CAST({0} AS DATE), (dayofweek({0}) + 5) % 7) AS TIMESTAMP_NTZ)",
+    "trunc_day": "CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ)",
+    "trunc_hour": "CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ) + MAKE_DT_INTERVAL(0, hour({0}), 0, 0)",
+    "trunc_minute": "{0} - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM {0}))",
+    "trunc_second": "{0} - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM {0}) % 1)",
+    "to_date": "CAST({0} AS DATE)",
+    "to_timestamp": "CAST({0} AS TIMESTAMP_NTZ)",
+    "days_between": "CAST(DATEDIFF({1}, {0}) AS BIGINT)",
+    "add_days": _shift_within("DATE_ADD({0}, {1})", _DATE_RANGE),
+    "add_seconds": _shift_within("{0} + INTERVAL '{1}' SECOND", _TIMESTAMP_RANGE),
+}
+
+_TYPES = {
+    Type.INTEGER: "BIGINT",
+    Type.REAL: "DOUBLE",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.TEXT: "STRING",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP_NTZ",
+}
+
+
+def _min_or_max(function: str, value: str, _kind: Type) -> str:
+    """Write the least or greatest; a unit's name is the table's, where HAVING might take it for the SELECT's own."""
+    table = "w." if value.startswith('".u') else ""
+    return f"{function}({table}{value})"
+
+
+def _unsupported_reason(call: Call) -> str:
+    """Say why Spark cannot compute an operation; its parser has a stack that some 150 levels may fill."""
+    if call.depth > _MAX_DEPTH:
+        return "SELECT: an expression is nested too deeply for Spark. Write it in fewer steps, such as shorter sums."
+    return unsupported_pattern(call)
+
+
+_DECIMAL_SUM = "SUM(CAST({0} AS DECIMAL(28, 0)))"
+_SUM_OR_NULL = _case_when(
+    f"{_DECIMAL_SUM} BETWEEN -9223372036854775808 AND 9223372036854775807", f"CAST({_DECIMAL_SUM} AS BIGINT)"
+)
+
+SPARK = Dialect(
+    _OPERATIONS,
+    _TYPES,
+    constant,
+    grid_step=_case_when(
+        f"ABS(CAST({{value}} AS DOUBLE)) < {_INFINITY}",
+        "FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5D)",
+    ),
+    finite_or_null=f"({_case_when(f'ABS({{value}}) < {_INFINITY}', '{value} + 0D')})",
+    quotient="{0} DIV {1}",
+    sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
+    # By a condition: where a TRY_CAST is compared with a number, Sail compares what is cast, also where that is NULL.
+    sum_or_null=_SUM_OR_NULL,
+    min_or_max=_min_or_max,
+    materialized="",
+    group_count_strategy=GroupCountStrategy.WINDOW,
+    colocate_hint="/*+ REPARTITION({units}) */ ",
+    finish_select=requote_names,
+    unsupported_reason=_unsupported_reason,
+    max_listed=100_000,  # some seconds, until Spark has read them
+)

@@ -1,0 +1,94 @@
+"""Rows for estimators from Spark: as a SELECT, in batches, and numbered by unit."""
+
+from collections.abc import Generator
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.kernel.expr import Type
+from discreet.kernel.relation import Relation
+from discreet.kernel.sqlgen.dialect import Dialect, quote_name
+from discreet.kernel.sqlgen.relation_sql import comma_list, conjunction, select_rows, unit_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class RowOrder(Enum):
+    """Whether rows of one unit must follow each other."""
+
+    ANY = "any"
+    BY_UNIT = "by unit"
+
+
+def complete_rows_sql(
+    relation: Relation, columns: tuple[str, ...], dialect: Dialect, order: RowOrder = RowOrder.ANY
+) -> str:
+    """Write the rows that lack none of these columns: the unit's key, then the columns.
+
+    >>> from discreet.engines.spark.dialect import SPARK
+    >>> from discreet.kernel.expr import Column
+    >>> from discreet.kernel.relation import Own, Scan
+    >>> scan = Scan("t", (Column("who", Type.TEXT), Column("n", Type.INTEGER)), Own((Column("who", Type.TEXT),)), 9)
+    >>> complete_rows_sql(scan, ("n",), SPARK, RowOrder.BY_UNIT).partition("WHERE `n`")[2]
+    ' IS NOT NULL ORDER BY `.u0`'
+    """
+    units, names = unit_columns(relation), [quote_name(name) for name in columns]
+    values = [
+        f"{dialect.finite_or_null.format(value=name)} AS {name}" if relation.shape.schema[column] is Type.REAL else name
+        for column, name in zip(columns, names, strict=True)
+    ]
+    selected = f"SELECT {comma_list(units, values)} FROM ({select_rows(relation, dialect)}) AS s"  # noqa: S608 - the kernel's own
+    present = conjunction([f"{name} IS NOT NULL" for name in names])
+    ordered = f" ORDER BY {comma_list(units)}" if units and order is RowOrder.BY_UNIT else ""
+    return dialect.finish_select(f"SELECT * FROM ({selected}) AS s WHERE {present}{ordered}")  # noqa: S608
+
+
+def stream_batches(frame: "DataFrame", size: int) -> Generator[pa.Table]:
+    """Give the rows of a frame in their order as they come, so many at once; no more of them are ever held here."""
+    connect_frame: Any = frame
+    client, plan = connect_frame.sparkSession.client, connect_frame._plan  # noqa: SLF001 - what is public gives objects, row by row
+    pending: list[pa.Table] = []
+    for received in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
+        if not isinstance(received, pa.Table):
+            continue  # the schema
+        pending.append(received)
+        if sum(table.num_rows for table in pending) >= size:
+            merged = pa.concat_tables(pending)
+            yield from (merged.slice(start, size) for start in range(0, merged.num_rows - size + 1, size))
+            pending = [merged.slice(merged.num_rows - merged.num_rows % size)]
+    if any(table.num_rows for table in pending):
+        yield pa.concat_tables(pending)
+
+
+class UnitNumbering:
+    """Numbers units from 0 in the order of their rows, which follow each other; without a key, each row is one.
+
+    >>> numbers = UnitNumbering()
+    >>> numbers.number_rows(pa.table({"who": ["a", "a", "b"]}), 3).tolist(), numbers.number_rows(pa.table({"who": ["b", "c"]}), 2).tolist()
+    ([0, 0, 1], [1, 2])
+    """
+
+    def __init__(self) -> None:
+        self._last_key: pa.Table | None = None
+        self._next = 0
+
+    def number_rows(self, keys: pa.Table, count: int) -> np.ndarray:
+        """Return the place of each row's unit; `keys` are the next rows, of which there are so many."""
+        if not keys.num_columns:
+            self._next += count
+            return np.arange(self._next - count, self._next)
+        consecutive_keys = pa.concat_tables([self._last_key, keys]) if self._last_key is not None else keys
+        begins = np.zeros(max(consecutive_keys.num_rows - 1, 0), bool)
+        for column in consecutive_keys.columns:
+            values = column.combine_chunks()
+            begins |= pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+        if self._last_key is None:
+            begins = np.concatenate([[True], begins]) if count else begins
+        self._last_key = keys.slice(count - 1) if count else self._last_key
+        numbers = self._next + np.cumsum(begins) - 1
+        self._next = int(numbers[-1]) + 1 if count else self._next
+        return numbers

@@ -1,0 +1,107 @@
+"""Exact totals that were computed before: another question about the same bounded pairs costs the engine nothing.
+
+They stay in the process, as the data do, and are let go when there are too many. What is remembered depends on earlier
+questions alone, and not on what they found: else a group that one person owns, shown to nobody, would decide how long a
+later answer takes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet.kernel.histogram_tree import CellCounts
+from discreet.kernel.question import HistogramTree, PublicGroups, Question, SelectedGroups, Total
+from discreet.kernel.release import EngineTotals, GroupKey
+
+_ASSUMED_GROUPS = 400_000  # groups
+
+
+@dataclass(frozen=True, eq=False)
+class _CachedTotal:
+    """One total of every group that was found with it."""
+
+    keys: list[GroupKey]
+    values: np.ndarray
+    cell_counts: CellCounts | None
+    byte_size: int
+
+
+class TotalsCache:
+    """Totals by what they are of; those that were not used for longest go first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes_used = 0
+        self._entries: OrderedDict[Hashable, _CachedTotal] = OrderedDict()
+
+    def totals(self, question: Question, compute: Callable[[Question], EngineTotals]) -> EngineTotals:
+        """Return the totals of a question, and compute those that are not known."""
+        query_key = (question.relation, question.by, question.groups, question.bounds)
+        # To discover groups, the first total counts who has a say, which other counts of units do not.
+        discovers = isinstance(question.groups, SelectedGroups)
+        keys = [(query_key, total, discovers and place == 0) for place, total in enumerate(question.totals)]
+        missing = [key for key in dict.fromkeys(keys) if key not in self._entries]
+        fresh: dict[Hashable, _CachedTotal] = {}
+        if missing:
+            keys_to_compute = list(dict.fromkeys([keys[0], *missing] if discovers else missing))
+            computed = compute(replace(question, totals=tuple(total for _, total, _ in keys_to_compute)))
+            fresh = {
+                name: _cached_total(computed, place, _estimated_bytes(question, name[1]))
+                for place, name in enumerate(keys_to_compute)
+            }
+        entries = [fresh.get(name) or self._entries[name] for name in keys]
+        for name in keys:
+            self._store(name, fresh.get(name))
+        return _combine(question, entries)
+
+    def _store(self, key: Hashable, fresh: _CachedTotal | None) -> None:
+        if fresh is not None and fresh.byte_size <= self._max_bytes // 2:
+            self._bytes_used += fresh.byte_size - (self._entries[key].byte_size if key in self._entries else 0)
+            self._entries[key] = fresh
+        if key in self._entries:
+            self._entries.move_to_end(key)
+        while self._bytes_used > self._max_bytes:
+            self._bytes_used -= self._entries.popitem(last=False)[1].byte_size
+
+
+def _estimated_bytes(question: Question, total: Total) -> int:
+    """Return about how many bytes a total is taken to have, from what is public.
+
+    How many groups there are to be discovered is not: with more than are supposed here, more memory is used.
+    """
+    rows = question.relation.shape.max_rows
+    groups = min(question.groups.key_count if isinstance(question.groups, PublicGroups) else _ASSUMED_GROUPS, rows)
+    cells = min(groups * total.cell_count, rows) if isinstance(total, HistogramTree) else 0
+    return 200 + 108 * groups + 24 * cells
+
+
+def _cached_total(totals: EngineTotals, index: int, byte_size: int) -> _CachedTotal:
+    return _CachedTotal(
+        totals.keys, np.ascontiguousarray(totals.values[:, index]), totals.cell_counts.get(index), byte_size
+    )
+
+
+def _combine(question: Question, entries: list[_CachedTotal]) -> EngineTotals:
+    """Put totals side by side that were computed at different times, perhaps with different groups."""
+    keys = entries[0].keys
+    if all(entry.keys is keys for entry in entries):
+        values = np.stack([part.values for part in entries], axis=1)
+        return EngineTotals(
+            keys,
+            values,
+            {index: part.cell_counts for index, part in enumerate(entries) if part.cell_counts is not None},
+        )
+    index_by_key: dict[GroupKey, int] = {}
+    rows = [
+        np.array([index_by_key.setdefault(key, len(index_by_key)) for key in part.keys], np.int64) for part in entries
+    ]
+    values = np.zeros((len(index_by_key), len(entries)), np.int64)
+    cell_counts = {}
+    for at, (part, row) in enumerate(zip(entries, rows, strict=True)):
+        values[row, at] = part.values
+        if part.cell_counts is not None:
+            assert isinstance(question.totals[at], HistogramTree)
+            cell_counts[at] = replace(part.cell_counts, groups=row[part.cell_counts.groups])
+    return EngineTotals(list(index_by_key), values, cell_counts)

@@ -1,0 +1,1 @@
+"""From noisy totals to counts, sums, means, variances and quantiles, with 95 % margins of error."""

@@ -1,0 +1,324 @@
+"""A planned release: its question, and how its noisy totals become columns with margins."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.estimate import estimators
+from discreet.estimate.estimators import (
+    CONFIDENCE,
+    ColumnEstimate,
+    Moments,
+    NoisyTotal,
+    NumberKind,
+    ValueRange,
+    VarianceStatistic,
+)
+from discreet.estimate.intervals import Noise
+from discreet.estimate.quantile_walk import QuantileTarget
+from discreet.kernel.expr import Type
+from discreet.kernel.question import ClippedUnits, HistogramTree, Question, Sum
+from discreet.kernel.release import GroupKey
+from discreet.postprocess import PostprocessPlan
+from discreet.postprocess.sql_expression import Origin, columns_read
+from discreet.query.syntax.parse import PrivacyOptions
+
+ARROW_TYPES = {
+    Type.INTEGER: pa.int64(),
+    Type.REAL: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.TEXT: pa.string(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A number of rows or units; the number is the place of its total in the question."""
+
+    total: int
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    """A sum; with a count, of values less their centre, which the count gives back."""
+
+    total: int
+    kind: NumberKind
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A sum of values less their centre, over their count."""
+
+    total: int
+    count: int
+    low: Fraction
+    high: Fraction
+
+
+@dataclass(frozen=True)
+class Variance:
+    """A variance or standard deviation, from squares, a sum and a count."""
+
+    squares: int
+    total: int
+    count: int
+    low: Fraction
+    high: Fraction
+    statistic: VarianceStatistic
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A value by its rank, found in a tree of cells; of a date, in days since `origin`."""
+
+    total: int
+    target: QuantileTarget
+    kind: Type
+    origin: date | None = None
+
+
+class FrequencyOutput(Enum):
+    """What is shown of how often each value of a list occurs."""
+
+    MODE = "the most frequent one"
+    TOP = "a list of the most frequent"
+    COUNTS = "all of them, with their counts"
+
+
+@dataclass(frozen=True)
+class FrequencyFunction:
+    """Values by how often they occur; `length` is the length of a list."""
+
+    output: FrequencyOutput
+    length: int = 1
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Values of a list by how often they occur."""
+
+    total: int
+    function: FrequencyFunction
+
+
+TotalsEstimator = NoisyCount | NoisySum | Mean | Variance | Quantile | Frequencies
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of a released table: its name there, how the query wrote it, and what it is made of."""
+
+    name: str
+    label: str = field(compare=False)
+    estimator: TotalsEstimator
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One release: a question, and the table that its noisy totals become.
+
+    `weights` say how to share the price among the totals: the squared margin of each counts that much. With a `clipping_share`,
+    a last total tells how many units the limits touched, for this share of the price. `keys` are the columns of the
+    table that the question's keys become, and `key_order` has their places as the analyst lists them: so rows are sorted.
+    """
+
+    name: str
+    question: Question
+    keys: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    weights: tuple[Fraction, ...]
+    bounds_notes: tuple[str, ...]
+    clipping_share: Fraction = Fraction(0)
+    key_order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """A query that can be answered: its releases, and what is computed from them (`outer_sql` is that as SQL)."""
+
+    sql: str
+    explain: bool
+    options: PrivacyOptions
+    within: Fraction | None
+    releases: tuple[PlannedRelease, ...]
+    outer_sql: str
+    postprocess: PostprocessPlan
+
+
+def release_schema(release: PlannedRelease) -> pa.Schema:
+    """Return the columns of a released table: the keys, then the measures."""
+    keys = [(name, ARROW_TYPES[expr.type]) for name, (_, expr) in zip(release.keys, release.question.by, strict=True)]
+    return pa.schema(
+        [*keys, *((measure.name, _arrow_type(release, measure.estimator)) for measure in release.measures)]
+    )
+
+
+def assemble_table(
+    release: PlannedRelease,
+    keys: list[GroupKey],
+    noisy: np.ndarray,
+    noises: tuple[Noise, ...],
+    tree_estimates: Mapping[str, ColumnEstimate] | None = None,
+) -> tuple[pa.Table, dict[str, ColumnEstimate]]:
+    """Make a released table from noisy totals (groups × totals), with the estimate behind every measure.
+
+    Measures that are found in trees of cells are not made of these totals: `tree_estimates` has them, by their names.
+    """
+    columns = [pa.array([key[index] for key in keys], kind) for index, kind in enumerate(_key_types(release))]
+    estimates_by_name = {
+        measure.name: tree_estimates[measure.name]
+        if tree_estimates and measure.name in tree_estimates
+        else _estimate_measure(release, measure.estimator, noisy, noises)
+        for measure in release.measures
+    }
+    columns += [
+        _arrow_column(estimates_by_name[measure.name], _arrow_type(release, measure.estimator))
+        for measure in release.measures
+    ]
+    return pa.Table.from_arrays(columns, schema=release_schema(release)), estimates_by_name
+
+
+def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: tuple[Noise, ...]) -> NoisyTotal:
+    """Return one total of a question in units of its values."""
+    total = release.question.totals[index]
+    step = total.grid.step**total.power if isinstance(total, Sum) else Fraction(1)
+    scale_bits = release.question.fraction_bits(total)
+    return NoisyTotal(np.ascontiguousarray(noisy[:, index]), noises[index], step / (1 << scale_bits))
+
+
+def total_indices(estimator: TotalsEstimator) -> tuple[int, ...]:
+    """Return the totals that a measure is made of."""
+    match estimator:
+        case NoisyCount(total) | NoisySum(total, _, None) | Quantile(total) | Frequencies(total):
+            return (total,)
+        case NoisySum(total, _, int(count)) | Mean(total, count):
+            return total, count
+        case Variance(squares, total, count):
+            return squares, total, count
+    raise TypeError(f"recipe must be one of the list, not {type(estimator).__name__}")
+
+
+def with_indices(estimator: TotalsEstimator, indices: Sequence[int]) -> TotalsEstimator:
+    """Return the recipe of a measure whose totals are at other places."""
+    names = ("squares", "total", "count")
+    old_indices = {name: getattr(estimator, name) for name in names if getattr(estimator, name, None) is not None}
+    return replace(estimator, **{name: indices[index] for name, index in old_indices.items()})
+
+
+def centre_of(total: Sum) -> Fraction:
+    """Return what was taken from every value before it was summed."""
+    return total.grid.offset * total.grid.step
+
+
+def _key_types(release: PlannedRelease) -> list[pa.DataType]:
+    return [ARROW_TYPES[expr.type] for _, expr in release.question.by]
+
+
+def _arrow_type(release: PlannedRelease, estimator: TotalsEstimator) -> pa.DataType:
+    match estimator:
+        case Quantile(kind=kind):
+            return ARROW_TYPES[kind] if kind in (Type.DATE, Type.TIMESTAMP) else pa.float64()
+        case Frequencies(index, FrequencyFunction(FrequencyOutput.MODE)):
+            total = release.question.totals[index]
+            assert isinstance(total, HistogramTree)
+            return ARROW_TYPES[total.expr.type]
+        case Frequencies():
+            return pa.string()
+    whole = isinstance(estimator, NoisyCount) or (
+        isinstance(estimator, NoisySum) and estimator.kind is NumberKind.WHOLE
+    )
+    return pa.int64() if whole else pa.float64()
+
+
+def _arrow_column(estimate: ColumnEstimate, kind: pa.DataType) -> pa.Array:
+    missing = np.isnan(estimate.values) if estimate.values.dtype == np.float64 else None
+    return pa.array(estimate.values, kind, mask=missing)
+
+
+def _estimate_measure(
+    release: PlannedRelease, estimator: TotalsEstimator, noisy: np.ndarray, noises: tuple[Noise, ...]
+) -> ColumnEstimate:
+    totals = release.question.totals
+
+    def total(place: int) -> NoisyTotal:
+        return noisy_total(release, place, noisy, noises)
+
+    def middle(place: int) -> Fraction:
+        kernel_total = totals[place]
+        return centre_of(kernel_total) if isinstance(kernel_total, Sum) else Fraction(0)
+
+    match estimator:
+        case NoisyCount(index):
+            return estimators.count(total(index))
+        case NoisySum(index, kind, None):
+            return estimators.sum_of(total(index), kind=kind)
+        case NoisySum(index, kind, int(count)):
+            return estimators.sum_from_centre(total(index), total(count), centre=middle(index), kind=kind)
+        case Mean(index, count, low, high):
+            within = ValueRange(low, high, middle(index))
+            return estimators.mean(total(index), total(count), within=within)
+        case Variance(squares, index, count, low, high, statistic):
+            asked = totals[squares]
+            assert isinstance(asked, Sum)
+            shift = asked.shift * asked.grid.step**2
+            moments = Moments(total(squares), total(index), total(count), shift)
+            return estimators.variance_estimate(
+                moments, within=ValueRange(low, high, middle(index)), statistic=statistic
+            )
+    raise TypeError(f"recipe must be one of the list, not {type(estimator).__name__}")
+
+
+def column_origins(plan: QueryPlan) -> dict[str, Origin]:
+    """Return what each column of the answer is made of."""
+    return dict(zip(plan.postprocess.names, plan.postprocess.origins, strict=True))
+
+
+def noisy_columns(plan: QueryPlan) -> list[str]:
+    """Return the columns of the answer in which noise took part."""
+    return [name for name, origin in column_origins(plan).items() if noisy_sources(plan, origin)]
+
+
+def noisy_sources(plan: QueryPlan, origin: Origin) -> list[tuple[PlannedRelease, Measure]]:
+    """Return the noisy columns that a column of the answer is made of."""
+    columns = columns_read([origin])
+    return [
+        (release, measure)
+        for release in plan.releases
+        for measure in release.measures
+        if (release.name, measure.name) in columns
+    ]
+
+
+def clipped_units_note(release: PlannedRelease, noises: tuple[Noise, ...], noisy: np.ndarray, unit: str) -> str | None:
+    """Say about how many units have more than the limits; None if it was not asked, or no group is shown."""
+    indices = [index for index, total in enumerate(release.question.totals) if isinstance(total, ClippedUnits)]
+    if not indices or not len(noisy):
+        return None
+    (place,) = indices
+    count, margin, exceeded = (
+        int(noisy[0, place]),
+        noises[place].margin(CONFIDENCE),
+        _exceeded_bounds(release.question, place),
+    )
+    if count <= margin:
+        upper = max(0, count) + margin
+        return f"How many {unit}s have {exceeded} cannot be told at this price: at most about {upper:,}."
+    return f"{count:,} ± {margin:,} {unit}s have {exceeded}: they weigh less, and counts and sums come out too low."
+
+
+def _exceeded_bounds(question: Question, index: int) -> str:
+    """Say what there is more of than the limits allow."""
+    total = question.totals[index]
+    rows = f"more than {question.max_rows_per_group:,} row{'s' if question.max_rows_per_group > 1 else ''} in a group"
+    groups = f"more than {question.bounds.groups:,} group{'s' if question.bounds.groups > 1 else ''}"
+    ways = [rows] if isinstance(total, ClippedUnits) and total.by_rows else []
+    return " or ".join([*ways, *([groups] if question.needs_l0_clipping else [])])

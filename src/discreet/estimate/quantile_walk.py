@@ -1,0 +1,170 @@
+"""Locate a quantile by walking down a tree of noisy counts, with bounds on where it lies.
+
+Three walkers go for each target: to the value itself, and to the ends of what the noise leaves open. They see noisy
+counts alone; what they do not look at is never drawn. Before each step the counts of a node's children, and what is
+known of the node from above, are weighed by their variances (a Kalman filter of three numbers: the rows below the node,
+in the node, and in all).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.estimate.intervals import Noise
+from discreet.kernel.histogram_tree import NodeCounts, NodeQuery, replay_walk
+from discreet.kernel.mechanism import Gaussian, Laplace
+
+_WALKERS = 3  # to the value, to the lower end, to the upper end
+# Standard deviations from the value to an end. A margin is as wide as its wider side, and so holds at 95 %.
+_INTERVAL_DEVIATIONS = {Laplace: 1.92, Gaussian: 1.85}
+_SIDES = np.array([0.0, 1.0, -1.0])
+_END_DEVIATIONS = 2.6  # standard deviations, so that an empty end of the range is hardly ever taken for people
+
+
+@dataclass(frozen=True)
+class QuantileTarget:
+    """Which value is wanted: the one with this share of all rows below it; of an end, as few as the noise allows."""
+
+    level: Fraction
+
+    @property
+    def end_sign(self) -> int:
+        """1 for the least value, -1 for the greatest, else 0."""
+        return (self.level == 0) - (self.level == 1)
+
+
+@dataclass(frozen=True)
+class QuantileWalk:
+    """A walk to some targets, in a tree whose nodes have this noise (`step` is what a unit of it weighs in rows)."""
+
+    targets: tuple[QuantileTarget, ...]
+    noise: Noise
+    step: Fraction
+    fan: int
+    depth: int
+
+    def __call__(self, reveal: NodeQuery, groups: int) -> None:
+        """Look where the targets may be."""
+        self._walk(reveal, groups)
+
+    def locate(self, looks: tuple[NodeCounts, ...], groups: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the cells of value, lower and upper end (groups × targets × 3), and the noisy rows of each group."""
+        if not groups:  # what was stored of no groups has no shape to walk along
+            return np.zeros((0, len(self.targets), _WALKERS), np.int64), np.zeros(0)
+        return self._walk(replay_walk(looks), groups)
+
+    @property
+    def noise_stddev(self) -> float:
+        """The standard deviation of a node's noise, in rows."""
+        scale = float(self.noise.scale * self.step)
+        return scale * math.sqrt(2) if isinstance(self.noise, Laplace) else scale
+
+    @property
+    def rows_set_aside(self) -> float:
+        """How many rows are left aside at an end: fewer cannot be told from noise."""
+        return _END_DEVIATIONS * self.noise_stddev * math.sqrt(self.fan + self.depth)
+
+    def _walk(self, reveal: NodeQuery, groups: int) -> tuple[np.ndarray, np.ndarray]:
+        state = _WalkState(self, groups)
+        for _ in range(self.depth):
+            counts = reveal(state.nodes) * float(self.step)
+            state.step_down(counts)
+        size = len(self.targets)
+        return state.nodes.reshape(groups, size, _WALKERS), state.mean[:, 0, 2]
+
+
+class _WalkState:
+    """Where the walkers are, and what is known there: mean and covariance of the rows below, inside, and in all."""
+
+    def __init__(self, walk: QuantileWalk, groups: int) -> None:
+        walkers = _WALKERS * len(walk.targets)
+        self._walk = walk
+        self._interval_deviations = _INTERVAL_DEVIATIONS[type(walk.noise)]
+        self._sides = np.tile(_SIDES, len(walk.targets))
+        self._levels = np.repeat([float(target.level) for target in walk.targets], _WALKERS)
+        self._rows_set_aside = np.repeat([target.end_sign * walk.rows_set_aside for target in walk.targets], _WALKERS)
+        self.nodes = np.zeros((groups, walkers), np.int64)
+        self.mean = np.zeros((groups, walkers, 3))
+        self._covariance = np.zeros((groups, walkers, 3, 3))
+        self._first = True
+
+    def step_down(self, counts: np.ndarray) -> None:
+        """Weigh what was seen of the children, and go to the one where the target lies."""
+        fan, variance = counts.shape[2], self._walk.noise_stddev**2
+        observed = counts.sum(axis=2)
+        self._kalman_update(observed, fan * variance)
+        surplus = self.mean[:, :, 1] - observed
+        right = np.arange(1, fan + 1) / fan
+        below = self.mean[:, :, :1] + np.cumsum(counts, axis=2) + surplus[:, :, None] * right
+        children = self._choose_children(below, variance, right)
+        self._enter_children(children, counts, below, surplus, variance)
+
+    def _kalman_update(self, observed: np.ndarray, variance: float) -> None:
+        if self._first:
+            self._first = False
+            self.mean[:, :, 1:] = observed[:, :, None]
+            self._covariance[:, :, 1:, 1:] = variance
+            return
+        column = self._covariance[:, :, :, 1].copy()
+        gain = column / (column[:, :, 1:2] + variance)
+        self.mean += gain * (observed - self.mean[:, :, 1])[:, :, None]
+        self._covariance -= gain[:, :, :, None] * column[:, :, None, :]
+
+    def _choose_children(self, below: np.ndarray, variance: float, right: np.ndarray) -> np.ndarray:
+        """Return the child of each walker: beyond as many edges as lie before its target, as far as it can tell."""
+        fan, levels = len(right), self._levels[None, :, None]
+        gap = below - levels * self.mean[:, :, 2:] - self._rows_set_aside[None, :, None]
+        parts = np.broadcast_arrays(np.ones(1), right[None, None, :], -levels)
+        weights = np.stack([np.broadcast_to(part, gap.shape) for part in parts], axis=3)
+        deviation = np.einsum("gwji,gwik,gwjk->gwj", weights, self._covariance, weights)
+        deviation += variance * fan * right * (1 - right)
+        gap += (self._interval_deviations * self._sides)[None, :, None] * np.sqrt(np.maximum(deviation, 0))
+        before = gap <= 0
+        number = before.sum(axis=2)
+        first = np.where(before.all(axis=2), fan, np.argmin(before, axis=2))
+        last = fan - np.argmax(before[:, :, ::-1], axis=2)
+        last = np.where(before.any(axis=2), last, 0)
+        # The ends are the farthest that noise can explain; the value itself is in the middle of these.
+        side = self._sides[None, :]
+        return np.minimum(np.where(side > 0, first, np.where(side < 0, last, number)), fan - 1)
+
+    def _enter_children(
+        self, children: np.ndarray, counts: np.ndarray, below: np.ndarray, surplus: np.ndarray, variance: float
+    ) -> None:
+        fan = counts.shape[2]
+        groups, walkers = np.indices(children.shape)
+        left = children / fan
+        self.mean[:, :, 0] = np.where(children > 0, below[groups, walkers, children - 1], self.mean[:, :, 0])
+        self.mean[:, :, 1] = counts[groups, walkers, children] + surplus / fan
+        move = np.zeros((*children.shape, 3, 3))
+        move[:, :, 0, 0] = move[:, :, 2, 2] = 1.0
+        move[:, :, 0, 1], move[:, :, 1, 1] = left, 1 / fan
+        self._covariance = move @ self._covariance @ move.transpose(0, 1, 3, 2)
+        self._covariance[:, :, 0, 0] += variance * fan * left * (1 - left)
+        self._covariance[:, :, 1, 1] += variance * (1 - 1 / fan)
+        self._covariance[:, :, 0, 1] -= variance * left
+        self._covariance[:, :, 1, 0] -= variance * left
+        self.nodes = self.nodes * fan + children
+
+
+def tree_shape_for(cells: int, power: int) -> tuple[int, int]:
+    """Return fan and depth of the tree in which a quantile of so many cells comes out best.
+
+    The noise of a level grows with their number, as its variance does to the `power` (1 for Gaussian noise, 2 for
+    Laplace), and about a sixth of a node's children stand before the target on each level.
+
+    >>> tree_shape_for(65_536, power=1), tree_shape_for(111, power=2)
+    ((5, 7), (11, 2))
+    """
+    shapes = [(_least_fan(cells, depth), depth) for depth in range(1, 21)]
+    return min((shape for shape in shapes if shape[0] > 1 or shape[1] == 1), key=lambda s: s[0] * s[1] ** (1 + power))
+
+
+def _least_fan(cells: int, depth: int) -> int:
+    """Return the least fan whose tree of this depth has so many leaves."""
+    fan = max(1, int(cells ** (1 / depth)) - 1)
+    while fan**depth < cells:
+        fan += 1
+    return fan

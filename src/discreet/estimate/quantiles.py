@@ -1,0 +1,180 @@
+"""Values selected from released histogram trees: quantiles with margins, and most frequent values."""
+
+import json
+import math
+from datetime import datetime, time, timedelta
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.estimate.estimators import CONFIDENCE, ColumnEstimate
+from discreet.estimate.intervals import Noise
+from discreet.estimate.planned_release import Frequencies, FrequencyOutput, PlannedRelease, Quantile
+from discreet.estimate.quantile_walk import QuantileWalk
+from discreet.kernel.expr import Type, Value
+from discreet.kernel.grid import Grid
+from discreet.kernel.histogram_tree import NodeCounts, NodeQuery, TreeWalk
+from discreet.kernel.question import HistogramTree
+
+_Z = 1.96
+
+
+def tree_walks(release: PlannedRelease, noises: tuple[Noise, ...]) -> tuple[TreeWalk, ...]:
+    """Return how to look at each of a question's trees."""
+    return tuple(_tree_walk(release, index, noises[index]) for index in _tree_indices(release))
+
+
+def tree_estimates(
+    release: PlannedRelease, noises: tuple[Noise, ...], trees: tuple[tuple[NodeCounts, ...], ...], groups: int
+) -> dict[str, ColumnEstimate]:
+    """Return the measures that are found in trees, by their names."""
+    looks_by_total = dict(zip(_tree_indices(release), trees, strict=True))
+    estimates = {}
+    for measure in release.measures:
+        match measure.estimator:
+            case Quantile(index) as estimator:
+                estimates[measure.name] = _estimate_quantile(
+                    release, estimator, noises[index], looks_by_total[index], groups
+                )
+            case Frequencies(index) as estimator:
+                estimates[measure.name] = _estimate_frequencies(
+                    release, estimator, noises[index], looks_by_total[index], groups
+                )
+    return estimates
+
+
+def redraw_estimate(estimate: ColumnEstimate, times: int, rng: np.random.Generator) -> ColumnEstimate:
+    """Return values with fresh noise as wide as their margins, so many times over."""
+    values, margins = np.tile(estimate.values, times), np.tile(estimate.margins, times)
+    if values.dtype == np.float64:
+        values = values + np.nan_to_num(margins) / _Z * rng.normal(size=len(values))
+    return ColumnEstimate(values, margins)
+
+
+def extreme_notes(release: PlannedRelease, noises: tuple[Noise, ...]) -> list[str]:
+    """Say what an end of a range means."""
+    notes = []
+    for measure in release.measures:
+        if isinstance(measure.estimator, Quantile) and measure.estimator.target.end_sign:
+            walk = _tree_walk(release, measure.estimator.total, noises[measure.estimator.total])
+            assert isinstance(walk, QuantileWalk)
+            below = "below" if measure.estimator.target.end_sign > 0 else "above"
+            notes.append(
+                f"{measure.label} is a private quantile: about {_two_digits(walk.rows_set_aside)} rows of a group lie {below} it, "
+                "because the value of a single row cannot be told."
+            )
+    return notes
+
+
+def rank_margin(release: PlannedRelease, estimator: Quantile, noise: Noise) -> float:
+    """Return about how many rows the rank of a quantile can be off, at 95 %."""
+    walk = _tree_walk(release, estimator.total, noise)
+    assert isinstance(walk, QuantileWalk)
+    return float(_Z * walk.noise_stddev * math.sqrt(walk.depth * walk.fan / 6 + 1))
+
+
+def _two_digits(number: float) -> str:
+    return f"{float(f'{number:.2g}'):,.0f}"
+
+
+def _tree_indices(release: PlannedRelease) -> list[int]:
+    return [index for index, total in enumerate(release.question.totals) if isinstance(total, HistogramTree)]
+
+
+def _tree_total(release: PlannedRelease, index: int) -> HistogramTree:
+    total = release.question.totals[index]
+    assert isinstance(total, HistogramTree)
+    return total
+
+
+def _tree_walk(release: PlannedRelease, index: int, noise: Noise) -> TreeWalk:
+    total = _tree_total(release, index)
+    if not isinstance(total.domain, Grid):
+        return _look_once
+    estimators = [measure.estimator for measure in release.measures if isinstance(measure.estimator, Quantile)]
+    targets = tuple(
+        sorted({estimator.target for estimator in estimators if estimator.total == index}, key=lambda each: each.level)
+    )
+    return QuantileWalk(targets, noise, _step(release, index), total.branching, total.depth)
+
+
+def _step(release: PlannedRelease, index: int) -> Fraction:
+    return Fraction(1, 1 << release.question.fraction_bits(release.question.totals[index]))
+
+
+def _look_once(reveal: NodeQuery, groups: int) -> None:
+    reveal(np.zeros((groups, 1), np.int64))
+
+
+def _estimate_quantile(
+    release: PlannedRelease, estimator: Quantile, noise: Noise, looks: tuple[NodeCounts, ...], groups: int
+) -> ColumnEstimate:
+    total, walk = _tree_total(release, estimator.total), _tree_walk(release, estimator.total, noise)
+    assert isinstance(walk, QuantileWalk)
+    assert isinstance(total.domain, Grid)
+    ends, rows = walk.locate(looks, groups)
+    cells = np.minimum(ends[:, walk.targets.index(estimator.target)], total.cell_count - 1)
+    step, grid = float(total.domain.step), total.domain
+    ends_in_units = np.clip((cells + grid.index(float(grid.low))) * step, float(grid.low), float(grid.high))
+    value, low, high = ends_in_units.T
+    # A whole number on steps of 1 is its cell; any other value may lie half a step beside the middle of its cell.
+    beside = 0.0 if total.expr.type is Type.INTEGER and grid.step == 1 else step / 2
+    low, high = np.minimum(low, value) - beside, np.maximum(high, value) + beside
+    margins = np.maximum(value - low, high - value)
+    # An end is told only of a group that has more rows than are left aside there.
+    missing = rows <= (walk.rows_set_aside if estimator.target.end_sign else 0)
+    margins[missing] = np.nan
+    if estimator.origin is not None:
+        return ColumnEstimate(_dates(value, missing, estimator), margins)
+    return ColumnEstimate(np.where(missing, np.nan, value), margins)
+
+
+def _dates(days: np.ndarray, missing: np.ndarray, estimator: Quantile) -> np.ndarray:
+    assert estimator.origin is not None
+    dates = [
+        None if gone else estimator.origin + timedelta(days=int(day)) for day, gone in zip(days, missing, strict=True)
+    ]
+    if estimator.kind is Type.TIMESTAMP:
+        dates = [None if day is None else datetime.combine(day, time()) for day in dates]
+    return np.array(dates, object)
+
+
+def _estimate_frequencies(
+    release: PlannedRelease, estimator: Frequencies, noise: Noise, looks: tuple[NodeCounts, ...], groups: int
+) -> ColumnEstimate:
+    total, step = _tree_total(release, estimator.total), _step(release, estimator.total)
+    assert not isinstance(total.domain, Grid)
+    counts = looks[0].counts[:, 0] if groups else np.zeros((0, total.cell_count), np.int64)
+    order = np.argsort(-counts, axis=1, kind="stable")
+    if estimator.function.output is FrequencyOutput.MODE:
+        return ColumnEstimate(_object_array([total.domain[row[0]] for row in order]), np.full(groups, np.nan))
+    if estimator.function.output is FrequencyOutput.TOP:
+        named = [[_json_value(total.domain[index]) for index in row[: estimator.function.length]] for row in order]
+        return ColumnEstimate(
+            _object_array([json.dumps(row, ensure_ascii=False) for row in named]), np.full(groups, np.nan)
+        )
+    counts_by_value = [
+        {_json_key(value): round(Fraction(int(count)) * step) for value, count in zip(total.domain, row, strict=True)}
+        for row in counts
+    ]
+    margin = float(noise.margin(CONFIDENCE) * step)
+    return ColumnEstimate(
+        _object_array([json.dumps(row, ensure_ascii=False) for row in counts_by_value]), np.full(groups, margin)
+    )
+
+
+def _object_array(values: list[Value]) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _json_value(value: Value) -> Value:
+    return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _json_key(value: Value) -> str:
+    """Write a value as a key of JSON: as JSON writes it by itself, and whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,86 @@
+"""Noisy counts in a histogram tree, drawn level by level for the nodes that a walk visits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.question import HistogramTree
+
+NodeQuery = Callable[[np.ndarray], np.ndarray]
+TreeWalk = Callable[[NodeQuery, int], None]  # given how to look and the number of groups; it chooses where
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """What an engine found of one total: the group, the cell and the weight of everything that is not zero."""
+
+    groups: np.ndarray
+    cells: np.ndarray
+    weights: np.ndarray
+
+    def __post_init__(self) -> None:
+        for column in (self.groups, self.cells, self.weights):
+            if type(column) is not np.ndarray or column.dtype != np.int64 or column.shape != self.groups.shape:
+                raise TypeError("a tally is three columns of int64, of one length")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCounts:
+    """One level as it was seen: some nodes of each group (groups × walkers), and their children's noisy weights."""
+
+    nodes: np.ndarray
+    counts: np.ndarray  # groups × walkers × fan
+
+
+def walk_noisy_tree(
+    cell_counts: CellCounts, tree: HistogramTree, noise: Laplace | Gaussian, groups: np.ndarray, walk: TreeWalk
+) -> tuple[NodeCounts, ...]:
+    """Let a walk look at the noisy weights of the children of nodes that it chooses, level by level.
+
+    Claim: what the walk and the caller see is a function of the tree in which every node of every group and level has
+        independent noise, whose sensitivity is that of Question.sensitivity_of.
+    Proof: noise that nobody looks at need not be drawn. A level is drawn once, in the order of the levels, with one
+        draw for a node however often it is named: it cannot be averaged away. The walk has nothing but these numbers.
+    Needs: AdditiveMechanism.perturb, Question.sensitivity_of.
+    Checked by: test_a_node_has_one_noise_however_often_it_is_named, test_a_level_cannot_be_drawn_twice,
+        test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
+    Seal: e119a5bef5cd
+    """
+    size, levels = tree.branching**tree.depth, list[NodeCounts]()
+    codes = cell_counts.groups * size + cell_counts.cells
+    order = np.argsort(codes)
+    codes, cumulative = codes[order], np.concatenate([[0], np.cumsum(cell_counts.weights[order])])
+
+    def query_children(nodes: np.ndarray) -> np.ndarray:
+        level = len(levels)
+        top = tree.branching**level
+        if level == tree.depth or nodes.shape[:1] != groups.shape or nodes.ndim != 2 or nodes.dtype != np.int64:
+            raise ValueError("nodes must be int64, a row for each group, and a level is seen once")
+        if nodes.size and not 0 <= nodes.min() <= nodes.max() < top:
+            raise ValueError(f"nodes of level {level} are from 0 to {top - 1}")
+        distinct_nodes, inverse = np.unique(np.arange(len(groups))[:, None] * top + nodes, return_inverse=True)
+        first = groups[distinct_nodes // top] * size + (distinct_nodes % top) * (size // top)
+        edges = first[:, None] + np.arange(tree.branching + 1) * (size // top // tree.branching)
+        exact = np.diff(cumulative[np.searchsorted(codes, edges)], axis=1)
+        noisy = noise.perturb(np.ascontiguousarray(exact.reshape(-1))).reshape(exact.shape)
+        counts = noisy[inverse.reshape(nodes.shape)]
+        levels.append(NodeCounts(nodes.copy(), counts))
+        return counts.copy()
+
+    walk(query_children, len(groups))
+    return tuple(levels)
+
+
+def replay_walk(levels: tuple[NodeCounts, ...]) -> NodeQuery:
+    """Return what was seen, level by level, to a walk that goes the same way again."""
+    remaining = iter(levels)
+
+    def query_children(nodes: np.ndarray) -> np.ndarray:
+        seen = next(remaining)
+        if not np.array_equal(nodes, seen.nodes):
+            raise ValueError("the walk goes another way than it did")
+        return seen.counts
+
+    return query_children

@@ -1,0 +1,352 @@
+"""Noisy sums for models: each unit's vector is clipped, put on a grid and summed in integers.
+
+    rows ──► rule ──► a vector for each row ──► one for each unit, in the ball ──► integers ──► sum + noise
+             └──────────────── a Part of the rows: here, or where they are ────────────────┘
+
+A model says what to sum, by a rule that sees one row at a time; it cannot say how far one unit moves the sum.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from discreet.kernel.errors import FAILED, LOG, Failed
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
+from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
+from discreet.kernel.row_rule import RowRule, check_row_wise
+
+MAX_UNITS = 1 << 42  # so many vectors of the ball add up to less than 64 bits hold
+_BATCH_NUMBERS = 1 << 18  # numbers that are worked on at once: they stay in the processor's cache
+_MAX_BATCH_ROWS, _MIN_BATCH_ROWS = 1 << 16, 1 << 11  # with many numbers a row, some thousand rows are worth the memory
+_MAX_VECTOR_SIZE = 1 << 18  # numbers in a vector: rounding each must not fill the ball
+Batch = tuple[np.ndarray, np.ndarray | None]  # rows, and the place of each row's unit
+
+
+class RowSource(Protocol):
+    """Where rows come from, as often as they are wanted."""
+
+    @property
+    def low(self) -> np.ndarray:
+        """The declared lower end of every column."""
+
+    @property
+    def high(self) -> np.ndarray:
+        """The declared upper end of every column."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a unit may have several rows; otherwise each row is a unit of its own."""
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Give rows, with the place of each row's unit, ascending, if a unit may have several."""
+
+
+@runtime_checkable
+class RemoteRowSource(Protocol):
+    """Rows that stay where they are: a part of the work goes to them, and integers come back."""
+
+    def sum_units(self, part: "PartialSum") -> np.ndarray:
+        """Divide the rows, moved into the part's ranges, by whole units; return the sum of the part of each share."""
+
+
+class Combine(Enum):
+    """What a unit with several rows adds: their mean or their sum; each row, and the result, is kept in the ball."""
+
+    MEAN = "mean"
+    SUM = "sum"
+
+
+def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, and who pays
+    data: RowSource,
+    rule: RowRule,
+    public: tuple[Any, ...],
+    *,
+    size: int,
+    radius: Number,
+    reservation: Reservation,
+    combine: Combine = Combine.MEAN,
+) -> np.ndarray:
+    """Return the noisy sum of every unit's vector; `rule(rows, public)` gives `size` numbers for each row.
+
+    A unit's vector is kept within the radius: in l1 if the purse's next noise is Laplace, in l2 if it is Gaussian.
+
+    Claim: the result depends on the data only through the purse's next noise, and one unit moves the integers that
+        the noise is added to by at most STEPS in the norm of that noise.
+    Proof: Part. _vectors gives a unit's vector by its rows' whole numbers, summed exactly, so that their order does
+        not matter; _kept compares its norm with STEPS in whole numbers and leaves out what is beyond. Whatever fails
+        has one text.
+    Needs: check_row_wise, Part, _kept, Reservation.take_noise, perturb; that `public` holds nothing of the data but what was
+        released.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
+        test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
+    Seal: 40ed1d89f979
+    """
+    norm_bound = as_positive(radius, "radius")
+    if as_integer(size, "size", minimum=1) > _MAX_VECTOR_SIZE:
+        raise ValueError(f"size must be at most {_MAX_VECTOR_SIZE}")
+    check_type(Combine, combine, "combine")
+    noise = _take_noise(data, rule, public, reservation)
+    steps = float(CLIP_RADIUS / norm_bound)
+    l1 = isinstance(noise, Laplace)
+    sum_batch = partial(_sum_vectors, size=size, steps=steps, l1=l1, grouped=data.grouped, combine=combine)
+    return (
+        noise.perturb(
+            _sum_or_fail(data, PartialSum(rule, public, data.low, data.high, data.grouped, size, size, sum_batch))
+        )
+        / steps
+    )
+
+
+def noisy_histograms(  # noqa: PLR0913 - as noisy_sum
+    data: RowSource, rule: RowRule, public: tuple[Any, ...], *, tables: int, cells: int, reservation: Reservation
+) -> np.ndarray:
+    """Return noisy counts, tables × cells; `rule(rows, public)` gives the cell of each row in each table.
+
+    A unit weighs 1 in every table, spread evenly over its rows; a cell outside of the table counts nowhere.
+
+    Claim: as noisy_sum.
+    Proof: Part. A unit of r rows adds floor(w/r) to one cell of each table for each row: at most w to a table, in l1
+        and so in l2, with tables·w <= STEPS for Laplace and tables·w² <= STEPS² for Gaussian noise. All are integers.
+    Needs: check_row_wise, Part, Reservation.take_noise, perturb; that `public` holds nothing of the data but what was released.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
+        test_batches_and_order_do_not_change_a_sum
+    Seal: 124514f789fc
+    """
+    as_integer(tables, "tables", minimum=1)
+    as_integer(cells, "cells", minimum=1)
+    noise = _take_noise(data, rule, public, reservation)
+    weight = CLIP_RADIUS // tables if isinstance(noise, Laplace) else math.isqrt(CLIP_RADIUS * CLIP_RADIUS // tables)
+    sum_batch = partial(_count_cells, tables=tables, cells=cells, weight=weight)
+    part = PartialSum(rule, public, data.low, data.high, data.grouped, tables * cells, tables, sum_batch)
+    return noise.perturb(_sum_or_fail(data, part)).reshape(tables, cells) / weight
+
+
+def noisy_sparse_sum(  # noqa: PLR0913 - as noisy_sum
+    data: RowSource, rule: RowRule, public: tuple[Any, ...], *, size: int, radius: Number, reservation: Reservation
+) -> np.ndarray:
+    """Return the noisy sum of long vectors of which each row has a few numbers, at the places that the rule names.
+
+    `rule(rows, public)` gives two arrays, rows × few: places below `size`, and the numbers there. The numbers of a
+    unit are added up and kept within the radius as a whole; places outside of the vector count nowhere.
+
+    Claim: as noisy_sum.
+    Proof: Part. Each number becomes an integer on its own; those of one unit at one place are added exactly; the
+        unit's norm is that of these sums. Then as noisy_sum, with the rounding of as many places as the unit has.
+    Needs: check_row_wise, Part, Reservation.take_noise, perturb; that `public` holds nothing of the data but what was released.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
+        test_batches_and_order_do_not_change_a_sum
+    Seal: 138233cdbf04
+    """
+    norm_bound = as_positive(radius, "radius")
+    as_integer(size, "size", minimum=1)
+    noise = _take_noise(data, rule, public, reservation)
+    steps = float(CLIP_RADIUS / norm_bound)
+    sum_batch = partial(_sum_sparse_vectors, size=size, steps=steps, l1=isinstance(noise, Laplace))
+    return (
+        noise.perturb(
+            _sum_or_fail(data, PartialSum(rule, public, data.low, data.high, data.grouped, size, 8, sum_batch))
+        )
+        / steps
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PartialSum:
+    """What is done with a share of the rows, here or where they are: whole units in, a vector of integers out.
+
+    It is plain data and functions of modules, so that it can be sent. `norm_bound` is how many integers come out, `width`
+    how many numbers a row has on the way; `sum_batch` sums what the rule said of some rows, given where units begin.
+
+    Claim: the parts of all shares add up to the sum of one vector of whole numbers for each unit, which is a function
+        of the unit's own rows and of `public`, however the units are divided into shares and batches.
+    Proof: no unit is in two shares (Remote.summed; here there is one share), nor in two batches (_units). `rule` gives
+        each row the same, whatever is beside it (check_row_wise), and `sum_batch` works unit by unit. Integers are
+        summed exactly, in any order: those of a batch in floats below 2^53, as 2^33 vectors of the ball are, then in
+        64 bits, which hold those of MOST_UNITS units.
+    Needs: check_row_wise; that RemoteRowSource.sum_units divides by whole units and that there are at most MAX_UNITS of them.
+    Checked by: test_shares_of_whole_units_add_up_to_the_same_integers, test_batches_and_order_do_not_change_a_sum,
+        test_what_a_unit_adds_does_not_depend_on_others, test_so_many_units_as_are_allowed_fit_into_64_bits
+    Seal: 27b0964adee5
+    """
+
+    rule: RowRule
+    public: tuple[Any, ...]
+    low: np.ndarray
+    high: np.ndarray
+    grouped: bool
+    length: int
+    width: int
+    sum_batch: Callable[[Any, np.ndarray, int], np.ndarray]
+
+    @property
+    def batch_rows(self) -> int:
+        """How many rows are best given at a time."""
+        rows = max(_BATCH_NUMBERS // self.width, min(_MIN_BATCH_ROWS, 32 * _BATCH_NUMBERS // self.width))
+        return max(1, min(_MAX_BATCH_ROWS, rows))
+
+    def __call__(self, batches: Iterable[Batch]) -> np.ndarray:
+        """Return the sum of what these units add; no warning of numpy tells of a row."""
+        total = np.zeros(self.length, np.int64)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for rows, starts in _whole_unit_batches(batches, grouped=self.grouped):
+                output = self.rule(rows, self.public)  # held until the next is there, or memory would come and go
+                total += self.sum_batch(output, starts, len(rows))
+        return total
+
+
+def _sum_vectors(  # noqa: PLR0913 - of what, and how
+    output: Any, starts: np.ndarray, rows: int, *, size: int, steps: float, l1: bool, grouped: bool, combine: Combine
+) -> np.ndarray:
+    """Sum vectors that are kept in the ball, row by row and then unit by unit."""
+    vectors = _clip_to_ball(_checked_output(output, (rows, size)) * steps, l1=l1)
+    if grouped:  # also units of one row, or what they add would depend on whether others have more
+        vectors = np.add.reduceat(vectors, starts, axis=0)
+        if combine is Combine.MEAN:
+            vectors /= _rows_per_unit(starts, rows)[:, np.newaxis]
+        vectors = _clip_to_ball(vectors, l1=l1)
+    return np.asarray(vectors.sum(axis=0).astype(np.int64))
+
+
+def _count_cells(  # noqa: PLR0913 - of what, and how
+    output: Any, starts: np.ndarray, rows: int, *, tables: int, cells: int, weight: int
+) -> np.ndarray:
+    """Count in the cells of some tables; a unit weighs `weight` in each."""
+    cell_numbers = _checked_output(np.reshape(output, (rows, -1)), (rows, tables), np.int64)
+    cell_numbers = np.where((cell_numbers >= 0) & (cell_numbers < cells), cell_numbers, cells)
+    counts = _rows_per_unit(starts, rows)
+    shares = np.repeat(weight // counts, counts).astype(np.float64)
+    table_counts = [np.bincount(column, shares, cells + 1)[:cells] for column in cell_numbers.T]
+    return np.concatenate(table_counts, dtype=np.int64, casting="unsafe")  # whole numbers
+
+
+def _sum_sparse_vectors(  # noqa: PLR0913 - of what, and how
+    output: Any, starts: np.ndarray, rows: int, *, size: int, steps: float, l1: bool
+) -> np.ndarray:
+    """Sum long vectors, of which a row has a few numbers; each unit's is kept in the ball."""
+    indices, numbers = output
+    indices = _checked_output(indices, (rows, np.shape(indices)[1]), np.int64)
+    numbers = _checked_output(numbers, indices.shape) * steps
+    numbers = np.rint(np.clip(np.where(np.isfinite(numbers), numbers, 0), -CLIP_RADIUS, CLIP_RADIUS))
+    numbers[(indices < 0) | (indices >= size)] = 0
+    units = np.repeat(np.arange(len(starts)), _rows_per_unit(starts, rows))
+    keys = (units[:, np.newaxis] * size + np.clip(indices, 0, size - 1)).ravel()
+    entries, where = np.unique(keys, return_inverse=True)
+    sums, units = np.bincount(where, numbers.ravel()), entries // size
+    sums = np.rint(sums * _clip_factors(sums, units, len(starts), l1=l1)[units])
+    sums[~_is_in_ball(_unit_norms(sums, units, len(starts), l1=l1), l1=l1)[units]] = 0
+    return np.bincount(entries % size, sums, size).astype(np.int64)
+
+
+def _take_noise(data: RowSource, rule: RowRule, public: tuple[Any, ...], reservation: Reservation) -> Noise:
+    """Take the next noise, if the rule may be used at all."""
+    check_row_wise(rule, public, data.low, data.high)
+    return check_type(Reservation, reservation, "purse").take_noise()
+
+
+def _whole_unit_batches(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Give rows with the place at which each unit begins; the rows of one unit are never in two batches."""
+    pending: tuple[np.ndarray, np.ndarray] | None = None
+    for rows, unit_numbers in batches:
+        if not len(rows):
+            continue
+        if not grouped or unit_numbers is None:
+            yield np.asfortranarray(rows, np.float64), np.arange(len(rows))
+            continue
+        if pending is not None:
+            rows, unit_numbers = np.concatenate([pending[0], rows]), np.concatenate([pending[1], unit_numbers])  # noqa: PLW2901
+        if (np.diff(unit_numbers) < 0).any():
+            raise ValueError("data: the rows of one unit must follow each other")
+        last = int(np.searchsorted(unit_numbers, unit_numbers[-1]))  # it may go on in the next batch
+        if last:
+            yield np.asfortranarray(rows[:last], np.float64), _unit_starts(unit_numbers[:last])
+        pending = rows[last:], unit_numbers[last:]
+    if pending is not None:
+        yield np.asfortranarray(pending[0], np.float64), _unit_starts(pending[1])
+
+
+def _unit_starts(unit_numbers: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(np.concatenate([[True], np.diff(unit_numbers) != 0]))
+
+
+def _rows_per_unit(starts: np.ndarray, rows: int) -> np.ndarray:
+    return np.diff(np.append(starts, rows))
+
+
+def _checked_output(output: Any, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+    numbers = np.asarray(output)
+    if numbers.shape != shape or numbers.dtype.kind not in ("i" if dtype is np.int64 else "fi"):
+        raise TypeError(f"rule must give an array of shape {shape}")
+    return numbers.astype(dtype, copy=False)
+
+
+def _clip_to_ball(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
+    """Return vectors, in steps, as whole numbers within the ball; what is not finite becomes zero.
+
+    Claim: every vector that is returned consists of whole numbers and has a norm of at most STEPS, exactly.
+    Proof: they are shrunk in floats so that rounding leaves them inside; but that is only for accuracy. Afterwards the
+        norm is computed of whole numbers, exactly as long as it is below 2^53, and a sum that passes that is beyond
+        STEPS² all the more; whatever is not surely inside becomes zero, also NaN, which is inside of nothing.
+    Needs: nothing.
+    Checked by: test_kept_vectors_are_whole_and_within_the_ball
+    Seal: 240ffa83ed15
+    """
+    with np.errstate(all="ignore"):
+        radius = _radius_before_rounding(vectors.shape[1], l1=l1)
+        norms = _vector_norms(vectors, l1=l1)
+        norms = norms if l1 else np.sqrt(norms)
+        vectors *= np.where(norms <= radius, 1.0, radius / norms)[:, np.newaxis]
+        np.rint(vectors, out=vectors)
+        beyond = np.flatnonzero(~_is_in_ball(_vector_norms(vectors, l1=l1), l1=l1))
+    if len(beyond):
+        vectors[beyond] = 0
+    return vectors
+
+
+def _vector_norms(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
+    """Return the l1 norms, or the squared l2 norms, number after number, so that each is the same beside any other."""
+    total = np.zeros(len(vectors))
+    for numbers in vectors.T:
+        total += np.abs(numbers) if l1 else numbers * numbers
+    return total
+
+
+def _radius_before_rounding(size: Any, *, l1: bool) -> Any:
+    """Return how far a vector may go so that rounding each of its numbers leaves it in the ball."""
+    return CLIP_RADIUS - 1 - (size / 2 if l1 else np.sqrt(size) / 2)
+
+
+def _is_in_ball(norms: np.ndarray, *, l1: bool) -> np.ndarray:
+    """Tell which norms, l1 or squared l2, are within the ball; NaN is not."""
+    return norms <= (CLIP_RADIUS if l1 else CLIP_RADIUS * CLIP_RADIUS)
+
+
+def _unit_norms(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> np.ndarray:
+    return np.bincount(units, np.abs(numbers) if l1 else numbers * numbers, count)
+
+
+def _clip_factors(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> np.ndarray:
+    """Return by how much each unit's numbers must be multiplied."""
+    norms = _unit_norms(numbers, units, count, l1=l1)
+    norms = norms if l1 else np.sqrt(norms)
+    radius = np.maximum(_radius_before_rounding(np.bincount(units, minlength=count), l1=l1), 1.0)
+    return np.asarray(np.minimum(1.0, radius / np.maximum(norms, 1.0)))
+
+
+def _sum_or_fail(data: RowSource, part: PartialSum) -> np.ndarray:
+    """Read the data; whatever goes wrong then may depend on them, and has one text."""
+    try:
+        total = data.sum_units(part) if isinstance(data, RemoteRowSource) else part(data.batches(part.batch_rows))
+        if total.dtype == np.int64 and total.shape == (part.length,):
+            return total
+        LOG.error("a sum failed after it was charged: %s of %s came back", total.dtype, total.shape)
+    except Exception:  # noqa: BLE001 - as the docstring says
+        LOG.exception("a sum failed after it was charged")
+    raise Failed(FAILED)

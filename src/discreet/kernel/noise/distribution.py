@@ -1,0 +1,136 @@
+"""The discrete Laplace and Gaussian distributions: exact floors of their distribution functions.
+
+With alpha = 1/b, beta = 0 this is the discrete Laplace law, with alpha = 0, beta = 1/(2·sigma²) the discrete
+Gaussian. Their distribution functions are computed here, to as many bits as are asked for.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import accumulate
+from typing import NamedTuple
+
+from discreet.kernel.noise.inverse_transform import Boundaries
+from discreet.kernel.numbers import exp_bounds
+
+
+class TailWeights(NamedTuple):
+    """Weights of {k, k+1, …} and of everything, in units of 2^-precision, and how wrong they may be."""
+
+    weights: list[int]
+    total: int
+    error: int
+
+
+class NoiseDistribution(NamedTuple):
+    """w(k) = exp(-alpha·k - beta·k²)."""
+
+    alpha: Fraction
+    beta: Fraction
+
+    def two_sided_cdf(self, bits: int) -> Boundaries:
+        """Return floor(F·2^bits) of the law on all integers.
+
+        Claim: these are the exact floors of the distribution function.
+        Proof: _floors has those of R(k) = P[X >= k]. By symmetry F(-k) = R(k) and F(k-1) = 1 - R(k), whose floor is
+            2^bits - 1 - floor(R(k)·2^bits), for R(k)·2^bits is not an integer.
+        Needs: _tail_floors.
+        Checked by: test_boundaries_agree_with_an_independent_computation
+        Seal: ca042d39d89f
+        """
+        floors = _tail_floors(bits, lambda precision: self.two_sided_tails(bits, precision))
+        return Boundaries(-len(floors), floors[::-1] + _complement_floors(floors, bits))
+
+    def one_sided_cdf(self, bits: int) -> Boundaries:
+        """Return floor(F·2^bits) of the law on 0, 1, 2, …: the exact floors, as in both_sides."""
+        return Boundaries(
+            0, _complement_floors(_tail_floors(bits, lambda precision: self._one_sided_tails(bits, precision)), bits)
+        )
+
+    def digit_cdf(self, count: int, bits: int) -> Boundaries:
+        """Return floor(F·2^bits) of a geometric law (beta = 0) on 0 … count-1: the exact floors, as in both_sides."""
+        return Boundaries(
+            0, _complement_floors(_tail_floors(bits, lambda precision: self._digit_tails(count, precision)), bits)
+        )
+
+    def two_sided_tails(self, bits: int, precision: int) -> TailWeights:
+        """Return the weights of {k, k+1, …}, down to 2^-bits, against that of all integers."""
+        tails = self._one_sided_tails(bits, precision)
+        if self.beta:
+            return tails._replace(all=tails.total + tails.weights[1], error=2 * tails.error)
+        return tails._replace(all=tails.total + tails.weights[1])  # R(k) = q^k / (1+q)
+
+    def _one_sided_tails(self, bits: int, precision: int) -> TailWeights:
+        if not self.beta:
+            # A geometric tail is its first weight times 1/(1-q), which cancels: R(k) = q^k.
+            weights = self._weights(precision, minimum=1 << (precision - bits - 1))
+            return TailWeights(weights, weights[0], _rounding_error(weights))
+        weights = self._weights(precision, minimum=1 << (precision - bits - 40))
+        # What comes after the list falls at least as fast as its first step.
+        one = 1 << precision
+        max_ratio = exp_bounds(self.alpha + self.beta, precision)[1]
+        beyond = ((weights[-1] + _rounding_error(weights)) << precision) // (one - max_ratio) + 1
+        tails = list(accumulate(reversed(weights)))[::-1]
+        return TailWeights(tails, tails[0], len(weights) * _rounding_error(weights) + beyond)
+
+    def _digit_tails(self, count: int, precision: int) -> TailWeights:
+        weights = self._weights(precision, count=count)
+        last = weights[count]
+        return TailWeights([weight - last for weight in weights[:count]], weights[0] - last, _rounding_error(weights))
+
+    def _weights(self, precision: int, *, minimum: int = -1, count: int = 0) -> list[int]:
+        """Return w(0), w(1), … rounded down, at least `count` after the first and until they pass `minimum`.
+
+        w(k+1) = w(k)·s(k) and s(k+1) = s(k)·g. exp_bounds is short by at most 2 units, so s(k) is short by
+        at most 3·k + 2 and w(k) by at most the sum of 3·i + 4 over i < k, which is below 2·(k+2)² (_short).
+        """
+        one = 1 << precision
+        ratio = exp_bounds(self.alpha + self.beta, precision)[0]
+        ratio_decay = exp_bounds(2 * self.beta, precision)[0] if self.beta else one
+        weight, weights = one, [one]
+        while len(weights) <= count or weight > minimum >= 0:
+            weight = weight * ratio >> precision
+            weights.append(weight)
+            if self.beta:
+                ratio = ratio * ratio_decay >> precision
+        weights.append(weight * ratio >> precision)
+        return weights
+
+
+def _rounding_error(weights: list[int]) -> int:
+    return 2 * (len(weights) + 2) ** 2
+
+
+def _complement_floors(floors: list[int], bits: int) -> list[int]:
+    top = (1 << bits) - 1
+    return [top - floor for floor in floors]
+
+
+def _tail_floors(bits: int, tails_at: Callable[[int], TailWeights]) -> list[int]:
+    """Return floor(R(k)·2^bits) for k = 1, 2, … to the end or to the first that is 0.
+
+    Claim: these are the exact floors, and no R(k)·2^bits is an integer.
+    Proof: R(k) = weights[k]/all, both within `error` of the truth, so R(k)·2^(2p) is within 4·error·inverse + all
+        of weights[k]·inverse. A floor is used only if both ends have the same one; else the guard bits are doubled.
+        At the lower end 0 is safe, for R(k) itself is never 0.
+    Needs: exp_bounds.
+    Checked by: test_boundaries_agree_with_an_independent_computation
+    Seal: 75ce941e9d3c
+    """
+    guard = 64
+    while True:
+        precision = bits + guard
+        tails = tails_at(precision)
+        inverse = (1 << 2 * precision) // tails.total
+        slack = 4 * tails.error * (inverse + 1) + tails.total
+        shift = 2 * precision - bits
+        values = [weight * inverse for weight in tails.weights[1:]]
+        floors = [value >> shift for value in values]
+        if floors[-1] == 0:
+            floors = floors[: floors.index(0) + 1]
+        remainders = [value & ((1 << shift) - 1) for value in values[: len(floors)]]
+        if (
+            max(remainders) + slack < 1 << shift
+            and min(remainders[:-1] if floors[-1] == 0 else remainders, default=slack) >= slack
+        ):
+            return floors
+        guard *= 2

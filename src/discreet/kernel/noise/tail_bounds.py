@@ -1,0 +1,130 @@
+"""Tail probabilities of the normal and the discrete Gaussian distribution, between integers."""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+
+from discreet.kernel.noise.distribution import NoiseDistribution, TailWeights
+from discreet.kernel.numbers import Number, as_probability, exp_bounds
+
+_MIN_ERROR_PROBABILITY = Fraction(1, 10**15)
+_SUM_BELOW_SIGMA = 64  # up to this sigma a tail is simply added up
+
+
+@lru_cache(maxsize=16)
+def _sqrt_two_pi_bounds(bits: int) -> tuple[int, int]:
+    """Enclose sqrt(2·pi)·2^bits; pi by Machin's formula 16·arctan(1/5) - 4·arctan(1/239)."""
+    precision = 2 * bits + 16
+    pi, terms = 0, 0
+    for factor, n in ((16, 5), (-4, 239)):
+        power, odd = (factor << precision) // n, 1
+        while power not in (0, -1):
+            pi += power // odd if odd % 4 == 1 else -(power // odd)
+            power //= n * n
+            odd += 2
+            terms += 2
+    low, high = 2 * (pi - 2 * terms), 2 * (pi + 2 * terms)
+    shift = precision - 2 * bits
+    return math.isqrt(low >> shift), math.isqrt((high >> shift) + 1) + 1
+
+
+def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Enclose P[N >= x]·2^bits for a standard normal N.
+
+    Claim: low <= P[N >= x]·2^bits <= high.
+    Proof: P[N >= x] = 1/2 - phi(x)·(x + x³/3 + x⁵/(3·5) + …) for x >= 0. Each step rounds its term down by at most
+        a unit and x² by at most a unit; carried on to a later term, either grows to at most 1 + L units, where L
+        is the largest term over 2^precision (terms rise only if x > 1, and then from at least 2^precision). So
+        term n is short by at most (n+1)·(4+2·L), and so is all that follows the last, once each term is less
+        than half of the one before: together less than (odd+2)²·(2+L) + 4. Products of enclosures enclose.
+    Needs: exp_bounds.
+    Checked by: test_normal_tails_enclose_the_value
+    Seal: 47c2c23be861
+    """
+    if x < 0:
+        low, high = normal_tail_bounds(-x, bits)
+        return (1 << bits) - high, (1 << bits) - low
+    square = x * x
+    if square > 4 * bits + 64:  # P <= exp(-x²/2)
+        return 0, 1
+    # The series grows to about exp(x²/2) before it falls; phi(x) brings it back.
+    precision = bits + 2 * math.ceil(square) + 32
+    fixed = (square.numerator << precision) // square.denominator
+    term = (x.numerator << precision) // x.denominator
+    total, odd, largest = term, 1, term
+    while term > 0 or odd < 2 * square:
+        odd += 2
+        term = (term * fixed >> precision) // odd
+        total += term
+        largest = max(largest, term)
+    error = (odd + 2) ** 2 * (2 + (largest >> precision)) + 4
+    root_low, root_high = _sqrt_two_pi_bounds(precision)
+    phi_low, phi_high = exp_bounds(square / 2, precision)
+    half = 1 << (precision - 1)
+    area_low = total * phi_low // root_high
+    area_high = (total + error) * phi_high // root_low + 1
+    shift = precision - bits
+    return max(0, half - area_high) >> shift, -(-max(0, half - area_low) >> shift)
+
+
+def z_score(confidence: Number) -> float:
+    """Return within how many standard deviations of its mean a normal number lies with this probability.
+
+    A float, for margins: no privacy depends on it.
+
+    >>> round(z_score(0.95), 2)
+    1.96
+    """
+    inside = as_probability(confidence, "confidence")
+    if 1 - inside < _MIN_ERROR_PROBABILITY:
+        raise ValueError(f"confidence: nothing is as sure as that; take at most 1 - {float(_MIN_ERROR_PROBABILITY):g}")
+    return -NormalDist().inv_cdf(float((1 - inside) / 2))
+
+
+def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
+    """Enclose P[X >= k]·2^bits for the discrete Gaussian law.
+
+    Claim: low <= P[X >= k]·2^bits <= high.
+    Proof: small sigma: the weights are added up (Law). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the summation
+        formula of Euler and Maclaurin at midpoints, the sum of f(j) over j >= k is the integral of f from
+        k-1/2 plus f'(k-1/2)/24, up to 1/384 of the integral of the fourth derivative's absolute value, which is at
+        most sqrt(24)·sqrt(2·pi)/sigma³. The weight of all integers is sigma·sqrt(2·pi)·(1+t) with
+        0 < t < 10^-50 by Poisson summation. Dividing: within 1/(64·sigma⁴). Beyond one sigma f is convex, so
+        f(j) is at most its integral over (j-1/2, j+1/2), and the sum at least the integral from k: this
+        bounds far tails by a ratio.
+    Needs: normal_tail_bounds, Law.
+    Checked by: test_tails_of_the_discrete_gaussian_enclose_the_sum
+    Seal: 9aa469134a8f
+    """
+    if k <= 0:
+        low, high = gaussian_tail_bounds(sigma, 1 - k, bits)
+        return (1 << bits) - high, (1 << bits) - low
+    if sigma < _SUM_BELOW_SIGMA:
+        return _gaussian_tail_by_summation(sigma, k, bits)
+    start = (k - Fraction(1, 2)) / sigma
+    low, high = normal_tail_bounds(start, bits)
+    error = Fraction(1 << bits, 64) / sigma**4 + 2
+    # f'(k-1/2)/24 over sigma·sqrt(2·pi), with 0.3989422 < 1/sqrt(2·pi) < 0.3989423
+    slope = exp_bounds(start * start / 2, bits)[0] * start / (24 * sigma * sigma)
+    lows = [low - slope * Fraction("0.3989423") - error]
+    highs = [high - slope * Fraction("0.3989422") + error]
+    if start >= 1:
+        lows.append(normal_tail_bounds(k / sigma, bits)[0] * (1 - Fraction(1, 10**50)))
+        highs.append(Fraction(high))
+    return max(0, math.floor(max(lows))), math.ceil(min(highs))
+
+
+def _gaussian_tail_by_summation(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
+    tails = _gaussian_tail_weights(sigma, bits)
+    if k >= len(tails.weights):
+        return 0, 1
+    inner = tails.weights[k]
+    low = ((inner - tails.error) << bits) // (tails.total + tails.error)
+    high = -((-(inner + tails.error) << bits) // (tails.total - tails.error))
+    return max(0, low), high
+
+
+@lru_cache(maxsize=64)
+def _gaussian_tail_weights(sigma: Fraction, bits: int) -> TailWeights:
+    return NoiseDistribution(Fraction(0), 1 / (2 * sigma * sigma)).two_sided_tails(bits, bits + 64)

@@ -1,0 +1,236 @@
+"""Refine a stored Laplace answer: less noise for the difference of the two epsilons.
+
+With q1 and q2 < q1 the ratios exp(-1/scale) of the release that was shown and of the finer one, a draw of the wider
+noise is a draw of the narrower one plus Z, which is independent of it: 0 with probability (q2/q1)·((1-q1)/(1-q2))²,
+else wide noise. Here the narrower draw is found for a wider one that was shown already. Two ratios say it all:
+r = q2/q1 and s = q1·q2.
+"""
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.kernel import noise
+from discreet.kernel.errors import Refused
+from discreet.kernel.event import Event, canonical_json
+from discreet.kernel.ledger.protocol import Ledger
+from discreet.kernel.loss import Loss
+from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, add_saturating, draw_noise
+from discreet.kernel.noise.inverse_transform import Boundaries, InverseTransformSampler
+from discreet.kernel.noise.keystream import thread_keystream
+from discreet.kernel.numbers import check_type, exp_bounds
+
+_INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_MIN_DIFFERENCE = Fraction(1, 10**200)  # of 1/after - 1/before: beyond it floats that only filter would overflow
+
+
+def refine(noisy: np.ndarray, exact: np.ndarray, before: Laplace, after: Laplace) -> np.ndarray:
+    """Return values with the noise of `after`, for the same exact values that `before` made `noisy`.
+
+    Claim: if noisy - exact has the law of `before`, the result minus exact has that of `after`, and noisy is the result
+        plus a Z that is independent of it and of the exact values; exactly, and in each entry independently. So both
+        together have the epsilon of a release with `after` alone, whatever was asked, and decided by it, in between.
+    Proof: the generating function (1-q)²/((1-qz)(1-q/z)) of q1 over that of q2 is p0 plus 1 - p0 times that of q1, for
+        p0 = r·((1-q1)/(1-q2))², between 0 and 1 as q/(1-q)² grows: this is Z. By Bayes' rule, with N = 1 - r·s and
+        K = (1-r)(1-s)/N, given noisy - exact = n >= 0 the finer noise is m with probability K·s^-m for m < 0, K·r^m
+        for 0 <= m <= n, K·r^n·s^(m-n) for m > n, and (r-s)·r^n/N more for m = n; mirrored for n < 0.
+        A jump is 0 with probability (r-s)/N, else Laplace noise of ratio s: ±j has K·s^j for j > 0, and it is
+        not negative with (1-s)/N. A climb is k with probability (1-r)·r^k: those of k and of -1-k in the Laplace law
+        of ratio r. _met takes m = jump if that is below 0; else the climb if it is below n: (1-s)/N·(1-r)·r^m = K·r^m;
+        else, with r^n, n plus the jump. These are the probabilities above.
+        Draws do not depend on the values, so their time does not. In the density of a whole transcript the two values
+        have the factor P[result - exact]·P[Z = noisy - result], and the second knows nothing of the exact values: for
+        every single transcript the log-ratio on neighbours is that of the result and of the other releases.
+        Of rho this says nothing: given noisy, the log-ratio still ranges over twice the epsilon of `after`, and who
+        refines only where the first draw told little loses more than the difference of the two rhos.
+    Needs: Sampler.draw, InverseTransformSampler.draw, _zero_jump_boundaries, _added; `exact` are the values that were made noisy. A release is
+        refined once, and then its refinement: two refinements of one lose more. A noisy value at an end of int64 may
+        have been cut, and is refused for what was shown, not for what is exact. A refined one is cut as in perturb.
+    Checked by: test_every_pair_of_draws_together_gives_the_conditional_law, test_words_are_inverted_by_the_exact_law,
+        test_real_refinements_follow_the_conditional_law, test_the_pair_loses_what_the_finer_release_alone_loses,
+        test_a_release_in_between_may_decide_whether_to_refine,
+        test_two_refinements_of_one_release_would_lose_more_than_was_paid,
+        test_the_difference_of_rho_would_be_too_little
+    Seal: b1cc98e1ffec
+
+    >>> shown = Laplace(10).perturb(np.array([1000, 20]))
+    >>> finer = refine(shown, np.array([1000, 20]), Laplace(10), Laplace(2))
+    """
+    slow, fast = _decay_rates(before, after)
+    for values, name in ((noisy, "noisy"), (exact, "exact")):
+        if type(values) is not np.ndarray or values.dtype != np.int64:
+            raise ValueError(f"{name} must be a plain array of int64")
+    if noisy.shape != exact.shape:
+        raise ValueError("noisy and exact must have the same shape")
+    if np.isin(noisy, _INT64_ENDS).any():
+        raise ValueError("noisy: a value at an end of int64 may have been cut there, and cannot be refined; ask anew")
+    if not noisy.size:
+        return noisy.copy()
+    climbs = draw_noise(noise.laplace_sampler(slow.denominator, slow.numerator), noisy.size)
+    jumps = draw_noise(noise.laplace_sampler(fast.denominator, fast.numerator), noisy.size)
+    jumps = jumps * _zero_jump_sampler(before.scale, after.scale).draw(thread_keystream(), noisy.size)
+    return _combine_draws(noisy.reshape(-1), exact.reshape(-1), np.maximum(climbs, ~climbs), jumps).reshape(noisy.shape)
+
+
+def _combine_draws(noisy: np.ndarray, exact: np.ndarray, climbs: np.ndarray, jumps: np.ndarray) -> np.ndarray:
+    """Go from the exact value a jump away from the noisy one, or a climb towards it; who arrives there jumps on."""
+    below = noisy < exact
+    side = 1 - 2 * below
+    # Sums are moved to the ends of int64, where no noisy value is: these comparisons are those of the true sums.
+    near = add_saturating(exact, side * np.where(jumps < 0, jumps, climbs))
+    far = add_saturating(noisy, side * jumps)
+    on_the_way = (near < noisy) & ~below | (near > noisy) & below
+    # A choice without branches, whose time would tell.
+    refined: np.ndarray = far ^ ((far ^ near) & -on_the_way.astype(np.int64))
+    return refined
+
+
+def _decay_rates(before: Laplace, after: Laplace) -> tuple[Fraction, Fraction]:
+    """Return the exponents of r and s: how fast climbs and jumps fall."""
+    wide, narrow = 1 / check_type(Laplace, before, "before").scale, 1 / check_type(Laplace, after, "after").scale
+    if narrow - wide < _MIN_DIFFERENCE:
+        raise ValueError("after must have a smaller scale than before: a release is refined by taking noise away")
+    return narrow - wide, narrow + wide
+
+
+@lru_cache(maxsize=64)
+def _zero_jump_sampler(before: Fraction, after: Fraction) -> InverseTransformSampler:
+    """Return the coin that shows 0 where a jump is 0 in any case, else 1."""
+    return InverseTransformSampler(lambda bits: _zero_jump_boundaries(before, after, bits))
+
+
+def _zero_jump_boundaries(before: Fraction, after: Fraction, bits: int) -> Boundaries:
+    """Return floor(p·2^bits) of p = (r-s)/(1-rs) = r·(1-q1²)/(1-q2²).
+
+    Claim: this is the exact floor, and p·2^bits is not an integer.
+    Proof: p grows with r and q2² and falls with q1², so their enclosures enclose it; a floor is used only if both ends
+        have the same one, else the guard bits are doubled. The three are integer powers of one exp(-c) with c rational,
+        which is transcendental, and so is p, a rational function of it that is not constant: it falls to 0 with it.
+    Needs: exp_bounds.
+    Checked by: test_the_coin_has_its_exact_boundary
+    Seal: 8d5a2fb18866
+    """
+    guard = 64
+    while True:
+        precision = bits + guard
+        one, exponents = 1 << precision, (1 / after - 1 / before, 2 / before, 2 / after)
+        r, wide, narrow = (exp_bounds(x, precision) for x in exponents)
+        low = r[0] * (one - wide[1]) // (one - narrow[0])
+        if narrow[1] < one and low >> guard == -(r[1] * (wide[0] - one) // (one - narrow[1])) >> guard:
+            return Boundaries(0, [low >> guard])
+        guard *= 2
+
+
+_SATURATED = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_SUPERSEDED = "the same was asked by somebody else at this moment. Ask again."
+
+
+class StoredDraw(NamedTuple):
+    """One total that an event released: its topic, where it is in the stored answer, its noise and its threshold."""
+
+    fingerprint: str
+    part: int
+    index: int
+    noise: Laplace | Gaussian
+    threshold: int | None = None
+
+
+@dataclass(frozen=True)
+class EarlierDraw:
+    """A stored draw that a new one makes finer: the receipt of its charge, and its noise."""
+
+    receipt: str
+    noise: Laplace
+
+    def __post_init__(self) -> None:
+        if type(self.receipt) is not str or not isinstance(self.noise, Laplace):
+            raise TypeError("an earlier draw is a receipt and its Laplace mechanism")
+
+    def mechanism_record(self, after: Laplace) -> str:
+        """Write what was done as data, the way the ledger keeps it."""
+        return canonical_json(
+            {"name": "refined", "scale": str(after.scale), "before": str(self.noise.scale), "of": self.receipt}
+        )
+
+    def loss(self, after: Laplace, sensitivity: Sensitivity) -> Loss:
+        """Return what the finer draw adds to the price of this one.
+
+        Claim: added to the loss of the earlier draw it bounds both, also if the earlier answer, or others since,
+            decided whether and how far to refine.
+        Proof: epsilon: whatever else a transcript holds, the density of the two values is P[finer - exact] times a
+            factor without the exact value (refine), so their log-ratio is at most epsilon(after). Rho: given the
+            earlier value, the log-ratio of the finer one ranges over 2·epsilon(after), and a range r has rho r²/8 (by
+            Hoeffding's lemma: Cesar and Rogers 2021); the difference of the two rhos would be too little.
+        Needs: Laplace.loss, refine, recall.
+        Checked by: test_refining_costs_the_difference_and_a_whole_rho,
+            test_the_law_of_a_refined_answer_on_neighbours_stays_within_the_finer_price
+        Seal: 3be4b23ca0aa
+        """
+        before, finer = self.noise.loss(sensitivity), after.loss(sensitivity)
+        if before.epsilon is None or finer.epsilon is None or not finer.epsilon > before.epsilon:
+            raise ValueError("a draw is made finer by less noise")
+        return Loss.of_bounds(finer.epsilon - before.epsilon, finer.rho)
+
+
+def recall_values(fingerprint: str, earlier: EarlierDraw, ledger: Ledger) -> np.ndarray:
+    """Return the noisy values of the draw that is to be made finer.
+
+    Claim: they were released under this topic with this noise, and nothing with this topic was charged since.
+    Proof: the charge is found by its topic and its receipt, its noise is read from what it recorded, and the ledger
+        says that it is the newest. A value at an end of int64 may have been cut there, and has lost its law.
+    Needs: Ledger.answers, Ledger.latest_receipt; Ledger.charge, which looks at the last again in the transaction that pays.
+    Checked by: test_only_the_newest_stored_draw_with_its_own_noise_is_refined
+    Seal: 8b1032b02e51
+    """
+    stored = {event.id: (event, answer) for event, answer in ledger.answers([fingerprint]) if answer is not None}
+    if earlier.receipt not in stored or ledger.latest_receipt(fingerprint) != earlier.receipt:
+        raise Refused(_SUPERSEDED)
+    event, answer = stored[earlier.receipt]
+    draws = [draw for draw in stored_draws(event) if draw.fingerprint == fingerprint]
+    if len(draws) != 1 or draws[0].noise != earlier.noise or draws[0].threshold is not None:
+        raise ValueError("earlier: this draw had another noise")
+    values = stored_column(answer, draws[0])
+    if np.isin(values, _SATURATED).any():
+        raise ValueError("earlier: a value at an end of int64 cannot be refined")
+    return values
+
+
+def stored_draws(event: Event) -> list[StoredDraw]:
+    """Return what an event released, total by total."""
+    data = json.loads(event.mechanism)
+    mechanisms = data["parts"] if data.get("name") == "several" else [data]
+    positions = [
+        (fingerprint, part, index)
+        for part, fingerprints in enumerate(event.fingerprints)
+        for index, fingerprint in enumerate(fingerprints)
+        if fingerprint
+    ]
+    return (
+        [
+            StoredDraw(*position, *_read_mechanism(mechanism))
+            for position, mechanism in zip(positions, mechanisms, strict=True)
+        ]
+        if positions
+        else []
+    )
+
+
+def stored_column(answer: bytes | None, draw: StoredDraw) -> np.ndarray:
+    """Return the stored numbers of one total."""
+    rows = json.loads(answer or b"")[draw.part]["values"]
+    return np.array([row[draw.index] for row in rows], np.int64)
+
+
+def _read_mechanism(data: Any) -> tuple[Laplace | Gaussian, int | None]:
+    match data["name"]:
+        case "threshold":
+            return _read_mechanism(json.loads(data["noise"]))[0], int(data["cut"])
+        case "laplace" | "refined":
+            return Laplace(data["scale"]), None
+        case "gaussian":
+            return Gaussian(data["scale"]), None
+    raise ValueError(f"{data['name']!r} is no noise that is added to totals")

@@ -1,0 +1,198 @@
+"""Private selection: the exponential mechanism and permute-and-flip, sampled exactly."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from discreet.kernel.event import canonical_json
+from discreet.kernel.loss import Loss
+from discreet.kernel.mechanism import Sensitivity
+from discreet.kernel.noise.bernoulli import bernoulli_exp, uniform_integer
+from discreet.kernel.noise.keystream import RandomSource, random_integer, thread_keystream
+from discreet.kernel.numbers import Number, as_fraction, as_positive, exp_bounds
+
+Utilities = Sequence[Number] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Chooses candidate i with probability proportional to exp(utility_i/scale).
+
+    >>> auction = Exponential(scale="6.04")
+    >>> [round(p, 3) for p in auction.probabilities(["4.00", "3.00", "3.01", "0"])]
+    [0.311, 0.264, 0.264, 0.161]
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        object.__setattr__(self, "scale", as_positive(scale, "scale"))
+
+    def loss(self, sensitivity: Number | Sensitivity) -> Loss:
+        """Return what a choice costs if one unit moves each utility by at most `sensitivity`.
+
+        Claim: epsilon = 2·sensitivity/scale and rho = epsilon²/8.
+        Proof: epsilon: McSherry and Talwar 2007. rho: the log-ratio of two outcomes' probabilities has a range of at
+            most epsilon (it lies within an interval of that length), and a bounded range of epsilon implies
+            epsilon²/8 (Cesar and Rogers 2021, Lemma 3.2, after Dong et al. 2020).
+        Needs: choose has the stated probabilities.
+        Checked by: test_choice_loses_at_most_its_epsilon, test_bounded_range_gives_an_eighth_of_the_square
+        Seal: 11342ccd14ba
+        """
+        epsilon = 2 * _utility_sensitivity(sensitivity) / self.scale
+        return Loss(epsilon, epsilon * epsilon / 8)
+
+    def choose(self, utilities: Utilities) -> int:
+        """Return the index of the chosen candidate.
+
+        Claim: index i has probability exp(u_i/scale)/sum(exp(u_j/scale)), exactly.
+        Proof: with a uniform U, i is the first with U·(w_0 + … + w_n) < w_0 + … + w_i. Weights are enclosed between
+            integers and U is known to so many bits; an index is returned only if the enclosures leave no
+            other; otherwise both are continued to twice the bits, with the bits of U kept.
+        Needs: exp_bounds, Keystream.bytes.
+        Checked by: test_choices_have_the_exact_law, test_undecided_choices_are_continued
+        Seal: 0fb8b4979cb9
+        """
+        return self._choose(_exact_utilities(utilities), thread_keystream())
+
+    def _choose(self, utilities: list[Fraction], source: RandomSource) -> int:
+        gaps = _gaps(utilities, self.scale)
+        bits, prefix = 64, random_integer(source, 64)
+        while True:
+            pairs = [exp_bounds(gap, bits) for gap in gaps]
+            lows = list(accumulate(low for low, _ in pairs))
+            highs = list(accumulate(high for _, high in pairs))
+            # U lies in [known, known + 1)·2^-bits, and the sum of the weights in [lows[-1], highs[-1]]·2^-bits.
+            lower = prefix * lows[-1] >> bits  # U·sum >= least
+            upper = -(-(prefix + 1) * highs[-1] >> bits)  # U·sum < most
+            index = bisect_right(highs, lower)  # every earlier sum is surely at most U·sum
+            if index < len(gaps) and upper <= lows[index]:
+                return index
+            prefix, bits = prefix << bits | random_integer(source, bits), 2 * bits
+
+    def probabilities(self, utilities: Utilities) -> list[float]:
+        """Return the probability of each candidate."""
+        weights = _float_weights(_exact_utilities(utilities), self.scale)
+        total = math.fsum(weights)
+        return [weight / total for weight in weights]
+
+    def __str__(self) -> str:
+        return canonical_json({"name": "exponential", "scale": str(self.scale)})
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip:
+    """Chooses among candidates with less regret than `Exponential` at the same epsilon; for pure budgets.
+
+    >>> PermuteAndFlip(scale=20).loss(1).epsilon
+    Fraction(1, 10)
+    """
+
+    scale: Fraction
+
+    def __init__(self, scale: Number) -> None:
+        object.__setattr__(self, "scale", as_positive(scale, "scale"))
+
+    def loss(self, sensitivity: Number | Sensitivity) -> Loss:
+        """Return what a choice costs if one unit moves each utility by at most `sensitivity`.
+
+        Claim: epsilon = 2·sensitivity/scale.
+        Proof: McKenna and Sheldon 2020, Theorem 1. Its rho is hardly below that of any epsilon-DP release, so
+            with a delta `Exponential` is the better choice.
+        Needs: choose has the stated probabilities.
+        Checked by: test_choice_loses_at_most_its_epsilon
+        Seal: 6829adf93698
+        """
+        return Loss(2 * _utility_sensitivity(sensitivity) / self.scale)
+
+    def choose(self, utilities: Utilities) -> int:
+        """Return the index of the chosen candidate.
+
+        Claim: it is the first, in an order drawn at random, whose coin of probability exp((u_i - max)/scale)
+            shows heads.
+        Proof: Fisher and Yates' shuffle with exact integers below n; exact coins. All coins are tossed, so that
+            their number does not depend on the utilities; the best candidate's is always heads.
+        Needs: below, bernoulli_exp.
+        Checked by: test_choices_have_the_exact_law
+        Seal: 80a4b51202da
+        """
+        return self._choose(_exact_utilities(utilities), thread_keystream())
+
+    def _choose(self, utilities: list[Fraction], source: RandomSource) -> int:
+        gaps = _gaps(utilities, self.scale)
+        order = list(range(len(gaps)))
+        for last in range(len(order) - 1, 0, -1):
+            other = uniform_integer(source, last + 1)
+            order[last], order[other] = order[other], order[last]
+        heads = [bernoulli_exp(source, gap) for gap in gaps]
+        return next(index for index in order if heads[index])
+
+    def probabilities(self, utilities: Utilities) -> list[float]:
+        """Return the probability of each candidate.
+
+        >>> [round(p, 3) for p in PermuteAndFlip(1).probabilities([0, 1])]
+        [0.184, 0.816]
+        """
+        heads = _float_weights(_exact_utilities(utilities), self.scale)
+        return [chance * _probability_none_before(heads[:i] + heads[i + 1 :]) for i, chance in enumerate(heads)]
+
+    def __str__(self) -> str:
+        return canonical_json({"name": "permute-and-flip", "scale": str(self.scale)})
+
+
+def _probability_none_before(heads: list[float]) -> float:
+    """Return the probability that no candidate with heads comes before ours.
+
+    Given a uniform place t of ours in [0, 1], every other is before it with heads with probability t·h: the
+    integral of prod(1 - t·h) over t, with Gauss' rule, exact for a polynomial of this degree.
+    """
+    nodes, weights = _gauss_legendre(len(heads) // 2 + 1)
+    t = (nodes + 1) / 2
+    return float(np.prod(1 - np.outer(heads, t), axis=0) @ weights / 2) if heads else 1.0
+
+
+@lru_cache(maxsize=16)
+def _gauss_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(nodes)
+
+
+def _utility_sensitivity(sensitivity: Number | Sensitivity) -> Fraction:
+    return Fraction(sensitivity.l1) if isinstance(sensitivity, Sensitivity) else as_positive(sensitivity, "sensitivity")
+
+
+def _exact_utilities(utilities: Utilities) -> list[Fraction]:
+    """Return utilities at their exact values: a float is the binary number that it is, not its decimal text."""
+    if not isinstance(utilities, Sequence | np.ndarray) or isinstance(utilities, str | bytes):
+        raise TypeError(f"utilities must be a list or an array of numbers, not {type(utilities).__name__}")
+    exact = [_exact_utility(value) for value in utilities]
+    if not exact:
+        raise ValueError("utilities must not be empty")
+    return exact
+
+
+def _exact_utility(value: Any) -> Fraction:
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value):
+            raise ValueError("utilities must be finite")
+        return Fraction(float(value))
+    try:
+        return as_fraction(value, "utilities")
+    except (TypeError, ValueError):  # whose text would show the utility
+        raise TypeError(f"utilities must be numbers, not {type(value).__name__}") from None
+
+
+def _float_weights(utilities: list[Fraction], scale: Fraction) -> list[float]:
+    """Return exp(-gap) as floats, for display; beyond 1,000 they are 0."""
+    return [math.exp(-float(min(gap, Fraction(1000)))) for gap in _gaps(utilities, scale)]
+
+
+def _gaps(utilities: list[Fraction], scale: Fraction) -> list[Fraction]:
+    best = max(utilities)
+    return [(best - utility) / scale for utility in utilities]

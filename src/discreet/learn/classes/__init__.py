@@ -1,1 +1,0 @@
-"""Classifiers: naive Bayes and logistic regression, and what they are made of."""

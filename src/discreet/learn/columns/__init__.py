@@ -1,1 +1,0 @@
-"""What columns look like and how they go together: scaling, components, clusters, linear regression."""

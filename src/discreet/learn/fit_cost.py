@@ -1,0 +1,70 @@
+"""The privacy cost of a fit: which neighbours it is for, and the noise scales it buys."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from discreet.kernel.calibration import gaussian_for
+from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.mechanism import Gaussian, Laplace, laplace_for
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive
+from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitivity
+
+REMOVAL, REPLACEMENT = "removal", "replacement"
+
+
+class FitLoss(Loss):
+    """What a fit costs, and for which neighbours: `neighbours` says what differs between two data sets.
+
+    >>> FitLoss(Loss("1/2"), neighbours="removal", unit="row")
+    Loss(epsilon=1/2, rho=1/8, for the removal of one row)
+    """
+
+    neighbours: str
+    unit: str
+    at_delta: Fraction  # the delta that was asked for
+
+    def __init__(self, loss: Loss, *, neighbours: str, unit: str, at_delta: Number = 0) -> None:
+        super().__init__(loss.epsilon, loss.rho, loss.delta)
+        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "at_delta", as_nonnegative(at_delta, "at_delta"))
+
+    def __repr__(self) -> str:
+        amounts = super().__repr__()[5:-1]
+        if self.epsilon is None and self.at_delta > self.delta:
+            amounts = f"epsilon={float(self.to_epsilon(self.at_delta)):.4g} at delta={float(self.at_delta):g}, rho={float(self.rho):.4g}"
+        return f"Loss({amounts}, for the {self.neighbours} of one {self.unit})"
+
+
+def cost_of(epsilon: Number, delta: Number) -> Loss:
+    """Return what an epsilon buys: pure without a delta, else the largest rho that is (epsilon, delta)-DP.
+
+    >>> cost_of("1/2", 0)
+    Loss(epsilon=1/2, rho=1/8)
+    """
+    if epsilon is None:
+        raise ValueError("epsilon: say how much may be lost, such as epsilon=1")
+    return Budget(as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")).cost_of(epsilon)
+
+
+def is_substitution(neighbours: str) -> bool:
+    """Read the kind of neighbours."""
+    if neighbours not in (REMOVAL, REPLACEMENT):
+        raise ValueError(f"neighbours must be {REMOVAL!r} or {REPLACEMENT!r}, not {neighbours!r}")
+    return neighbours == REPLACEMENT
+
+
+def noises_for(cost: Loss, shares: Sequence[Number], neighbours: str = REMOVAL) -> list[Noise]:
+    """Return the noise of each draw, if the price is divided in proportion to the shares.
+
+    >>> [float(noise.scale / CLIP_RADIUS) for noise in noises_for(Loss(1), [1, 3])]
+    [4.0, 1.3333333333333333]
+    """
+    weights = [as_positive(share, "shares") for share in shares]
+    total = sum(weights, Fraction(0))
+    substitution = is_substitution(neighbours)
+    if cost.epsilon is not None:
+        sensitivity = clipped_sum_sensitivity(Laplace(CLIP_RADIUS), substitution=substitution)
+        return [laplace_for(sensitivity, cost.epsilon * part / total) for part in weights]
+    sensitivity = clipped_sum_sensitivity(Gaussian(CLIP_RADIUS), substitution=substitution)
+    return [gaussian_for(sensitivity, rho=cost.rho * part / total) for part in weights]

@@ -1,0 +1,212 @@
+"""A fit in progress: its rows, the budget reserved for it, its noisy sums and a progress bar."""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+
+from discreet.kernel.event import OWNER
+from discreet.kernel.ledger import Ledger
+from discreet.kernel.loss import Loss
+from discreet.kernel.mechanism import Gaussian
+from discreet.kernel.model_release import Combine, RowSource, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.numbers import Number
+from discreet.kernel.reservation import CLIP_RADIUS, Noise, reserve
+from discreet.kernel.row_rule import RowRule
+from discreet.learn.fit_cost import REMOVAL, FitLoss, cost_of, is_substitution, noises_for
+
+_SHOW_AFTER_SECONDS = 1.0  # seconds without a sign of life that nobody minds
+
+
+class _ProgressBar:
+    """A bar that is shown once a fit has taken a second: entered and left once for every draw.
+
+    >>> bar = _ProgressBar("GaussianMixture", draws=2)
+    >>> with bar:
+    ...     pass
+    >>> bar.draws_done
+    1
+    """
+
+    def __init__(self, name: str, draws: int) -> None:
+        self._name, self._draws, self.draws_done = name, draws, 0
+        self._started = time.monotonic()
+        self._display: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> None:
+        if self._display is None and time.monotonic() - self._started > _SHOW_AFTER_SECONDS and sys.stderr.isatty():
+            from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
+            from rich.progress import Progress  # noqa: PLC0415
+
+            self._display = Progress(console=Console(stderr=True), transient=True)
+            self._task = self._display.add_task(
+                f"{self._name}: private sums", total=self._draws, completed=self.draws_done
+            )
+            self._display.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.draws_done += 1
+        if self._display is None:
+            return
+        self._display.update(self._task, completed=self.draws_done)
+        if self.draws_done == self._draws or kind is not None:
+            self._display.stop()
+            self._display = None
+
+
+E = TypeVar("E")
+PublicValues = tuple[Any, ...]
+
+
+class PrivacyParameters(Protocol):
+    """The settings of every estimator that say what a fit may cost."""
+
+    epsilon: Number
+    delta: Number
+    neighbours: str
+
+
+@dataclass(frozen=True)
+class FitSource:
+    """Where a fit's rows come from, who pays, and in whose name."""
+
+    rows: RowSource
+    unit: str = "row"
+    ledger: Ledger | None = None
+    by: str = OWNER
+    question: str = ""
+
+
+def check_neighbours(source: FitSource, neighbours: str) -> None:
+    """Stop if a ledger, which counts what the removal of a unit tells, were charged for anything else."""
+    if is_substitution(neighbours) and source.ledger is not None:
+        raise ValueError("neighbours: a ledger counts what the removal of a unit tells; use 'removal' with it")
+
+
+class FitSession:
+    """What a model sees of the data: noisy sums of its rules, one after the other, as many as were paid for.
+
+    >>> from discreet.learn.row_sources import array_rows
+    >>> rows = array_rows(np.zeros((1000, 2)), (np.zeros(2), np.ones(2)))
+    >>> session = open_session(FitSource(rows), name="Example", epsilon=10, shares=[1])
+    >>> total = session.sum(_ones, (), size=1, radius=1)
+    >>> bool(abs(total[0] - 1000) < 10), session.loss
+    (True, Loss(epsilon=10, rho=50, for the removal of one row))
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what is bought, from whom, for what
+        self,
+        source: FitSource,
+        noises: Sequence[Noise],
+        cost: Loss,
+        name: str,
+        neighbours: str,
+        delta: Number = 0,
+    ) -> None:
+        check_neighbours(source, neighbours)
+        self._rows = source.rows
+        self._reservation = reserve(
+            noises,
+            cost=cost,
+            ledger=source.ledger,
+            question=source.question or name,
+            by=source.by,
+            substitution=is_substitution(neighbours),
+        )
+        self.loss = FitLoss(cost, neighbours=neighbours, unit=source.unit, at_delta=delta)
+        self._progress = _ProgressBar(name, len(noises))
+
+    def scale(self, radius: Number = 1) -> float:
+        """Return the scale of the next draw's noise, for a sum of vectors of this radius."""
+        return float(self._reservation.next_noise.scale / CLIP_RADIUS * Fraction(radius))
+
+    def sd(self, radius: Number = 1) -> float:
+        """Return the standard deviation of the next draw's noise."""
+        sd_per_scale = 1.0 if isinstance(self._reservation.next_noise, Gaussian) else 2**0.5
+        return sd_per_scale * self.scale(radius)
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the next draw has Gaussian noise, and so vectors are kept in an l2 ball; else l1."""
+        return isinstance(self._reservation.next_noise, Gaussian)
+
+    def sum(
+        self, rule: RowRule, public: PublicValues, *, size: int, radius: Number, combine: Combine = Combine.MEAN
+    ) -> np.ndarray:
+        """Return the noisy sum of what `rule(rows, public)` gives for each unit, kept within the radius."""
+        with self._progress:
+            return noisy_sum(
+                self._rows, rule, public, size=size, radius=radius, reservation=self._reservation, combine=combine
+            )
+
+    def histogram(self, rule: RowRule, public: PublicValues, *, cells: int) -> np.ndarray:
+        """Return the noisy number of units in each cell; a unit in several is spread over them."""
+        return np.asarray(self.histograms(rule, public, tables=1, cells=cells)[0])
+
+    def histograms(self, rule: RowRule, public: PublicValues, *, tables: int, cells: int) -> np.ndarray:
+        """Return noisy numbers of units, tables × cells; `rule` gives a row's cell in each table."""
+        with self._progress:
+            return noisy_histograms(self._rows, rule, public, tables=tables, cells=cells, reservation=self._reservation)
+
+    def sparse_sum(self, rule: RowRule, public: PublicValues, *, size: int, radius: Number) -> np.ndarray:
+        """Return the noisy sum of long vectors, of which a row has a few numbers; a unit's rows are added up."""
+        with self._progress:
+            return noisy_sparse_sum(self._rows, rule, public, size=size, radius=radius, reservation=self._reservation)
+
+    def stop(self, reason: str) -> NoReturn:
+        """Give up on a fit for a reason that depends on released numbers alone: it is put on record as the result."""
+        self._reservation.settle(json.dumps({"stopped": reason}).encode())
+        raise ValueError(reason)
+
+    def finish(self, model: E) -> E:
+        """Put what was learned on record, with its loss, and return the model."""
+        self._reservation.settle(json.dumps(fitted_attributes(model), sort_keys=True, default=str).encode())
+        model.loss_ = self.loss  # type: ignore[attr-defined]
+        if self._reservation.receipt is not None:
+            model.receipt_ = self._reservation.receipt.id  # type: ignore[attr-defined]
+        return model
+
+
+def open_session(  # noqa: PLR0913 - what is learned from what, at which price
+    source: FitSource,
+    *,
+    name: str,
+    epsilon: Number,
+    delta: Number = 0,
+    shares: Sequence[Number],
+    neighbours: str = REMOVAL,
+) -> FitSession:
+    """Pay for a fit whose price is divided over its draws in proportion to the shares."""
+    cost = cost_of(epsilon, delta)
+    return FitSession(source, noises_for(cost, shares, neighbours), cost, name, neighbours, delta)
+
+
+def open_model_session(model: PrivacyParameters, source: FitSource, shares: Sequence[Number]) -> FitSession:
+    """Pay for a model's fit as its own settings say."""
+    return open_session(
+        source,
+        name=type(model).__name__,
+        epsilon=model.epsilon,
+        delta=model.delta,
+        shares=shares,
+        neighbours=model.neighbours,
+    )
+
+
+def fitted_attributes(model: Any) -> dict[str, Any]:
+    """Return what a fitted model shows, as plain data."""
+    attributes = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in attributes.items()}
+
+
+def _ones(rows: np.ndarray, _: PublicValues) -> np.ndarray:
+    return np.ones((len(rows), 1))

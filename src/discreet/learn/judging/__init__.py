@@ -1,1 +1,0 @@
-"""How good models are, and which is best, told privately."""

@@ -1,0 +1,227 @@
+"""A mixture fitted to noisy tables of its marginals: a composite likelihood that knows of the noise.
+
+A cell with m expected units shows m + noise, of variance m + sd²: the squares of what is not explained, divided by
+it, are minimised by Levenberg's and Marquardt's method, for several mixtures at once. All of it is free: it reads
+released tables only. Changes are measured in each component's own whitened units; so every step keeps covariances
+positive definite, and the damping has the same meaning for long and short, large and small components.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.learn.mixture.marginals import MarginalTables
+from discreet.learn.mixture.shrinkage import floor_eigenvalues, grow_covariances, transpose_matrices
+
+_MAX_PARAMETERS = 600  # parameters; with more, a start has diagonal covariances, and the iterations find the rest
+_PRIOR_DEGREES = 30.0  # how many units the prior of each covariance is worth
+_MAX_ABS_MEAN = 0.7  # a mean may leave its window by this
+
+
+class Mixtures(NamedTuple):
+    """Several mixtures, the first axis: (R, K) sizes in units, (R, K, d) means, (R, K, d, d) covariances with blur."""
+
+    sizes: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+
+    def select(self, which: np.ndarray) -> "Mixtures":
+        """Return some of the mixtures."""
+        return Mixtures(self.sizes[which], self.means[which], self.covariances[which])
+
+
+@dataclass(frozen=True)
+class ParameterLayout:
+    """Which numbers of a component are free, and where those that a view shows stand among them."""
+
+    tables: MarginalTables
+    n_components: int
+    diagonal: bool
+
+    @property
+    def covariance_entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the covariance's free entries, in the lower triangle."""
+        indices = np.arange(self.tables.n_columns)
+        return (indices, indices) if self.diagonal else np.tril_indices(self.tables.n_columns)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers describe one component: size, mean, covariance."""
+        return 1 + self.tables.n_columns + len(self.covariance_entries[0])
+
+    @property
+    def marginal_entries(self) -> list[tuple[int, int]]:
+        """The entries of a view's own covariance that are free."""
+        r = len(self.tables.marginals[0])
+        return [(i, j) for i in range(r) for j in range(i + 1) if i == j or not self.diagonal]
+
+    @cached_property
+    def parameter_positions(self) -> np.ndarray:
+        """For each view, where the numbers that it shows stand: (views, K·few)."""
+        d = self.tables.n_columns
+        entry_position = {
+            (int(i), int(j)): 1 + d + index for index, (i, j) in enumerate(zip(*self.covariance_entries, strict=True))
+        }
+        within = [
+            [
+                0,
+                *(1 + column for column in marginal),
+                *(
+                    entry_position[max(marginal[i], marginal[j]), min(marginal[i], marginal[j])]
+                    for i, j in self.marginal_entries
+                ),
+            ]
+            for marginal in self.tables.marginals
+        ]
+        first = np.arange(self.n_components) * self.n_parameters
+        return np.asarray((first[:, np.newaxis] + np.array(within)[:, np.newaxis]).reshape(len(within), -1))
+
+
+def parameter_layout(tables: MarginalTables, n_components: int) -> ParameterLayout:
+    """Return full covariances, or diagonal ones where full ones would take too long."""
+    full = ParameterLayout(tables, n_components, diagonal=False)
+    return (
+        full
+        if n_components * full.n_parameters <= _MAX_PARAMETERS
+        else ParameterLayout(tables, n_components, diagonal=True)
+    )
+
+
+class _ExpectedTables(NamedTuple):
+    """Mixtures as their views show them: (R, V, K, cells) expected units, A·(x - mean), and A, the inverse."""
+
+    expected: np.ndarray
+    weighted_residuals: np.ndarray  # (R, V, K, r, cells)
+    precisions: np.ndarray  # (R, V, K, r, r)
+
+
+def _expected_tables(tables: MarginalTables, mixtures: Mixtures) -> _ExpectedTables:
+    marginals = np.array(tables.marginals)
+    means = mixtures.means[..., marginals].swapaxes(1, 2)  # (R, V, K, r)
+    covariances = mixtures.covariances[..., marginals[:, :, np.newaxis], marginals[:, np.newaxis, :]].swapaxes(1, 2)
+    precisions = np.linalg.inv(covariances)
+    deviations = tables.cell_centres - means[..., np.newaxis]
+    weighted_residuals = precisions @ deviations
+    log_peaks = (
+        np.log(mixtures.sizes)[:, np.newaxis] + np.linalg.slogdet(precisions / (2 * np.pi * tables.side**2))[1] / 2
+    )
+    expected = np.exp(log_peaks[..., np.newaxis] - (weighted_residuals * deviations).sum(axis=-2) / 2)
+    return _ExpectedTables(expected, weighted_residuals, precisions)
+
+
+def tables_log_likelihood(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
+    """Return the log-likelihood of the noisy counts given expected units (…, V, cells), up to a constant."""
+    variance = tables.sd**2 + expected
+    return np.asarray(-((tables.counts - expected) ** 2 / variance + np.log(variance)).sum(axis=(-1, -2)) / 2)
+
+
+def mixtures_log_likelihood(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
+    """Return the log-likelihood of each mixture, without any prior."""
+    return tables_log_likelihood(tables, _expected_tables(tables, mixtures).expected.sum(axis=-2))
+
+
+def refine_mixtures(
+    tables: MarginalTables, mixtures: Mixtures, prior: np.ndarray, steps: int
+) -> tuple[Mixtures, np.ndarray]:
+    """Return the mixtures after so many steps uphill, and how well they fit; `prior` is what covariances lean to."""
+    layout = parameter_layout(tables, mixtures.means.shape[1])
+    damping = np.full(len(mixtures.sizes), 0.03)
+    expected = _expected_tables(tables, mixtures)
+    objective = tables_log_likelihood(tables, expected.expected.sum(axis=-2)) + _log_prior(mixtures.covariances, prior)
+    for _ in range(steps):
+        trial = _damped_step(layout, mixtures, expected, prior, damping)
+        trial_expected = _expected_tables(tables, trial)
+        trial_objective = tables_log_likelihood(tables, trial_expected.expected.sum(axis=-2)) + _log_prior(
+            trial.covariances, prior
+        )
+        better = trial_objective > objective
+        mixtures = Mixtures(*(_where_better(better, new, old) for new, old in zip(trial, mixtures, strict=True)))
+        expected = _ExpectedTables(
+            *(_where_better(better, new, old) for new, old in zip(trial_expected, expected, strict=True))
+        )
+        objective = np.where(better, trial_objective, objective)
+        damping = np.clip(np.where(better, damping * 0.3, damping * 6), 1e-7, 1e4)
+    return mixtures, objective
+
+
+def _where_better(better: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    return np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+
+def _log_prior(covariances: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Return the log-density of covariances under the inverse Wishart law whose mode is the prior."""
+    traces = np.trace(np.linalg.solve(covariances, np.broadcast_to(prior, covariances.shape)), axis1=-2, axis2=-1)
+    return np.asarray(-_PRIOR_DEGREES / 2 * (np.linalg.slogdet(covariances)[1] + traces).sum(axis=-1))
+
+
+def _damped_step(
+    layout: ParameterLayout, mixtures: Mixtures, expected: _ExpectedTables, prior: np.ndarray, damping: np.ndarray
+) -> Mixtures:
+    """Return where one damped step leads."""
+    curvature, gradient = _normal_equations(layout, expected)
+    runs, components, d = mixtures.means.shape
+    factors = np.linalg.cholesky(mixtures.covariances)
+    white = np.linalg.inv(factors)
+    to_white = _whitening_jacobian(layout, white)
+    target = white @ prior @ transpose_matrices(white) - np.eye(d)
+    i, j = layout.covariance_entries
+    prior_gradient = _PRIOR_DEGREES / 2 * np.where(i == j, 1.0, np.sqrt(2)) * target[..., i, j]
+    damping_diagonal = np.full((runs, layout.n_parameters), 0.0)
+    damping_diagonal[:, 1 + d :] = _PRIOR_DEGREES / 2
+    scale = curvature[:, :: layout.n_parameters, :: layout.n_parameters].diagonal(axis1=1, axis2=2).mean(axis=1)
+    damping_diagonal += (damping * scale + 1e-9)[:, np.newaxis]
+    for k in range(components):
+        block = slice(k * layout.n_parameters, (k + 1) * layout.n_parameters)
+        from_white = transpose_matrices(to_white[:, k])
+        curvature[:, block, block] += (from_white * damping_diagonal[:, np.newaxis]) @ to_white[:, k]
+        gradient[:, block] += (from_white[..., 1 + d :] @ prior_gradient[:, k, :, np.newaxis])[..., 0]
+    change = np.linalg.solve(curvature, gradient[..., np.newaxis]).reshape(runs, components, -1, 1)
+    return _apply_change(layout, mixtures, factors, (to_white @ change)[..., 0])
+
+
+def _normal_equations(layout: ParameterLayout, expected_tables: _ExpectedTables) -> tuple[np.ndarray, np.ndarray]:
+    """Return JᵀWJ and JᵀW(counts - expected), with J the change of every cell by every number."""
+    tables, (expected, weighted_residuals, precisions) = layout.tables, expected_tables
+    derivatives = [np.ones_like(expected), *np.moveaxis(weighted_residuals, -2, 0)]
+    for i, j in layout.marginal_entries:
+        both = weighted_residuals[..., i, :] * weighted_residuals[..., j, :] - precisions[..., i, j, np.newaxis]
+        derivatives.append(both / 2 if i == j else both)
+    jacobian = np.stack(derivatives, axis=-2) * expected[..., np.newaxis, :]
+    jacobian = jacobian.reshape(*expected.shape[:2], -1, expected.shape[-1])
+    total_expected = expected.sum(axis=-2)
+    weights = 1 / (tables.sd**2 + total_expected)
+    squares = (jacobian * weights[:, :, np.newaxis]) @ transpose_matrices(jacobian)
+    gradients = (jacobian @ (weights * (tables.counts - total_expected))[..., np.newaxis])[..., 0]
+    size = layout.n_components * layout.n_parameters
+    curvature, gradient = np.zeros((len(expected), size, size)), np.zeros((len(expected), size))
+    for marginal, positions in enumerate(layout.parameter_positions):
+        curvature[:, positions[:, np.newaxis], positions] += squares[:, marginal]
+        gradient[:, positions] += gradients[:, marginal]
+    return curvature, gradient
+
+
+def _whitening_jacobian(layout: ParameterLayout, white: np.ndarray) -> np.ndarray:
+    """Return the matrix from changes of a component's numbers to the same changes in its whitened units."""
+    d, (i, j) = layout.tables.n_columns, layout.covariance_entries
+    a, b = i[:, np.newaxis], j[:, np.newaxis]
+    out = np.zeros((*white.shape[:2], layout.n_parameters, layout.n_parameters))
+    out[..., 0, 0] = 1
+    out[..., 1 : 1 + d, 1 : 1 + d] = white
+    symmetric_products = white[..., a, i] * white[..., b, j] + white[..., a, j] * white[..., b, i]
+    out[..., 1 + d :, 1 + d :] = symmetric_products * np.where(i == j, 0.5, 1.0) * np.where(a == b, 1.0, np.sqrt(2))
+    return out
+
+
+def _apply_change(layout: ParameterLayout, mixtures: Mixtures, factors: np.ndarray, change: np.ndarray) -> Mixtures:
+    """Return the mixtures after a change in whitened units, which is cut where it would go too far."""
+    d, (i, j) = layout.tables.n_columns, layout.covariance_entries
+    sizes = np.maximum(mixtures.sizes * np.exp(np.clip(change[..., 0], -1, 1)), 1e-3)
+    shift = change[..., 1 : 1 + d]
+    shift = shift / np.maximum(np.linalg.norm(shift, axis=-1, keepdims=True), 1)
+    means = np.clip(mixtures.means + (factors @ shift[..., np.newaxis])[..., 0], -_MAX_ABS_MEAN, _MAX_ABS_MEAN)
+    growth = np.zeros(mixtures.covariances.shape)
+    growth[..., i, j] = growth[..., j, i] = np.where(i == j, 1.0, np.sqrt(0.5)) * np.clip(change[..., 1 + d :], -4, 4)
+    covariances = floor_eigenvalues(grow_covariances(factors, growth), 1.05 * layout.tables.cell_variance)
+    return Mixtures(sizes, means, covariances)

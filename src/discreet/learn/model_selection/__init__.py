@@ -1,0 +1,1 @@
+"""Private evaluation, selection and tuning of models."""

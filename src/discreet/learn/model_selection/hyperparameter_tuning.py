@@ -1,0 +1,188 @@
+"""Tuning settings privately: settings are tried at random, a random number of times, and the best trial is released.
+
+To try k settings, each privately, and to keep the best costs more than one trial: what is best of many tells of the
+data what each of them tells. If the number of trials is itself random and stays secret, the price is that of two or
+three trials, however many were expected. Neither the number of trials nor any but the best is shown; who can measure
+how long it took must not be shown that either.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.kernel.errors import FAILED, Failed
+from discreet.kernel.event import Event, canonical_json
+from discreet.kernel.ledger import Ledger
+from discreet.kernel.loss import Loss, zcdp_epsilon, zcdp_rho
+from discreet.kernel.noise.bernoulli import uniform_integer
+from discreet.kernel.noise.keystream import thread_keystream
+from discreet.kernel.numbers import Number, as_positive, check_type, round_down
+from discreet.learn.model_selection.evaluation import Score
+from discreet.learn.model_selection.trials import (
+    Trials,
+    epsilon_per_trial,
+    rho_per_trial,
+    tuned_epsilon,
+    zcdp_tuned_epsilon,
+)
+
+__all__ = ["StepBudget", "Trials", "TuningResult", "tune", "tuned_epsilon", "zcdp_tuned_epsilon"]
+
+_LOG = logging.getLogger("discreet")
+Trial = tuple[Any, Any, Score]  # a candidate, its model, and how good it is
+
+
+@dataclass(frozen=True)
+class StepBudget:
+    """What a step of a trial may cost: to be handed to an estimator or to evaluate, as epsilon and delta.
+
+    >>> StepBudget(Fraction(1, 2), Fraction(0)).epsilon
+    Fraction(1, 2)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The best of a secret number of trials: the setting, the model and its private score; and the price of it all.
+
+    >>> TuningResult("shared", None, Score(0.9, 0.01, Loss(1), "accuracy"), Loss(2)).loss.epsilon
+    Fraction(2, 1)
+    """
+
+    candidate: Any
+    model: Any
+    score: Score
+    loss: Loss
+
+
+def tune(  # noqa: PLR0913 - what is tried, how, how often, at which price
+    candidates: Sequence[Any] | Callable[[], Any],
+    fit: Callable[[Any, StepBudget], Any],
+    score: Callable[[Any, StepBudget], Score],
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    trials: Trials,
+    shares: tuple[Number, Number] = (4, 1),
+    ledger: Ledger | None = None,
+) -> TuningResult:
+    """Try candidates drawn at random, or by a function of no data, and return the best by its private score.
+
+    `fit(candidate, cost)` must give a model that is as private as its price, with a `loss_` that says so; and
+    `score(model, cost)` a Score, as evaluate does. Both must leave the ledger alone, which is charged here, once, and
+    not for every trial: their number is secret. `shares` divides a trial's price between the two.
+
+    The price: trials of e-DP each make a release of (2+eta)·e-DP (Liu and Talwar 2019; Papernot and Steinke 2022), with
+    eta = 0 for a logarithmic and 1 for a geometric number of trials: see `tuned_epsilon`. With a delta, trials are
+    rho-zCDP, and the release is (epsilon, delta)-DP: see `zcdp_tuned_epsilon`. Epsilon and delta are for everything.
+
+    >>> import numpy as np, discreet as dc
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> best = tune(
+    ...     ["shared", "own"],
+    ...     lambda kind, cost: dc.learn.GaussianNB(
+    ...         epsilon=cost.epsilon, bounds=(-5, 5), classes=[0, 1], variances=kind
+    ...     ).fit(X[:1000], y[:1000]),
+    ...     lambda model, cost: dc.learn.evaluate(
+    ...         model, X[1000:], y[1000:], metric="accuracy", epsilon=cost.epsilon
+    ...     ),
+    ...     epsilon=10,
+    ...     trials=Trials("1/2"),
+    ... )
+    >>> best.candidate in ("shared", "own"), best.loss.epsilon
+    (True, Fraction(10, 1))
+    """
+    budgets = _TrialBudgets.from_total(epsilon, delta, check_type(Trials, trials, "trials"), shares)
+    draw = candidates if callable(candidates) else _uniform_sampler(candidates)
+    if ledger is not None:
+        event = Event(mechanism=str(trials), sensitivity=canonical_json({}), question="tune")
+        receipt = ledger.charge(budgets.total, event)
+    best = _best_trial(lambda: _run_trial(draw(), fit, score, budgets), trials.draw())
+    if ledger is not None:
+        ledger.settle(receipt, canonical_json({"score": best[2].value, "candidate": str(best[0])}).encode())
+    return TuningResult(*best, budgets.total)
+
+
+@dataclass(frozen=True)
+class _TrialBudgets:
+    """What everything may cost: the whole, one trial, and its two steps."""
+
+    total: Loss
+    trial: Loss
+    fit: StepBudget
+    score: StepBudget
+
+    @classmethod
+    def from_total(
+        cls, epsilon: Number, delta: Number, trials: Trials, shares: tuple[Number, Number]
+    ) -> "_TrialBudgets":
+        total = Loss(as_positive(epsilon, "epsilon"), None, delta)
+        assert total.epsilon is not None
+        first, second = (as_positive(share, "shares") for share in shares)
+        fit_share = first / (first + second)
+        if not total.delta:
+            trial_epsilon = epsilon_per_trial(total.epsilon, trials)
+            return cls(
+                total,
+                Loss(trial_epsilon),
+                StepBudget(trial_epsilon * fit_share, Fraction(0)),
+                StepBudget(trial_epsilon * (1 - fit_share), Fraction(0)),
+            )
+        rho = rho_per_trial(total.epsilon, total.delta, trials)
+        steps = (
+            StepBudget(_epsilon_within(rho * share, total.delta), total.delta) for share in (fit_share, 1 - fit_share)
+        )
+        return cls(total, Loss(None, rho), *steps)
+
+
+def _best_trial(trial: Callable[[], Trial], n_trials: int) -> Trial:
+    """Return the best of so many trials; of equal ones the first, which each is with the same probability."""
+    best = trial()
+    for _ in range(n_trials - 1):
+        candidate = trial()
+        if candidate[2].utility > best[2].utility:
+            best = candidate
+    return best
+
+
+def _run_trial(candidate: Any, fit: Callable[..., Any], score: Callable[..., Any], budgets: "_TrialBudgets") -> Trial:
+    """Try a candidate; whatever goes wrong in it may depend on the data, and has one text."""
+    try:
+        model = fit(candidate, budgets.fit)
+        result = score(model, budgets.score)
+    except Exception:  # noqa: BLE001 - as the docstring says
+        _LOG.exception("a trial failed after it was charged")
+        model = None
+    if model is None:  # raised out here, where no other error is on record beside it
+        raise Failed(FAILED)
+    _check_trial_cost(model, check_type(Score, result, "score"), budgets.trial)
+    return candidate, model, result
+
+
+def _epsilon_within(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return an epsilon, as large as it can be, that buys at most this rho."""
+    epsilon = zcdp_epsilon(rho, delta)
+    while zcdp_rho(epsilon, delta) > rho:
+        epsilon = round_down(epsilon * (1 - Fraction(1, 10**6)))
+    return epsilon
+
+
+def _uniform_sampler(candidates: Sequence[Any]) -> Callable[[], Any]:
+    options = list(candidates)
+    if not options:
+        raise ValueError("candidates must not be empty")
+    return lambda: options[uniform_integer(thread_keystream(), len(options))]
+
+
+def _check_trial_cost(model: Any, score: Score, cost: Loss) -> None:
+    spent = getattr(model, "loss_", None)
+    if not isinstance(spent, Loss):
+        raise TypeError("fit must give a model with a loss_: one that is not private must not be tuned on private data")
+    if not cost.includes(spent + score.loss):
+        raise ValueError("fit and score must cost at most the prices that they are given")

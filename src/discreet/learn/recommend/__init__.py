@@ -1,0 +1,1 @@
+"""A private recommender: item effects and taste from ratings."""

@@ -1,0 +1,189 @@
+"""Ratings as rows: of one rating each, (item, rating), or of one person each, with a column for every item that counts.
+
+Items are known by their places in a public list; one that is not on it has the place -1 and counts nowhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.kernel.model_release import RowSource
+from discreet.learn.fit_inputs import QueryRows
+from discreet.learn.fit_session import PublicValues
+from discreet.learn.recommend.item_effects import RATING_VARIANCE, USER_VARIANCE
+from discreet.learn.row_sources import RowBatch
+
+_PANDAS_INDEX_PREFIX = "__index_level_"  # what pandas adds when rows have labels
+
+
+def read_columns(table: Any, count: int) -> list[np.ndarray]:
+    """Return the columns of a frame, an Arrow table or an array."""
+    if hasattr(table, "__arrow_c_stream__"):
+        arrow_table = pa.RecordBatchReader.from_stream(table).read_all()
+        names = [name for name in arrow_table.column_names if not name.startswith(_PANDAS_INDEX_PREFIX)]
+        columns = [_column_values(arrow_table.column(name)) for name in names]
+    else:
+        array = np.asarray(table)
+        columns = list(array.T) if array.ndim == 2 else []
+    if len(columns) != count:
+        raise ValueError(f"ratings must have {count} columns, not {len(columns)}")
+    return columns
+
+
+def _column_values(column: Any) -> np.ndarray:
+    """Return a column's values; whole numbers stay whole if some are missing: as floats, long ones would merge."""
+    if column.null_count and pa.types.is_integer(column.type):
+        return np.array([np.nan if value is None else value for value in column.to_pylist()], object)
+    return np.asarray(column.to_numpy())
+
+
+def item_codes(items: Any, rated: np.ndarray) -> np.ndarray:
+    """Return the place of each found item in the public list, or -1.
+
+    >>> item_codes(["heat", "alien"], np.array(["alien", "brazil", "heat"])).tolist()
+    [1, -1, 0]
+    """
+    listed = np.asarray(items)
+    order = np.argsort(listed, kind="stable")
+    positions = np.searchsorted(listed, rated, sorter=order)
+    nearest = order[np.minimum(positions, len(order) - 1)]
+    return np.where(listed[nearest] == rated, nearest, -1)
+
+
+def read_own_ratings(items: Any, own: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Read a person's own ratings, {item: rating} or pairs, as places and ratings; items not on the list are left out.
+
+    >>> read_own_ratings(["heat", "alien"], {"alien": 4, "brazil": 5})
+    (array([1]), array([4.]))
+    """
+    pairs = list(own.items()) if isinstance(own, Mapping) else [] if own is None else [tuple(pair) for pair in own]
+    if not pairs:
+        return np.zeros(0, np.int64), np.zeros(0)
+    codes = item_codes(items, np.array([item for item, _ in pairs]))
+    ratings = np.array([rating for _, rating in pairs], np.float64)
+    valid = (codes >= 0) & np.isfinite(ratings)
+    return codes[valid], ratings[valid]
+
+
+class SwitchableRows:
+    """Rows that are laid out anew for the next sum: by ratings, then by people, once it is known which items matter."""
+
+    def __init__(self, rows: RowSource) -> None:
+        self.current = rows
+
+    @property
+    def low(self) -> np.ndarray:
+        """The declared lower ends."""
+        return self.current.low
+
+    @property
+    def high(self) -> np.ndarray:
+        """The declared upper ends."""
+        return self.current.high
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a unit may have several rows."""
+        return self.current.grouped
+
+    def batches(self, size: int) -> Iterator[RowBatch]:
+        """Give the rows of the present layout."""
+        return self.current.batches(size)
+
+
+@dataclass(frozen=True)
+class QueryRatings:
+    """The rows (item, rating) of a curator's query, with items as places in the list."""
+
+    rows: QueryRows
+    low: np.ndarray
+    high: np.ndarray
+    items: np.ndarray
+    grouped: bool = True
+
+    def batches(self, size: int) -> Iterator[RowBatch]:
+        """Give the rows, moved into their ranges."""
+        for values, unit_numbers in self.rows.batches(size):
+            coded = np.column_stack([item_codes(self.items, values[:, 0]), values[:, 1]])
+            yield np.clip(coded, self.low, self.high), unit_numbers
+
+
+class RatingsByUnit:
+    """One row for each unit, with its ratings of some items, and NaN where it has none: of several, the last."""
+
+    grouped = False
+
+    def __init__(self, ratings: RowSource, items: np.ndarray) -> None:
+        self._ratings, self._column_of_item = ratings, np.full(int(ratings.high[0]) + 2, -1)
+        self._column_of_item[items] = np.arange(len(items))  # the place -1 is the last: no column
+        self.low, self.high = (np.full(len(items), float(end[1])) for end in (ratings.low, ratings.high))
+
+    def batches(self, size: int) -> Iterator[RowBatch]:
+        """Give people; all ratings of one are collected first, wherever they were cut."""
+        pending: tuple[np.ndarray, np.ndarray] = np.zeros((0, 2)), np.zeros(0, np.int64)
+        for values, given_numbers in self._ratings.batches(size):
+            unit_numbers = (
+                given_numbers
+                if given_numbers is not None
+                else np.arange(len(values)) + (pending[1].max(initial=-1) + 1)
+            )
+            rows, units = np.concatenate([pending[0], values]), np.concatenate([pending[1], unit_numbers])
+            last = int(np.searchsorted(units, units[-1])) if len(units) else 0
+            yield self._pivot(rows[:last], units[:last]), None
+            pending = rows[last:], units[last:]
+        yield self._pivot(*pending), None
+
+    def _pivot(self, rows: np.ndarray, units: np.ndarray) -> np.ndarray:
+        unit_rows = np.unique(units, return_inverse=True)[1]
+        out = np.full((int(unit_rows.max(initial=-1)) + 1, len(self.low)), np.nan)
+        columns = self._column_of_item[rows[:, 0].astype(np.int64)]
+        listed = columns >= 0
+        out[unit_rows[listed], columns[listed]] = rows[listed, 1]
+        return out
+
+
+def split_between_bounds(rows: np.ndarray, public: PublicValues) -> np.ndarray:
+    """Divide a rating's weight of 1 between the two ends of the range."""
+    low, third = public
+    share = (rows[:, 1] - low) / (3 * third)
+    out = np.empty((2, len(rows)))
+    out[0], out[1] = 1 - share, share
+    return out.T
+
+
+def item_entries(rows: np.ndarray, public: PublicValues) -> tuple[np.ndarray, np.ndarray]:
+    """Give a rating's item a count, and how far it is from the mean, in thirds of the range and at most one."""
+    low, third, overall_mean, n_items, count_weight = public
+    item = rows[:, 0].astype(np.int64)
+    positions, values = np.empty((2, len(rows)), np.int64), np.empty((2, len(rows)))
+    positions[0], positions[1] = item, np.where(item < 0, -1, item + n_items)
+    values[0], values[1] = count_weight, np.clip((rows[:, 1] - low) / third - overall_mean, -1, 1)
+    return positions.T, values.T
+
+
+def item_pair_entries(rows: np.ndarray, public: PublicValues) -> np.ndarray:
+    """Give every pair of a person's items the product of what is left over there, and a count.
+
+    Left over is what neither the item's mean nor the person's own explains; it is taken to be at most a third.
+    """
+    low, third, base, count_weight = public
+    size = len(base)
+    residuals, has_rating = np.empty((size, len(rows))), np.empty((size, len(rows)))
+    total, n_ratings = np.zeros(len(rows)), np.zeros(len(rows))
+    for j in range(size):
+        has_rating[j] = np.isfinite(rows[:, j])
+        residuals[j] = np.where(has_rating[j] > 0, (rows[:, j] - low) / third - base[j], 0)
+        total += residuals[j]
+        n_ratings += has_rating[j]
+    user_effect = total / (n_ratings + RATING_VARIANCE / USER_VARIANCE)
+    residuals = np.clip((residuals - user_effect) * has_rating, -1, 1)
+    out = np.empty((size * (size + 1), len(rows)))
+    half, at = len(out) // 2, 0
+    for j in range(size):
+        for k in range(j, size):
+            out[at], out[half + at] = residuals[j] * residuals[k], count_weight * has_rating[j] * has_rating[k]
+            at += 1
+    return out.T

@@ -1,0 +1,232 @@
+"""Recommending without telling who likes what: how items are rated is learned privately, taste stays at home.
+
+What is released is about items: how often and how well each is rated, and, if asked for, which are liked together.
+What a person may like is then worked out from that and from the person's own ratings, wherever those are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.ledger import Ledger
+from discreet.kernel.numbers import Number, as_integer
+from discreet.learn.bounds import parse_bounds
+from discreet.learn.fit_cost import REMOVAL
+from discreet.learn.fit_inputs import QueryRows, check_ledger
+from discreet.learn.fit_session import FitSession, FitSource, open_model_session
+from discreet.learn.recommend.item_effects import (
+    RATING_VARIANCE,
+    USER_VARIANCE,
+    item_effects,
+    shrunken_overall_mean,
+    taste_covariance,
+)
+from discreet.learn.recommend.rating_rows import (
+    QueryRatings,
+    RatingsByUnit,
+    SwitchableRows,
+    item_codes,
+    item_entries,
+    item_pair_entries,
+    read_columns,
+    read_own_ratings,
+    split_between_bounds,
+)
+from discreet.learn.row_sources import array_rows
+
+EVENT, USER = "event", "user"
+# How the price is divided over the overall mean and the items: a mean over few people needs more than one over many
+# ratings. What items have in common takes a third of it all, if it is asked for.
+_SHARES_BY_LEVEL = {EVENT: [1, 19], USER: [1, 2]}
+_COUNT_WEIGHT = 0.3  # of an item's count beside its sum, whose noise hurts more
+_PAIR_COUNT_WEIGHT = 0.3  # of the number of people with both items
+
+
+class Recommender(BaseEstimator):  # type: ignore[misc]
+    """Predicts ratings; hides each single rating (`overall_mean="event"`) or all that a person has rated (`overall_mean="user"`).
+
+    `items` is the public list of what can be rated. With `taste=m`, what the m most rated items have in common is
+    learned too, which takes many thousand people; it is about people, so it needs `overall_mean="user"`. The weight of a
+    person with more than `ratings_per_user` ratings is that of about so many.
+
+    >>> rng = np.random.default_rng(0)
+    >>> table = np.column_stack([np.arange(6000) % 300, np.arange(6000) % 7, rng.integers(1, 6, 6000)])
+    >>> model = Recommender(epsilon=1, items=range(7), bounds=(1, 5), overall_mean="event").fit(table)
+    >>> model.predict([0, 3], own={1: 5, 2: 5}).shape, model.loss_
+    ((2,), Loss(epsilon=1, rho=1/2, for the removal of one rating))
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        items: Any,
+        bounds: Any = None,
+        level: str,
+        ratings_per_user: int = 10,
+        taste: int = 0,
+        neighbours: str = REMOVAL,
+    ) -> None:
+        self.epsilon, self.delta, self.items, self.bounds, self.level = epsilon, delta, items, bounds, level
+        self.ratings_per_user, self.taste, self.neighbours = ratings_per_user, taste, neighbours
+
+    def fit(self, ratings: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
+        """Learn from a table of three columns: user, item, rating; at the user's level, `unit` may name other units."""
+        self._check_parameters()
+        if unit is not None and self.level == EVENT:
+            raise ValueError("unit: at the level of single ratings there are no units; use level='user'")
+        check_ledger(ledger, None if self.level == EVENT else USER)
+        users, rated_items, given_ratings = read_columns(ratings, 3)
+        coded = np.column_stack([item_codes(self.items, rated_items), np.asarray(given_ratings, np.float64)])
+        is_finite = np.isfinite(coded[:, 1])
+        units = None if self.level == EVENT else np.asarray(users if unit is None else unit)[is_finite]
+        unit_noun = "rating" if self.level == EVENT else "user"
+        return self._fit_source(FitSource(array_rows(coded[is_finite], self._row_bounds(), units), unit_noun, ledger))
+
+    def fit_rows(self, rows: QueryRows) -> Self:
+        """Learn from the rows of a curator's query: the item and the rating. Its policy says who is protected."""
+        self._check_parameters()
+        if len(rows.names) != 2:
+            raise Refused("SELECT: name two columns, the item and the rating.")
+        coded = QueryRatings(rows, *self._row_bounds(rows.bounds[1]), np.asarray(self.items))
+        question = f"fit {type(self).__name__}: {rows.question}"
+        return self._fit_source(FitSource(coded, rows.protects, rows.ledger, rows.by, question))
+
+    def _check_parameters(self) -> None:
+        if self.level not in (EVENT, USER):
+            raise ValueError(f"level must be {EVENT!r} (one rating is hidden) or {USER!r} (a person's whole taste is)")
+        as_integer(self.ratings_per_user, "ratings_per_user", minimum=1)
+        if as_integer(self.taste, "taste") and self.level == EVENT:
+            raise ValueError("taste: what one person likes together is about people; it needs level='user'")
+        if len(np.unique(np.asarray(self.items))) != len(self.items) or not len(self.items):
+            raise ValueError("items must list what can be rated, each once")
+
+    def _row_bounds(self, policy_bounds: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        low, high = parse_bounds(policy_bounds if self.bounds is None else self.bounds, 1)
+        return np.array([-1.0, low[0]]), np.array([len(self.items) - 1.0, high[0]])
+
+    def _fit_source(self, source: FitSource) -> Self:
+        rows = SwitchableRows(source.rows)
+        shares = [2 * share for share in _SHARES_BY_LEVEL[self.level]]
+        shares += [sum(shares) // 2] if self.taste else []
+        session = open_model_session(
+            self, FitSource(rows, source.unit, source.ledger, source.by, source.question), shares
+        )
+        self._low, self._third = float(source.rows.low[1]), float(source.rows.high[1] - source.rows.low[1]) / 3
+        overall_mean = self._fit_items(session)
+        self.taste_items_, self.taste_covariance_ = np.zeros(0, np.int64), np.zeros((0, 0))
+        if self.taste:
+            self.taste_items_ = np.argsort(-self.counts_, kind="stable")[: self.taste]
+            rows.current = RatingsByUnit(source.rows, self.taste_items_)
+            self.taste_covariance_ = self._fit_taste(session, overall_mean)
+        return session.finish(self)
+
+    def _fit_items(self, session: FitSession) -> float:
+        """Learn how often and how well each item is rated; return the overall mean, in thirds of the range."""
+        noise_sd = session.sd()
+        overall_mean, self.doubt_ = shrunken_overall_mean(
+            session.sum(split_between_bounds, (self._low, self._third), size=2, radius=1), noise_sd
+        )
+        self.mean_ = self._low + self._third * overall_mean
+        radius = self._radius(session)
+        noise_sd, is_gaussian, n_items = session.sd(radius), session.is_gaussian, len(self.items)
+        totals = session.sparse_sum(
+            item_entries,
+            (self._low, self._third, overall_mean, n_items, _COUNT_WEIGHT),
+            size=2 * n_items,
+            radius=radius,
+        )
+        self.counts_, sums = totals[:n_items] / _COUNT_WEIGHT, totals[n_items:]
+        self.effects_ = self._third * item_effects(
+            self.counts_, noise_sd / _COUNT_WEIGHT, sums, noise_sd, is_gaussian=is_gaussian
+        )
+        return overall_mean
+
+    def _radius(self, session: FitSession) -> float:
+        """Return the length of a unit's vector: of one rating at most, or of a person's with so many usual ones."""
+        if self.level == EVENT:
+            return float(np.hypot(_COUNT_WEIGHT, 1)) if session.is_gaussian else _COUNT_WEIGHT + 1
+        n_ratings = self.ratings_per_user
+        return (
+            float(np.sqrt(n_ratings * (_COUNT_WEIGHT**2 + RATING_VARIANCE)))
+            if session.is_gaussian
+            else n_ratings * (_COUNT_WEIGHT + 0.6)
+        )
+
+    def _fit_taste(self, session: FitSession, overall_mean: float) -> np.ndarray:
+        size = len(self.taste_items_)
+        base = overall_mean + self.effects_[self.taste_items_] / self._third
+        n_pairs = size * (size + 1) // 2
+        noise_sd = session.sd()
+        totals = session.sum(
+            item_pair_entries, (self._low, self._third, base, _PAIR_COUNT_WEIGHT), size=2 * n_pairs, radius=1
+        )
+        return taste_covariance(
+            totals[:n_pairs], noise_sd, totals[n_pairs:] / _PAIR_COUNT_WEIGHT, noise_sd / _PAIR_COUNT_WEIGHT
+        )
+
+    def predict(self, items: Any, own: Any = None) -> np.ndarray:
+        """Return what a person would give each item; `own` holds that person's ratings, {item: rating} or pairs."""
+        check_is_fitted(self)
+        codes = item_codes(self.items, np.atleast_1d(np.asarray(items)))
+        return self._predict_codes(codes, *read_own_ratings(self.items, own))
+
+    def recommend(self, own: Any = None, count: int = 10) -> list[tuple[Any, float]]:
+        """Return the items that a person would like best, of those that are not among the person's own."""
+        check_is_fitted(self)
+        own_codes, own_ratings = read_own_ratings(self.items, own)
+        expected = self._predict_codes(np.arange(len(self.items)), own_codes, own_ratings)
+        expected[own_codes] = -np.inf
+        best = np.argsort(-expected, kind="stable")[: min(count, len(expected) - len(np.unique(own_codes)))]
+        return [(self.items[code], float(expected[code])) for code in best]
+
+    def with_ratings(self, ratings: Any) -> "PersonalisedRecommender":
+        """Return a model that knows people's own ratings, to predict rows of (user, item): for evaluate, by user."""
+        check_is_fitted(self)
+        users, items, values = read_columns(ratings, 3)
+        ratings_by_user: dict[Any, list[tuple[Any, float]]] = {}
+        for user, item, rating in zip(users.tolist(), items.tolist(), values.tolist(), strict=True):
+            ratings_by_user.setdefault(user, []).append((item, rating))
+        return PersonalisedRecommender(self, ratings_by_user)
+
+    def _predict_codes(self, codes: np.ndarray, own_codes: np.ndarray, own_ratings: np.ndarray) -> np.ndarray:
+        base = self.mean_ + np.append(self.effects_, 0.0)  # the last is for an item that is not on the list
+        expected = base[codes]
+        if len(own_ratings):
+            residuals = np.clip(own_ratings, self._low, self._low + 3 * self._third) - base[own_codes]
+            user_effect = residuals.sum() / (len(residuals) + RATING_VARIANCE / (USER_VARIANCE + self.doubt_))
+            expected = expected + user_effect + self._taste_effects(codes, own_codes, residuals - user_effect)
+        return np.asarray(np.clip(expected, self._low, self._low + 3 * self._third))
+
+    def _taste_effects(self, codes: np.ndarray, own_codes: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+        """Return the best linear guess of what is left over for some items, from what is left over for others."""
+        position = np.full(len(self.items) + 1, -1)
+        position[self.taste_items_] = np.arange(len(self.taste_items_))
+        has_taste = position[own_codes] >= 0
+        own_positions, positions = position[own_codes[has_taste]], position[codes]
+        own_covariance = self.taste_covariance_[np.ix_(own_positions, own_positions)] + RATING_VARIANCE * np.eye(
+            len(own_positions)
+        )
+        weights = np.linalg.solve(own_covariance, residuals[has_taste]) if len(own_positions) else residuals[:0]
+        guess = self.taste_covariance_[:, own_positions] @ weights
+        return np.where(positions >= 0, np.append(guess, 0.0)[positions], 0.0)
+
+
+@dataclass(frozen=True)
+class PersonalisedRecommender:
+    """A recommender with people's own ratings: what it predicts for one person depends on that person's alone."""
+
+    model: Recommender
+    ratings_by_user: Mapping[Any, list[tuple[Any, float]]] = field(repr=False)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the expected rating of each row (user, item)."""
+        users, items = read_columns(X, 2)
+        rows = zip(users.tolist(), items.tolist(), strict=True)
+        return np.array([self.model.predict([item], self.ratings_by_user.get(user))[0] for user, item in rows])

@@ -1,1 +1,0 @@
-"""Recommending: how items are rated, and what a person may like."""

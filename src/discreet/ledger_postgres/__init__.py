@@ -1,0 +1,1 @@
+"""The ledger in PostgreSQL, which several servers share (trusted; needs psycopg)."""

@@ -1,0 +1,145 @@
+"""Unbiased estimates from aggregated reports, with margins of error."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from discreet.plotting import BLUE, INK, panels, save_figure, style
+
+
+def debias_shares(
+    supports: np.ndarray, people: int, rates: tuple[Fraction, Fraction], z: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shares behind counts of supports, unbiased, and their margins.
+
+    `rates` are the probabilities with which a report supports its owner's value, and any other.
+    """
+    own, other = map(float, rates)
+    gap = float(rates[0] - rates[1])
+    shares = (supports / people - other) / gap
+    # One more for its being an integer, the skewness of rare events (Cornish, Fisher), and the variance that the share
+    # has where it may be at most: margins hold for few people, too.
+    surplus = 1 + (z**2 - 1) / 6
+    margins = np.zeros(shares.shape)
+    for _ in range(2):
+        shifted = shares + margins if own * (1 - own) > other * (1 - other) else shares - margins
+        likely = np.clip(shifted, 0, 1)
+        variance = likely * own * (1 - own) + (1 - likely) * other * (1 - other)
+        margins = (z * np.sqrt(people * variance) + surplus) / (people * gap)
+    return shares, margins
+
+
+def smallest_uint(count: int) -> np.dtype:
+    """Return the shortest unsigned little-endian type that holds 0 to count - 1."""
+    return np.dtype(next(kind for kind, bits in (("<u1", 8), ("<u2", 16), ("<u4", 32)) if count <= 1 << bits))
+
+
+ROUNDING_ERROR = 0.5  # every value was moved to the nearest step
+
+
+@dataclass(frozen=True)
+class MeanError:
+    """How what one report tells is spread: its variance, the largest that it can have, and how far it reaches."""
+
+    variance: float
+    worst_variance: float
+    max_deviation: float
+
+    def margin(self, people: int, z: float) -> float:
+        """Return so many standard deviations of the mean, in steps; a little more for few people."""
+        square = z * z
+        # As if a few people more had the worst variance, since it is estimated; and as in Cornish and Fisher's
+        # expansion for a law that is skew, where the reach bounds the skewness.
+        total = (
+            z * math.sqrt(people * self.variance + 2 * square * self.worst_variance)
+            + self.max_deviation * (square + 3) / 6
+        )
+        return total / people + ROUNDING_ERROR
+
+
+def project_onto_simplex(shares: np.ndarray) -> np.ndarray:
+    """Return the closest shares that are not negative and add up to one.
+
+    >>> project_onto_simplex(np.array([0.8, 0.4, -0.1]))
+    array([0.7, 0.3, 0. ])
+    """
+    descending = np.sort(shares)[::-1]
+    surplus = (np.cumsum(descending) - 1) / np.arange(1, len(shares) + 1)
+    # The last value that stays above what all values up to it must give away.
+    last_positive = int(np.flatnonzero(descending > surplus)[-1])
+    nearest: np.ndarray = np.maximum(shares - surplus[last_positive], 0)
+    return nearest
+
+
+_MAX_LINES = 20  # lines of a long list
+
+
+class _EstimatePair(NamedTuple):
+    estimates: Any
+    margins: Any
+
+
+class LocalEstimate(_EstimatePair):
+    """The share of people with each value, as arrays, or the mean of a number; and what noise can have changed in it.
+
+    It is a pair, and knows the names of the values.
+
+    >>> import discreet as dc
+    >>> survey = dc.local.GRR(["yes", "no"], epsilon=30)
+    >>> found = survey.estimate(survey.perturb(["yes", "no", "no", "no"]))
+    >>> shares, margins = found
+    >>> shares.round(3), found.names
+    (array([0.25, 0.75]), ('yes', 'no'))
+    """
+
+    names: tuple[Any, ...] | None
+
+    def __new__(cls, estimates: Any, margins: Any, names: tuple[Any, ...] | None = None) -> Self:
+        """Put together what belongs together; without names, values are called by their places."""
+        estimate = super().__new__(cls, estimates, margins)
+        estimate.names = names
+        return estimate
+
+    def to_pandas(self) -> Any:
+        """Return a frame of pandas with a line for each value."""
+        columns = {"estimate": np.atleast_1d(self.estimates), "margin": np.atleast_1d(self.margins)}
+        return import_module("pandas").DataFrame(columns, index=None if self.names is None else list(self.names))
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the estimates with their margins; return matplotlib's axes, and save them if a path is given."""
+        figure, (axes,) = panels()
+        heights, margins = np.atleast_1d(self.estimates), np.atleast_1d(self.margins)
+        bar_positions = np.arange(len(heights))
+        with style():
+            axes.bar(bar_positions, heights, yerr=margins, color=BLUE, ecolor=INK, capsize=2)
+            axes.axhline(0, color=INK, lw=0.5)
+            axes.set_ylabel("estimate (error bars: 95 % margin)")
+            if self.names is not None:
+                rotation = 90 if len(heights) > 5 else 0
+                axes.set_xticks(
+                    bar_positions, [f"{name!s:.30}" for name in self.names], rotation=rotation, parse_math=False
+                )
+        if path is not None:
+            save_figure(figure, path)
+        return axes
+
+    def __repr__(self) -> str:
+        values, margins = np.atleast_1d(self.estimates), np.atleast_1d(self.margins)
+        digits = [_decimals_for(margin) for margin in margins[:_MAX_LINES]]
+        formatted = [f"{v:,.{d}f} ± {m:,.{d}f}" for v, m, d in zip(values, margins, digits, strict=False)]
+        if np.ndim(self.estimates) == 0:
+            return formatted[0]
+        names = [f"{name!s:.40}" for name in (self.names or range(len(values)))[:_MAX_LINES]]
+        width = max(map(len, names))
+        lines = [f"{name:<{width}}  {text}" for name, text in zip(names, formatted, strict=True)]
+        return "\n".join(lines + ([f"… {len(values):,} values"] if len(values) > _MAX_LINES else []))
+
+
+def _decimals_for(margin: float) -> int:
+    """Return how many digits behind the point say something: two of the margin's."""
+    return int(min(max(1 - np.floor(np.log10(margin)), 0), 12)) if np.isfinite(margin) and margin > 0 else 6

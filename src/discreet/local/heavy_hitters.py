@@ -1,0 +1,181 @@
+"""Heavy hitters over an open domain, by the prefix extending method."""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.kernel.loss import Loss
+from discreet.kernel.numbers import Number, as_integer, as_probability
+from discreet.local.aggregator import Aggregator
+from discreet.local.frequency_oracles.parity_hashing import best_checks
+from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
+from discreet.local.oracle import parse_epsilon
+from discreet.local.prefix_search import KEPT_BITS, search_prefixes
+from discreet.local.prefixes import IntegerDomain, Prefixes, StringDomain
+from discreet.local.reports import ReceivedMessages, Reports
+from discreet.local.sketch_oracle import SketchOracle
+
+_MAX_BITS_PER_LEVEL = 12  # bits at most that a level adds to the prefixes kept: 2^20 are tried
+_FINAL_LEVEL_WEIGHT = (
+    2  # so many times as many people report the whole value as any prefix: its share is read from them alone
+)
+_SKETCH_ROWS, _SKETCH_BITS = 4, 18  # of each level's sketch: 2^20 numbers
+
+
+class HeavyHitter(NamedTuple):
+    """A value, the share of people who have it, and whether so large a share can hardly be read by chance.
+
+    >>> HeavyHitter("a.eu", as_probability=0.6, margin=0.1, is_significant=True).value
+    'a.eu'
+    """
+
+    value: Any
+    share: float
+    margin: float
+    is_significant: bool
+
+
+def HeavyHitters(values: IntegerDomain | StringDomain, epsilon: Number) -> "HeavyHitterFinder":  # noqa: N802 - a protocol's name
+    """Return the prefix extending method (Wang, Li, Jha 2019; Bassily, Nissim, Stemmer, Thakurta 2017).
+
+    By chance a person reports the whole value, or a prefix of it of one of a few lengths, through a sketch. The server
+    keeps the most frequent short prefixes, tries what can follow them, and so on to the values' end.
+
+    >>> import discreet as dc
+    >>> home_pages = dc.local.HeavyHitters(dc.local.StringDomain(4), epsilon=4)
+    >>> reports = home_pages.perturb(["a.eu"] * 6000 + ["b.eu"] * 4000)
+    >>> [hitter.value for hitter in home_pages.find(reports, most=2)]
+    ['a.eu', 'b.eu']
+    """
+    exact_epsilon, odds = parse_epsilon(epsilon)
+    if not isinstance(values, IntegerDomain | StringDomain):
+        raise TypeError(f"values must be Numbers(bits) or Texts(length), not {type(values).__name__}")
+    prefixes = Prefixes(values, prefix_lengths_for_bits(values.bits))
+    weights = (1,) * (len(prefixes.prefix_lengths) - 1) + (_FINAL_LEVEL_WEIGHT,)
+    return HeavyHitterFinder(
+        prefixes,
+        SketchOracle(
+            prefixes,
+            exact_epsilon,
+            SketchScheme(weights, _SKETCH_ROWS, _SKETCH_BITS, best_checks(odds, _SKETCH_BITS), odds),
+        ),
+    )
+
+
+def prefix_lengths_for_bits(bits: int) -> tuple[int, ...]:
+    """Return up to which bits each level reports: with KEPT bits to choose from, each adds as many.
+
+    >>> prefix_lengths_for_bits(16), prefix_lengths_for_bits(64)
+    ((16,), (19, 30, 41, 52, 64))
+    """
+    levels = max(1, -(-(bits - KEPT_BITS) // _MAX_BITS_PER_LEVEL))
+    return tuple(KEPT_BITS + (bits - KEPT_BITS) * level // levels for level in range(1, levels + 1))
+
+
+@dataclass(frozen=True, repr=False)
+class HeavyHitterFinder:
+    """What `HeavyHitters` returns: `perturb` where the person is, `find` where reports arrive.
+
+    >>> import discreet as dc
+    >>> finder = dc.local.HeavyHitters(dc.local.IntegerDomain(16), epsilon=4)
+    >>> tally = dc.local.Aggregator(finder)
+    >>> tally.add(finder.perturb([4711] * 2000))
+    >>> [hitter.value for hitter in finder.find(tally, most=1)]
+    [4711]
+    """
+
+    prefixes: Prefixes
+    oracle: SketchOracle
+
+    @property
+    def configuration(self) -> str:
+        """The configuration, by which reports and tallies are known again."""
+        return self.oracle.configuration
+
+    @property
+    def scheme(self) -> SketchScheme:
+        """How prefixes are reported."""
+        return self.oracle.scheme
+
+    def loss(self) -> Loss:
+        """Return what one report tells about the value of the person who sent it.
+
+        Claim: epsilon, for whole values as for their prefixes.
+        Proof: the person sends one report of one level; its law is the sketch's.
+        Needs: SketchOracle.loss.
+        Checked by: test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
+        Seal: 5ddfaae55e16
+        """
+        return self.oracle.loss()
+
+    def perturb(self, values: Any) -> Reports:
+        """Return a randomized report for each person's value.
+
+        Claim: a report depends on its own person's value, through the sketch's law, and on nothing else.
+        Proof: it is the sketch's, and the marks are public functions of the value.
+        Needs: SketchOracle.perturb.
+        Checked by: test_sketched_reports_have_the_law_that_is_claimed
+        Seal: b0d01ab4e8d7
+        """
+        return self.oracle.perturb(values)
+
+    def read(self, received: ReceivedMessages) -> Reports:
+        """Read what people sent: a file of reports, or a list of messages."""
+        return self.oracle.read(received)
+
+    def counts(self, reports: Reports) -> np.ndarray:
+        """Return what an accumulator adds up."""
+        return self.oracle.counts(reports)
+
+    def find(self, reports: Reports | Aggregator, *, most: int = 20, confidence: Number = 0.95) -> list[HeavyHitter]:
+        """Return at most so many of the most frequent values, the best first.
+
+        With the confidence asked for, none of them is there by chance; with the same confidence all their margins
+        hold, although they are the best of many that were tried.
+        """
+        candidates = self.candidates(reports, most=most, confidence=confidence)
+        return [hitter for hitter in candidates if hitter.is_significant]
+
+    def candidates(
+        self, reports: Reports | Aggregator, *, most: int = 20, confidence: Number = 0.95
+    ) -> list[HeavyHitter]:
+        """Return so many of the best values, even those that may be there by chance."""
+        max_hitters, failure_probability = (
+            as_integer(most, "most", 1),
+            float(1 - as_probability(confidence, "confidence")),
+        )
+        best_prefixes = search_prefixes(self.scheme, self.prefixes, self.oracle.aggregate_counts(reports), max_hitters)
+        own, other = map(float, self.scheme.rates)
+        shares = (best_prefixes.supports / best_prefixes.people - other) / (own - other)
+        clipped_shares = np.clip(shares, 0, 1)
+        variance = clipped_shares * own * (1 - own) + (1 - clipped_shares) * other * (1 - other)
+        tail_probability = failure_probability / (2 * best_prefixes.tried)
+        margins = _deviation_bound(best_prefixes.people * variance, tail_probability) / (
+            best_prefixes.people * (own - other)
+        )
+        is_significant = best_prefixes.supports > best_prefixes.people * other + _deviation_bound(
+            best_prefixes.people * other * (1 - other), tail_probability
+        )
+        values = self.prefixes.encoding.decode(best_prefixes.words)
+        records = zip(values, shares.tolist(), margins.tolist(), is_significant.tolist(), strict=True)
+        hitters = [HeavyHitter(*record) for record in records if record[0] is not None]
+        return sorted(hitters, key=lambda hitter: -hitter.share)
+
+    def __repr__(self) -> str:
+        return f"<heavy hitters by {self.oracle!r}>"
+
+    def __str__(self) -> str:
+        return self.configuration
+
+
+def _deviation_bound(variance: np.ndarray, tail_probability: float) -> np.ndarray:
+    """Return how far from its mean a number of supports comes, beyond which it is with so small a probability.
+
+    So far out, a number of rare events is not normal any more: the second term is for its skewness (Cornish and
+    Fisher 1938), the last for its being whole.
+    """
+    z = -NormalDist().inv_cdf(tail_probability)
+    bound: np.ndarray = z * np.sqrt(variance) + (z**2 - 1) / 6 + 1
+    return bound

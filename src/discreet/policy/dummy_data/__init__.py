@@ -1,0 +1,1 @@
+"""Dummy data that fits a policy: values, tables and files."""

@@ -1,0 +1,161 @@
+"""The units and public values that dummy tables draw from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.kernel.errors import PolicyError
+from discreet.policy.column_domains import Between, ColumnType, DeclaredColumn, Keys, NoDomain, References
+from discreet.policy.declarations import ColumnUnit, DeclaredTable, WindowUnit
+from discreet.policy.drafting.schemas import read_schemas
+from discreet.policy.dummy_data.dummy_values import Rng, draw_distinct
+from discreet.policy.model import Policy
+
+_USUAL_ROWS_PER_UNIT = 5  # mean rows per unit, where the bounds leave room for it
+_BOUND_TO_MEAN_RATIO = 4  # the bounds allow this many times the mean
+_UNITS_PER_EXCEEDING_UNIT = 200  # one unit in this many exceeds the bounds
+
+
+def draw_units(policy: Policy, rows: int, rng: Rng) -> list[Any]:
+    """Draw the units that all tables share: as many as the table with the fewest rows per unit needs."""
+    column = next((column for table in policy.tables.values() if (column := _unit_column(table))), None)
+    if column is None:
+        return []
+    columns_with_domain = [
+        unit_column
+        for table in policy.tables.values()
+        if (unit_column := _unit_column(table)) and _has_domain(unit_column)
+    ]
+    fewest_rows = min(_mean_rows_per_unit(table) for table in policy.tables.values() if _unit_column(table))
+    return draw_distinct(columns_with_domain[0] if columns_with_domain else column, max(2, rows // fewest_rows), rng)
+
+
+def assign_owners(table: DeclaredTable, rows: int, owners: int, rng: Rng) -> Any:
+    """Return the owner of each row, by number: most stay within the bounds, and a few have twice as many rows."""
+    owners = min(owners, max(2, rows // _mean_rows_per_unit(table)))
+    rows_above_bounds = min(2 * _max_rows_per_unit(table) + 1, max(rows // 4, 1))
+    exceeding = np.repeat(np.arange(min(max(2, owners // _UNITS_PER_EXCEEDING_UNIT), owners)), rows_above_bounds)[
+        : rows // 2
+    ]
+    one_each = np.arange(owners)[: max(rows - len(exceeding), 0)]
+    weights = rng.gamma(2, size=owners) + 0.1
+    others = rng.choice(owners, size=max(rows - len(exceeding) - len(one_each), 0), p=weights / weights.sum())
+    return np.concatenate([exceeding, one_each, others])[:rows]
+
+
+def _max_rows_per_unit(table: DeclaredTable) -> int:
+    return (table.groups or 1) * (table.rows or _USUAL_ROWS_PER_UNIT)
+
+
+def _mean_rows_per_unit(table: DeclaredTable) -> int:
+    return min(_USUAL_ROWS_PER_UNIT, max(1, _max_rows_per_unit(table) // _BOUND_TO_MEAN_RATIO))
+
+
+def units_in_domain(pool: list[Any], column: DeclaredColumn) -> list[Any]:
+    """Return those people whom a table's own domain for them allows."""
+    match column.domain:
+        case Keys(values):
+            return [unit for unit in pool if unit in values] or list(values)
+        case Between(low, high):
+            return [person for person in pool if low <= _as_fraction(person) <= high] or [low]
+    return pool
+
+
+def _as_fraction(value: Any) -> Any:
+    return Fraction(value) if isinstance(value, Decimal) else value
+
+
+def _unit_column(table: DeclaredTable) -> DeclaredColumn | None:
+    match table.unit:
+        case ColumnUnit(name) | WindowUnit(name, _, _):
+            columns: Mapping[str, DeclaredColumn] = table.columns
+            return columns[name]
+    return None
+
+
+def _has_domain(column: DeclaredColumn) -> bool:
+    return not isinstance(column.domain, NoDomain)
+
+
+_MAX_PUBLIC_ROWS = 200  # rows of a public table
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The values of public columns that others refer to, by table and column in lower case, and type."""
+
+    values: dict[tuple[str, str, str], list[Any]]
+
+    def values_for(self, column: DeclaredColumn) -> list[Any] | None:
+        """Return what a column may be: the values that it references, or those of a public column of its name."""
+        if isinstance(column.domain, References):
+            return self.values.get((column.domain.table.lower(), column.domain.column.lower(), column.type))
+        if isinstance(column.domain, NoDomain):
+            name_and_type = (column.name.lower(), column.type)
+            return next(
+                (pool for (_, *public_column), pool in self.values.items() if tuple(public_column) == name_and_type),
+                None,
+            )
+        return None
+
+
+def public_columns(table: DeclaredTable, policy: Policy) -> Mapping[str, DeclaredColumn]:
+    """Return the columns of a public table; one that lists none has what its schema or references to it tell."""
+    if table.columns:
+        return table.columns
+    source = policy.sources()[table.name]
+    try:
+        (sketch,) = read_schemas(source)
+        types = {column.name: column.type for column in sketch.columns if column.type}
+    except PolicyError:  # not there: what other tables say of it must do
+        types = {}
+    referenced = {
+        column.domain.column: column.type
+        for other in policy.tables.values()
+        for column in other.columns.values()
+        if isinstance(column.domain, References) and column.domain.table == table.name
+    }
+    column_types: dict[str, ColumnType] = {**types, **referenced}  # type: ignore[dict-item]
+    if not column_types:
+        raise PolicyError(
+            f"table {table.name}: it lists no columns, and its source is not there ({Path(source).name}). "
+            "List the columns in the policy."
+        )
+    return {name: DeclaredColumn(name, kind, NoDomain(), null=False) for name, kind in column_types.items()}
+
+
+def draw_pools(policy: Policy, columns: Mapping[str, Mapping[str, DeclaredColumn]], rows: int, rng: Rng) -> Pools:
+    """Make up different values for each public column that is referenced, or that an open column is named after."""
+    pools = Pools({})
+    needed = [
+        (table, column)
+        for table in columns
+        for column in columns[table].values()
+        if _is_joined_on(table, column, policy)
+    ]
+    for table, column in sorted(needed, key=lambda pair: isinstance(pair[1].domain, References)):
+        referenced_values = pools.values_for(column) if isinstance(column.domain, References) else None
+        without_reference = replace(column, domain=NoDomain()) if isinstance(column.domain, References) else column
+        pool = referenced_values or draw_distinct(without_reference, min(_MAX_PUBLIC_ROWS, max(3, rows // 10)), rng)
+        pools.values[table.lower(), column.name.lower(), column.type] = pool
+    return pools
+
+
+def _is_joined_on(table: str, column: DeclaredColumn, policy: Policy) -> bool:
+    return any(
+        _joins_on(other, use, table, column) for other in policy.tables.values() for use in other.columns.values()
+    )
+
+
+def _joins_on(other: DeclaredTable, use: DeclaredColumn, table: str, column: DeclaredColumn) -> bool:
+    """Whether a column references a public one, or has its name and no values of its own: people will join on it."""
+    if isinstance(use.domain, References):
+        return (use.domain.table, use.domain.column.lower()) == (table, column.name.lower())
+    if other.public or getattr(other.unit, "name", None) == use.name or not isinstance(use.domain, NoDomain):
+        return False
+    return use.name.lower() == column.name.lower() and use.type == column.type != "real"

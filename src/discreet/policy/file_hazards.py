@@ -1,0 +1,124 @@
+"""Hazards around a policy: its ledger and data files, and columns stored as another type."""
+
+import glob
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from discreet.policy.hazard_rules import Hazard, make_hazard
+from discreet.policy.model import Policy
+from discreet.policy.problems import placeholder_comment_lines, shorten, with_article
+
+_MAX_FILES = 100
+_MAX_POLICY_BYTES = 1_000_000  # bytes of another policy in the folder
+_OTHERS_READ, _OTHERS_WRITE, _OTHERS_ENTER = 0o004, 0o002, 0o001
+
+
+def find_file_hazards(policy: Policy, text: str = "") -> list[Hazard]:
+    """Return what to ask about a policy's files; `text` is that of the policy itself, whose comments may have marks.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits", "ledger_location": ":memory:"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "none.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> [make_hazard.id for make_hazard in find_file_hazards(policy)]
+    ['D022']
+    """
+    return [*_ledger_hazards(policy), *_source_hazards(policy), *_comment_hazards(text)]
+
+
+def local_files(source: str) -> list[Path] | None:
+    """Return the files of a source as `Policy.sources` tells it; None if it is a name or a URL."""
+    path = Path(source)
+    if not path.is_absolute():
+        return None
+    if path.parent.is_file():
+        return [path.parent]  # a table in a DuckDB file
+    paths = [path] if path.exists() else map(Path, sorted(glob.glob(source, recursive=True)))  # noqa: PTH207
+    return [file for file in paths if file.is_file()]
+
+
+def _ledger_hazards(policy: Policy) -> Iterator[Hazard]:
+    ledger = policy.ledger_location
+    if not isinstance(ledger, Path) or policy.data.ledger == ":memory:":
+        return
+    for other, name in _policies_sharing_ledger(policy, ledger):
+        yield make_hazard("D019", section="[data]", other=shorten(other.name), name=shorten(name))
+    if ledger.parent.is_dir() and _is_reachable_by_others(ledger.parent):
+        mode = ledger.parent.stat().st_mode
+        if mode & _OTHERS_WRITE:
+            yield make_hazard("D020", section="[data]", act="change and remove files in")
+        elif mode & _OTHERS_READ:
+            yield make_hazard("D020", section="[data]", act="look into")
+
+
+def _policies_sharing_ledger(policy: Policy, ledger: Path) -> Iterator[tuple[Path, str]]:
+    """Find policies in the folder that keep another data set in the same ledger."""
+    for file in sorted(policy.base.glob("*.toml"))[:_MAX_FILES]:
+        try:
+            values = tomllib.loads(file.read_text()) if file.stat().st_size <= _MAX_POLICY_BYTES else {}
+        except (OSError, ValueError, RecursionError):
+            continue
+        data = values.get("data")
+        if not isinstance(data, dict) or not isinstance(values.get("tables"), dict):
+            continue
+        name, ledger_path = data.get("name"), file.parent / str(data.get("ledger", "ledger.sqlite"))
+        is_same_ledger = os.path.abspath(ledger_path) == os.path.abspath(ledger)  # noqa: PTH100 - without ".."
+        if is_same_ledger and isinstance(name, str) and name != policy.data.name:
+            yield file, name
+
+
+def _source_hazards(policy: Policy) -> Iterator[Hazard]:
+    for name, source in policy.sources().items():
+        files = local_files(source)
+        if files is None:
+            continue
+        if not files:
+            yield make_hazard("D022", name, source=source)
+        elif not policy.tables[name].public and any(map(_is_readable_by_others, files[:_MAX_FILES])):
+            yield make_hazard("D021", name)
+
+
+def _is_readable_by_others(file: Path) -> bool:
+    return bool(file.stat().st_mode & _OTHERS_READ) and _is_reachable_by_others(file)
+
+
+def _is_reachable_by_others(path: Path) -> bool:
+    """Whether other accounts may enter every folder above; on other systems than POSIX modes do not tell."""
+    if os.name != "posix":
+        return False
+    return all(folder.stat().st_mode & _OTHERS_ENTER for folder in path.resolve().parents)
+
+
+def _comment_hazards(text: str) -> Iterator[Hazard]:
+    lines = placeholder_comment_lines(text)
+    if lines:
+        line_list = ", ".join(map(str, lines[:10])) + (", …" if len(lines) > 10 else "")
+        yield make_hazard("D024", section="comments", lines=f"line{'s' if len(lines) > 1 else ''} {line_list}")
+
+
+_NUMERIC_TYPES = ("integer", "real", "decimal")
+
+
+def stored_type_hazard(table: str, column: str, stored: str, declared: str) -> Hazard | None:
+    """Return what to ask about a column that may lose values when it is read as what it is declared; None if it cannot.
+
+    >>> print(stored_type_hazard("visits", "day", "text", "date"))  # doctest: +ELLIPSIS
+    D025 table visits, column day: it is stored as text and read as a date: what cannot be read so counts as NULL. ...
+    >>> stored_type_hazard("visits", "cost", "integer", "real")
+    """
+    lost = _lost_values(stored, declared)
+    if lost is None:
+        return None
+    return make_hazard("D025", table, column, stored=stored, read=with_article(declared), lost=lost)
+
+
+def _lost_values(stored: str, declared: str) -> str | None:
+    if stored == "text" and declared != "text":
+        return "what cannot be read so"
+    if stored in _NUMERIC_TYPES and declared == "boolean":
+        return "any number but 0 and 1"
+    if stored in ("real", "decimal") and declared == "integer":
+        return "any number with a fraction"
+    return None

@@ -1,0 +1,287 @@
+"""The policy: privacy unit, budget, tables and columns; read from TOML and written as TOML."""
+
+import glob
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.event import OWNER, canonical_json
+from discreet.kernel.loss import Budget
+from discreet.policy.column_domains import Between, DeclaredColumn, Keys, References, default_step
+from discreet.policy.consistency import check_consistency, make_budget
+from discreet.policy.declarations import (
+    ColumnUnit,
+    DeclaredTable,
+    NoUnit,
+    ParentTableUnit,
+    Person,
+    PersonInWindow,
+    PrivacyUnit,
+    RowUnit,
+    UnitDeclaration,
+    WindowUnit,
+    find_by_name,
+)
+from discreet.policy.entries import DEFAULT_ROWS_MAX, AnalystEntry, BudgetEntry, DataEntry, TuningEntry
+from discreet.policy.parser import parse_policy
+from discreet.policy.problems import Problems, shorten
+from discreet.policy.toml import inline_text, key_text, list_text, parse_toml, read_policy_text, value_text
+from discreet.policy.validators import URL_PREFIX
+
+_WILDCARD = re.compile(r"[*?\[]")
+_FILE_SOURCE = re.compile(r"[/*?\[]|\.(?:parquet|csv|tsv)(?:\.gz)?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy that was read and found to be right; paths in it are relative to `base`.
+
+    >>> policy = Policy.parse('''
+    ...     [data]
+    ...     name = "visits"
+    ...     [budget]
+    ...     epsilon = 1.0
+    ...     [tables.visits]
+    ...     source = "visits.csv"
+    ...     unit = "patient"
+    ...     columns = { patient = { type = "integer" } }
+    ... ''')
+    >>> policy.unit, policy.budget
+    (Person(type='integer'), Budget(epsilon=1))
+    """
+
+    data: DataEntry
+    budget_entry: BudgetEntry
+    tables: Mapping[str, DeclaredTable]
+    base: Path
+    tuning: TuningEntry = field(default_factory=TuningEntry)  # apart from all that affects privacy
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a policy file; one PolicyError tells everything that is wrong with it."""
+        file = Path(path)
+        return cls._from_text(read_policy_text(file), file.parent, str(file))
+
+    @classmethod
+    def parse(cls, text: str, base: str | PathLike[str] = ".") -> Self:
+        """Read a policy from text."""
+        return cls._from_text(text, Path(base), "policy")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], base: str | PathLike[str] = ".", *, name: str = "policy") -> Self:
+        """Read a policy from the same sections and keys as Python values; a float means its shortest decimal.
+
+        Errors begin with `name`.
+        """
+        return cls._from_values(values, Path(base), Problems(name))
+
+    @classmethod
+    def _from_text(cls, text: str, base: Path, name: str) -> Self:
+        return cls._from_values(parse_toml(text, name), base, Problems(name, text))
+
+    @classmethod
+    def _from_values(cls, values: Mapping[str, Any], base: Path, problems: Problems) -> Self:
+        problems.add_placeholders(values)
+        unchecked = parse_policy(values, problems)
+        check_consistency(unchecked, problems)
+        problems.raise_if_any()
+        assert unchecked.data is not None
+        assert unchecked.budget_entry is not None
+        tables = {
+            name: unchecked_table.to_table(name, unchecked.tables)
+            for name, unchecked_table in unchecked.tables.items()
+            if unchecked_table
+        }
+        assert unchecked.tuning is not None
+        return cls(unchecked.data, unchecked.budget_entry, MappingProxyType(tables), base.absolute(), unchecked.tuning)
+
+    @property
+    def budget(self) -> Budget:
+        """How much may be learned in all."""
+        return make_budget(self.budget_entry)
+
+    def analyst_budgets(self) -> dict[str, Budget]:
+        """Return the limits of the listed analysts; nobody else but the owner may ask."""
+        return {who: make_budget(self.budget_entry, analyst) for who, analyst in self.budget_entry.analysts.items()}
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """What all private tables protect."""
+        table = next(self.root_table(name) for name, table in self.tables.items() if not table.public)
+        match table.unit:
+            case ColumnUnit(name):
+                return Person(table.columns[name].type)
+            case WindowUnit(name, _, window):
+                return PersonInWindow(table.columns[name].type, window, self.data.timezone)
+        return RowUnit()
+
+    def table(self, name: str) -> DeclaredTable | None:
+        """Find a table by its name in any case."""
+        return find_by_name(self.tables, name)
+
+    def root_table(self, name: str) -> DeclaredTable:
+        """Return the table that names the people of a private table: itself, or its parent's root."""
+        table = self.tables[name]
+        while isinstance(table.unit, ParentTableUnit):
+            table = self.tables[table.unit.table]
+        return table
+
+    def tables_for(self, by: str) -> tuple[DeclaredTable, ...]:
+        """Return the tables that a name may ask about: those granted and all public ones; none if it is not listed."""
+        analyst = self.budget_entry.analysts.get(by)
+        if analyst is None and by != OWNER:
+            return ()
+        has_all = analyst is None or analyst.tables is None
+        granted = {name.lower() for name in (analyst.tables if analyst else None) or ()}
+        return tuple(
+            table for table in self.tables.values() if has_all or table.public or table.name.lower() in granted
+        )
+
+    @property
+    def ledger_location(self) -> Path | str:
+        """Where the ledger lies: an absolute path, or a postgresql:// URL."""
+        return self.data.ledger if URL_PREFIX.match(self.data.ledger) else self.base / self.data.ledger
+
+    def sources(self) -> dict[str, str]:
+        """Return each table's source; files are absolute, names and URLs stay as they are."""
+        return {name: _resolve_source(table.source, self.base) for name, table in self.tables.items()}
+
+    def unit_fingerprint(self) -> str:
+        """Return who is protected, and nothing else, as canonical JSON; see check_same_promise."""
+        return canonical_json({"unit": _unit_record(self.unit), "tables": _table_unit_records(self.tables)})
+
+
+def read_policy(path: str | PathLike[str]) -> Policy:
+    """Read a policy file; one PolicyError tells everything that is wrong with it."""
+    return Policy.load(path)
+
+
+def check_same_unit(fingerprint: str, policy: Policy) -> None:
+    """Stop an owner whose new policy protects others than the fingerprint of an earlier one; new tables are fine."""
+    old, new = json.loads(fingerprint), json.loads(policy.unit_fingerprint())
+    changed = [name for name, owner in new["tables"].items() if old["tables"].get(name, owner) != owner]
+    if old["unit"] != new["unit"] or changed:
+        where = f"table {shorten(changed[0])}" if changed else "the policy"
+        raise PolicyError(
+            f"{where}: unit or window differs from what the ledger was kept for, so what was spent would be about "
+            "others. Restore them, or begin a new data set under another name."
+        )
+
+
+def _unit_record(unit: PrivacyUnit) -> dict[str, str]:
+    match unit:
+        case Person(kind):
+            return {"kind": "person", "type": kind}
+        case PersonInWindow(kind, window, timezone):
+            return {"kind": "window", "type": kind, "window": window.value, "timezone": timezone}
+    return {"kind": "row"}
+
+
+def _table_unit_records(tables: Mapping[str, DeclaredTable]) -> dict[str, dict[str, str]]:
+    return {name.lower(): _table_unit_record(table.unit) for name, table in tables.items() if not table.public}
+
+
+def _table_unit_record(unit: UnitDeclaration | NoUnit) -> dict[str, str]:
+    return {key: str(value).lower() for key, value in asdict(unit).items()}
+
+
+def _resolve_source(source: str, base: Path) -> str:
+    if URL_PREFIX.match(source) or not _FILE_SOURCE.search(source):
+        return source  # a table's name in the engine
+    if _WILDCARD.search(source) and not Path(source).is_absolute():
+        return str(Path(glob.escape(str(base))) / source)
+    return str(base / source)
+
+
+def write_policy(policy: Policy) -> str:
+    """Write a policy in TOML; comments of a file that it was read from are not in it.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> Policy.parse(write_policy(policy)) == policy
+    True
+    """
+    left_out = {"analysts"} if policy.budget_entry.delta else {"analysts", "delta"}
+    budget = {key: value for key, value in policy.budget_entry if key not in left_out and value is not None}
+    sections = [
+        _section_text("data", {key: value for key, value in policy.data if value is not None}),
+        _section_text("budget", budget),
+    ]
+    if policy.budget_entry.analysts:
+        lines = [f"{key_text(who)} = {_analyst_text(analyst)}" for who, analyst in policy.budget_entry.analysts.items()]
+        sections.append("\n".join(["[budget.analysts]", *lines]))
+    tuning = {key: value for key, value in policy.tuning if value is not None}
+    sections += [_section_text("tuning", tuning)] if tuning else []
+    sections += [_table_text(table) for table in policy.tables.values()]
+    return "\n\n".join(sections) + "\n"
+
+
+def _section_text(name: str, values: Mapping[str, Any]) -> str:
+    return "\n".join([f"[{name}]", *(f"{key} = {value_text(value)}" for key, value in values.items())])
+
+
+def _analyst_text(analyst: AnalystEntry) -> str:
+    return inline_text({key: _entry_value_text(value) for key, value in analyst if value is not None})
+
+
+def _entry_value_text(value: Any) -> str:
+    return list_text(value) if isinstance(value, tuple) else value_text(value)
+
+
+def _table_text(table: DeclaredTable) -> str:
+    path = f"tables.{key_text(table.name)}"
+    lines = [f"[{path}]", f"source = {value_text(table.source)}", *_unit_lines(table)]
+    lines += [
+        f"{key} = {value}" for key, value in (("groups", table.groups), ("rows", table.rows)) if value is not None
+    ]
+    lines += [f"rows_max = {table.rows_max}"] if table.rows_max != DEFAULT_ROWS_MAX else []
+    if table.columns:
+        lines += [f"[{path}.columns]"]
+        lines += [f"{key_text(name)} = {_column_text(column)}" for name, column in table.columns.items()]
+    return "\n".join(lines)
+
+
+def _unit_lines(table: DeclaredTable) -> Iterator[str]:
+    match table.unit:
+        case ColumnUnit(name):
+            yield f"unit = {value_text(name)}"
+        case WindowUnit(name, time, window):
+            yield f"unit = {value_text(name)}"
+            yield f"window = {value_text(f'1 {window}')}"
+            yield f"time = {value_text(time)}"
+        case ParentTableUnit(parent, on, key):
+            entries = {"through": value_text(parent), "on": value_text(on), "key": value_text(key)}
+            yield f"unit = {inline_text(entries)}"
+        case RowUnit():
+            yield 'unit = "row"'
+        case _:
+            yield "public = true"
+
+
+def _column_text(column: DeclaredColumn) -> str:
+    entries = {"type": value_text(column.type)}
+    match column.domain:
+        case Between(low, high, step, outside):
+            entries["between"] = list_text((low, high))
+            if step is not None and step != default_step(Fraction(low), Fraction(high)):  # type: ignore[arg-type]
+                entries["step"] = value_text(step)
+            if outside != "clip":
+                entries["outside"] = value_text(outside)
+        case Keys(values) if column.type != "boolean" or values != (False, True):
+            entries["in"] = list_text(values)
+        case References(table, name):
+            entries["references"] = value_text(f"{table}.{name}")
+    if column.null:
+        entries["null"] = "true"
+    if column.unique:
+        entries["unique"] = "true"
+    return inline_text(entries)

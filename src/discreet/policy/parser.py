@@ -1,0 +1,238 @@
+"""Parse the sections of a policy one by one, so that one mistake does not hide another."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from discreet.policy.column_domains import ColumnEntry, DeclaredColumn, References
+from discreet.policy.declarations import (
+    ColumnUnit,
+    DeclaredTable,
+    NoUnit,
+    ParentTableUnit,
+    RowUnit,
+    UnitDeclaration,
+    WindowUnit,
+    declared_name,
+)
+from discreet.policy.entries import (
+    AnalystEntry,
+    BudgetEntry,
+    DataEntry,
+    PolicyEntry,
+    TableEntry,
+    ThroughEntry,
+    TuningEntry,
+)
+from discreet.policy.problems import Problems, did_you_mean, format_value, shorten
+from discreet.policy.toml import KeyPath
+from discreet.policy.validators import parse_identifier
+
+_UNIT_HINT = 'Say who is protected: unit = "column" for people, unit = "row" for single rows, public = true for nobody.'
+
+
+@dataclass(frozen=True)
+class UncheckedTable:
+    """A table that may have mistakes: a wrong unit, or a wrong column, is None."""
+
+    entry: TableEntry
+    unit: UnitDeclaration | NoUnit | None
+    columns: Mapping[str, DeclaredColumn | None]
+
+    def to_table(self, name: str, tables: "Mapping[str, UncheckedTable | None]") -> DeclaredTable:
+        """Return the table, once nothing is wrong with it; names are spelled as they were declared."""
+        assert self.unit is not None
+        default_bound = 1 if isinstance(self.unit, RowUnit) else None  # a row is in one group, once
+        return DeclaredTable(
+            name=name,
+            source=self.entry.source,
+            unit=_resolve_unit(self.unit, tables),
+            groups=self.entry.groups or default_bound,
+            rows=self.entry.rows or default_bound,
+            rows_max=self.entry.rows_max,
+            columns=MappingProxyType(
+                {key: _resolve_domain(column, tables) for key, column in self.columns.items() if column}
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class UncheckedPolicy:
+    """What was read; a part that is wrong is None."""
+
+    data: DataEntry | None
+    budget_entry: BudgetEntry | None
+    tables: Mapping[str, UncheckedTable | None]
+    tuning: TuningEntry | None
+
+
+def _resolve_unit(
+    unit: UnitDeclaration | NoUnit, tables: Mapping[str, UncheckedTable | None]
+) -> UnitDeclaration | NoUnit:
+    if not isinstance(unit, ParentTableUnit):
+        return unit
+    table, key = _resolve_column(unit.table, unit.key, tables)
+    return ParentTableUnit(table, unit.on, key)
+
+
+def _resolve_domain(column: DeclaredColumn, tables: Mapping[str, UncheckedTable | None]) -> DeclaredColumn:
+    if not isinstance(column.domain, References):
+        return column
+    return replace(column, domain=References(*_resolve_column(column.domain.table, column.domain.column, tables)))
+
+
+def _resolve_column(table: str, column: str, tables: Mapping[str, UncheckedTable | None]) -> tuple[str, str]:
+    name = declared_name(tables, table) or table
+    target = tables[name]
+    return name, (declared_name(target.columns, column) if target else None) or column
+
+
+def parse_policy(values: Mapping[str, Any], problems: Problems) -> UncheckedPolicy:
+    """Read every part of the file, noting what is wrong."""
+    problems.parse_entry(PolicyEntry, values, ())
+    data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
+    tuning = values.get("tuning", {})
+    return UncheckedPolicy(
+        problems.parse_entry(DataEntry, data, ("data",)) if isinstance(data, dict) else None,
+        _parse_budget(budget, problems) if isinstance(budget, dict) else None,
+        _parse_tables(tables, problems) if isinstance(tables, dict) else {},
+        problems.parse_entry(TuningEntry, tuning, ("tuning",)) if isinstance(tuning, dict) else None,
+    )
+
+
+def _parse_budget(raw: dict[str, Any], problems: Problems) -> BudgetEntry | None:
+    path: KeyPath = ("budget", "analysts")
+    budget_entry = problems.parse_entry(BudgetEntry, raw, ("budget",))
+    raw_analysts = raw.get("analysts", {})
+    entries = {
+        who: problems.parse_entry(AnalystEntry, entry, (*path, who)) for who, entry in _section_items(raw_analysts)
+    }
+    analysts = {who: analyst for who, analyst in entries.items() if analyst}
+    return budget_entry.model_copy(update={"analysts": MappingProxyType(analysts)}) if budget_entry else None
+
+
+def _section_items(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ()
+
+
+def _parse_tables(raw: dict[str, Any], problems: Problems) -> dict[str, UncheckedTable | None]:
+    if not raw:
+        problems.add(("tables",), "there is no table. Add a section [tables.NAME] for each.")
+    _check_names(raw, ("tables",), "table", problems)
+    for name in raw:
+        if "." in name:
+            problems.add(("tables", name), f'name "{shorten(name)}" must not contain a dot. Choose another name.')
+    return {name: _parse_table(entry, ("tables", name), problems) for name, entry in raw.items()}
+
+
+def _check_names(names: Iterable[str], path: KeyPath, noun: str, problems: Problems) -> None:
+    first_spellings: dict[str, str] = {}
+    for name in names:
+        try:
+            parse_identifier(name, "name")
+        except ValueError as error:
+            problems.add((*path, name), f"{error} Choose another name for the {noun}.")
+        other = first_spellings.setdefault(name.lower(), name)
+        if other != name:
+            problems.add(
+                (*path, name), f'"{shorten(other)}" has the same name: case does not count. Rename one of them.'
+            )
+
+
+def _parse_table(raw: Any, path: KeyPath, problems: Problems) -> UncheckedTable | None:
+    raw_columns = raw.get("columns", {}) if isinstance(raw, dict) else {}
+    _check_names((name for name, _ in _section_items(raw_columns)), (*path, "columns"), "column", problems)
+    columns = {
+        name: column.to_column(name)
+        if (column := problems.parse_entry(ColumnEntry, entry, (*path, "columns", name)))
+        else None
+        for name, entry in _section_items(raw_columns)
+    }
+    entry = problems.parse_entry(TableEntry, raw, path)
+    return UncheckedTable(entry, _parse_unit(entry, columns, path, problems), columns) if entry else None
+
+
+def _parse_unit(
+    entry: TableEntry, columns: Mapping[str, DeclaredColumn | None], path: KeyPath, problems: Problems
+) -> UnitDeclaration | NoUnit | None:
+    if entry.public:
+        for key in sorted(entry.model_fields_set & {"unit", "window", "time", "groups", "rows"}):
+            problems.add(
+                (*path, key), f"{key} does not fit a public table, which protects nobody. Leave out {key}, or public."
+            )
+        return NoUnit()
+    if not columns:
+        problems.add(path, "columns is missing: a column that is not listed does not exist. List those to ask about.")
+    match entry.unit:
+        case None:
+            problems.add(path, f"unit is missing. {_UNIT_HINT}")
+        case dict() as through:
+            _check_no_window(entry, path, "has the window of the table it leads to", problems)
+            return _parse_parent_unit(through, columns, path, problems)
+        case "row":
+            _check_no_window(entry, path, "is smaller than any window", problems)
+            if declared_name(columns, "row"):
+                problems.add(
+                    (*path, "unit"), 'unit "row" is also a column. Rename the column, so that it is clear who is meant.'
+                )
+            return RowUnit()
+        case str() as name:
+            return _parse_column_unit(name, entry, columns, path, problems)
+        case other:
+            problems.add(
+                (*path, "unit"), f"unit must be a text or {{ through, on }}, not {format_value(other)}. {_UNIT_HINT}"
+            )
+    return None
+
+
+def _check_no_window(entry: TableEntry, path: KeyPath, reason: str, problems: Problems) -> None:
+    for key in sorted(entry.model_fields_set & {"window", "time"}):
+        problems.add((*path, key), f"{key} does not fit here: this unit {reason}. Leave it out.")
+
+
+def _parse_parent_unit(
+    raw: dict[str, Any], columns: Mapping[str, DeclaredColumn | None], path: KeyPath, problems: Problems
+) -> ParentTableUnit | None:
+    entry = problems.parse_entry(ThroughEntry, raw, (*path, "unit"))
+    on = _find_column(entry.on, columns, (*path, "unit", "on"), problems) if entry else None
+    return ParentTableUnit(entry.through, on, entry.key or entry.on) if entry and on else None
+
+
+def _find_column(
+    name: str, columns: Mapping[str, DeclaredColumn | None], path: KeyPath, problems: Problems
+) -> str | None:
+    declared = declared_name(columns, name)
+    if declared is None:
+        key = path[-1]
+        problems.add(
+            path,
+            f'{key} names "{shorten(name)}", which is not among the columns{did_you_mean(name, columns)} Declare it.',
+        )
+    return declared
+
+
+def _parse_column_unit(
+    name: str, entry: TableEntry, columns: Mapping[str, DeclaredColumn | None], path: KeyPath, problems: Problems
+) -> ColumnUnit | WindowUnit | None:
+    unit = _find_column(name, columns, (*path, "unit"), problems)
+    declared = columns[unit] if unit else None
+    if unit and declared and declared.type in ("real", "decimal"):  # decimals are kept as reals
+        message = f"{declared.type} does not fit the unit: equal floats are an accident. Declare an integer or text."
+        problems.add((*path, "columns", unit, "type"), message)
+    if unit and declared and declared.null:
+        message = "null does not fit the unit: rows that belong to nobody are never counted. Leave it out."
+        problems.add((*path, "columns", unit, "null"), message)
+    if entry.window is None and entry.time is None:
+        return ColumnUnit(unit) if unit else None
+    if entry.window is None or entry.time is None:
+        given, missing = ("window", "time") if entry.window else ("time", "window")
+        problems.add(
+            (*path, given), f'{given} needs {missing}: write window = "1 day" and time = "column", or neither.'
+        )
+        return None
+    time = _find_column(entry.time, columns, (*path, "time"), problems)
+    time_column = columns[time] if time else None
+    if time and time_column and time_column.type not in ("date", "timestamp"):
+        problems.add((*path, "time"), f"time must name a date or timestamp column, not one of type {time_column.type}.")
+    return WindowUnit(unit, time, entry.window) if unit and time else None

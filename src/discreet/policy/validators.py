@@ -1,0 +1,150 @@
+"""Validators for single policy values: numbers, names, texts and locations."""
+
+import re
+import unicodedata
+import zoneinfo
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+from pydantic import PlainValidator, ValidationInfo
+
+from discreet.kernel.event import bounded_text
+from discreet.kernel.numbers import as_fraction
+from discreet.policy.problems import did_you_mean, format_value
+from discreet.policy.toml import FloatText
+
+_MAX_NAME_BYTES = 63  # bytes: PostgreSQL cuts longer names, and two of them might become one
+_PASSWORD = re.compile(
+    r"://[^@]*:[^@]*@|(?:^|[?&;\s])[\w-]*(?:passw|passwd|pwd|secret|token|signature|api_?key|access_?key)[\w-]*\s*=",
+    re.IGNORECASE,
+)
+_URL_SCHEMES = {"postgresql": ("postgresql://", "postgres://"), "spark": ("sc://",)}
+_URL_EXAMPLES = {"postgresql": "postgresql://reader@db.example/clinic", "spark": "sc://spark.example:15002"}
+_CREDENTIAL_HINTS = {
+    "postgresql": "environment (PGPASSWORD, AWS_SECRET_ACCESS_KEY) or in a protected file (~/.pgpass)",
+    "spark": "environment, as SPARK_REMOTE",
+}
+URL_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def parse_number(value: Any, name: str) -> Fraction:
+    """Read a finite number exactly; a wrong type is a ValueError too, because pydantic gathers only those.
+
+    >>> parse_number(FloatText("1e-9"), "delta")
+    Fraction(1, 1000000000)
+    """
+    try:
+        return as_fraction(value.text if isinstance(value, FloatText) else value, name)
+    except (TypeError, ValueError):
+        raise ValueError(f'{name} must be a finite number such as 0.1 or "1/10", not {format_value(value)}.') from None
+
+
+def parse_count(value: Any, name: str) -> int:
+    """Read a whole number from 1 to 2^62."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1 << 62:
+        raise ValueError(f"{name} must be a whole number from 1 to 2^62, not {format_value(value)}.")
+    return value
+
+
+def parse_text_line(value: Any, name: str) -> str:
+    """Read a text of one line."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text in quotes, not {format_value(value)}.")  # noqa: TRY004 - gathered by pydantic
+    if not value.strip() or len(value) > 200 or any(unicodedata.category(letter) == "Cc" for letter in value):
+        raise ValueError(f"{name} must be one line of 1 to 200 characters, not {format_value(value)}.")
+    return bounded_text(value, name, max_length=200)
+
+
+def parse_identifier(value: Any, name: str) -> str:
+    """Read the name of a table or column: any one line of at most 63 bytes; reserved words are fine."""
+    word = parse_text_line(value, name)
+    if len(word.encode()) > _MAX_NAME_BYTES:
+        raise ValueError(f"{name} must have at most {_MAX_NAME_BYTES} bytes, not {len(word.encode())}. Shorten it.")
+    return word
+
+
+def parse_location(value: Any, name: str) -> str:
+    """Read where something lies: a path, a URL or a name, but never with a password in it."""
+    if not isinstance(value, str) or not value.strip() or len(value) > 4000 or "\0" in value or "\n" in value:
+        raise ValueError(f"{name} must be a path, a URL or a table's name in quotes, not {format_value(value)}.")
+    if _PASSWORD.search(unquote(value)):
+        hint = _CREDENTIAL_HINTS["spark" if value.startswith(_URL_SCHEMES["spark"]) else "postgresql"]
+        raise ValueError(
+            f"{name} must not contain a password: many may read a policy. Leave it out, and give it in the {hint}."
+        )
+    return value
+
+
+def parse_ledger_location(value: Any, name: str) -> str:
+    """Read where the ledger lies: a file, or a PostgreSQL database that several servers share."""
+    location = parse_location(value, name)
+    if URL_PREFIX.match(location) and not location.startswith(_URL_SCHEMES["postgresql"]):
+        raise ValueError(f"{name} must be a file or a postgresql:// URL, not {format_value(location)}.")
+    return location
+
+
+def parse_connection(value: Any, name: str, engine: str | None) -> str:
+    """Read where an engine is: a URL of its kind, and never with a password or a token in it."""
+    if engine == "duckdb":
+        raise ValueError(
+            f"{name} goes with another engine: DuckDB reads files itself. Name the engine, or leave it out."
+        )
+    location, example = parse_location(value, name), _URL_EXAMPLES.get(engine or "", _URL_EXAMPLES["postgresql"])
+    schemes = _URL_SCHEMES.get(engine or "", (*_URL_SCHEMES["postgresql"], *_URL_SCHEMES["spark"]))
+    if not location.startswith(schemes):
+        raise ValueError(f'{name} must be a URL such as "{example}", not {format_value(location)}.')
+    option_names = [part.partition("=")[0] for part in location.partition(";")[2].split(";") if part]
+    if location.startswith("sc://") and set(option_names) - {"use_ssl"}:
+        raise ValueError(
+            f"{name} may say use_ssl and nothing else beside host and port: many may read a policy. Give the rest in "
+            "the environment, as SPARK_REMOTE."
+        )
+    return location
+
+
+def parse_timezone(value: Any, name: str) -> str:
+    """Read the name of a time zone."""
+    key = parse_text_line(value, name)
+    try:
+        if key != "UTC":  # known even where the machine has no list of zones
+            zoneinfo.ZoneInfo(key)
+    except (KeyError, ValueError, OSError):
+        near = did_you_mean(key, zoneinfo.available_timezones() | {"UTC"})
+        raise ValueError(f'{name} must be a time zone such as "Europe/Berlin", not {format_value(key)}{near}') from None
+    return key
+
+
+def format_number(value: Fraction) -> str:
+    """Write a number for reading, not for reckoning.
+
+    >>> format_number(Fraction(1, 10**9))
+    '1e-9'
+    """
+    return re.sub(r"e([+-])0", r"e\1", f"{float(value):.6g}")
+
+
+def as_validator(parse: Callable[[Any, str], Any]) -> PlainValidator:
+    """Turn a reader of (value, name) into a field's validator."""
+
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        return parse(value, str(info.field_name))
+
+    return PlainValidator(validate)
+
+
+def _parse_share(value: Any, name: str) -> Fraction:
+    share = parse_number(value, name)
+    if not 0 <= share < 1:
+        raise ValueError(f"{name} must be a share from 0 up to, not including, 1, not {format_value(value)}.")
+    return share
+
+
+Portion = Annotated[Fraction, as_validator(_parse_share)]
+PositiveCount = Annotated[int, as_validator(parse_count)]
+TextLine = Annotated[str, as_validator(parse_text_line)]
+Identifier = Annotated[str, as_validator(parse_identifier)]
+Location = Annotated[str, as_validator(parse_location)]
+LedgerSetting = Annotated[str, as_validator(parse_ledger_location)]
+TimeZoneName = Annotated[str, as_validator(parse_timezone)]

@@ -1,0 +1,143 @@
+"""How an expression over released tables is translated: by rules; what has no rule is refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.postprocess.sql_expression import NUMERIC_TYPES, SqlExpr, SqlType
+from discreet.postprocess.type_conversion import as_text, coerce
+from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+
+_MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
+_MAX_TEXT_WIDTH = 20_000  # characters that a text may be made of
+_VOLATILE = (
+    exp.Rand,
+    exp.Randn,
+    exp.Uuid,
+    exp.CurrentDate,
+    exp.CurrentDatetime,
+    exp.CurrentTime,
+    exp.CurrentTimestamp,
+    exp.CurrentUser,
+    exp.Localtime,
+    exp.Localtimestamp,
+)
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """How a node is read, and which of its arguments may be there."""
+
+    arguments: str
+    translate: Callable[[Any, "Env"], SqlExpr]
+
+
+Rules = Mapping[type[exp.Expr], NodeRule]
+
+
+@dataclass(frozen=True)
+class Env:
+    """The clause, the rules, and what columns, inner queries and windows mean there."""
+
+    clause: str
+    rules: Rules
+    column: Callable[[exp.Column, "Env"], SqlExpr]
+    subquery: Callable[[exp.Expr, "Env"], SqlExpr]
+    replacement: Callable[[exp.Expr, "Env"], SqlExpr | None] = lambda *_: None
+    window: Callable[[exp.Window, "Env"], SqlExpr] | None = None
+
+    def translate(self, node: exp.Expr | None) -> SqlExpr:
+        """Return what an expression means; whatever has no rule is refused."""
+        if node is None:
+            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
+        replacement = self.replacement(node, self)
+        if replacement is not None:
+            return replacement
+        rule = self.rules.get(type(node))
+        if rule is None:
+            raise self.unknown_refusal(node)
+        surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
+        if surplus:
+            cause = f"{function_label(node)} with {surplus[0].strip('_')} is not supported"
+            raise self.refuse(node, cause, "Leave that part out")
+        expr = rule.translate(node, self)
+        if len(expr.sql) > _MAX_SQL_LENGTH or expr.width > _MAX_TEXT_WIDTH:
+            raise self.refuse(node, "the expression is too large", "Compute it in fewer steps")
+        return expr
+
+    def condition(self, node: exp.Expr) -> SqlExpr:
+        """Return what a condition means: it must be true, false or NULL."""
+        return coerce(self.translate(node), SqlType.BOOLEAN, node, self.clause)
+
+    def common_numbers(self, nodes: Sequence[exp.Expr], values: Sequence[SqlExpr]) -> tuple[list[SqlExpr], SqlType]:
+        """Return values, which must be numbers, as the kind that they have together."""
+        for node, expr in zip(nodes, values, strict=True):
+            if expr.kind not in (*NUMERIC_TYPES, SqlType.UNKNOWN):
+                raise self.refuse(node, f"{expr.kind} stands where a number is needed", "Use CAST, or a number")
+        kinds = [each.kind for each in values if each.kind is not SqlType.UNKNOWN]
+        kind = max(kinds, key=NUMERIC_TYPES.index, default=SqlType.INTEGER)
+        return [coerce(each, kind, node, self.clause) for node, each in zip(nodes, values, strict=True)], kind
+
+    def number(self, node: exp.Expr) -> SqlExpr:
+        """Return what an expression means, which must be a number."""
+        return self.common_numbers([node], [self.translate(node)])[0][0]
+
+    def text(self, node: exp.Expr) -> SqlExpr:
+        """Return what an expression means, which must be a text."""
+        expr = self.translate(node)
+        if expr.kind not in (SqlType.TEXT, SqlType.UNKNOWN):
+            raise self.refuse(node, f"{expr.kind} stands where a text is needed", "Use CAST(… AS text)")
+        return as_text(expr)
+
+    def constant_text(self, node: exp.Expr) -> SqlExpr:
+        """Return a string constant."""
+        expr = self.translate(node)
+        if expr.literal is None:
+            raise self.refuse(node, "only a constant text can stand here", "Write it between quotation marks")
+        return as_text(expr)
+
+    def constant_integer(self, node: exp.Expr | None, *, most: int) -> int:
+        """Return an integer constant, which must not be larger than `most` in either direction."""
+        if node is None:
+            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
+        inside = node.this if isinstance(node, exp.Neg) else node
+        plain = isinstance(inside, exp.Literal) and not inside.is_string and inside.name.isdecimal()
+        if not plain or len(inside.name) > 12:
+            raise self.refuse(node, "only a whole number can stand here", "Write a constant such as 2")
+        number = -int(inside.name) if isinstance(node, exp.Neg) else int(inside.name)
+        if abs(number) > most:
+            raise self.refuse(node, f"{number} is too large here", f"Write at most {most}")
+        return number
+
+    def refuse(self, node: exp.Expr, cause: str, hint: str) -> Refused:
+        """Return a refusal that names the clause."""
+        return refuse(node, self.clause, cause, hint)
+
+    def unknown_refusal(self, node: exp.Expr) -> Refused:
+        """Return the refusal of what has no rule."""
+        if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
+            return self.refuse(
+                node, f"{function_label(node)} cannot stand here", "Aggregate in an inner query, or use HAVING"
+            )
+        if isinstance(node, _VOLATILE):
+            return self.refuse(node, f"{function_label(node)} gives another result each time", "Write the value itself")
+        if isinstance(node, exp.Any | exp.All | exp.Array):
+            return self.refuse(node, f"{function_label(node)} is not supported", "Use IN (…)")
+        cause = f"{function_label(node)} is not on the list of what can be computed above a release"
+        return self.refuse(node, cause, "Leave it out")
+
+
+def function_label(node: exp.Expr) -> str:
+    """Return what the question calls a function or an operator."""
+    if isinstance(node, exp.Filter | exp.WithinGroup):
+        return function_label(node.this)
+    if isinstance(node, exp.Anonymous):
+        return quote_name(str(node.this))
+    if isinstance(node, exp.GroupConcat):
+        return "STRING_AGG"
+    if isinstance(node, exp.Func):
+        return str(node.meta.get("name") or node.sql_name()).upper()
+    return quote_name(sql_of(node))

@@ -1,0 +1,326 @@
+"""Aggregates and groups over released tables; they mix rows, so their results have no margin."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.postprocess.environment import Env, function_label
+from discreet.postprocess.name_resolution import Scope
+from discreet.postprocess.sql_expression import MixedOrigin, SqlExpr, SqlType, columns_read, mixed_expr
+from discreet.postprocess.type_conversion import FINITE_SQL
+from discreet.query.syntax.source_position import quote_name
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A call of an aggregate or window function, in the parts between which FILTER and OVER come.
+
+    `allows_over` says that it may have OVER.
+    """
+
+    sql: str
+    kind: SqlType
+    operands: tuple[SqlExpr, ...] = ()
+    wrapper: str = "{}"
+    width: int = 0
+    allows_over: bool = True
+
+
+@dataclass(frozen=True)
+class CallRule:
+    """How a call is read, and which of its arguments may be there."""
+
+    arguments: str
+    translate: Callable[[Any, Env], FunctionCall]
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Tell whether a node is a call of an aggregate function, with FILTER or WITHIN GROUP if it has them."""
+    if isinstance(node, exp.Filter | exp.WithinGroup):
+        return is_aggregate(node.this)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() == "every"
+    return isinstance(node, exp.AggFunc)
+
+
+def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
+    """Return the aggregates of an expression, without those of inner queries and the functions of windows."""
+    aggregates, waiting = [], [node]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, exp.Window):
+            inside = current.this.this if isinstance(current.this, exp.Filter) else current.this
+            waiting += [
+                *inside.iter_expressions(),
+                *(operand for operand in current.iter_expressions() if operand is not current.this),
+            ]
+        elif is_aggregate(current):
+            aggregates.append(current)
+        elif not isinstance(current, exp.Query):
+            waiting += current.iter_expressions()
+    return aggregates
+
+
+def aggregate_expr(node: exp.Expr, env: Env) -> SqlExpr:
+    """Return an aggregate over the rows of a group."""
+    call, filter_exprs = call_with_filter(node, env)
+    return mixed_expr(call.wrapper.format(call.sql), call.kind, *call.operands, *filter_exprs, width=call.width)
+
+
+def call_with_filter(node: exp.Expr, env: Env) -> tuple[FunctionCall, list[SqlExpr]]:
+    """Return the call of an aggregate with its FILTER, and what the filter reads."""
+    if not isinstance(node, exp.Filter):
+        return allowed_call(node, env, _AGGREGATES), []
+    if not is_aggregate(node.this):
+        raise env.unknown_refusal(node.this)
+    call, test = allowed_call(node.this, env, _AGGREGATES), env.condition(node.expression.this)
+    return replace(call, sql=f"{call.sql} FILTER (WHERE {test.sql})"), [test]
+
+
+def allowed_call(node: exp.Expr, env: Env, rules: Mapping[type[exp.Expr], CallRule]) -> FunctionCall:
+    """Return a call that is on a list, with no argument that is not."""
+    rule = rules.get(type(node))
+    if rule is None:
+        cause = f"{function_label(node)} is not on the list of aggregates above a release"
+        raise env.refuse(node, cause, "Use COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE, MEDIAN or PERCENTILE_CONT")
+    surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
+    if surplus:
+        cause = f"{function_label(node)} with {surplus[0].strip('_')} is not supported"
+        raise env.refuse(node, cause, "Leave that part out")
+    return rule.translate(node, env)
+
+
+def _count(node: exp.Count, env: Env) -> FunctionCall:
+    if isinstance(node.this, exp.Star):
+        return FunctionCall("count(*)", SqlType.INTEGER)
+    distinct, inside = _split_distinct(node, env)
+    operand = env.translate(inside)
+    return FunctionCall(f"count({distinct}{operand.sql})", SqlType.INTEGER, (operand,), allows_over=not distinct)
+
+
+def _split_distinct(node: exp.Expr, env: Env) -> tuple[str, exp.Expr]:
+    inside = node.this
+    if not isinstance(inside, exp.Distinct):
+        return "", inside
+    if len(inside.expressions) != 1 or inside.args.get("on"):
+        raise env.refuse(node, f"{function_label(node)} takes DISTINCT with one expression", "Write one expression")
+    return "DISTINCT ", inside.expressions[0]
+
+
+def _sum(node: exp.Sum, env: Env) -> FunctionCall:
+    distinct, inside = _split_distinct(node, env)
+    operand = env.number(inside)
+    if operand.kind in (SqlType.INTEGER, SqlType.WHOLE):
+        return FunctionCall(
+            f"sum({distinct}{operand.sql})",
+            SqlType.WHOLE,
+            (operand,),
+            "TRY_CAST({} AS BIGINT)",
+            allows_over=not distinct,
+        )
+    return FunctionCall(
+        f"sum({distinct}CAST({operand.sql} AS DOUBLE))", operand.kind, (operand,), FINITE_SQL, allows_over=not distinct
+    )
+
+
+def _real_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
+    def read(node: exp.Func, env: Env) -> FunctionCall:
+        distinct, inside = _split_distinct(node, env)
+        operand = env.number(inside)
+        kind = SqlType.REAL if operand.kind is SqlType.REAL else SqlType.NUMERIC
+        return FunctionCall(
+            f"{name}({distinct}CAST({operand.sql} AS DOUBLE))", kind, (operand,), FINITE_SQL, allows_over=not distinct
+        )
+
+    return read
+
+
+def _extreme(node: exp.Func, env: Env) -> FunctionCall:
+    operand = env.translate(node.this)
+    if operand.kind in (SqlType.BOOLEAN, SqlType.UNKNOWN):
+        raise env.refuse(node, f"{function_label(node)} of {operand.kind} is not supported", "Use BOOL_AND or BOOL_OR")
+    return FunctionCall(f"{node.key}({operand.sql})", operand.kind, (operand,), width=operand.width)
+
+
+def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
+    def read(node: exp.Func, env: Env) -> FunctionCall:
+        operand = env.condition(node.this)
+        return FunctionCall(f"{name}({operand.sql})", SqlType.BOOLEAN, (operand,))
+
+    return read
+
+
+def _every(node: exp.Anonymous, env: Env) -> FunctionCall:
+    if len(node.expressions) != 1:
+        raise env.refuse(node, "EVERY takes one condition", "Write EVERY(n > 0)")
+    operand = env.condition(node.expressions[0])
+    return FunctionCall(f"bool_and({operand.sql})", SqlType.BOOLEAN, (operand,))
+
+
+def _median(node: exp.Median, env: Env) -> FunctionCall:
+    operand = env.number(node.this)
+    return FunctionCall(
+        f"quantile_cont(CAST({operand.sql} AS DOUBLE), 0.5)", SqlType.REAL, (operand,), FINITE_SQL, allows_over=False
+    )
+
+
+def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
+    function, order = node.this, node.expression.expressions
+    share = function.this if isinstance(function, exp.PercentileCont | exp.PercentileDisc) else None
+    if not isinstance(share, exp.Literal) or share.is_string or function.args.get("expression") or len(order) != 1:
+        hint = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY n)"
+        raise env.refuse(node, f"this {function_label(function)} is not supported", hint)
+    at = float(share.name) if 0 <= float(share.name) <= 1 else -1.0
+    if at < 0:
+        raise env.refuse(node, "the share must lie between 0 and 1", "Write 0.5 for the median")
+    at = 1 - at if order[0].args.get("desc") else at
+    operand = env.number(order[0].this)
+    if isinstance(function, exp.PercentileDisc):
+        return FunctionCall(f"quantile_disc({operand.sql}, {at!r})", operand.kind, (operand,), allows_over=False)
+    return FunctionCall(
+        f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})", SqlType.REAL, (operand,), FINITE_SQL, allows_over=False
+    )
+
+
+_AGGREGATES: Mapping[type[exp.Expr], CallRule] = {
+    exp.Count: CallRule("this big_int", _count),
+    exp.Sum: CallRule("this", _sum),
+    exp.Avg: CallRule("this", _real_aggregate("avg")),
+    exp.Min: CallRule("this", _extreme),
+    exp.Max: CallRule("this", _extreme),
+    exp.Stddev: CallRule("this", _real_aggregate("stddev_samp")),
+    exp.StddevSamp: CallRule("this", _real_aggregate("stddev_samp")),
+    exp.StddevPop: CallRule("this", _real_aggregate("stddev_pop")),
+    exp.Variance: CallRule("this", _real_aggregate("var_samp")),
+    exp.VariancePop: CallRule("this", _real_aggregate("var_pop")),
+    exp.Median: CallRule("this", _median),
+    exp.WithinGroup: CallRule("this expression", _within_group),
+    exp.LogicalAnd: CallRule("this", _boolean_aggregate("bool_and")),
+    exp.LogicalOr: CallRule("this", _boolean_aggregate("bool_or")),
+    exp.Anonymous: CallRule("this expressions", _every),
+}
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """The rows of a FROM that meet WHERE; each keeps its numbers."""
+
+    env: Env
+    from_sql: str
+    scope: Scope
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def row_numbers(self) -> list[str]:
+        """The SQL of the row numbers."""
+        return self.scope.row_numbers
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The tables whose rows are numbered."""
+        return self.scope.slots
+
+    @property
+    def is_single_row(self) -> bool:
+        """Whether there is at most one row."""
+        return not self.scope.sources
+
+    @property
+    def order(self) -> list[str]:
+        """The order that the rows are in already."""
+        ordered = len(self.scope.sources) == 1 and self.scope.sources[0].relation.is_ordered
+        return [f"{self.scope.sources[0].ref}.w"] if ordered else []
+
+    def star_column(self, column: SqlExpr, _: exp.Expr) -> SqlExpr:
+        """Return a column that * stands for."""
+        return column
+
+    @property
+    def sql(self) -> str:
+        """The clauses FROM and WHERE."""
+        return self.from_sql + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Groups of rows: an inner query computes keys and aggregates, and everything else is computed from these.
+
+    `aggregate_columns` grows while the clauses around are read, by the aggregates that they mention.
+    """
+
+    ref: str
+    keys: tuple[SqlExpr, ...]
+    rows: PlainRows
+    aggregate_columns: list[SqlExpr] = field(default_factory=list)
+    conditions: tuple[str, ...] = ()
+
+    row_numbers = ()
+    slots = ()
+    order = ()
+
+    @property
+    def is_single_row(self) -> bool:
+        """Whether there is one group only."""
+        return not self.keys
+
+    @property
+    def env(self) -> Env:
+        """What names and aggregates mean in a SELECT list over groups."""
+        return replace(self.rows.env, known=self._replacement, column=self._ungrouped_column)
+
+    def star_column(self, column: SqlExpr, node: exp.Expr) -> SqlExpr:
+        """Return a column that * stands for, which must be grouped by."""
+        key = self._key_column(column)
+        if key is None:
+            cause = "* has a column that is neither grouped by nor inside an aggregate"
+            raise self.env.refuse(node, cause, "List the columns that are grouped by")
+        return key
+
+    @property
+    def sql(self) -> str:
+        """The clauses FROM and WHERE, with the inner query in them."""
+        columns = [f"{value.sql} AS c{index}" for index, value in enumerate((*self.keys, *self.aggregate_columns))]
+        by = f" GROUP BY {', '.join(str(place + 1) for place in range(len(self.keys)))}" if self.keys else ""
+        inner = f"SELECT {', '.join(columns or ['count(*) AS c0'])}{self.rows.sql}{by}"
+        return f" FROM ({inner}) AS {self.ref}" + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
+
+    def _replacement(self, node: exp.Expr, env: Env) -> SqlExpr | None:
+        """Return the column of an aggregate or a key; None for what is computed from them."""
+        inside = replace(self.rows.env, clause=env.clause)
+        if is_aggregate(node):
+            aggregated = aggregate_expr(node, inside)
+            texts = [value.sql for value in self.aggregate_columns]
+            if aggregated.sql not in texts:
+                self.aggregate_columns.append(aggregated)
+            index = len(self.keys) + (texts.index(aggregated.sql) if aggregated.sql in texts else len(texts))
+            return replace(aggregated, sql=f"{self.ref}.c{index}")
+        if not self.keys or not _may_be_key(node):
+            return None
+        try:
+            expr = inside.translate(node)
+        except Refused:
+            return None
+        return self._key_column(expr)
+
+    def _key_column(self, expr: SqlExpr) -> SqlExpr | None:
+        for index, key in enumerate(self.keys):
+            if key.sql == expr.sql:
+                return SqlExpr(f"{self.ref}.c{index}", key.kind, MixedOrigin(columns_read([key.origin])), key.width)
+        return None
+
+    def _ungrouped_column(self, node: exp.Column, env: Env) -> SqlExpr:
+        outer_expr = self.rows.env.column(node, env)  # an unknown name is told as such
+        if not self.rows.scope.find_columns(node):
+            return outer_expr
+        cause = f"{quote_name(node.name)} is neither grouped by nor inside an aggregate"
+        raise env.refuse(node, cause, "Add it to GROUP BY, or aggregate it")
+
+
+def _may_be_key(node: exp.Expr) -> bool:
+    inside = list(node.walk())
+    if any(isinstance(each, exp.Query | exp.Window) or is_aggregate(each) for each in inside):
+        return False
+    return any(isinstance(each, exp.Column) for each in inside)

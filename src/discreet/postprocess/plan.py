@@ -1,0 +1,231 @@
+"""Plan and run what is computed from released tables, with the margins of the result.
+
+Nothing here sees private data. The question's tree is checked against a list, written anew for DuckDB and bound to
+empty tables before anything is paid for; it runs once the noisy tables are there.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from discreet.kernel.errors import Failed, Refused
+from discreet.postprocess.derived_margins import DRAW, ROW, Redraw, simulate_margins
+from discreet.postprocess.name_resolution import PlannedColumn, make_unique
+from discreet.postprocess.planner import Planner, QueryContext
+from discreet.postprocess.released_tables import released_table
+from discreet.postprocess.sandbox import ERRORS, ResultTooLarge, compute, sandbox_table
+from discreet.postprocess.sql_expression import (
+    ColumnOrigin,
+    ConstantOrigin,
+    MixedOrigin,
+    Origin,
+    ReleasedColumn,
+    RowWiseOrigin,
+    SqlType,
+    columns_read,
+    depends_on_rows,
+)
+from discreet.query.syntax.source_position import refuse
+
+__all__ = ["DRAW", "ROW", "PostprocessPlan", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "RowWiseOrigin"]
+__all__ += ["margins", "compile_query", "run", "run_with_margins"]
+
+_FAILED = (
+    "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
+)
+_NOT_COMPUTABLE = "line 1: what follows the release cannot be computed. Write it in fewer or simpler steps."
+_MAX_SQL_LENGTH = 1_000_000  # characters of SQL
+_ARROW_TYPES = {
+    SqlType.BOOLEAN: pa.bool_(),
+    SqlType.INTEGER: pa.int64(),
+    SqlType.WHOLE: pa.int64(),
+    SqlType.REAL: pa.float64(),
+    SqlType.TEXT: pa.string(),
+    SqlType.UNKNOWN: pa.string(),
+    SqlType.DATE: pa.date32(),
+    SqlType.TIMESTAMP: pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True)
+class PostprocessPlan:
+    """A query over released tables, ready to run.
+
+    `names` and `schema` describe its columns, `origins` says what each is made of; hidden columns behind them hold the
+    row numbers of the tables in `slots`. `tables` are called t0, t1 … in the SQL, and their columns c0, c1 ….
+    """
+
+    sql: str
+    names: tuple[str, ...]
+    origins: tuple[Origin, ...]
+    schema: pa.Schema
+    slots: tuple[str, ...]
+    tables: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> PostprocessPlan:
+    """Check a query over released tables and write it anew; whatever is not on the list is Refused.
+
+    >>> from sqlglot import parse_one
+    >>> plan = parse_one("SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC", read="postgres")
+    >>> plan = compile_query(plan, {"r0": pa.schema([("city", pa.string()), ("n", pa.int64())])})
+    >>> plan.names
+    ('city', '?column?')
+    >>> run(plan, {"r0": pa.table({"city": ["a", "b"], "n": [1, 2]})}).to_pylist()
+    [{'city': 'b', '?column?': 28}, {'city': 'a', '?column?': 14}]
+    """
+    names = {name: released_table(index, name, schema) for index, (name, schema) in enumerate(tables.items())}
+    try:
+        planned = Planner().plan(query, QueryContext(names, outermost=True))
+    except Refused:
+        raise
+    except Exception:  # noqa: BLE001 - a tree that the rules stumble over is not on the list
+        raise Refused(_NOT_COMPUTABLE) from None
+    if len(planned.sql) > _MAX_SQL_LENGTH:
+        raise Refused(_NOT_COMPUTABLE)
+    for field in planned.fields:
+        if field.kind is SqlType.INTERVAL:
+            hint = "Use EXTRACT(EPOCH FROM …) for seconds"
+            raise refuse(query, "SELECT", "an interval cannot be shown", hint)
+    columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
+    empty = {name: schema.empty_table() for name, schema in tables.items()}
+    try:
+        bound = compute(planned.sql, _sandbox_tables(columns, empty)).schema
+    except ERRORS:
+        raise Refused(_NOT_COMPUTABLE) from None
+    unique_names = make_unique([field.name for field in planned.fields])
+    types = [_column_type(field, bound[place].type) for place, field in enumerate(planned.fields)]
+    schema = pa.schema(list(zip(unique_names, types, strict=True)))
+    return PostprocessPlan(
+        planned.sql, unique_names, tuple(field.origin for field in planned.fields), schema, planned.slots, columns
+    )
+
+
+def run(plan: PostprocessPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Compute the answer from released tables."""
+    return _visible_columns(plan, _run_sandboxed(plan, tables))
+
+
+def run_with_margins(
+    plan: PostprocessPlan,
+    tables: Mapping[str, pa.Table],
+    column_margins: Mapping[ReleasedColumn, np.ndarray],
+    redraw: Redraw,
+) -> tuple[pa.Table, dict[str, list[float | None]]]:
+    """Compute the answer from released tables, and the margins of its noisy columns (see `margins`)."""
+    result = _run_sandboxed(plan, tables)
+    return _visible_columns(plan, result), _answer_margins(plan, result, tables, column_margins, redraw)
+
+
+def margins(
+    plan: PostprocessPlan,
+    tables: Mapping[str, pa.Table],
+    column_margins: Mapping[ReleasedColumn, np.ndarray],
+    redraw: Redraw,
+) -> dict[str, list[float | None]]:
+    """Return the 95 % margins of the columns that noise took part in, row by row as `run` gives them.
+
+    `column_margins` has the margins of the released columns that are noisy. `redraw(n)` returns these tables with
+    fresh noise, n times each, with columns `draw` (from 0 on) and `row` (the place in the released table).
+    A column that noise took no part in is left out; one whose margin is not known has None in every row.
+    """
+    return run_with_margins(plan, tables, column_margins, redraw)[1]
+
+
+def _answer_margins(
+    plan: PostprocessPlan,
+    result: pa.Table,
+    tables: Mapping[str, pa.Table],
+    column_margins: Mapping[ReleasedColumn, np.ndarray],
+    redraw: Redraw,
+) -> dict[str, list[float | None]]:
+    visible = _visible_columns(plan, result)
+    margins_by_column = _derived_margins(plan, tables, set(column_margins), redraw)
+    answer: dict[str, list[float | None]] = {}
+    for index, origin in enumerate(plan.origins):
+        if not (columns_read([origin]) & set(column_margins) or depends_on_rows(origin)):
+            continue
+        if isinstance(origin, ColumnOrigin):
+            margins_by_column[index] = column_margins[origin.table, origin.column]
+        row_margins: list[float | None] = [None] * len(visible)
+        if isinstance(origin, ColumnOrigin | RowWiseOrigin) and index in margins_by_column:
+            row_margins = _margins_of_rows(
+                margins_by_column[index], result.column(f"h{origin.slot}"), visible.column(index)
+            )
+        answer[plan.names[index]] = row_margins
+    return answer
+
+
+def _sandbox_tables(
+    columns: Sequence[tuple[str, tuple[str, ...]]], tables: Mapping[str, pa.Table]
+) -> dict[str, pa.Table]:
+    return {
+        f"t{index}": sandbox_table(tables[name], column_names, {"h0": pa.array(np.arange(tables[name].num_rows))})
+        for index, (name, column_names) in enumerate(columns)
+    }
+
+
+def _column_type(field: PlannedColumn, computed_type: pa.DataType) -> pa.DataType:
+    """Return the type of a column of the answer; a numeric is a double unless the released column is a decimal."""
+    return computed_type if field.kind is SqlType.NUMERIC else _ARROW_TYPES[field.kind]
+
+
+def _run_sandboxed(plan: PostprocessPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
+    try:
+        return compute(plan.sql, _sandbox_tables(plan.tables, tables))
+    except (*ERRORS, ResultTooLarge) as error:
+        raise Failed(_FAILED) from error
+
+
+def _visible_columns(plan: PostprocessPlan, result: pa.Table) -> pa.Table:
+    return result.select(range(len(plan.names))).rename_columns(list(plan.names)).cast(plan.schema)
+
+
+def _derived_margins(
+    plan: PostprocessPlan, tables: Mapping[str, pa.Table], noisy: set[ReleasedColumn], redraw: Redraw
+) -> dict[int, np.ndarray]:
+    """Return the margins of computed columns, for every row of the table that they are computed from."""
+    columns_by_table: dict[str, list[int]] = {}
+    for index, origin in enumerate(plan.origins):
+        if isinstance(origin, RowWiseOrigin) and origin.reads & noisy and _is_number(plan.schema.field(index).type):
+            columns_by_table.setdefault(origin.table, []).append(index)
+    if not columns_by_table:
+        return {}
+    texts = {
+        name: [_row_sql(plan.origins[place]) for place in column_indices]
+        for name, column_indices in columns_by_table.items()
+    }
+    try:
+        simulated = simulate_margins(texts, dict(plan.tables), tables, redraw)
+    except (*ERRORS, ResultTooLarge):  # the answer stands without them
+        return {}
+    return {
+        place: widths
+        for name, listed in columns_by_table.items()
+        for place, widths in zip(listed, simulated[name], strict=True)
+    }
+
+
+def _row_sql(origin: Origin) -> str:
+    assert isinstance(origin, RowWiseOrigin)
+    return origin.sql
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _margins_of_rows(
+    released_margins: np.ndarray, rows: pa.ChunkedArray, values: pa.ChunkedArray
+) -> list[float | None]:
+    """Return the margins of the rows that are left, in their order."""
+    by_row = [None if row is None else float(released_margins[row]) for row in rows.to_pylist()]
+    missing = values.is_null().to_pylist()
+    return [
+        None if margin is None or gone or not math.isfinite(margin) else margin
+        for margin, gone in zip(by_row, missing, strict=True)
+    ]

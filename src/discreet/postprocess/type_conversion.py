@@ -1,0 +1,232 @@
+"""From one type to another as in PostgreSQL; what does not fit becomes NULL."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlglot import exp
+
+from discreet.postprocess.sql_expression import (
+    DUCKDB_TYPES,
+    NUMERIC_TYPES,
+    SqlExpr,
+    SqlType,
+    compose_expr,
+    constant_expr,
+)
+from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+
+_INTEGER_TEXT = re.compile(r"\s*[+-]?\d{1,18}\s*", re.ASCII)
+_NUMBER_TEXT = re.compile(r"\s*[+-]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][+-]?\d{1,3})?\s*", re.ASCII)
+_BOOLEAN_TEXTS = {**dict.fromkeys(("t", "true", "yes", "on", "1"), "TRUE")}
+_BOOLEAN_TEXTS |= dict.fromkeys(("f", "false", "no", "off", "0"), "FALSE")
+_COLUMN_SQL = re.compile(r"\w+\.c\d+")
+_NUMBER_WIDTH = 30
+
+# A list of one keeps the text from doubling where a value is looked at twice; short ones may double, which is faster.
+FINITE_SQL = "list_transform([{}], lambda v: CASE WHEN isfinite(v) THEN v END)[1]"
+
+_FINITE_SHORT_SQL = "CASE WHEN isfinite({0}) THEN {0} END"
+_MAX_DOUBLED = 200
+
+
+def text_literal(text: str) -> SqlExpr:
+    """Return a string constant, whose type depends on what it meets."""
+    sql = "'" + text.replace("'", "''") + "'"
+    return replace(constant_expr(sql, SqlType.UNKNOWN), width=len(text), literal=text)
+
+
+def integer_literal(number: int) -> SqlExpr:
+    """Return an integer constant."""
+    return constant_expr(str(number), SqlType.INTEGER)
+
+
+def number_literal(text: str) -> SqlExpr | None:
+    """Return a numeric constant; None if it is none."""
+    if text.isdecimal() and len(text) < 20 and int(text) < 2**63:
+        return integer_literal(int(text))
+    if not _NUMBER_TEXT.fullmatch(text) or not math.isfinite(float(text)):
+        return None
+    return constant_expr(_double_literal(text), SqlType.NUMERIC)
+
+
+def _double_literal(text: str) -> str:
+    """Write a number so that DuckDB takes it for a double: only those with an exponent are."""
+    number = repr(float(text))
+    return number if "e" in number else f"{number}e0"
+
+
+def as_number(value: SqlExpr, kind: SqlType) -> SqlExpr:
+    """Return a number in the form in which its kind is computed with."""
+    if (
+        DUCKDB_TYPES[value.kind] == DUCKDB_TYPES[kind] and value.kind is not SqlType.NUMERIC
+    ):  # numeric may be stored as a decimal
+        return replace(value, kind=kind)
+    return compose_expr(f"CAST({{0}} AS {DUCKDB_TYPES[kind]})", kind, value)
+
+
+def null_unless_finite(value: SqlExpr) -> SqlExpr:
+    """Return a number, or NULL where it is infinite or not a number; a column is neither."""
+    already_finite = value.sql.startswith((FINITE_SQL[:16], _FINITE_SHORT_SQL[:19])) or _COLUMN_SQL.fullmatch(value.sql)
+    if value.kind not in (SqlType.NUMERIC, SqlType.REAL) or already_finite:
+        return value
+    size = max(len(value.sql), len(getattr(value.origin, "sql", "")))
+    return compose_expr(_FINITE_SHORT_SQL if size < _MAX_DOUBLED else FINITE_SQL.format("{0}"), value.kind, value)
+
+
+def as_text(value: SqlExpr) -> SqlExpr:
+    """Return the text of a value."""
+    match value.kind:
+        case SqlType.TEXT:
+            return value
+        case SqlType.UNKNOWN:
+            return replace(value, kind=SqlType.TEXT)
+        case SqlType.NUMERIC | SqlType.REAL:
+            template = r"regexp_replace(CAST(CAST({0} AS DOUBLE) AS VARCHAR), '\.0$', '')"
+            return compose_expr(template, SqlType.TEXT, value, width=_NUMBER_WIDTH)
+    return compose_expr("CAST({0} AS VARCHAR)", SqlType.TEXT, value, width=_NUMBER_WIDTH)
+
+
+def coerce(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) -> SqlExpr:
+    """Return a value as another kind, where PostgreSQL would do so by itself."""
+    if value.kind is SqlType.UNKNOWN:
+        return _type_literal(value, kind, node, clause)
+    if (
+        value.kind in NUMERIC_TYPES
+        and kind in NUMERIC_TYPES
+        and NUMERIC_TYPES.index(value.kind) <= NUMERIC_TYPES.index(kind)
+    ):
+        return as_number(value, kind)
+    if value.kind is kind:
+        return value
+    if (value.kind, kind) == (SqlType.DATE, SqlType.TIMESTAMP):
+        return compose_expr("CAST({0} AS TIMESTAMP)", kind, value)
+    raise refuse(node, clause, f"{value.kind} stands where {kind} is needed", "Use CAST to say what is meant")
+
+
+def coerce_together(values: Sequence[SqlExpr], node: exp.Expr, clause: str) -> tuple[list[SqlExpr], SqlType]:
+    """Return values as one kind, which all of them can be."""
+    kinds = {value.kind for value in values} - {SqlType.UNKNOWN}
+    if not kinds:
+        kind = SqlType.TEXT if any(value.literal is not None for value in values) else SqlType.UNKNOWN
+    elif kinds <= set(NUMERIC_TYPES):
+        kind = max(kinds, key=NUMERIC_TYPES.index)
+    elif kinds == {SqlType.DATE, SqlType.TIMESTAMP}:
+        kind = SqlType.TIMESTAMP
+    elif len(kinds) == 1:
+        (kind,) = kinds
+    else:
+        cause = f"{' and '.join(sorted(kinds))} do not fit together"
+        raise refuse(node, clause, cause, "Use CAST to bring them to one type")
+    return [value if kind is SqlType.UNKNOWN else coerce(value, kind, node, clause) for value in values], kind
+
+
+def _type_literal(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) -> SqlExpr:
+    """Return a string constant, or NULL, as the type that it has to be."""
+    if kind in (SqlType.TEXT, SqlType.UNKNOWN):
+        return replace(value, kind=kind)
+    if value.literal is None:
+        return compose_expr(f"TRY_CAST({{0}} AS {DUCKDB_TYPES[kind]})", kind, value)
+    parsed = _parse_literal(value.literal, kind)
+    if parsed is None:
+        raise refuse(
+            node, clause, f"{quote_name(value.literal)} is not of type {kind}", "Write a constant of that type"
+        )
+    return constant_expr(parsed, kind)
+
+
+def _parse_literal(text: str, kind: SqlType) -> str | None:
+    match kind:
+        case SqlType.INTEGER | SqlType.WHOLE if _INTEGER_TEXT.fullmatch(text):
+            return f"({int(text)})"
+        case SqlType.NUMERIC | SqlType.REAL if _NUMBER_TEXT.fullmatch(text) and math.isfinite(float(text)):
+            return f"({_double_literal(text)})"
+        case SqlType.BOOLEAN:
+            return _BOOLEAN_TEXTS.get(text.strip().lower())
+        case SqlType.DATE | SqlType.TIMESTAMP:
+            return _moment_literal(text.strip(), kind)
+    return None
+
+
+def _moment_literal(text: str, kind: SqlType) -> str | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is not None:
+        return None
+    if kind is SqlType.DATE:
+        return f"CAST('{moment.date().isoformat()}' AS DATE)"
+    return f"CAST('{moment.isoformat(sep=' ')}' AS TIMESTAMP)"
+
+
+def cast(value: SqlExpr, to: exp.Expr, node: exp.Expr, clause: str) -> SqlExpr:
+    """Return CAST(value AS to); what cannot be converted is NULL."""
+    target = _CAST_TARGETS.get(to.this) if isinstance(to, exp.DataType) else None
+    sizes = [size.name for size in to.expressions]
+    if target is None or to.args.get("nested") or not all(size.isdecimal() and len(size) < 4 for size in sizes):
+        raise refuse(node, clause, f"CAST to {quote_name(sql_of(to))} is not supported", f"Types are {_TYPE_LIST}")
+    kind, stored_type = target
+    if value.kind is SqlType.UNKNOWN:
+        return _apply_size(_type_literal(value, kind, node, clause), stored_type, sizes)
+    if kind is SqlType.TEXT:
+        return _apply_size(as_text(value), stored_type, sizes)
+    if (value.kind, kind) not in _ALLOWED_CASTS:
+        raise refuse(node, clause, f"{value.kind} cannot become {kind}", "Leave the CAST out")
+    return _apply_size(_convert(value, kind), stored_type, sizes)
+
+
+def _convert(value: SqlExpr, kind: SqlType) -> SqlExpr:
+    if value.kind is kind:
+        return value
+    if kind is SqlType.BOOLEAN and value.kind is SqlType.INTEGER:
+        return compose_expr("({0} <> 0)", kind, value)
+    if (
+        kind is SqlType.INTEGER and value.kind is SqlType.NUMERIC
+    ):  # numeric rounds halves away from zero, double to even
+        return compose_expr("TRY_CAST(round(CAST({0} AS DOUBLE)) AS BIGINT)", kind, value)
+    return null_unless_finite(compose_expr(f"TRY_CAST({{0}} AS {DUCKDB_TYPES[kind]})", kind, value))
+
+
+def _apply_size(value: SqlExpr, stored_type: str, sizes: list[str]) -> SqlExpr:
+    """Keep to the size that a type's name tells: int2 and int4, numeric(p, s), varchar(n)."""
+    if stored_type in ("SMALLINT", "INTEGER"):
+        return compose_expr(f"CAST(TRY_CAST({{0}} AS {stored_type}) AS BIGINT)", value.kind, value)
+    if not sizes:
+        return value
+    if value.kind is SqlType.TEXT:
+        return compose_expr(f"left({{0}}, {int(sizes[0])})", SqlType.TEXT, value, width=min(value.width, int(sizes[0])))
+    digits, scale = min(int(sizes[0]), 38), int(sizes[1]) if len(sizes) > 1 else 0
+    decimal = f"DECIMAL({max(digits, 1)}, {min(scale, digits)})"
+    return compose_expr(f"CAST(TRY_CAST({{0}} AS {decimal}) AS DOUBLE)", SqlType.NUMERIC, value)
+
+
+_TYPE = exp.DType
+_CAST_TARGETS = {
+    _TYPE.BOOLEAN: (SqlType.BOOLEAN, "BOOLEAN"),
+    _TYPE.SMALLINT: (SqlType.INTEGER, "SMALLINT"),
+    _TYPE.INT: (SqlType.INTEGER, "INTEGER"),
+    _TYPE.BIGINT: (SqlType.INTEGER, "BIGINT"),
+    _TYPE.DECIMAL: (SqlType.NUMERIC, "DECIMAL"),
+    _TYPE.FLOAT: (SqlType.REAL, "DOUBLE"),
+    _TYPE.DOUBLE: (SqlType.REAL, "DOUBLE"),
+    _TYPE.TEXT: (SqlType.TEXT, "VARCHAR"),
+    _TYPE.VARCHAR: (SqlType.TEXT, "VARCHAR"),
+    _TYPE.DATE: (SqlType.DATE, "DATE"),
+    _TYPE.TIMESTAMP: (SqlType.TIMESTAMP, "TIMESTAMP"),
+}
+_TYPE_LIST = (
+    "boolean, smallint, integer, bigint, numeric(p, s), real, double precision, text, varchar(n), date, timestamp"
+)
+_ALLOWED_CASTS = frozenset(
+    [(kind, kind) for kind in SqlType]
+    + [(one, other) for one in (*NUMERIC_TYPES, SqlType.TEXT) for other in NUMERIC_TYPES]
+    + [(SqlType.INTEGER, SqlType.BOOLEAN), (SqlType.BOOLEAN, SqlType.INTEGER), (SqlType.TEXT, SqlType.BOOLEAN)]
+    + [
+        (one, other)
+        for one in (SqlType.TEXT, SqlType.DATE, SqlType.TIMESTAMP)
+        for other in (SqlType.DATE, SqlType.TIMESTAMP)
+    ]
+)

@@ -1,0 +1,128 @@
+"""Window functions over released tables; they mix rows, so their results have no margin."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.postprocess.clauses import sort_direction
+from discreet.postprocess.environment import Env, function_label
+from discreet.postprocess.group_by import CallRule, FunctionCall, allowed_call, call_with_filter, is_aggregate
+from discreet.postprocess.sql_expression import SqlExpr, SqlType, mixed_expr
+from discreet.postprocess.type_conversion import coerce_together
+
+_MAX_OFFSET = 1_000_000
+
+
+def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> SqlExpr:
+    """Return a window function over rows that stay as they are."""
+    if type(node.this) in _ROW_FUNCTIONS:
+        call, other_exprs = allowed_call(node.this, env, _ROW_FUNCTIONS), list[SqlExpr]()
+    elif is_aggregate(node.this):
+        call, other_exprs = call_with_filter(node.this, env)
+    else:
+        raise env.unknown_refusal(node.this)
+    if not call.allows_over:
+        raise env.refuse(
+            node, f"{function_label(node.this)} cannot have OVER here", "Aggregate in an inner query, and join it"
+        )
+    named_arguments = _named_window(node, env, named)
+    partition = [
+        env.translate(each) for each in node.args.get("partition_by") or named_arguments.get("partition_by") or ()
+    ]
+    order = node.args.get("order") or named_arguments.get("order")
+    terms = (
+        [(env.translate(each.this), sort_direction(each)) for each in order.expressions] if order is not None else []
+    )
+    spec = node.args.get("spec") or named_arguments.get("spec")
+    clauses = [
+        f"PARTITION BY {', '.join(key.sql for key in partition)}" if partition else "",
+        f"ORDER BY {', '.join(f'{term.sql} {how}' for term, how in terms)}" if terms else "",
+        _frame(spec, env) if spec is not None else "",
+    ]
+    over = f"{call.sql} OVER ({' '.join(filter(None, clauses))})"
+    other_exprs += [*partition, *(term for term, _ in terms)]
+    return mixed_expr(call.wrapper.format(over), call.kind, *call.operands, *other_exprs, width=call.width)
+
+
+def _named_window(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> Mapping[str, Any]:
+    alias = node.args.get("alias")
+    if alias is None:
+        return {}
+    name = alias.name.lower()
+    if name not in named:
+        raise env.refuse(node, f"there is no window {name}", "Name it with WINDOW … AS (…)")
+    return named[name].args
+
+
+def _frame(spec: exp.Expr, env: Env) -> str:
+    kind = str(spec.args.get("kind") or "").upper()
+    if kind not in ("ROWS", "RANGE", "GROUPS") or spec.args.get("exclude"):
+        raise env.refuse(spec, "this frame is not supported", "Write ROWS BETWEEN 3 PRECEDING AND CURRENT ROW")
+    start = _frame_edge(spec, "start", kind, env)
+    end = _frame_edge(spec, "end", kind, env) if spec.args.get("end") else "CURRENT ROW"
+    return f"{kind} BETWEEN {start} AND {end}"
+
+
+def _frame_edge(spec: exp.Expr, name: str, kind: str, env: Env) -> str:
+    place, side = spec.args.get(name), str(spec.args.get(f"{name}_side") or "").upper()
+    if isinstance(place, str) and place.upper() == "CURRENT ROW":
+        return "CURRENT ROW"
+    if side in ("PRECEDING", "FOLLOWING"):
+        if isinstance(place, str) and place.upper() == "UNBOUNDED":
+            return f"UNBOUNDED {side}"
+        if isinstance(place, exp.Expr) and kind != "RANGE":
+            return f"{env.constant_integer(place, most=_MAX_OFFSET)} {side}"
+    raise env.refuse(spec, "this frame is not supported", "Write ROWS BETWEEN 3 PRECEDING AND CURRENT ROW")
+
+
+def _rank_call(name: str, kind: SqlType) -> Callable[[Any, Env], FunctionCall]:
+    return lambda *_: FunctionCall(f"{name}()", kind)
+
+
+def _ntile(node: exp.Ntile, env: Env) -> FunctionCall:
+    count = env.constant_integer(node.this, most=_MAX_OFFSET)
+    if count < 1:
+        raise env.refuse(node, "NTILE takes a number above 0", "Write NTILE(4)")
+    return FunctionCall(f"ntile({count})", SqlType.INTEGER)
+
+
+def _lag_or_lead(node: exp.Func, env: Env) -> FunctionCall:
+    operands, kind = [env.translate(node.this)], None
+    if node.args.get("default") is not None:
+        operands, kind = coerce_together([*operands, env.translate(node.args["default"])], node, env.clause)
+    offset = 1 if node.args.get("offset") is None else env.constant_integer(node.args["offset"], most=_MAX_OFFSET)
+    arguments = ", ".join([operands[0].sql, str(offset), *(operand.sql for operand in operands[1:])])
+    return FunctionCall(
+        f"{node.key}({arguments})", kind or operands[0].kind, tuple(operands), width=_max_width(operands)
+    )
+
+
+def _value_at(node: exp.Func, env: Env) -> FunctionCall:
+    operand, offset = env.translate(node.this), node.args.get("offset")
+    name = node.sql_name().lower()
+    if offset is None:
+        return FunctionCall(f"{name}({operand.sql})", operand.kind, (operand,), width=operand.width)
+    index = env.constant_integer(offset, most=_MAX_OFFSET)
+    if index < 1:
+        raise env.refuse(node, "NTH_VALUE counts from 1", "Write NTH_VALUE(n, 1)")
+    return FunctionCall(f"{name}({operand.sql}, {index})", operand.kind, (operand,), width=operand.width)
+
+
+def _max_width(operands: Sequence[SqlExpr]) -> int:
+    return max(operand.width for operand in operands)
+
+
+_ROW_FUNCTIONS: Mapping[type[exp.Expr], CallRule] = {
+    exp.RowNumber: CallRule("", _rank_call("row_number", SqlType.INTEGER)),
+    exp.Rank: CallRule("", _rank_call("rank", SqlType.INTEGER)),
+    exp.DenseRank: CallRule("", _rank_call("dense_rank", SqlType.INTEGER)),
+    exp.PercentRank: CallRule("", _rank_call("percent_rank", SqlType.REAL)),
+    exp.CumeDist: CallRule("", _rank_call("cume_dist", SqlType.REAL)),
+    exp.Ntile: CallRule("this", _ntile),
+    exp.Lag: CallRule("this offset default", _lag_or_lead),
+    exp.Lead: CallRule("this offset default", _lag_or_lead),
+    exp.FirstValue: CallRule("this", _value_at),
+    exp.LastValue: CallRule("this", _value_at),
+    exp.NthValue: CallRule("this offset", _value_at),
+}

@@ -1,0 +1,168 @@
+"""Allocate a cost among the totals of a query, so that the margins of what is shown are smallest."""
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from discreet.estimate.intervals import Noise
+from discreet.estimate.planned_release import PlannedRelease
+from discreet.estimate.quantiles import tree_walks
+from discreet.kernel.calibration import gaussian_for
+from discreet.kernel.errors import Refused
+from discreet.kernel.fingerprint import digest
+from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.mechanism import Gaussian, Laplace, laplace_for
+from discreet.kernel.numbers import Number, as_positive, round_down
+from discreet.kernel.partition_selection import threshold_for
+from discreet.kernel.question import SelectedGroups
+from discreet.kernel.refinement import EarlierDraw
+from discreet.kernel.release import ReleaseRequest, partition_threshold
+
+Allocation = tuple[tuple[Fraction, ...], ...]  # for each total of each release, an epsilon or a rho
+NoiseType = type[Laplace] | type[Gaussian]
+
+SELECTION_DELTA_SHARE = Fraction(1, 100)  # of the delta set apart for discovering groups, for one question
+_NO_SUCH_NOISE = "epsilon: no noise fits so small or so large a price. Choose one between 1e-9 and 1000."
+_SHARE_UNITS = 1 << 30  # shares are whole numbers of this part of the price
+
+
+def requested_cost(
+    budget: Budget,
+    releases: tuple[PlannedRelease, ...],
+    *,
+    epsilon: Number | None,
+    rho: Number | None = None,
+    delta: Fraction | None = None,
+) -> Loss:
+    """Return what a question costs that asks for an epsilon, or a rho; discovering groups takes its part of delta."""
+    if epsilon is not None and rho is not None:
+        raise Refused("epsilon: give epsilon or rho, not both.")
+    if epsilon is None and rho is None:
+        raise Refused('epsilon: say what the answer may cost, such as epsilon="1/10"; there is no default.')
+    if rho is not None and budget.rho is None:
+        raise Refused("rho: the budget is pure, so prices are in epsilon. Give epsilon instead.")
+    try:
+        cost = Loss(None, as_positive(rho, "rho")) if rho is not None else budget.cost_of(epsilon)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise Refused(f"{error}.") from None
+    return Loss(cost.epsilon, cost.rho, selection_delta(budget, releases, delta))
+
+
+def selection_delta(budget: Budget, releases: tuple[PlannedRelease, ...], delta: Fraction | None = None) -> Fraction:
+    """Return what discovering groups takes of delta: a hundredth of what is set apart, unless a question says more."""
+    if not selection_count(releases):
+        return Fraction(0)
+    return budget.discover * SELECTION_DELTA_SHARE if delta is None else delta
+
+
+def allocate_noise(releases: tuple[PlannedRelease, ...], cost: Loss) -> tuple[ReleaseRequest, ...]:
+    """Return the questions with noise for which the price, all of it, pays."""
+    noise_type = noise_type_of(cost)
+    delta = cost.delta / max(1, selection_count(releases))
+    return tuple(
+        ask_for(release, [noise_for(release, index, amount, noise_type) for index, amount in enumerate(amounts)], delta)
+        for release, amounts in zip(releases, allocate_cost(releases, cost), strict=True)
+    )
+
+
+def noise_type_of(cost: Loss) -> NoiseType:
+    """Return which noise a price buys: Laplace for an epsilon, Gaussian for a rho."""
+    return Gaussian if cost.epsilon is None else Laplace
+
+
+def selection_count(releases: Iterable[PlannedRelease]) -> int:
+    """Return how many of the releases discover their groups."""
+    return sum(isinstance(release.question.groups, SelectedGroups) for release in releases)
+
+
+def allocate_cost(releases: tuple[PlannedRelease, ...], cost: Loss) -> Allocation:
+    """Return what each total of each release gets of a price: an epsilon, or a rho."""
+    total = cost.rho if cost.epsilon is None else cost.epsilon
+    return tuple(tuple(total * share for share in shares) for shares in cost_shares(releases, noise_type_of(cost)))
+
+
+def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> Allocation:
+    """Return every total's share of a price; what tells about the limits has a fixed one, and the others the rest.
+
+    With the weight w of a total's squared margin, the sum of w·margin² is least when its share of a rho is proportional
+    to the square root of w, and its share of an epsilon to the cube root.
+    """
+    clipping_shares = [release.clipping_share / len(releases) for release in releases]
+    power = 1 / 3 if noise_type is Laplace else 1 / 2
+    rest = iter(
+        _normalised_shares(
+            [float(weight) ** power for part in releases for weight in part.weights], _total_fingerprints(releases)
+        )
+    )
+    all_shares = []
+    for part, clipping_share in zip(releases, clipping_shares, strict=True):
+        shares = [(1 - sum(clipping_shares)) * next(rest) for _ in part.weights]
+        all_shares.append(tuple([*shares, clipping_share] if clipping_share else shares))
+    return tuple(all_shares)
+
+
+def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> Noise:
+    """Return the noise that a total has for an epsilon (Laplace) or a rho (Gaussian)."""
+    sensitivity = release.question.sensitivity_of(release.question.totals[index])
+    try:
+        return laplace_for(sensitivity, amount) if noise_type is Laplace else gaussian_for(sensitivity, rho=amount)
+    except ValueError:  # of a mechanism: there is no such scale
+        raise Refused(_NO_SUCH_NOISE) from None
+
+
+def ask_for(
+    release: PlannedRelease,
+    noises: Sequence[Noise],
+    delta: Fraction,
+    earlier: tuple[EarlierDraw | None, ...] = (),
+    reused: Iterable[int] = (),
+) -> ReleaseRequest:
+    """Return a question with its noises; if it discovers groups, with the lowest threshold for a delta."""
+    question, all_noises = release.question, tuple(noises)
+    threshold = None
+    if isinstance(question.groups, SelectedGroups):
+        template = partition_threshold(question, all_noises[0], threshold=1)
+        try:
+            threshold = threshold_for(
+                all_noises[0], groups=template.groups, delta=delta, size=template.size, most=template.most
+            ).cut
+        except ValueError:  # no such delta
+            raise Refused(_NO_SUCH_NOISE) from None
+    return ReleaseRequest(question, all_noises, threshold, tree_walks(release, all_noises), earlier, frozenset(reused))
+
+
+def _total_fingerprints(releases: tuple[PlannedRelease, ...]) -> list[str]:
+    """Return a name for each total that has a weight, whatever their order is."""
+    about = [digest((release.question.relation, release.question.by)) for release in releases]
+    return [
+        digest((name, part.question.totals[index]))
+        for name, part in zip(about, releases, strict=True)
+        for index in range(len(part.weights))
+    ]
+
+
+def _normalised_shares(sizes: list[float], names: Sequence[str]) -> list[Fraction]:
+    """Return shares in proportion to the sizes, as exact fractions whose sum is exactly 1.
+
+    What rounding leaves goes to the largest, of equal ones to the first by name: the order does not matter.
+    """
+    whole = [max(1, int(size / math.fsum(sizes) * _SHARE_UNITS)) for size in sizes]
+    largest = min(range(len(whole)), key=lambda place: (-whole[place], names[place]))
+    whole[largest] += _SHARE_UNITS - sum(whole)
+    return [Fraction(units, _SHARE_UNITS) for units in whole]
+
+
+def largest_epsilon(budget: Budget, remaining: Loss) -> Fraction:
+    """Return the largest epsilon, to three digits, that can be asked for within what is left."""
+    if budget.rho is None:
+        return remaining.epsilon or Fraction(0)
+    if not remaining.rho:
+        return Fraction(0)
+    estimate = Loss(None, remaining.rho).to_epsilon(budget.conversion_delta)
+    if not float(estimate):
+        return Fraction(0)  # so little is left that it converts to nothing
+    for index in range(40):  # epsilon is about what rho converts to; a little less has a rho that fits
+        epsilon = round_down(estimate * (1 - Fraction(index, 200)), max(0, 2 - math.floor(math.log10(float(estimate)))))
+        if epsilon > 0 and budget.cost_of(epsilon).rho <= remaining.rho:
+            return epsilon
+    return Fraction(0)

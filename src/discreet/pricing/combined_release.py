@@ -1,0 +1,161 @@
+"""Several noisy draws of the same totals as one table, weighted by their inverse variances."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+
+import numpy as np
+
+from discreet.estimate.intervals import Noise
+from discreet.kernel.loss import Loss
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.numbers import sqrt_up
+from discreet.kernel.release import GroupKey, NoisyTotals
+from discreet.pricing.allocation import NoiseType
+from discreet.pricing.release_history import PastRelease, ReleaseHistory
+
+_WEIGHT_UNITS = 1 << 32  # weights are whole numbers of this part
+_ROUNDING_VARIANCE = Fraction(1, 4)  # the most that rounding to a whole step can add to a variance
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasePiece:
+    """Rows of a released table that have the same noise."""
+
+    noisy: NoisyTotals
+    noises: tuple[Noise, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedRelease:
+    """All that is known of one part: its rows, the thresholds of its groups, what each total cost, its newest draw.
+
+    How many units the limits touched may be `clipping_unknown`.
+    """
+
+    pieces: tuple[ReleasePiece, ...]
+    thresholds: tuple[int, ...]
+    costs: dict[str, Fraction]
+    delta: Fraction
+    latest: PastRelease
+    clipping_unknown: bool = False
+
+
+def combine_draws(history: ReleaseHistory) -> CombinedRelease:
+    """Return the most exact table that the draws of a part give; each total must have one, but for the report."""
+    indices = range(len(history.fingerprints))
+    clipping_unknown = (
+        history.combinable and history.clipping_index is not None and not history.draws_of(history.clipping_index)
+    )
+    if not history.combinable:
+        draw = max(history.draws, key=lambda each: (sum(each.costs.values()), each.order))
+        used, pieces = [draw], [ReleasePiece(draw.noisy, tuple(draw.noises[index] for index in indices))]
+    elif history.selects_partitions:
+        used, pieces = list(history.draws), _pieces_by_key(history)
+    else:
+        used = [draw for place in indices for draw in history.draws_used(place)]
+        columns = [total_columns(history, place)[0] for place in indices if history.draws_of(place)]
+        if clipping_unknown:  # it is the last
+            columns.append((np.zeros_like(columns[0][0]), columns[0][1]))
+        values = np.stack([numbers for numbers, _ in columns], axis=1)
+        pieces = [ReleasePiece(NoisyTotals(used[0].noisy.keys, values), tuple(noise for _, noise in columns))]
+    costs = {
+        fingerprint: used[0].costs[place] if not history.combinable else history.cost_of(place)
+        for place, fingerprint in enumerate(history.fingerprints)
+    }
+    if not history.shareable:  # what another part draws under the same topic is paid for apart
+        costs = {f"{topic} {history.release.name}": amount for topic, amount in costs.items()}
+    thresholds = tuple(dict.fromkeys(draw.threshold for draw in used if draw.threshold is not None))
+    delta = sum((draw.delta for draw in used), Fraction(0))
+    return CombinedRelease(
+        tuple(pieces), thresholds, costs, delta, max(used, key=lambda draw: draw.order), clipping_unknown
+    )
+
+
+def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, Noise]]:
+    """Return the numbers of one total, which must have a draw, with their noise; apart where that differs."""
+    if history.selects_partitions:
+        return [(piece.noisy.values[:, index], piece.noises[index]) for piece in _pieces_by_key(history)]
+    draws = history.draws_used(index)
+    noises = [draw.noises[index] for draw in draws]
+    noise = noises[0] if len(noises) == 1 else combined_noise(noises)
+    return [(weighted_mean([draw.noisy.values[:, index] for draw in draws], noises), noise)]
+
+
+def total_cost(releases: Sequence[CombinedRelease], noise_type: NoiseType) -> Loss:
+    """Return what all draws behind some tables cost together."""
+    costs = {fingerprint: amount for release in releases for fingerprint, amount in release.costs.items()}
+    total = sum(costs.values(), Fraction(0))
+    delta = min(Fraction(1), sum((table.delta for table in releases), Fraction(0)))
+    return Loss(total, None, delta) if noise_type is Laplace else Loss(None, total, delta)
+
+
+def combined_noise(noises: Sequence[Noise]) -> Gaussian:
+    """Return noise that reaches at least as far as that of draws taken together.
+
+    >>> combined_noise([Gaussian(10), Gaussian(10)]).margin("0.95"), Gaussian(10).margin("0.95")
+    (14, 20)
+    """
+    if len(noises) == 1 and isinstance(noises[0], Gaussian):
+        return noises[0]
+    pairs = zip(_inverse_variance_weights(noises), noises, strict=True)
+    variance = sum((Fraction(weight, _WEIGHT_UNITS) * noise.scale) ** 2 for weight, noise in pairs)
+    return Gaussian(sqrt_up(variance + _ROUNDING_VARIANCE))
+
+
+def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.ndarray:
+    """Return the mean of draws, weighed by their inverse variances and rounded to whole steps.
+
+    >>> weighted_mean([np.array([100, 7]), np.array([130, 7])], [Gaussian(10), Gaussian(20)])
+    array([106,   7])
+    """
+    if len(columns) == 1:
+        return columns[0]
+    pairs = zip(columns, _inverse_variance_weights(noises), strict=True)
+    # Python's own integers: a product does not fit in 64 bits. The mean does, being between the smallest and largest.
+    total = sum((column.astype(object) * weight for column, weight in pairs), start=_WEIGHT_UNITS // 2)
+    return np.array(total // _WEIGHT_UNITS, np.int64)
+
+
+def _inverse_variance_weights(noises: Sequence[Noise]) -> list[int]:
+    exact = [1 / noise.scale**2 for noise in noises]
+    weights = [int(each / sum(exact) * _WEIGHT_UNITS) for each in exact]
+    weights[weights.index(max(weights))] += _WEIGHT_UNITS - sum(weights)
+    return weights
+
+
+def _pieces_by_key(history: ReleaseHistory) -> list[ReleasePiece]:
+    """Return a piece for each set of draws that showed the same keys: a key has what the draws say that showed it."""
+    if len(history.draws) == 1:
+        (draw,) = history.draws
+        return [_combine_piece([draw], draw.noisy.keys)]
+    rows = [{key: row for row, key in enumerate(draw.noisy.keys)} for draw in history.draws]
+    draws_by_key = {
+        key: tuple(draw_index for draw_index, keys in enumerate(rows) if key in keys) for keys in rows for key in keys
+    }
+    pieces = []
+    for draw_indices, group in groupby(
+        sorted(draws_by_key, key=draws_by_key.__getitem__), key=draws_by_key.__getitem__
+    ):
+        keys = list(group)
+        draws = [_select_rows(history.draws[number], [rows[number][key] for key in keys]) for number in draw_indices]
+        pieces.append(_combine_piece(draws, keys))
+    return pieces or [_combine_piece(history.draws, [])]
+
+
+def _combine_piece(draws: Sequence[PastRelease], keys: list[GroupKey]) -> ReleasePiece:
+    """Return one piece from draws that have all totals, and the same keys in the same order."""
+    combined_columns = []
+    for index in range(draws[0].noisy.values.shape[1]):
+        available = [draw for draw in draws if index in draw.noises]
+        noises = [draw.noises[index if available else 0] for draw in available or draws[:1]]  # a report may be untold
+        columns = [draw.noisy.values[: len(keys), index] for draw in available or draws[:1]]
+        combined_columns.append((weighted_mean(columns, noises), combined_noise(noises)))
+    values = np.stack([column for column, _ in combined_columns], axis=1)
+    return ReleasePiece(NoisyTotals(keys, values), tuple(noise for _, noise in combined_columns))
+
+
+def _select_rows(draw: PastRelease, rows: list[int]) -> PastRelease:
+    noisy = NoisyTotals([draw.noisy.keys[row] for row in rows], draw.noisy.values[rows])
+    return PastRelease(draw.order, draw.receipt, noisy, draw.noises, draw.costs)

@@ -1,0 +1,168 @@
+"""Cost requests: an epsilon, a rho or margins; their accuracy target, and their record in the ledger."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.estimate.planned_release import PlannedRelease, QueryPlan
+from discreet.kernel.errors import Failed, Refused
+from discreet.kernel.event import EventState, canonical_json
+from discreet.kernel.ledger import UNKNOWN_OUTCOME, Ledger
+from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.numbers import Number
+from discreet.policy import Policy
+from discreet.pricing.accuracy import Margins, allocation_for_margins, margins_within, read_margins, round_up_digits
+from discreet.pricing.allocation import (
+    Allocation,
+    NoiseType,
+    allocate_cost,
+    largest_epsilon,
+    requested_cost,
+    selection_count,
+    selection_delta,
+)
+from discreet.pricing.error_forecast import ColumnForecast, forecast_column
+from discreet.pricing.release_history import ReleaseHistory
+from discreet.pricing.release_plan import ReleasePlan, reusable_cost
+
+HistoryLookup = Callable[[tuple[PlannedRelease, ...]], tuple[ReleaseHistory, ...]]
+
+
+@dataclass(frozen=True)
+class CostRequest:
+    """What somebody is ready to pay: an epsilon or a rho; or how exact the answer must be, which decides it."""
+
+    epsilon: Number | None = None
+    rho: Number | None = None
+    margin: Margins | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracyTarget:
+    """What each total is to have in all, and the delta of each release that discovers groups.
+
+    `histories` is what is known already, and `forecasts` are those whose margins decided.
+    """
+
+    allocation: Allocation
+    delta: Fraction
+    histories: tuple[ReleaseHistory, ...]
+    forecasts: tuple[ColumnForecast, ...] = ()
+
+
+def noise_type_for(policy: Policy) -> NoiseType:
+    """Return the noise of a budget."""
+    return Laplace if policy.budget.rho is None else Gaussian
+
+
+def data_version(policy: Policy) -> str:
+    """Return the owner's name for the state of the data, with what else decides what a stored time means."""
+    return f"{policy.data.version} {policy.data.timezone}"
+
+
+def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Policy) -> Loss | dict[str, Fraction]:
+    """Return the price that was offered, beside the query or in it, or the margins that will decide it."""
+    sources = [name for name in ("epsilon", "rho", "margin") if getattr(request, name) is not None]
+    sources += ["OPTIONS"] if plan.options.epsilon is not None else []
+    sources += ["WITHIN"] if plan.within is not None else []
+    if len(sources) > 1:
+        raise Refused(f"{sources[-1]}: the price is given twice, also by {sources[0]}. Leave out one of them.")
+    margin = request.margin if plan.within is None else plan.within
+    if margin is not None:
+        return read_margins(plan, margin)
+    analyst = policy.budget_entry.analysts.get(by)
+    written = plan.options.epsilon or (analyst.each if analyst and not sources else None)
+    epsilon = request.epsilon if written is None else written
+    return requested_cost(policy.budget, plan.releases, epsilon=epsilon, rho=request.rho, delta=plan.options.delta)
+
+
+def recorded_request(request: Loss | dict[str, Fraction]) -> object:
+    """Return an offer as the ledger keeps it."""
+    if isinstance(request, dict):
+        return {name: str(margin) for name, margin in request.items()}
+    return str(request.rho if request.epsilon is None else request.epsilon)
+
+
+def accuracy_target(
+    plan: QueryPlan, request: Loss | dict[str, Fraction], policy: Policy, look_up: HistoryLookup
+) -> AccuracyTarget:
+    """Return what an offer asks for, given what is known already."""
+    histories, releases = look_up(plan.releases), plan.releases
+    delta = selection_delta(policy.budget, releases, plan.options.delta) / max(1, selection_count(releases))
+    if isinstance(request, Loss):
+        return AccuracyTarget(allocate_cost(releases, request), delta, histories)
+    forecasts = tuple(forecast_column(plan, histories, name, look_up) for name in request)
+    return AccuracyTarget(allocation_for_margins(plan, histories, forecasts, request), delta, histories, forecasts)
+
+
+def over_budget_note(target: AccuracyTarget, remaining: Loss | None, policy: Policy) -> str:
+    """Say that a price does not fit, and what would; nothing if there is no such room."""
+    if remaining is None:
+        return ""
+    pure = remaining.epsilon if policy.budget.rho is None else None
+    fits = affordable_note(target, ZERO_LOSS, remaining, policy) if pure is None and not target.forecasts else ""
+    return "It does not fit in what is left." + (
+        f" The largest epsilon that fits is {float(pure):g}." if pure else fits
+    )
+
+
+def affordable_note(target: AccuracyTarget, cost: Loss, remaining: Loss, policy: Policy) -> str:
+    """Say, beside a refusal, what could be had for what is left."""
+    histories = target.histories
+    if target.forecasts:
+        amount = cost.rho if cost.epsilon is None else cost.epsilon
+        left = (remaining.rho if cost.epsilon is None else remaining.epsilon) or Fraction(0)
+        name = "rho" if cost.epsilon is None else "epsilon"
+        note = f" So small a margin costs {name} {float(amount):.4g}."
+        return note + " ".join(_smallest_margins(target, histories, left))
+    if policy.budget.rho is None:
+        return ""
+    reusable = sum(
+        (reusable_cost(history, index) for history in histories for index in range(len(history.fingerprints))),
+        Fraction(0),
+    )
+    most = largest_epsilon(policy.budget, Loss(None, remaining.rho + reusable, remaining.delta))
+    return f" The largest epsilon that fits is {float(most):g}."
+
+
+def _smallest_margins(target: AccuracyTarget, histories: Sequence[ReleaseHistory], left: Fraction) -> Iterator[str]:
+    margins = margins_within(histories, target.forecasts, target.allocation, left)
+    fits = {name: margin for name, margin in margins.items() if math.isfinite(margin)}
+    if len(fits) == len(margins):
+        named = ", ".join(f"{name} ±{_format_margin(margin)}" for name, margin in fits.items())
+        yield f" The smallest margin that fits is {named}."
+
+
+def _format_margin(margin: float) -> str:
+    return f"{float(round_up_digits(Fraction(margin), 4)) if margin else 0:.10g}"
+
+
+def request_record(plan: QueryPlan, version: str, request: object) -> dict[str, object]:
+    """Return what was asked."""
+    limits = [[release.question.bounds.groups, release.question.bounds.rows] for release in plan.releases]
+    return {"sql": plan.sql, "version": version, "limits": limits, "price": request}
+
+
+def record_text(record: dict[str, object], plan: ReleasePlan) -> str:
+    """Write what was asked, and what each total gets of the charge."""
+    return canonical_json(record | plan.record)
+
+
+def receipt_for_key(ledger: Ledger, by: str, key: str, record: dict[str, object]) -> str | None:
+    """Return the receipt of what an analyst asked with a key before; None if the key is new."""
+    event = ledger.event_with_key(by, key)
+    if event is None:
+        return None
+    try:
+        stored = json.loads(event.question)
+        same = canonical_json({name: stored[name] for name in record}) == canonical_json(record)
+    except (ValueError, KeyError, TypeError):
+        same = False  # another program's words
+    if not same:
+        raise Refused("key: it was used for another question before. Use another key.")
+    if event.state is not EventState.RELEASED:
+        raise Failed(UNKNOWN_OUTCOME)
+    return event.id

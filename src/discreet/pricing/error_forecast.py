@@ -1,0 +1,231 @@
+"""Forecast the margin of a column before anything is asked: from its noise, or from public counts."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from discreet import postprocess
+from discreet.estimate.estimators import CONFIDENCE, VarianceStatistic
+from discreet.estimate.estimators import NumberKind as Shown
+from discreet.estimate.intervals import Noise
+from discreet.estimate.planned_release import (
+    Mean,
+    Measure,
+    NoisyCount,
+    NoisySum,
+    PlannedRelease,
+    QueryPlan,
+    Variance,
+    assemble_table,
+    centre_of,
+    column_origins,
+    noisy_sources,
+    noisy_total,
+    total_indices,
+)
+from discreet.kernel.errors import Refused
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.question import CountUnits, Question, SelectedGroups, Sum, max_abs_contribution
+from discreet.kernel.relation import MAX_SUM
+from discreet.kernel.release import GroupKey
+from discreet.pricing.allocation import NoiseType
+from discreet.pricing.combined_release import total_columns
+from discreet.pricing.release_history import ReleaseHistory
+from discreet.query.column_pruning import prune_columns
+
+HistoryLookup = Callable[[tuple[PlannedRelease, ...]], tuple[ReleaseHistory, ...]]
+_TAIL_BITS = 200
+_ANY_NOISE = Laplace(1)  # where no noise is looked at
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnForecast:
+    """A column of an answer, and rows of totals as they may come out: its margin is the widest of theirs."""
+
+    name: str
+    release_index: int
+    release: PlannedRelease
+    measure: Measure
+    noise_type: NoiseType
+    possible_totals: np.ndarray
+
+    @property
+    def total_indices(self) -> tuple[int, ...]:
+        """The totals that it is made of."""
+        return total_indices(self.measure.estimator)
+
+    def margin(self, noises: Mapping[int, Noise]) -> float:
+        """Return the 95 % margin with these noises; infinite if nothing could be told."""
+        all_noises = tuple(
+            noises.get(index, next(iter(noises.values()))) for index in range(self.possible_totals.shape[1])
+        )
+        alone = replace(self.release, measures=(self.measure,))
+        keys: list[GroupKey] = [tuple(None for _ in self.release.keys)] * len(self.possible_totals)
+        _, estimates = assemble_table(alone, keys, self.possible_totals, all_noises)
+        widest = float(np.max(estimates[self.measure.name].margins, initial=0.0))
+        return math.inf if math.isnan(widest) else widest
+
+    def meets(self, noises: Mapping[int, Noise], target: Fraction) -> bool:
+        """Tell whether the margin is at most this; of one total by a single look at the exact tail of its noise."""
+        if len(self.total_indices) > 1:
+            return self.margin(noises) <= float(target)
+        steps, noise = self.margin_in_steps(target), noises[self.total_indices[0]]
+        return steps >= 0 and 2 * noise.tail_bounds(steps + 1, _TAIL_BITS)[1] <= (1 - CONFIDENCE) * (1 << _TAIL_BITS)
+
+    def margin_in_steps(self, target: Fraction) -> int:
+        """Return how many steps of its one total a margin has room for, below 0 if rounding alone takes more."""
+        (index,) = self.total_indices
+        step = _step_of(self.release, index)
+        estimator = self.measure.estimator
+        whole = isinstance(estimator, NoisyCount) or (isinstance(estimator, NoisySum) and estimator.kind is Shown.WHOLE)
+        rounding = Fraction(step.denominator // 2, step.denominator) if whole else Fraction(0)
+        return math.floor((target - rounding) / step)
+
+
+def forecast_column(
+    plan: QueryPlan, histories: tuple[ReleaseHistory, ...], name: str, look_up: HistoryLookup
+) -> ColumnForecast:
+    """Return what can be told of a column beforehand, or refuse."""
+    origin = column_origins(plan)[name]
+    if not isinstance(origin, postprocess.ColumnOrigin):
+        raise Refused(
+            f"margin: {name!r} is computed from noisy numbers, and how exact it is depends on them. Give margins for "
+            "the aggregates that it is made of, as columns of their own; or give epsilon."
+        )
+    ((release, measure),) = noisy_sources(plan, origin)
+    release_index = plan.releases.index(release)
+    match measure.estimator:
+        case NoisyCount() | NoisySum():
+            rows = np.zeros((1, len(release.question.totals)), np.int64)
+        case Mean() | Variance():
+            rows = _plausible_totals(name, release, measure, histories[release_index], look_up)
+        case _:
+            raise Refused(
+                f"margin: how exact {name!r} is depends on how the values lie, and cannot be told beforehand. Give "
+                "epsilon; explain() tells what can be known of it."
+            )
+    return ColumnForecast(name, release_index, release, measure, histories[release_index].noise_type, rows)
+
+
+def _plausible_totals(
+    name: str, release: PlannedRelease, measure: Measure, history: ReleaseHistory, look_up: HistoryLookup
+) -> np.ndarray:
+    """Return totals of groups as they may come out, none of them better than what is public lets expect."""
+    estimator, indices = measure.estimator, total_indices(measure.estimator)
+    assert isinstance(estimator, Mean | Variance)
+    counting = f"COUNT{measure.label[measure.label.find('(') :]}"
+    if history.shareable and all(history.draws_of(index) for index in indices):
+        return _totals_from_history(name, history, estimator)
+    count = _smallest_count(release, estimator.count, history, look_up)
+    if count is None:
+        raise Refused(
+            f"margin: how exact {name!r} is depends on the number of values in each group, which is not known. Ask "
+            f"{counting} for the same groups first: its answer, however rough, turns a margin into a price."
+        )
+    _check_count(name, count)
+    return np.array(
+        [_totals_of_group(release, estimator, count, *case) for case in _extreme_cases(release, estimator)], np.int64
+    )
+
+
+def margin_times_count(release: PlannedRelease, measure: Measure, noises: Sequence[Noise]) -> tuple[float, float]:
+    """Return what the margin of a mean or a variance is, times the number of values in a group, where that is large.
+
+    It is least where the values lie in the middle of their range, and greatest where they lie at its ends.
+    """
+    estimator, question = measure.estimator, release.question
+    assert isinstance(estimator, Mean | Variance)
+    largest = max(
+        max_abs_contribution(question.totals[index]) << question.fraction_bits(question.totals[index])
+        for index in total_indices(estimator)
+    )
+    count = float(max(1, min(question.relation.shape.max_rows, MAX_SUM // (8 * largest))))  # what 64 bits hold
+    if isinstance(estimator, Variance):  # a deviation follows from its variance
+        measure = replace(measure, estimator=replace(estimator, statistic=VarianceStatistic.VAR_POP))
+    rows = np.array(
+        [_totals_of_group(release, estimator, count, *case) for case in _extreme_cases(release, estimator)], np.int64
+    )
+    margins = [
+        ColumnForecast("", 0, release, measure, type(noises[0]), rows[place : place + 1]).margin(
+            dict(enumerate(noises))
+        )
+        for place in range(len(rows))
+    ]
+    return count * min(margins), count * max(margins)
+
+
+def _extreme_cases(release: PlannedRelease, estimator: Mean | Variance) -> list[tuple[float, float]]:
+    """Return where the values of a group may lie: means, from the centre, and variances."""
+    low, high = (float(end - _centre_of_total(release, estimator.total)) for end in (estimator.low, estimator.high))
+    return list(product((low, 0.0, high), (0.0, (high - low) ** 2 / 4)))
+
+
+def _totals_from_history(name: str, history: ReleaseHistory, estimator: Mean | Variance) -> np.ndarray:
+    """Return the totals that were released already, scaled down to the lower end of the count's margin."""
+    columns = {index: total_columns(history, index)[0] for index in total_indices(estimator)}
+    values, noise = columns[estimator.count]
+    _check_count(name, float(values.min() - noise.margin(CONFIDENCE)))
+    shrink = (values - noise.margin(CONFIDENCE)) / values
+    rows = np.zeros((len(values), len(history.fingerprints)), np.int64)
+    for place, (column, _) in columns.items():
+        rows[:, place] = np.rint(column * shrink)
+    return rows
+
+
+def _check_count(name: str, count: float) -> None:
+    if not count > 0:
+        raise Refused(
+            f"margin: a group has too few values, as far as is known, for {name!r} to be exact at any price. Count "
+            "them more exactly, or group more coarsely; or give epsilon."
+        )
+
+
+def _totals_of_group(
+    release: PlannedRelease, estimator: Mean | Variance, count: float, offset: float, variance: float
+) -> list[int]:
+    """Return the totals of a group of so many values with this mean, from the centre, and variance."""
+    values = {estimator.count: count, estimator.total: count * offset}
+    if isinstance(estimator, Variance):
+        squares = release.question.totals[estimator.squares]
+        assert isinstance(squares, Sum)
+        values[estimator.squares] = count * (variance + offset**2 - float(squares.shift * squares.grid.step**2))
+    return [
+        round(values.get(index, 0.0) / float(_step_of(release, index))) for index in range(len(release.question.totals))
+    ]
+
+
+def _smallest_count(
+    release: PlannedRelease, index: int, history: ReleaseHistory, look_up: HistoryLookup
+) -> float | None:
+    """Return how many values the smallest group has at least, at 95 %, if that is public."""
+    if not (history.combinable and history.draws_of(index)):
+        release, index = _count_only_release(release, index)
+        (history,) = look_up((release,))
+    if not history.draws_of(index):
+        return None
+    counts = [(values, noise.margin(CONFIDENCE)) for values, noise in total_columns(history, index) if len(values)]
+    least = min((int(values.min()) - margin for values, margin in counts), default=0)
+    return float(least * _step_of(release, index))
+
+
+def _count_only_release(release: PlannedRelease, index: int) -> tuple[PlannedRelease, int]:
+    """Return a part that asks for one count alone, as a question for it is read, and its place there."""
+    question = release.question
+    first = (CountUnits(),) if isinstance(question.groups, SelectedGroups) else ()
+    totals = (*first, question.totals[index])
+    count_question = prune_columns(Question(question.relation, question.by, question.groups, question.bounds, totals))
+    return replace(release, question=count_question, measures=(), weights=(), report=Fraction(0)), len(first)
+
+
+def _step_of(release: PlannedRelease, index: int) -> Fraction:
+    zeros = np.zeros((1, len(release.question.totals)), np.int64)
+    return noisy_total(release, index, zeros, (_ANY_NOISE,) * len(release.question.totals)).step
+
+
+def _centre_of_total(release: PlannedRelease, index: int) -> Fraction:
+    total = release.question.totals[index]
+    return centre_of(total) if isinstance(total, Sum) else Fraction(0)

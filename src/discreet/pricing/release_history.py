@@ -1,0 +1,223 @@
+"""Earlier noisy totals of the same questions, found in the ledger by their fingerprints."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.estimate.intervals import Noise
+from discreet.estimate.planned_release import PlannedRelease
+from discreet.kernel.errors import Refused
+from discreet.kernel.event import Event
+from discreet.kernel.fingerprint import digest, fingerprints_of
+from discreet.kernel.ledger import Ledger
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.noisy_totals import parse_totals, read_keys_and_values, read_question_totals
+from discreet.kernel.question import ClippedUnits, SelectedGroups
+from discreet.kernel.refinement import StoredDraw, stored_draws
+from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
+from discreet.pricing.allocation import NoiseType
+
+_ZERO = Fraction(0)
+_OTHER_MEANING = "key: it was used before, under a policy that gave this question another meaning. Use another key."
+
+
+@dataclass(frozen=True, eq=False)
+class PastRelease:
+    """One stored release of a part: noisy numbers of some of its totals, by their places, and what each cost.
+
+    `order` is its place in time among all draws that were found.
+    """
+
+    order: int
+    receipt: str
+    noisy: NoisyTotals  # a column for each total that is asked for now, zeros where this draw has none
+    noises: Mapping[int, Noise]
+    costs: Mapping[int, Fraction]  # an epsilon, in all; or the rho of this draw
+    threshold: int | None = None
+    delta: Fraction = _ZERO
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseHistory:
+    """What is known of one part with one kind of noise: its draws, oldest first.
+
+    `newest` has, for a total with Laplace noise, the receipt of the one draw that may still be made finer.
+    """
+
+    release: PlannedRelease
+    noise_type: NoiseType
+    fingerprints: tuple[str, ...]
+    draws: tuple[PastRelease, ...]
+    latest_receipts: Mapping[int, str | None]
+
+    @property
+    def combinable(self) -> bool:
+        """Whether totals can be taken from different draws: not if a tree of cells or the like is among them."""
+        return all(isinstance(total, REFINABLE) for total in self.release.question.totals)
+
+    @property
+    def clipping_index(self) -> int | None:
+        """The place of the total that tells how many units the limits touched: it is not worth a charge by itself."""
+        totals = enumerate(self.release.question.totals)
+        return next((index for index, total in totals if isinstance(total, ClippedUnits)), None)
+
+    @property
+    def selects_partitions(self) -> bool:
+        """Whether the groups are discovered, by each draw anew."""
+        return isinstance(self.release.question.groups, SelectedGroups)
+
+    @property
+    def shareable(self) -> bool:
+        """Whether a draw of a total serves every part that has it."""
+        return self.combinable and not self.selects_partitions
+
+    def draws_of(self, index: int) -> list[PastRelease]:
+        """Return the draws of one total that can be used."""
+        return [draw for draw in self.draws if index in draw.noises]
+
+    def best_draw(self, index: int) -> PastRelease | None:
+        """Return the most exact draw of one total."""
+        return min(self.draws_of(index), key=lambda draw: draw.noises[index].scale, default=None)
+
+    def draws_used(self, index: int) -> list[PastRelease]:
+        """Return the draws of one total that its number is made of: the most exact one, or all together."""
+        best = self.best_draw(index)
+        return [best] if best is not None and self.noise_type is Laplace else self.draws_of(index)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every total has a draw, but for the report."""
+        return bool(self.draws) and all(
+            self.draws_of(at) for at in range(len(self.fingerprints)) if at != self.clipping_index
+        )
+
+    def cost_of(self, index: int) -> Fraction:
+        """Return what was paid for a total: the largest epsilon, or all rho together."""
+        costs = [draw.costs[index] for draw in self.draws_of(index)]
+        return max(costs, default=_ZERO) if self.noise_type is Laplace else sum(costs, _ZERO)
+
+
+def look_up_histories(  # noqa: PLR0913 - the last two are for what is special
+    releases: Sequence[PlannedRelease],
+    ledger: Ledger,
+    version: str,
+    noise_type: NoiseType,
+    *,
+    until: str | None = None,
+    just_released: ReleaseResult | None = None,
+) -> tuple[ReleaseHistory, ...]:
+    """Return what the ledger has of the parts of a question; `until` is the last receipt that counts.
+
+    What was just released, `just_released`, need not be read again.
+    """
+    fingerprints_by_release = [fingerprints_of(release.question, version) for release in releases]
+    answers = ledger.answers({fingerprint for fingerprints in fingerprints_by_release for fingerprint in fingerprints})
+    at_hand = {} if just_released is None else {just_released.receipt.id: list(just_released.parts)}
+    stored = [(event, at_hand.get(event.id) or parse_totals(answer)) for event, answer in answers if answer is not None]
+    if until is not None:
+        receipts = [event.id for event, _ in stored]
+        stored = stored[: receipts.index(until) + 1] if until in receipts else []
+    histories = []
+    for part, topics in zip(releases, fingerprints_by_release, strict=True):
+        draws = _stored_draws(part, topics, stored, noise_type)
+        pure = {index for draw in draws for index in draw.noises} if noise_type is Laplace else set()
+        histories.append(
+            ReleaseHistory(
+                part, noise_type, topics, draws, {place: ledger.latest_receipt(topics[place]) for place in pure}
+            )
+        )
+    if until is not None and not all(history.complete for history in histories):
+        raise Refused(_OTHER_MEANING)
+    return tuple(histories)
+
+
+def estimators_digest(release: PlannedRelease) -> str:
+    """Return a digest of what is made of the totals: a walk in a tree of cells depends on it."""
+    return digest(tuple(sorted({digest(measure.estimator) for measure in release.measures})))
+
+
+def _stored_draws(
+    release: PlannedRelease,
+    fingerprints: tuple[str, ...],
+    stored: Sequence[tuple[Event, list[Any]]],
+    noise_type: NoiseType,
+) -> tuple[PastRelease, ...]:
+    """Return the draws that can be used: of groups that are discovered, those that have all totals but the report."""
+    combinable = all(isinstance(total, REFINABLE) for total in release.question.totals)
+    needs_all = not combinable or isinstance(release.question.groups, SelectedGroups)
+    needed = (
+        {index for index, total in enumerate(release.question.totals) if not isinstance(total, ClippedUnits)}
+        if needs_all
+        else set()
+    )
+    draws = []
+    for order, (event, written_parts) in enumerate(stored):
+        for part_index, written in enumerate(written_parts):
+            drawn = {
+                fingerprints.index(draw.fingerprint): draw
+                for draw in stored_draws(event)
+                if draw.part == part_index and draw.fingerprint in fingerprints and isinstance(draw.noise, noise_type)
+            }
+            same = event.fingerprints[part_index] == fingerprints and _recorded(
+                event, "recipes", part_index
+            ) == estimators_digest(release)
+            if drawn and (combinable or same) and needed <= set(drawn):
+                noisy = _read_totals(written, release, drawn) if combinable else _read_whole(written, release)
+                draws.append(_stored_draw(order, event, release, noisy, drawn))
+    return tuple(draws)
+
+
+def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, StoredDraw]) -> NoisyTotals:
+    """Read the totals of one stored part that are asked for now."""
+    at_hand = isinstance(written, NoisyTotals)
+    keys, values = (written.keys, written.values) if at_hand else read_keys_and_values(written, release.question)
+    columns = np.zeros((len(keys), len(release.question.totals)), np.int64)
+    for index, draw in drawn.items() if keys else ():
+        columns[:, index] = values[:, draw.index]
+    return NoisyTotals(keys, columns)
+
+
+def _read_whole(written: Any, release: PlannedRelease) -> NoisyTotals:
+    return written if isinstance(written, NoisyTotals) else read_question_totals(written, release.question)
+
+
+def _stored_draw(
+    order: int, event: Event, release: PlannedRelease, noisy: NoisyTotals, drawn: Mapping[int, StoredDraw]
+) -> PastRelease:
+    threshold = next((draw.threshold for draw in drawn.values() if draw.threshold is not None), None)
+    return PastRelease(
+        order,
+        event.id,
+        noisy,
+        {index: draw.noise for index, draw in drawn.items()},
+        {place: _cost_of_total(event, release, place, draw) for place, draw in drawn.items()},
+        threshold,
+        _delta_share(event) if threshold is not None else _ZERO,
+    )
+
+
+def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: StoredDraw) -> Fraction:
+    """Return what a total cost: of a rho, whose scale was rounded up, what was asked is on record."""
+    recorded = _recorded(event, "paid", draw.part)
+    if isinstance(recorded, list) and isinstance(draw.noise, Gaussian):
+        return Fraction(recorded[draw.index])
+    loss = draw.noise.loss(release.question.sensitivity_of(release.question.totals[index]))
+    return loss.rho if loss.epsilon is None else loss.epsilon
+
+
+def _delta_share(event: Event) -> Fraction:
+    """Return the delta of one part: those that discover groups share it evenly."""
+    sharing = sum(draw.threshold is not None for draw in stored_draws(event))
+    return event.loss.delta / sharing if event.loss else _ZERO
+
+
+def _recorded(event: Event, name: str, part_index: int) -> object:
+    """Return what the question's record says of one of its parts."""
+    try:
+        return json.loads(event.question)[name][part_index]
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None  # another program's words

@@ -1,0 +1,244 @@
+"""A release plan: which totals need fresh noise for a cost, and the marginal cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.estimate.intervals import Noise
+from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.refinement import EarlierDraw
+from discreet.kernel.release import ReleaseRequest
+from discreet.pricing.allocation import Allocation, ask_for, noise_for
+from discreet.pricing.combined_release import combined_noise
+from discreet.pricing.release_history import ReleaseHistory, estimators_digest
+
+_INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_ASKED_ANEW = (
+    "It was asked before, less exactly; what was found in trees of cells, or by a choice of values, is asked anew."
+)
+_NOT_REFINABLE = "It was asked before, less exactly; that answer cannot be made finer any more, so it is asked anew."
+
+
+@dataclass(frozen=True)
+class FreshDraws:
+    """What is drawn of one part: what each total gets, by its place, and the draw that it makes finer."""
+
+    amounts: dict[int, Fraction] = field(default_factory=dict)
+    refined: dict[int, EarlierDraw] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasePlan:
+    """What has to be drawn and paid: nothing, if there are no questions.
+
+    `total_cost` is what all draws together cost, earlier ones too; `noises` and `thresholds` are those that each part has then;
+    `record` is what the ledger keeps of the prices.
+    """
+
+    asks: tuple[ReleaseRequest, ...] = ()
+    marginal_cost: Loss = ZERO_LOSS
+    total_cost: Loss = ZERO_LOSS
+    noises: tuple[tuple[Noise, ...], ...] = ()
+    thresholds: tuple[tuple[int, ...], ...] = ()
+    record: dict[str, list[object]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, delta: Fraction) -> ReleasePlan:
+    """Return what is missing so that each total has as much as is wanted; `delta` is for each part that discovers."""
+    shared = _shared_allocation(histories, allocation)
+    fresh = list(map(_fresh_draws, histories, shared))
+    noises = tuple(map(_resulting_noises, histories, fresh, shared))
+    fresh = _without_duplicates(histories, fresh)
+    asks = {
+        release_index: _build_ask(histories[release_index], new, delta)
+        for release_index, new in enumerate(fresh)
+        if new.amounts
+    }
+    thresholds = [
+        [
+            *(draw.threshold for draw in history.draws if draw.threshold is not None),
+            *([asks[number].threshold] if number in asks else []),
+        ]
+        for number, history in enumerate(histories)
+    ]
+    amounts_record = [
+        [str(fresh[number].amounts.get(at, 0)) for at in range(len(ask.noises))] for number, ask in asks.items()
+    ]
+    estimators_record = [
+        "" if histories[number].combinable else estimators_digest(histories[number].release) for number in asks
+    ]
+    new_delta = delta * sum(ask.threshold is not None for ask in asks.values())
+    return ReleasePlan(
+        tuple(asks.values()),
+        _marginal_cost(histories, fresh, new_delta),
+        _total_cost(histories, fresh, new_delta),
+        noises,
+        tuple(tuple(threshold for threshold in dict.fromkeys(each) if threshold is not None) for each in thresholds),
+        {"paid": [*amounts_record], "recipes": [*estimators_record]},
+        tuple(dict.fromkeys(note for each, new in zip(histories, fresh, strict=True) for note in _notes(each, new))),
+    )
+
+
+def reusable_cost(history: ReleaseHistory, index: int) -> Fraction:
+    """Return what was paid for a total and need not be paid again to make it more exact."""
+    if not history.combinable:
+        return Fraction(0)
+    return (
+        history.cost_of(index) if history.noise_type is not Laplace or _refinable_draw(history, index) else Fraction(0)
+    )
+
+
+def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> Noise:
+    """Return the noise that a total has once it got so much in all."""
+    cost = history.cost_of(index) if history.combinable else Fraction(0)
+    drawn = [draw.noises[index] for draw in history.draws_of(index)] if cost else []
+    if history.noise_type is Laplace:
+        best = history.best_draw(index)
+        return (
+            best.noises[index]
+            if best and amount <= cost
+            else noise_for(history.release, index, amount, history.noise_type)
+        )
+    new = [noise_for(history.release, index, amount - cost, history.noise_type)] if amount > cost else []
+    return combined_noise([*drawn, *new])
+
+
+def _shared_allocation(histories: Sequence[ReleaseHistory], allocation: Allocation) -> Allocation:
+    """Return the amounts, for a total that several parts have the largest of them: it is drawn once for all."""
+    largest: dict[str, Fraction] = {}
+    for history, amounts in zip(histories, allocation, strict=True):
+        for fingerprint, amount in zip(history.fingerprints, amounts, strict=True) if history.shareable else ():
+            largest[fingerprint] = max(amount, largest.get(fingerprint, amount))
+    return tuple(
+        tuple(largest[topic] for topic in each.fingerprints) if each.shareable else amounts
+        for each, amounts in zip(histories, allocation, strict=True)
+    )
+
+
+def _without_duplicates(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws]) -> list[FreshDraws]:
+    """Leave out of a part what an earlier one draws already."""
+    seen: set[str] = set()
+    deduplicated = []
+    for history, new in zip(histories, fresh, strict=True):
+        if not history.shareable:
+            deduplicated.append(new)
+            continue
+        amounts = {index: amount for index, amount in new.amounts.items() if history.fingerprints[index] not in seen}
+        seen |= {history.fingerprints[place] for place in amounts}
+        deduplicated.append(
+            FreshDraws(amounts, {place: before for place, before in new.refined.items() if place in amounts})
+        )
+    return deduplicated
+
+
+def _fresh_draws(history: ReleaseHistory, amounts: tuple[Fraction, ...]) -> FreshDraws:
+    all_amounts = dict(enumerate(amounts))
+    if not history.combinable:
+        reusable = any(
+            all(draw.costs[index] >= amount for index, amount in all_amounts.items()) for draw in history.draws
+        )
+        return FreshDraws() if reusable else FreshDraws(all_amounts)
+    missing = {place: amount for place, amount in all_amounts.items() if amount > history.cost_of(place)}
+    if set(missing) <= {history.clipping_index}:
+        return FreshDraws()
+    if history.noise_type is Laplace:
+        refined = {place: finer for place in missing if (finer := _refinable_draw(history, place))}
+        return FreshDraws(missing, {} if history.selects_partitions else refined)
+    if history.selects_partitions and missing and len(missing) < len(all_amounts):
+        return FreshDraws(all_amounts)  # a draw that discovers groups has all totals
+    return FreshDraws({place: amount - history.cost_of(place) for place, amount in missing.items()})
+
+
+def _refinable_draw(history: ReleaseHistory, index: int) -> EarlierDraw | None:
+    """Return the draw of a total that can be made finer: the most exact one, if it is the newest, and not cut off.
+
+    Two draws of one receipt cannot be told apart: the other part of a question may be one that shares nothing.
+    """
+    best = history.best_draw(index)
+    if best is None or history.selects_partitions or best.receipt != history.latest_receipts.get(index):
+        return None
+    if sum(draw.receipt == best.receipt for draw in history.draws_of(index)) > 1:
+        return None
+    noise = best.noises[index]
+    saturated = np.isin(best.noisy.values[:, index], _INT64_ENDS).any()
+    return EarlierDraw(best.receipt, noise) if isinstance(noise, Laplace) and not saturated else None
+
+
+def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> ReleaseRequest:
+    indices = range(len(history.fingerprints))
+    filler = max(new.amounts.values())  # of totals that are not drawn: no noise of theirs is used
+    noises = [
+        noise_for(history.release, index, new.amounts.get(index, filler), history.noise_type) for index in indices
+    ]
+    refined = tuple(new.refined.get(place) for place in indices) if new.refined else ()
+    return ask_for(history.release, noises, delta, refined, [place for place in indices if place not in new.amounts])
+
+
+def _resulting_noises(history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]) -> tuple[Noise, ...]:
+    """Return the noises of a part once everything is drawn."""
+    indices = range(len(history.fingerprints))
+    if not history.combinable:
+        best = max(history.draws, key=lambda draw: (sum(draw.costs.values()), draw.order), default=None)
+        if new.amounts or best is None:
+            return tuple(noise_for(history.release, index, amounts[index], history.noise_type) for index in indices)
+        return tuple(best.noises[place] for place in indices)
+    if history.noise_type is Laplace:
+        return tuple(noise_at_cost(history, place, max(amounts[place], history.cost_of(place))) for place in indices)
+    noises = []
+    for place in indices:
+        drawn = [draw.noises[place] for draw in history.draws_of(place)]
+        amount = new.amounts.get(place, Fraction(0) if drawn else amounts[place])
+        drawn += [noise_for(history.release, place, amount, history.noise_type)] if amount else []
+        noises.append(combined_noise(drawn))
+    return tuple(noises)
+
+
+def _marginal_cost(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws], delta: Fraction) -> Loss:
+    """Return what the draws cost: in an epsilon the differences, in rho all of it."""
+    after = sum((sum(new.amounts.values()) for new in fresh), Fraction(0))
+    if not after:
+        return ZERO_LOSS
+    if histories[0].noise_type is not Laplace:
+        return Loss(None, after, delta)
+    before = sum(
+        (history.cost_of(index) for history, new in zip(histories, fresh, strict=True) for index in new.refined),
+        Fraction(0),
+    )
+    return Loss.of_bounds(after - before, Loss(after).rho, delta)
+
+
+def _total_cost(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws], delta: Fraction) -> Loss:
+    """Return what all totals have cost together once everything is drawn, each counted once."""
+    costs: dict[str, Fraction] = {}
+    for history, new in zip(histories, fresh, strict=True):
+        before = (
+            _best_draw_costs(history)
+            if not history.combinable
+            else dict(enumerate(map(history.cost_of, range(len(history.fingerprints)))))
+        )
+        delta += sum((draw.delta for draw in history.draws if history.combinable), Fraction(0))
+        for index, fingerprint in enumerate(history.fingerprints):
+            more, had = new.amounts.get(index, Fraction(0)), before.get(index, Fraction(0))
+            combined = max(more, had) if history.noise_type is Laplace or not history.combinable else more + had
+            name = fingerprint if history.shareable else f"{fingerprint} {history.release.name}"
+            costs[name] = max(combined, costs.get(name, combined))
+    total = sum(costs.values(), Fraction(0))
+    return Loss(total, None, delta) if histories[0].noise_type is Laplace else Loss(None, total, delta)
+
+
+def _best_draw_costs(history: ReleaseHistory) -> dict[int, Fraction]:
+    """Return what the best draw of a part that does not mix has cost."""
+    best = max(history.draws, key=lambda draw: (sum(draw.costs.values()), draw.order), default=None)
+    return dict(best.costs) if best else {}
+
+
+def _notes(history: ReleaseHistory, new: FreshDraws) -> list[str]:
+    if not history.combinable:
+        return [_ASKED_ANEW] if history.draws and new.amounts else []
+    redrawn = {index for index in new.amounts if history.draws_of(index)}
+    not_refinable = history.noise_type is Laplace and bool(redrawn - set(new.refined))
+    return [_NOT_REFINABLE] if not_refinable else []

@@ -1,0 +1,1 @@
+"""SQL front end: parse, resolve, bind expressions, keep ownership, aggregate. See `passes`."""

@@ -1,0 +1,225 @@
+"""Aggregates that add up: what each call asks of the rows, and the public range of its values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.estimate.estimators import VarianceStatistic
+from discreet.kernel.expr import Call, Constant, Expr, Type
+from discreet.query.aggregation.quantile_aggregates import (
+    ValueAggregate,
+    bind_value_aggregate,
+    function_name,
+    null_unless,
+    short_sql,
+)
+from discreet.query.aggregation.sum_grids import Scale
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
+from discreet.query.relations.predicates import bind_condition
+from discreet.query.relations.scope import (
+    ColumnInfo,
+    PrivateSource,
+    bind_value,
+    clamped_lookup,
+    stored_lookup,
+    without_clip,
+)
+from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+
+_ONE = Constant(1, Type.INTEGER)
+_NUMBERS = (Type.INTEGER, Type.REAL)
+_MAX_MAGNITUDE = Fraction(10) ** 60  # noise on sums of squares is squared once more, and must stay a double
+
+
+class BasicFunction(Enum):
+    """The aggregates that are one total or two."""
+
+    COUNT = "count"
+    COUNT_UNITS = "units"
+    SUM = "sum"
+    AVG = "avg"
+    COUNT_DISTINCT = "distinct"
+
+
+AggregateFunction = BasicFunction | VarianceStatistic
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: over the rows where `expr` is not NULL, or over all; with a scale if it adds numbers."""
+
+    function: AggregateFunction
+    expr: Expr | None
+    scale: Scale | None = None
+
+
+_SUMMING: dict[type[exp.Expr], AggregateFunction] = {
+    exp.Sum: BasicFunction.SUM,
+    exp.Avg: BasicFunction.AVG,
+    exp.Variance: VarianceStatistic.VAR_SAMP,
+    exp.VariancePop: VarianceStatistic.VAR_POP,
+    exp.Stddev: VarianceStatistic.STDDEV_SAMP,
+    exp.StddevSamp: VarianceStatistic.STDDEV_SAMP,
+    exp.StddevPop: VarianceStatistic.STDDEV_POP,
+}
+
+
+def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggregate:
+    """Read an aggregate call, with its FILTER."""
+    call, when = split_filter(node, rows)
+    if not isinstance(call, exp.Count | exp.CountIf | exp.ApproxDistinct) and type(call) not in _SUMMING:
+        for argument in _aggregate_arguments(call):
+            _check_argument(argument)
+        choice = bind_value_aggregate(call, rows, when)
+        if choice is None:
+            raise _unsupported_refusal(call)
+        return choice
+    check_arguments(call)
+    if isinstance(call, exp.ApproxDistinct):
+        call = exp.Count(this=exp.Distinct(expressions=[call.this]))
+    if isinstance(call, exp.Count):
+        return _bind_count(call, rows, when)
+    if isinstance(call, exp.CountIf):
+        test = bind_condition(call.this, rows.views, "COUNT_IF")
+        return Aggregate(BasicFunction.COUNT, null_unless(null_unless(_ONE, test), when))
+    function = _SUMMING[type(call)]
+    if isinstance(call.this, exp.Distinct):
+        hint = "Leave out DISTINCT, or gather each unit's values in a subquery first."
+        raise refuse(call, "SELECT", f"{function_name(call)} of DISTINCT values is not supported", hint)
+    bound = bind_value(call.this, clamped_lookup(rows.views, function_name(call)), function_name(call))
+    return Aggregate(function, null_unless(without_clip(bound.expr), when), _summation_scale(call, bound, rows))
+
+
+def split_filter(node: exp.Expr, rows: PrivateSource) -> tuple[exp.Expr, Expr | None]:
+    """Return an aggregate call, and the condition of its FILTER."""
+    if isinstance(node, exp.Filter):
+        return node.this, bind_condition(node.expression.this, rows.views, "FILTER")
+    return node, None
+
+
+def check_arguments(call: exp.Expr) -> None:
+    """Refuse an aggregate of nothing, or of what cannot be computed from a single row."""
+    if call.this is None:
+        name = function_name(call)
+        raise refuse(
+            call, name, f"{name} of nothing is not defined", f"Write {name}(…) with an expression, or COUNT(*)."
+        )
+    for argument in call.iter_expressions():
+        _check_argument(argument)
+
+
+def _aggregate_arguments(call: exp.Expr) -> list[exp.Expr]:
+    """Return what an aggregate is applied to, and what it is ordered by."""
+    if isinstance(call, exp.WithinGroup):
+        return [*call.this.iter_expressions(), *call.expression.iter_expressions()]
+    return list(call.iter_expressions())
+
+
+def _check_argument(node: exp.Expr) -> None:
+    if (inner := first_aggregate(node)) is not None:
+        raise refuse(inner, "SELECT", "an aggregate cannot contain another", "Aggregate per unit in a subquery first.")
+    if (inner := first_window(node)) is not None:
+        cause = "a window function mixes rows of different people"
+        raise refuse(inner, "SELECT", cause, "Aggregate first; window functions work on the result.")
+    if (inner := first_subquery(node)) is not None:
+        cause = "a private row cannot be compared with the result of a query"
+        raise refuse(inner, "SELECT", cause, "Ask the inner query first, then write the number.")
+
+
+def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
+    if isinstance(call.this, exp.Distinct):
+        return _bind_count_distinct(call, rows, when)
+    if call.expressions:
+        raise refuse(call, "SELECT", "COUNT takes one expression", "Count one column, or *.")
+    if isinstance(call.this, exp.Star):
+        return Aggregate(BasicFunction.COUNT, count_operand(null_unless(_ONE, when), rows.columns_by_name()))
+    bound = bind_value(call.this, clamped_lookup(rows.views, "COUNT"), "COUNT")
+    return Aggregate(
+        BasicFunction.COUNT, count_operand(null_unless(without_clip(bound.expr), when), rows.columns_by_name())
+    )
+
+
+def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
+    """Return the simplest expression that is NULL in the same rows; None if it never is."""
+    if never_null(expr, columns):
+        return None
+    match expr:
+        case Call("case", (when, value, Constant(None))) if never_null(value, columns):
+            return null_unless(_ONE, when)
+    return expr
+
+
+def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
+    """Return the count of units, or of different values."""
+    columns = rows.columns_by_name()
+    nodes = [part for each in call.this.expressions for part in _tuple_items(each)]
+    bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]
+    unit = rows.relation.shape.unit
+    unit_parts = set(range(len(unit or ())))
+    if unit_parts and {unit_key_index(bound.expr, columns) for bound in bounds} == unit_parts:
+        nullable = [bound.expr for bound in bounds if not never_null(bound.expr, columns)]
+        return Aggregate(
+            BasicFunction.COUNT_UNITS, count_operand(null_unless(nullable[0] if nullable else _ONE, when), columns)
+        )
+    if unit_parts == {0} and len(bounds) == 1 and is_unit_or_null(bounds[0].expr, columns):
+        return Aggregate(BasicFunction.COUNT_UNITS, count_operand(null_unless(bounds[0].expr, when), columns))
+    if len(unit_parts) > 1 and any(unit_key_index(bound.expr, columns) == 0 for bound in bounds):
+        hint = f"Count COUNT(DISTINCT ({', '.join(unit_key_names(rows))})) instead."
+        cause = "what is protected is a person's window of time, so persons as a whole cannot be counted"
+        raise refuse(call, "COUNT", cause, hint)
+    if len(bounds) != 1:
+        hint = "Count one, or join texts with || first."
+        raise refuse(call, "COUNT", "different combinations of several expressions cannot be counted", hint)
+    if bounds[0].type in (Type.REAL, Type.TIMESTAMP):
+        cause = "real numbers and times are hardly ever equal, so that different ones are not counted"
+        raise refuse(call, "COUNT", cause, "Count CAST(… AS INTEGER), or CAST(… AS DATE).")
+    return Aggregate(BasicFunction.COUNT_DISTINCT, null_unless(without_clip(bounds[0].expr), when))
+
+
+def _tuple_items(node: exp.Expr) -> list[exp.Expr]:
+    bare = node.unnest()
+    return list(bare.expressions) if isinstance(bare, exp.Tuple) else [bare]
+
+
+def _summation_scale(call: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
+    name, text = function_name(call), short_sql(call.this)
+    if is_unit_or_null(bound.expr, rows.columns_by_name()):
+        cause = f"{name} of the unit's own column would tell about single people"
+        raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
+    if bound.type not in _NUMBERS:
+        hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
+        raise refuse(call, name, f"{name} takes a number", hint)
+    if bound.low is None or bound.high is None:
+        cause = f"{name}({text}) needs a public range, and none is known"
+        hint = f"Write {name}(CLIP({text}, low, high)) with ends that you choose, or ask the owner to declare between."
+        raise refuse(call, name, cause, hint)
+    assert isinstance(bound.low, Fraction)
+    assert isinstance(bound.high, Fraction)
+    if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in _magnitudes(bound.low, bound.high)):
+        hint = f"Write {name}(CLIP({text}, low, high)) with ends of an ordinary size."
+        raise refuse(call, name, f"the range of {text} is too wide or too narrow to compute with", hint)
+    return Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
+
+
+def _magnitudes(low: Fraction, high: Fraction) -> tuple[Fraction, ...]:
+    return abs(low), abs(high), high - low
+
+
+_ROW_REVEALING = frozenset(
+    {"ANY_VALUE", "ARG_MAX", "ARG_MIN", "ARRAY_AGG", "FIRST", "LAST", "LIST", "LISTAGG", "STRING_AGG"}
+)
+
+
+def _unsupported_refusal(call: exp.Expr) -> Exception:
+    name = function_name(call.this if isinstance(call, exp.WithinGroup) else call)
+    cause = f"{name} shows or mixes values of single rows" if name in _ROW_REVEALING else f"{name} is not offered"
+    hint = (
+        "There are COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, "
+        "PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM."
+    )
+    return refuse(call, "SELECT", cause, hint)

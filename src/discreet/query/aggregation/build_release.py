@@ -1,0 +1,284 @@
+"""Build a release from a SELECT with aggregates: one question, and a SELECT over its answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.estimate.estimators import NumberKind, VarianceStatistic
+from discreet.estimate.planned_release import (
+    Frequencies,
+    FrequencyFunction,
+    Mean,
+    Measure,
+    NoisyCount,
+    NoisySum,
+    PlannedRelease,
+    Quantile,
+    TotalsEstimator,
+    Variance,
+    centre_of,
+)
+from discreet.estimate.quantile_walk import QuantileTarget, tree_shape_for
+from discreet.kernel.expr import Expr, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.question import (
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+    Total,
+)
+from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, bind_aggregate, count_operand
+from discreet.query.aggregation.contribution_bounds import bounds_notes, clipped_units_total, contribution_bounds_for
+from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
+from discreet.query.aggregation.quantile_aggregates import ValueAggregate
+from discreet.query.aggregation.rewrite import GroupRewriter
+from discreet.query.aggregation.sum_grids import SumTotals, sum_totals
+from discreet.query.bind_context import BindContext
+from discreet.query.relations.scope import ColumnInfo, ReleasedSource, same_name
+from discreet.query.relations.select_list import SelectItem
+from discreet.query.syntax.source_position import refuse
+
+_FULL_WEIGHT = Fraction(1)
+# A mean moves by its distance from the centre, at most half the range and typically half of that, where its count moves
+# by one: a quarter in squares.
+_COUNT_WEIGHT = Fraction(1, 4)
+
+
+class TotalsBuilder:
+    """The totals of one question, in the order in which they were first needed, with their weights."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnInfo],
+        fits: Callable[[Total], bool],
+        noise_type: type[Laplace | Gaussian],
+        *,
+        selects_partitions: bool,
+    ) -> None:
+        self._columns = columns
+        self._noise_type = noise_type
+        self._fits = fits
+        self._weights: dict[Total, Fraction] = {CountUnits(): _FULL_WEIGHT} if selects_partitions else {}
+        self._indices = {total: index for index, total in enumerate(self._weights)}
+
+    def estimators(self, aggregates: Sequence[Aggregate | ValueAggregate]) -> list[TotalsEstimator]:
+        """Return what each aggregate is made of."""
+        additive = [each for each in aggregates if isinstance(each, Aggregate)]
+        counting = [
+            each
+            for each in additive
+            if each.function not in (BasicFunction.COUNT_UNITS, BasicFunction.SUM, BasicFunction.COUNT_DISTINCT)
+        ]
+        counts = {self._count_operand(each.expr) for each in counting}
+        squared = {each.expr for each in additive if isinstance(each.function, VarianceStatistic)}
+        return [
+            self._additive_estimator(each, counts, squared)
+            if isinstance(each, Aggregate)
+            else self._tree_estimator(each)
+            for each in aggregates
+        ]
+
+    def totals_and_weights(self) -> tuple[tuple[Total, ...], tuple[Fraction, ...]]:
+        """Return the totals and their weights; if nothing is counted, one count stands in."""
+        if not self._weights:
+            self._add_total(Count(), _FULL_WEIGHT)
+        return tuple(self._weights), tuple(weight.limit_denominator(100) for weight in self._weights.values())
+
+    def _count_operand(self, expr: Expr | None) -> Expr | None:
+        return None if expr is None else count_operand(expr, self._columns)
+
+    def _add_total(self, total: Total, weight: Fraction) -> int:
+        self._weights[total] = self._weights.get(total, Fraction(0)) + weight
+        return self._indices.setdefault(total, len(self._indices))
+
+    def _additive_estimator(
+        self, aggregate: Aggregate, counts: set[Expr | None], squared: set[Expr | None]
+    ) -> TotalsEstimator:
+        if aggregate.function is BasicFunction.COUNT:
+            return NoisyCount(self._add_total(Count(self._count_operand(aggregate.expr)), _FULL_WEIGHT))
+        if aggregate.function is BasicFunction.COUNT_UNITS:
+            return NoisyCount(self._add_total(CountUnits(aggregate.expr), _FULL_WEIGHT))
+        expr, scale = aggregate.expr, aggregate.scale
+        assert expr is not None
+        if aggregate.function is BasicFunction.COUNT_DISTINCT:
+            return NoisyCount(self._add_total(CountDistinct(expr), _FULL_WEIGHT))
+        assert scale is not None
+        candidates, count = sum_totals(expr, scale, self._fits, squared=expr in squared), self._count_operand(expr)
+        if aggregate.function is BasicFunction.SUM:
+            kind = NumberKind.WHOLE if expr.type is Type.INTEGER else NumberKind.REAL
+            return (
+                self._centred_sum(candidates, count, kind)
+                if count in counts and _centring_helps(candidates)
+                else self._uncentred_sum(candidates, kind)
+            )
+        total, divisor = self._add_total(candidates.centred, _FULL_WEIGHT), self._add_total(Count(count), _COUNT_WEIGHT)
+        if aggregate.function is BasicFunction.AVG:
+            return Mean(total, divisor, scale.low, scale.high)
+        return Variance(
+            self._add_total(candidates.squares, _FULL_WEIGHT), total, divisor, scale.low, scale.high, aggregate.function
+        )
+
+    def _tree_estimator(self, aggregate: ValueAggregate) -> TotalsEstimator:
+        if isinstance(aggregate.function, FrequencyFunction):
+            total = HistogramTree(aggregate.expr, aggregate.values, branching=len(aggregate.values), depth=1)
+            return Frequencies(self._add_total(total, _FULL_WEIGHT), aggregate.function)
+        assert aggregate.scale is not None
+        grid = Grid(aggregate.scale.low, aggregate.scale.high, aggregate.scale.step)
+        fan, depth = tree_shape_for(grid.last - grid.first + 1, power=2 if self._noise_type is Laplace else 1)
+        index = self._add_total(HistogramTree(aggregate.expr, grid, fan, depth), Fraction(depth))
+        return Quantile(index, QuantileTarget(aggregate.function.level), aggregate.kind, aggregate.origin)
+
+    def _uncentred_sum(self, candidates: SumTotals, kind: NumberKind) -> NoisySum:
+        return NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
+
+    def _centred_sum(self, candidates: SumTotals, count: Expr | None, kind: NumberKind) -> NoisySum:
+        reference = _max_magnitude(candidates.uncentred) ** 2
+        total = self._add_total(candidates.centred, _max_magnitude(candidates.centred) ** 2 / reference)
+        return NoisySum(total, kind, self._add_total(Count(count), centre_of(candidates.centred) ** 2 / reference))
+
+
+def _centring_helps(candidates: SumTotals) -> bool:
+    """Tell whether a sum comes out better from the sum around the centre and a count that is released anyway.
+
+    With values from c - h to c + h a sum alone gets noise for |c| + h; the two parts get independent noises for h and
+    for |c|, whose variances add, and h² + c² is less than (|c| + h)² unless c is 0.
+    """
+    return (
+        _max_magnitude(candidates.centred) ** 2 + centre_of(candidates.centred) ** 2
+        < _max_magnitude(candidates.uncentred) ** 2
+    )
+
+
+def _max_magnitude(total: Sum) -> Fraction:
+    return total.grid.max_abs_index * total.grid.step
+
+
+_PENDING_TABLE = "released"  # on columns that wait for the name of their table
+ResolveSubquery = Callable[[exp.Query], exp.Query]
+
+
+def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: ResolveSubquery) -> ReleasedSource:
+    """Turn a SELECT into one that reads a released table; HAVING, ORDER BY and all else work on noisy numbers."""
+    labels: dict[Aggregate | ValueAggregate, str] = {}
+    columns_by_aggregate: dict[Aggregate | ValueAggregate, str] = {}
+
+    def measure(node: exp.Expr) -> str:
+        aggregate = bind_aggregate(node, grouped.rows)
+        labels.setdefault(aggregate, _aggregate_label(node))
+        return columns_by_aggregate.setdefault(aggregate, f"m{len(columns_by_aggregate)}")
+
+    outer = _outer_select(
+        grouped.select, grouped.items, GroupRewriter(grouped, "k{}".format, measure, resolve_query, _pending_column)
+    )
+    if not labels and not grouped.keys:
+        cause = "constants alone ask nothing of the rows"
+        raise refuse(grouped.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
+    planned = context.releases.add(
+        _planned_release(grouped.select, labels, group_rows(grouped.rows, grouped.keys, context), context)
+    )
+    outer.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(planned.name))))
+    for column in outer.find_all(exp.Column):
+        if column.meta.pop(_PENDING_TABLE, None):
+            column.set("table", exp.to_identifier(planned.name))
+    return ReleasedSource(outer)
+
+
+def _aggregate_label(node: exp.Expr) -> str:
+    """Return how a query writes an aggregate; sqlglot would write a median otherwise."""
+    if isinstance(node, exp.Median):
+        return f"MEDIAN({node.this.sql(dialect='postgres')})"
+    return node.sql(dialect="postgres")
+
+
+def _pending_column(name: str) -> exp.Column:
+    column = exp.Column(this=exp.to_identifier(name))
+    column.meta[_PENDING_TABLE] = True
+    return column
+
+
+def _outer_select(select: exp.Select, items: Sequence[SelectItem], rewriter: GroupRewriter) -> exp.Select:
+    """Return the SELECT over the released table, without its FROM."""
+    outer = exp.Select(
+        expressions=[
+            exp.alias_(rewriter.rewrite(each.node, "SELECT"), exp.to_identifier(each.name, quoted=True))
+            for each in items
+        ]
+    )
+    if select.args.get("distinct") and select.args.get("group"):
+        outer.set("distinct", exp.Distinct())
+    if (having := select.args.get("having")) is not None:
+        outer.set("where", exp.Where(this=rewriter.rewrite(rewriter.expand_aliases(having.this), "HAVING")))
+    if (qualify := select.args.get("qualify")) is not None:
+        outer.set("qualify", exp.Qualify(this=rewriter.rewrite(rewriter.expand_aliases(qualify.this), "QUALIFY")))
+    if (order := select.args.get("order")) is not None:
+        terms = [_rewrite_order_term(each, items, rewriter) for each in order.expressions]
+        outer.set("order", exp.Order(expressions=terms))
+    for name in ("limit", "offset", "with_"):
+        if (clause := select.args.get(name)) is not None:
+            outer.set(name, clause.copy())
+    if windows := select.args.get("windows"):
+        outer.set("windows", [rewriter.rewrite(window, "WINDOW") for window in windows])
+    return outer
+
+
+def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter: GroupRewriter) -> exp.Expr:
+    """Rewrite a term of ORDER BY: a bare name is first of all a column of the result, and a number its place."""
+    term, copy = ordered.this.unnest(), ordered.copy()
+    if isinstance(term, exp.Literal) and not term.is_string:
+        return copy
+    if isinstance(term, exp.Column) and not term.table:
+        named = [output.name for output in items if same_name(term.this, output.name)]
+        if len(named) == 1:
+            copy.set("this", exp.Column(this=exp.to_identifier(named[0], quoted=True)))
+            return copy
+    copy.set("this", rewriter.rewrite(rewriter.expand_aliases(ordered.this), "ORDER BY"))
+    return copy
+
+
+def _planned_release(
+    select: exp.Select, labels: dict[Aggregate | ValueAggregate, str], grouping: RowGrouping, context: BindContext
+) -> PlannedRelease:
+    relation = grouping.rows.relation
+    limit = contribution_bounds_for(grouping, list(labels), context, select)
+
+    def fits(total: Total) -> bool:
+        try:
+            Question(relation, (), PublicGroups(()), limit, (total,))
+        except ValueError:
+            return False
+        return True
+
+    noise_type = Laplace if context.policy.budget.rho is None else Gaussian
+    builder = TotalsBuilder(
+        grouping.rows.columns_by_name(),
+        fits,
+        noise_type,
+        selects_partitions=isinstance(grouping.groups, SelectedGroups),
+    )
+    try:
+        estimators = builder.estimators(list(labels))
+        totals, weights = builder.totals_and_weights()
+        question = Question(relation, grouping.by, grouping.groups, limit, totals)
+        clipped_units = clipped_units_total(question, grouping)
+        clipping_share = context.policy.budget_entry.bounds_report if clipped_units else Fraction(0)
+        if clipped_units and clipping_share:
+            question = replace(question, totals=(*totals, clipped_units))
+    except ValueError as error:
+        hint = "Ask for less at once, or for numbers of a smaller range."
+        raise refuse(select, "SELECT", f"the question cannot be computed exactly: {error}", hint) from None
+    measures = tuple(
+        Measure(f"m{index}", label, estimator)
+        for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))
+    )
+    keys = tuple(name for name, _ in grouping.by)
+    return PlannedRelease(
+        "", question, keys, measures, weights, bounds_notes(question, labels, grouping.rows, context), clipping_share
+    )

@@ -1,0 +1,216 @@
+"""Contribution bounds: from the query, else from the policy; and the notes that state them."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Call, Column, Expr, Type
+from discreet.kernel.question import (
+    ClippedUnits,
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    PublicGroups,
+    Question,
+    Sum,
+)
+from discreet.kernel.relation import (
+    Derive,
+    JoinOnUnit,
+    JoinPublic,
+    PerUnit,
+    Relation,
+    Scan,
+    SemiJoinOnUnit,
+    Union,
+    Where,
+)
+from discreet.policy import PersonInWindow, RowUnit
+from discreet.policy.validators import format_number
+from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
+from discreet.query.aggregation.group_keys import RowGrouping
+from discreet.query.aggregation.quantile_aggregates import ValueAggregate
+from discreet.query.bind_context import BindContext
+from discreet.query.relations.ownership import is_constant_per_unit, stays_in_range
+from discreet.query.relations.scope import PrivateSource
+from discreet.query.syntax.source_position import refuse
+
+
+def bounds_notes(
+    question: Question, labels: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource, context: BindContext
+) -> tuple[str, ...]:
+    """Say how much one unit can weigh, and which ranges were used."""
+    return (*_contribution_notes(question, context), *_clamping_notes(labels, rows))
+
+
+def _contribution_notes(question: Question, context: BindContext) -> list[str]:
+    unit = unit_phrase(context)
+    if not question.needs_clipping:
+        return []
+    notes = []
+    if any(not isinstance(total, CountUnits | CountDistinct) for total in question.totals):
+        notes.append(
+            f"In a group, one {unit} weighs at most as much as {_rows_phrase(question.max_rows_per_group)}; more are scaled down."
+        )
+    if any(isinstance(total, CountDistinct) for total in question.totals):
+        most = (
+            "one different value"
+            if question.max_rows_per_group == 1
+            else f"{question.max_rows_per_group:,} different values"
+        )
+        notes.append(f"In a group, one {unit} counts for at most {most}; of more, some are chosen by a hash.")
+    if question.needs_l0_clipping:
+        groups = question.bounds.groups
+        most = "one group" if groups == 1 else f"{groups:,} groups"
+        notes.append(f"In all, one {unit} weighs at most as much as {most}; more are scaled down.")
+    return notes
+
+
+def unit_phrase(context: BindContext) -> str:
+    """Return what is protected, in words."""
+    match context.policy.unit:
+        case PersonInWindow(_, window, _):
+            return f"{context.policy.data.protects}'s {window.value}"
+        case RowUnit():
+            return "row"
+    return context.policy.data.protects
+
+
+def _rows_phrase(number: int) -> str:
+    return "one row" if number == 1 else f"{number:,} rows"
+
+
+def _clamping_notes(labels_by_aggregate: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource) -> list[str]:
+    """Tell what is clipped and rounded, unless its values cannot be outside."""
+    columns, labels_by_range = rows.columns_by_name(), dict[str, list[str]]()
+    for aggregate, label in labels_by_aggregate.items():
+        if (
+            aggregate.scale is None
+            or aggregate.expr is None
+            or (stays_in_range(aggregate.expr, columns) and not _contains_clip(aggregate.expr))
+        ):
+            continue
+        if isinstance(aggregate, ValueAggregate) and aggregate.origin is not None:
+            continue
+        low, high, step = (
+            format_number(end) for end in (aggregate.scale.low, aggregate.scale.high, aggregate.scale.step)
+        )
+        rounded = (
+            ""
+            if aggregate.expr.type is Type.INTEGER and aggregate.scale.step == 1
+            else f" and rounded to steps of {step}"
+        )
+        labels_by_range.setdefault(f"from {low} to {high}{rounded}", []).append(label)
+    return [
+        f"In {_join_words(labels)}, values are clipped to the range {how}." for how, labels in labels_by_range.items()
+    ]
+
+
+def _join_words(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _contains_clip(expr: Expr) -> bool:
+    return isinstance(expr, Call) and (expr.op == "clip" or any(map(_contains_clip, expr.args)))
+
+
+_BOUND_HINT = "Give {0}=… with the question, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
+
+
+def contribution_bounds_for(
+    grouping: RowGrouping, aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr
+) -> ContributionBounds:
+    """Return the limits of a question; refused if one is needed and nobody gave it."""
+    relation = grouping.rows.relation
+    max_rows_per_unit = relation.shape.max_rows_per_unit
+    if relation.shape.unit is None or max_rows_per_unit == 1:
+        return ContributionBounds(1, 1)
+    only_units = bool(aggregates) and all(each.function is BasicFunction.COUNT_UNITS for each in aggregates)
+    possible_groups, possible_rows = (
+        _max_groups(grouping),
+        1 if only_units else _max_rows_per_key(relation, _key_columns(grouping)),
+    )
+    groups = (
+        1
+        if possible_groups == 1
+        else context.requested_bounds.groups or _policy_bound(relation, "groups", context) or max_rows_per_unit
+    )
+    rows = (
+        1
+        if possible_rows == 1
+        else context.requested_bounds.rows
+        or _policy_bound(relation, "rows", context)
+        or possible_rows
+        or max_rows_per_unit
+    )
+    if groups is None:
+        cause = f"nobody said in how many groups one {unit_phrase(context)} may count"
+        raise refuse(node, "GROUP BY", cause, _BOUND_HINT.format("groups", "max_groups_contributed"))
+    if rows is None:
+        cause = f"nobody said with how many rows one {unit_phrase(context)} may count"
+        raise refuse(node, "SELECT", cause, _BOUND_HINT.format("rows", "max_rows_contributed"))
+    return ContributionBounds(min(groups, possible_groups or groups), min(rows, possible_rows or rows))
+
+
+def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUnits | None:
+    """Return what to count to tell whom the limits touch; None if they can touch nobody, or no sum is asked for.
+
+    A quantile hardly depends on the weight of single people, and to count them would take a look at the rows for that
+    alone.
+    """
+    if not question.needs_clipping or not any(isinstance(total, Count | CountUnits | Sum) for total in question.totals):
+        return None
+    possible_rows = _max_rows_per_key(question.relation, _key_columns(grouping))
+    rows = any(isinstance(total, Count | Sum) for total in question.totals) and (
+        possible_rows is None or possible_rows > question.max_rows_per_group
+    )
+    return ClippedUnits(rows) if rows or question.needs_l0_clipping else None
+
+
+def _policy_bound(relation: Relation, name: str, context: BindContext) -> int | None:
+    """Return the largest limit that the policy gives any private table whose rows are counted."""
+    bounds = [getattr(context.policy.tables[table], name) for table in _private_tables(relation)]
+    return max((limit for limit in bounds if limit is not None), default=None)
+
+
+def _private_tables(relation: Relation) -> set[str]:
+    match relation:
+        case Scan(table):
+            return {table}
+        case JoinOnUnit(left, right) | Union(left, right):
+            return _private_tables(left) | _private_tables(right)
+    return _private_tables(relation.source)
+
+
+def _max_groups(grouping: RowGrouping) -> int | None:
+    """Return in how many groups a unit can be, from the keys that differ between its rows; None if nobody knows."""
+    columns = grouping.rows.columns_by_name()
+    varying = [index for index, (_, expr) in enumerate(grouping.by) if not is_constant_per_unit(expr, columns)]
+    if isinstance(grouping.groups, PublicGroups):
+        return prod(len(grouping.groups.domains[place]) for place in varying)
+    return None if varying else 1
+
+
+def _key_columns(grouping: RowGrouping) -> frozenset[str]:
+    return frozenset(expr.name for _, expr in grouping.by if isinstance(expr, Column))
+
+
+def _max_rows_per_key(relation: Relation, keys: frozenset[str]) -> int | None:
+    """Return how many rows of a unit share the same keys, at most; None if nobody knows."""
+    match relation:
+        case PerUnit(_, columns):
+            return 1 if {name for name, _ in columns} <= keys else None
+        case Where(source) | SemiJoinOnUnit(source):
+            return _max_rows_per_key(source, keys)
+        case Derive(source, columns):
+            plain = [expr.name for name, expr in columns if name in keys and isinstance(expr, Column)]
+            return _max_rows_per_key(source, frozenset(plain))
+        case JoinPublic(source, fanout=fanout):
+            per_row = _max_rows_per_key(source, keys)
+            return None if per_row is None else per_row * fanout
+        case Union(left, right):
+            sides = _max_rows_per_key(left, keys), _max_rows_per_key(right, keys)
+            return None if None in sides else sum(filter(None, sides))
+    return None

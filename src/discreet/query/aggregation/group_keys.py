@@ -1,0 +1,212 @@
+"""GROUP BY keys, and whether groups are declared or need partition selection."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Call, Constant, Expr, Type, Value, columns_of
+from discreet.kernel.question import PublicGroups, SelectedGroups
+from discreet.kernel.relation import NamedExprs, Where
+from discreet.policy.problems import shorten
+from discreet.query.bind_context import BindContext
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.public_domains import domain_of
+from discreet.query.relations.ownership import is_unique, is_unit_or_null, never_null, unit_key_names
+from discreet.query.relations.predicates import conjunction
+from discreet.query.relations.scope import ColumnInfo, PrivateSource, bind_value, has_column, same_name, stored_lookup
+from discreet.query.relations.select_list import SelectItem
+from discreet.query.syntax.source_position import build_or_refuse, refuse, sql_of
+from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+
+_MAX_DECLARED_KEYS = 1_000_000
+_ROUNDING_OPS = ("floor", "ceil", "round", "sign")
+_MAX_SELECTION_GROUPS = 1024  # groups of one unit that may have a say in which are shown
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """One expression of GROUP BY."""
+
+    node: exp.Expr
+    bound: BoundExpr
+
+
+@dataclass(frozen=True)
+class GroupedSelect:
+    """A SELECT that groups private rows, in the parts that were read of it."""
+
+    select: exp.Select
+    items: Sequence[SelectItem]
+    keys: Sequence[GroupKey]
+    rows: PrivateSource
+
+
+@dataclass(frozen=True)
+class RowGrouping:
+    """Rows and how they are grouped."""
+
+    rows: PrivateSource
+    by: NamedExprs
+    groups: PublicGroups | SelectedGroups
+
+
+def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> list[GroupKey]:
+    """Return what a SELECT groups by: its GROUP BY, or with DISTINCT alone the whole SELECT list."""
+    group = select.args.get("group")
+    if group is None:
+        nodes = [output.node for output in items]
+        return _distinct_keys([_bind_key(node, rows, "SELECT DISTINCT") for node in nodes])
+    grouping_sets = next(
+        (each for each in group.walk() if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets)), None
+    )
+    if grouping_sets is not None:
+        hint = "Write one SELECT for each set of groups, with UNION ALL between them."
+        raise refuse(group, "GROUP BY", "ROLLUP, CUBE and GROUPING SETS are not supported", hint)
+    if group.args.get("all"):
+        nodes = [output.node for output in items if first_aggregate(output.node) is None]
+        nodes = [node for node in nodes if next(node.find_all(exp.Column), None) is not None]
+    else:
+        nodes = [_resolve_term(part, items, rows) for each in group.expressions for part in _flat_terms(each)]
+    return _distinct_keys([_bind_key(node, rows, "GROUP BY") for node in nodes])
+
+
+def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
+    bare = node.unnest()
+    return [part for each in bare.expressions for part in _flat_terms(each)] if isinstance(bare, exp.Tuple) else [bare]
+
+
+def _resolve_term(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:
+    """Return what an ordinal or an alias stands for; a column of FROM comes before an alias of its name."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        index = int(node.name) if node.name.isdecimal() and len(node.name) < 10 else 0
+        if not 1 <= index <= len(items):
+            hint = f"The SELECT list has {len(items)} columns."
+            raise refuse(node, "GROUP BY", f"there is no column {node.name[:20]} in the SELECT list", hint)
+        return items[index - 1].node
+    if isinstance(node, exp.Column) and not node.table and not has_column(rows.views, node):
+        named = [output.node for output in items if output.is_named and same_name(node.this, output.name)]
+        if len(named) == 1:
+            return named[0]
+    return node
+
+
+def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
+    if (inner := first_aggregate(node)) is not None:
+        raise refuse(inner, clause, "an aggregate cannot be grouped by", "Aggregate in a subquery per unit first.")
+    if (inner := first_window(node)) is not None:
+        cause = "a window function mixes rows of different people"
+        raise refuse(inner, clause, cause, "Aggregate first; window functions work on the result.")
+    if (inner := first_subquery(node)) is not None:
+        raise refuse(
+            inner, clause, "groups cannot depend on the result of a query", "Ask it first, then write the value."
+        )
+    return GroupKey(node, bind_value(node, stored_lookup(rows.views, clause), clause))
+
+
+def _distinct_keys(keys: list[GroupKey]) -> list[GroupKey]:
+    """Keep the first of equal expressions, and no constants: they make no groups."""
+    by_expr: dict[Expr, GroupKey] = {}
+    for key in keys:
+        if not isinstance(key.bound.expr, Constant):
+            by_expr.setdefault(key.bound.expr, key)
+    return list(by_expr.values())
+
+
+def group_rows(rows: PrivateSource, keys: Sequence[GroupKey], context: BindContext) -> RowGrouping:
+    """Decide how groups are found: listed if all keys have a public domain, else discovered if the budget allows."""
+    columns = rows.columns_by_name()
+    by = tuple((f"k{index}", key.bound.expr) for index, key in enumerate(keys))
+    for key in keys:
+        _check_releasable(key, rows)
+    domains = [key_domain(key.bound.expr, columns) for key in keys]
+    for key, domain in zip(keys, domains, strict=True):
+        if key.bound.type is Type.REAL and domain is None and getattr(key.bound.expr, "op", None) not in _ROUNDING_OPS:
+            hint = "Use FLOOR(…), ROUND(…) or CASE to make groups."
+            raise refuse(key.node, "GROUP BY", "real numbers make no groups: hardly two are equal", hint)
+    declared = [domain for domain in domains if domain is not None]
+    size = prod(len(domain) for domain in declared)
+    if len(declared) == len(keys) and size <= _MAX_DECLARED_KEYS:
+        return RowGrouping(rows, by, PublicGroups(tuple(declared)))
+    _check_selection(keys, domains, size, rows, context)
+    without_null_group = [key.bound.expr for key in keys if not has_null_group(key.bound.expr, columns)]
+    not_null = conjunction(
+        [Call("not", (Call("is_null", (expr,)),)) for expr in without_null_group if not never_null(expr, columns)]
+    )
+    kept_rows = (
+        rows
+        if not_null is None
+        else PrivateSource(
+            build_or_refuse(lambda: Where(rows.relation, not_null), keys[0].node, "GROUP BY"), rows.views
+        )
+    )
+    return RowGrouping(kept_rows, by, SelectedGroups(_MAX_SELECTION_GROUPS))
+
+
+def _check_releasable(key: GroupKey, rows: PrivateSource) -> None:
+    if is_unique(key.bound.expr, rows.columns_by_name()):
+        cause = f"each value of {shorten(sql_of(key.node))} is unique, and a group of one is never released"
+        raise refuse(
+            key.node, "GROUP BY", cause, "Group by something that many share, or count with COUNT(DISTINCT …)."
+        )
+    if not is_unit_or_null(key.bound.expr, rows.columns_by_name()):
+        return
+    unit = unit_key_names(rows)
+    if len(unit) > 1:
+        cause = "this gathers a person's rows over many windows of time, of which each is protected on its own"
+        raise refuse(key.node, "GROUP BY", cause, f"Group by {', '.join(unit)}.")
+    cause = "the unit's own column would be shown, and with it who is in the data"
+    hint = "Group by something that many share; group by the unit in a subquery, and aggregate its result."
+    raise refuse(key.node, "GROUP BY", cause, hint)
+
+
+def _check_selection(
+    keys: Sequence[GroupKey],
+    domains: Sequence[tuple[Value, ...] | None],
+    size: int,
+    rows: PrivateSource,
+    context: BindContext,
+) -> None:
+    if context.policy.budget.discover:
+        return
+    undeclared = [key for key, domain in zip(keys, domains, strict=True) if domain is None]
+    if not undeclared:
+        cause = f"these keys have {size:,} combinations, more than {_MAX_DECLARED_KEYS:,} can be listed"
+        hint = (
+            "Group by fewer or coarser keys, or ask the owner for a budget with a delta: groups can then be discovered."
+        )
+        raise refuse(keys[0].node, "GROUP BY", cause, hint)
+    columns = rows.columns_by_name()
+    names = sorted({shorten(columns[name].name) for key in undeclared for name in columns_of(key.bound.expr)})
+    cause = f"the groups of {', '.join(names)} are not public, and to discover them the budget needs a delta"
+    hint = (
+        "Declare the column's values in the policy (in, between or references), or give the budget a delta, before "
+        "anything is charged."
+    )
+    raise refuse(undeclared[0].node, "GROUP BY", cause, hint)
+
+
+def key_domain(expr: Expr, columns: Mapping[str, ColumnInfo]) -> tuple[Value, ...] | None:
+    """Return every value that a key can have, with None if missing ones are a group."""
+    bounds = {name: _with_listed_values(columns[name]) for name in columns_of(expr) if name in columns}
+    domain = domain_of(expr, bounds)
+    null_not_listed = any(columns[name].null_is_group and bound.domain is None for name, bound in bounds.items())
+    if domain is not None and None not in domain and null_not_listed and not never_null(expr, columns):
+        return (*domain, None)
+    return domain or None
+
+
+def _with_listed_values(info: ColumnInfo) -> BoundExpr:
+    """Return a column with its values; those of a range are listed only where missing ones must be among them."""
+    values = info.values()
+    if values is None and info.null_is_group:
+        values = domain_of(info.column, {info.column.name: info.bound})
+    if values is None:
+        return info.bound
+    return replace(info.bound, domain=(*values, None) if info.null_is_group and None not in values else values)
+
+
+def has_null_group(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
+    """Tell whether missing values of a key are a group: the policy says so of a column in it."""
+    return any(columns[name].null_is_group for name in columns_of(expr) if name in columns)

@@ -1,0 +1,109 @@
+"""Rewrite a SELECT over groups: keys and aggregates become the columns that will hold them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.query.aggregation.group_keys import GroupedSelect
+from discreet.query.expressions.declared_values import UndeclaredValue
+from discreet.query.relations.scope import bind_value, has_column, same_name, stored_lookup
+from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+from discreet.query.syntax.syntax_tree import first_subquery, is_aggregate, window_operands
+
+
+@dataclass(frozen=True)
+class GroupRewriter:
+    """What replaces what: `key_column` gives the column of a key, `measure_column` that of an aggregate, `resolve_query` reads a query."""
+
+    grouped: GroupedSelect
+    key_column: Callable[[int], str]
+    measure_column: Callable[[exp.Expr], str]
+    resolve_query: Callable[[exp.Query], exp.Query]
+    make_column: Callable[[str], exp.Column]
+
+    def rewrite(self, node: exp.Expr, clause: str) -> exp.Expr:
+        """Return an expression over the columns of the groups."""
+        rewritten = self._replacement(node, clause)
+        if rewritten is None:
+            rewritten = node.copy()  # once: parts are replaced inside the copy
+            self._replace_parts(rewritten, clause)
+        return rewritten
+
+    def _replace_parts(self, node: exp.Expr, clause: str) -> None:
+        for child in list(node.iter_expressions()):
+            replacement = self._replacement(child, clause)
+            if replacement is None:
+                self._replace_parts(child, clause)
+            else:
+                child.replace(replacement)
+
+    def _replacement(self, node: exp.Expr, clause: str) -> exp.Expr | None:
+        """Return what a whole expression stands for; None if only its parts do."""
+        if isinstance(node, exp.Query):
+            return self.resolve_query(node)
+        if isinstance(node, exp.Window):
+            return self._rewrite_window(node, clause)
+        if is_aggregate(node):
+            return self._positioned_column(self.measure_column(node), node)
+        if (index := self._key_index(node, clause)) is not None:
+            return self._positioned_column(self.key_column(index), node)
+        if isinstance(node, exp.Star):
+            raise refuse(node, clause, "* cannot stand beside aggregates", "List the columns that are grouped by.")
+        if isinstance(node, exp.Column):
+            return self._refuse_ungrouped(node, clause)
+        return None
+
+    def expand_aliases(self, node: exp.Expr) -> exp.Expr:
+        """Replace aliases of the SELECT list where no column of FROM has the name."""
+
+        def expand(each: exp.Expr) -> exp.Expr:
+            if isinstance(each, exp.Column) and not each.table and not has_column(self.grouped.rows.views, each):
+                named = [
+                    output.node
+                    for output in self.grouped.items
+                    if output.is_named and same_name(each.this, output.name)
+                ]
+                return exp.paren(named[0].copy()) if len(named) == 1 else each
+            return each
+
+        return node.copy().transform(expand)
+
+    def _rewrite_window(self, window: exp.Window, clause: str) -> exp.Expr:
+        """Keep the function of a window, which works on groups, and rewrite what it is applied to."""
+        copy = window.copy()
+        for child in window_operands(copy):
+            if not isinstance(child, exp.Star):
+                child.replace(self.rewrite(child, clause))
+        return copy
+
+    def _key_index(self, node: exp.Expr, clause: str) -> int | None:
+        """Return the place of the key that an expression is; what cannot be read on single rows is none."""
+        if first_subquery(node) is not None or next(node.find_all(exp.Column), None) is None:
+            return None
+        if any(is_aggregate(each) or isinstance(each, exp.Window) for each in node.walk()):
+            return None
+        if not all(has_column(self.grouped.rows.views, column) for column in node.find_all(exp.Column)):
+            return None
+        try:
+            expr = bind_value(node, stored_lookup(self.grouped.rows.views, clause), clause).expr
+        except UndeclaredValue:  # also HAVING and ORDER BY compare keys with what they can be
+            raise
+        except Refused:
+            return None
+        return next((index for index, key in enumerate(self.grouped.keys) if key.bound.expr == expr), None)
+
+    def _positioned_column(self, name: str, origin: exp.Expr) -> exp.Column:
+        """Return a column that stands where the original stood, with its place and its words for a refusal."""
+        column = self.make_column(name)
+        first = next((each.meta for each in origin.walk() if "line" in each.meta), {})
+        column.this.meta.update(first)
+        column.meta["said"] = lambda: sql_of(origin)  # only a refusal needs it
+        return column
+
+    def _refuse_ungrouped(self, node: exp.Column, clause: str) -> exp.Expr:
+        stored_lookup(self.grouped.rows.views, clause)(node)  # an unknown name is told as such
+        name = node.this.name if isinstance(node.this, exp.Star) else quote_name(node.this.name)
+        cause = f"{name or '*'} is neither grouped by nor inside an aggregate"
+        raise refuse(node, clause, cause, "Add it to GROUP BY, or aggregate it.")

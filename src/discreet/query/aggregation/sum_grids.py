@@ -1,0 +1,100 @@
+"""Grids on which an expression is summed: fine for sums, centred for means, coarser for squares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.kernel.expr import Expr, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import Sum, Total
+from discreet.kernel.relation import MAX_SUM
+from discreet.policy.column_domains import default_step
+
+_HALF_RANGE_STEPS = 1 << 12  # steps of half the range, for squares: their own size is the square of that
+_MAX_DOUBLINGS = 120
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The public range of a number, and how finely it is to be rounded."""
+
+    low: Fraction
+    high: Fraction
+    step: Fraction
+
+    @classmethod
+    def with_default_step(cls, low: Fraction, high: Fraction, step: Fraction | None, kind: Type) -> "Scale":
+        """Choose a step where none is given: the policy's rule, and whole numbers for integers."""
+        if step is None and low < high:
+            step = default_step(low, high)
+        elif step is None:
+            step = default_step(Fraction(0), abs(low)) if low else Fraction(1)
+        return cls(low, high, max(step, Fraction(1)) if kind is Type.INTEGER else step)
+
+
+@dataclass(frozen=True)
+class SumTotals:
+    """The totals that serve one expression; mean and spread share their centre, and so the sum around it."""
+
+    uncentred: Sum
+    centred: Sum
+    squares: Sum
+
+
+def finest_grid(scale: Scale, rows: int) -> Grid:
+    """Return the finest grid whose sum over so many rows fits into 64 bits."""
+    step = scale.step
+    for _ in range(_MAX_DOUBLINGS):
+        try:
+            grid = Grid(scale.low, scale.high, step)
+        except ValueError:  # more steps than a grid may have
+            step *= 2
+            continue
+        if grid.max_abs_index * rows < MAX_SUM:
+            return grid
+        step *= 2
+    raise ValueError("the sum could exceed 64 bits")
+
+
+def sum_totals(expr: Expr, scale: Scale, fits: Callable[[Total], bool], *, squared: bool) -> SumTotals:
+    """Return the sums of an expression on the finest grids whose totals fit into 64 bits.
+
+    >>> from discreet.kernel.expr import Column
+    >>> zero_or_one = Scale.with_default_step(Fraction(0), Fraction(1), None, Type.INTEGER)
+    >>> totals = sum_totals(Column("x", Type.INTEGER), zero_or_one, lambda total: True, squared=True)
+    >>> totals.uncentred.grid.max_abs_index, str(totals.centred.grid.step), totals.centred.grid.max_abs_index, totals.squares.grid.max_abs_index
+    (1, '1/2', 1, 4096)
+    """
+    for level in range(_MAX_DOUBLINGS):
+        try:
+            totals = _sum_totals_on(expr, scale, 1 << level)
+        except ValueError:  # more steps than a grid may have
+            continue
+        if fits(totals.uncentred) and fits(totals.centred) and (not squared or fits(totals.squares)):
+            return totals
+    raise ValueError("the sum could exceed 64 bits")
+
+
+def _sum_totals_on(expr: Expr, scale: Scale, factor: int) -> SumTotals:
+    fine, rough = scale.step * factor, _squares_step(scale) * factor
+    middle = round((scale.low + scale.high) / 2 / rough) * rough
+    around = fine
+    while middle % around and around > rough:
+        around /= 2  # with few steps the middle may lie between two of them, and would be half a step off
+    squares = Grid(scale.low, scale.high, rough, int(middle / rough))
+    return SumTotals(
+        Sum(expr, Grid(scale.low, scale.high, fine)),
+        Sum(expr, Grid(scale.low, scale.high, around, int(middle / around))),
+        # Less half of the largest square, so that the farthest is half as far.
+        Sum(expr, squares, power=2, shift=squares.max_abs_index**2 // 2),
+    )
+
+
+def _squares_step(scale: Scale) -> Fraction:
+    """Return the step for squares: the fine one, doubled or halved until half the range is some 2^12 of them."""
+    half, step = (scale.high - scale.low) / 2, scale.step
+    while half > _HALF_RANGE_STEPS * step:
+        step *= 2
+    while 0 < half <= _HALF_RANGE_STEPS // 2 * step:
+        step /= 2
+    return step

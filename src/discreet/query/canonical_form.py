@@ -1,0 +1,260 @@
+"""One form for questions that mean the same, whatever their order and aliases.
+
+Answers are found again by the fingerprint of the kernel's question, so two texts share an answer if they become equal
+questions. Keys, totals, derived columns and the operands of commutative operations are sorted, and columns that a
+query computes get names of our own. Row order and column names are the analyst's: see `PlannedRelease.keys` and `PlannedRelease.order`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
+from discreet.kernel.expr import Call, Column, Constant, Expr
+from discreet.kernel.question import ClippedUnits, PublicGroups, Question, SelectedGroups, Total
+from discreet.kernel.relation import (
+    Derive,
+    JoinOnUnit,
+    JoinPublic,
+    NamedExprs,
+    PerUnit,
+    PublicTable,
+    Relation,
+    Scan,
+    SemiJoinOnUnit,
+    Union,
+    Where,
+    tables_of,
+)
+from discreet.kernel.release import REFINABLE
+from discreet.query.relations.scope import rename_columns, unused_name
+
+ColumnNames = Mapping[str, str]  # of a relation's columns: what each is called in the canonical form
+_COMMUTATIVE = ("equal", "add", "multiply", "least", "greatest")  # of these the operands may change places
+_ASSOCIATIVE = ("and", "or")  # and of these also the grouping
+
+
+def canonical_release(release: PlannedRelease) -> PlannedRelease:
+    """Return the same release with its question in canonical form; as it is if that would be too large."""
+    try:
+        return _canonicalise(release)
+    except ValueError:  # conditions of several queries together may be longer than the kernel takes
+        return release
+
+
+def _canonicalise(release: PlannedRelease) -> PlannedRelease:
+    question = release.question
+    tables = tables_of(question.relation)
+    stored_names = [column.name for table in tables if isinstance(table, Scan) for column in table.columns]
+    relation, names = _Renamer(stored_names).relation(question.relation, ())
+    keys = [_canonical_expr(expr, names) for _, expr in question.by]
+    order = sorted(range(len(keys)), key=lambda index: _sort_key(keys[index]))
+    groups = question.groups
+    if isinstance(groups, PublicGroups):
+        groups = PublicGroups(tuple(groups.domains[place] for place in order))
+    totals, weights, indices = _canonical_totals(release, names)
+    by = tuple((f"k{place}", keys[old_index]) for place, old_index in enumerate(order))
+    return replace(
+        release,
+        question=Question(relation, by, groups, question.bounds, totals),
+        keys=tuple(release.keys[place] for place in order),
+        order=tuple(order.index(place) for place in range(len(order))),
+        measures=tuple(
+            Measure(measure.name, measure.label, with_indices(measure.estimator, indices))
+            for measure in release.measures
+        ),
+        weights=weights,
+    )
+
+
+def _canonical_totals(
+    release: PlannedRelease, names: ColumnNames
+) -> tuple[tuple[Total, ...], tuple[Fraction, ...], list[int]]:
+    """Return the totals, equal ones once, with their weights, and where each total went.
+
+    Numbers with a noise of their own are found again one by one; only beside a tree of cells their order matters. The
+    first total of groups that are discovered decides about them, and a report comes last.
+    """
+    totals = [_canonical_total(total, names) for total in release.question.totals]
+    first = 1 if isinstance(release.question.groups, SelectedGroups) else 0
+    sortable = [total for total in totals[first:] if not isinstance(total, ClippedUnits)]
+    reports = [total for total in totals if isinstance(total, ClippedUnits)]
+    if not all(isinstance(total, REFINABLE) for total in totals):
+        sortable.sort(key=repr)
+    distinct = list(dict.fromkeys([*totals[:first], *sortable, *reports]))
+    indices = [distinct.index(total) for total in totals]
+    weights = [Fraction(0)] * (len(distinct) - len(reports))
+    for index, weight in zip(indices, release.weights, strict=False):
+        weights[index] += weight
+    return tuple(distinct), tuple(weights), indices
+
+
+def _canonical_total(total: Total, names: ColumnNames) -> Total:
+    return total if total.expr is None else replace(total, expr=_canonical_expr(total.expr, names))
+
+
+def _canonical_expr(expr: Expr, names: ColumnNames) -> Expr:
+    return _sort_operands(rename_columns(expr, names))
+
+
+def _sort_operands(expr: Expr) -> Expr:
+    if not isinstance(expr, Call):
+        return expr
+    args = tuple(map(_sort_operands, expr.args))
+    if expr.op in _ASSOCIATIVE:
+        operands = (
+            operand for arg in args for operand in (arg.args if isinstance(arg, Call) and arg.op == expr.op else (arg,))
+        )
+        args = _sort_exprs(set(operands))
+        return args[0] if len(args) == 1 else Call(expr.op, args)
+    if expr.op in _COMMUTATIVE:
+        args = _sort_exprs(args)
+    elif expr.op == "one_of":
+        args = (args[0], *_sort_exprs(set(args[1:])))
+    return Call(expr.op, args)
+
+
+def _sort_exprs(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+    return tuple(sorted(exprs, key=_sort_key))
+
+
+def _sort_key(expr: Expr) -> tuple[bool, int, str]:
+    """Order what is cheap before what is not, and constants behind everything else."""
+    return isinstance(expr, Constant), expr.size, repr(expr)
+
+
+class _Renamer:
+    """Gives a relation's columns names that do not depend on aliases; `stored_names` names are those of the tables."""
+
+    def __init__(self, stored_names: Collection[str]) -> None:
+        self._stored_names = stored_names
+
+    def relation(self, relation: Relation, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        """Return a relation in canonical form and what its columns are called now: nothing that is `taken`."""
+        rules: dict[type, Callable[[Any, Collection[str]], tuple[Relation, ColumnNames]]] = {
+            Scan: self._scan,
+            **dict.fromkeys((Where, SemiJoinOnUnit), self._filter),
+            Derive: self._derive,
+            PerUnit: self._per_unit,
+            JoinPublic: self._join_public,
+            JoinOnUnit: self._join_own,
+            Union: self._union,
+        }
+        return rules[type(relation)](relation, taken)
+
+    def _scan(self, relation: Relation, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        schema = relation.shape.schema
+        used = {name.lower() for name in taken}
+        if not any(name.lower() in used for name in schema):
+            return relation, {name: name for name in schema}
+        names: dict[str, str] = {}
+        for name in schema:
+            names[name] = unused_name(name, [*taken, *names.values()])
+        return Derive(relation, tuple((names[name], Column(name, kind)) for name, kind in schema.items())), names
+
+    def _filter(self, relation: Where | SemiJoinOnUnit, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        """Put all conditions into one, and units that must have other rows below it: none depends on the others."""
+        source: Relation = relation
+        conditions: list[Expr] = []
+        others = []
+        while isinstance(source, Where | SemiJoinOnUnit):
+            if isinstance(source, Where):
+                conditions.append(source.condition)
+            else:
+                others.append((self.relation(source.other, ())[0], source.kind))
+            source = source.source
+        filtered, names = self.relation(source, taken)
+        for other, has in sorted(set(others), key=repr):
+            filtered = SemiJoinOnUnit(filtered, other, has)
+        if conditions:
+            condition = conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions))
+            filtered = Where(filtered, _canonical_expr(condition, names))
+        return filtered, names
+
+    def _derive(self, relation: Derive, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        source, inner = self.relation(relation.source, ())
+        exprs = {name: _canonical_expr(expr, inner) for name, expr in relation.columns}
+        columns = self._name_exprs(exprs.values(), taken)
+        return Derive(source, _as_named(columns)), {name: columns[expr] for name, expr in exprs.items()}
+
+    def _name_exprs(self, exprs: Iterable[Expr], taken: Collection[str]) -> dict[Expr, str]:
+        """Return a name for each different expression; a column keeps its own if it can."""
+        names: dict[Expr, str] = {}
+        for expr in _sort_exprs(set(exprs)):
+            # A range that the owner declared stands around a column without another name.
+            bare = expr.args[0] if isinstance(expr, Call) and expr.op == "inside" else expr
+            used = [*taken, *names.values()]
+            own_name = bare.name if isinstance(bare, Column) else None
+            names[expr] = unused_name(own_name, used) if own_name else self._unused_name("c", used)
+        return names
+
+    def _unused_name(self, prefix: str, used: Collection[str]) -> str:
+        in_use = {name.lower() for name in (*used, *self._stored_names)}
+        return next(name for number in range(len(in_use) + 1) if (name := f"{prefix}{number}") not in in_use)
+
+    def _per_unit(self, relation: PerUnit, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        source, inner = self.relation(relation.source, ())
+        keys = {name: _canonical_expr(expr, inner) for name, expr in relation.keys}
+        values = {
+            name: folded if folded.expr is None else replace(folded, expr=_canonical_expr(folded.expr, inner))
+            for name, folded in relation.values
+        }
+        used = list(taken)
+        by = {expr: self._reserve_name("k", used) for expr in _sort_exprs(set(keys.values()))}
+        folds = {folded: self._reserve_name("f", used) for folded in sorted(set(values.values()), key=repr)}
+        renamed_relation = PerUnit(source, _as_named(by), tuple((name, folded) for folded, name in folds.items()))
+        return renamed_relation, {name: by[expr] for name, expr in keys.items()} | {
+            name: folds[folded] for name, folded in values.items()
+        }
+
+    def _reserve_name(self, prefix: str, used: list[str]) -> str:
+        used.append(self._unused_name(prefix, used))
+        return used[-1]
+
+    def _join_public(self, relation: JoinPublic, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        source, ours = self.relation(relation.source, taken)
+        used = [*taken, *source.shape.schema]
+        theirs: dict[str, str] = {}
+        for name, column in relation.table.columns:  # as they are declared
+            theirs[name] = unused_name(column.name, used)
+            used.append(theirs[name])
+        table = relation.table
+        condition = None if table.condition is None else _canonical_expr(table.condition, theirs)
+        columns = tuple((theirs[name], column) for name, column in table.columns)
+        names = {**ours, **theirs}
+        also = None if relation.condition is None else _canonical_expr(relation.condition, names)
+        equal = tuple(sorted({(ours[left], theirs[right]) for left, right in relation.equal}))
+        public = PublicTable(table.table, columns, condition)
+        return JoinPublic(source, public, equal, also, relation.kind, relation.fanout), names
+
+    def _join_own(self, relation: JoinOnUnit, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        left, ours = self.relation(relation.left, taken)
+        right, theirs = self.relation(relation.right, [*taken, *left.shape.schema])
+        names = {**ours, **theirs}
+        also = None if relation.condition is None else _canonical_expr(relation.condition, names)
+        return JoinOnUnit(left, right, also, relation.kind, relation.max_rows_per_unit), names
+
+    def _union(self, relation: Union, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        """Name the columns of both sides alike, in the order of what they are computed from."""
+        sides = [self._union_side(side) for side in (relation.left, relation.right)]
+        order = sorted(relation.left.shape.schema, key=lambda name: [_sort_key(columns[name]) for _, columns in sides])
+        used = list(taken)
+        names = {name: self._reserve_name("c", used) for name in order}
+        left, right = (Derive(source, _pick_renamed(columns, names)) for source, columns in sides)
+        return Union(left, right), names
+
+    def _union_side(self, side: Relation) -> tuple[Relation, dict[str, Expr]]:
+        if isinstance(side, Derive):
+            source, inner = self.relation(side.source, ())
+            return source, {name: _canonical_expr(expr, inner) for name, expr in side.columns}
+        source, names = self.relation(side, ())
+        return source, {name: Column(names[name], kind) for name, kind in side.shape.schema.items()}
+
+
+def _as_named(named: Mapping[Expr, str]) -> NamedExprs:
+    return tuple((name, expr) for expr, name in named.items())
+
+
+def _pick_renamed(columns: Mapping[str, Expr], names: Mapping[str, str]) -> NamedExprs:
+    return tuple((names[name], columns[name]) for name in names)

@@ -1,0 +1,236 @@
+"""The tables of a policy as the kernel's scans, and as sources of a query."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from functools import cache
+from typing import Protocol
+
+from discreet.kernel.errors import PolicyError
+from discreet.kernel.expr import Call, Column, Expr, Type, Value
+from discreet.kernel.relation import Derive, EachRow, ParentUnit, PublicTable, Scan, UnitKey
+from discreet.policy import Between, DeclaredColumn, DeclaredTable, Keys, Policy, References
+from discreet.policy import declarations as owners
+from discreet.policy.declarations import declared_name
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.scope import (
+    ColumnInfo,
+    PrivateSource,
+    PublicSource,
+    RangeLookup,
+    ValuesLookup,
+    View,
+    clamp_to_range,
+    no_values,
+)
+
+_NUMERIC = (Type.INTEGER, Type.REAL)
+KERNEL_TYPES = {
+    "integer": Type.INTEGER,
+    "real": Type.REAL,
+    "decimal": Type.REAL,
+    "boolean": Type.BOOLEAN,
+    "text": Type.TEXT,
+    "date": Type.DATE,
+    "timestamp": Type.TIMESTAMP,
+}
+
+
+def kernel_type(name: str) -> Type:
+    """Return the kernel's type for one of the policy: decimals are reals there.
+
+    >>> kernel_type("decimal")
+    <Type.REAL: 'r'>
+    """
+    return KERNEL_TYPES[name]
+
+
+class PublicTables(Protocol):
+    """What may be known of public tables, asked only when a query needs it."""
+
+    def columns(self, table: str) -> Mapping[str, Type]:
+        """Return the columns of a public table."""
+
+    def values(self, table: str, column: str) -> list[Value]:
+        """Return the different values of a column, in order."""
+
+    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return how many rows share the same values of these columns, at most; without columns, how many there are."""
+
+
+def scan_of(policy: Policy, name: str) -> Scan:
+    """Return a private table with all of its columns and its owner: the only place that says so.
+
+    >>> policy = Policy.of({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> scan_of(policy, "visits").owner
+    Own(unit=(Column(name='who', type=<Type.INTEGER: 'i'>),))
+    """
+    table = policy.tables[name]
+    columns = {declared.name: Column(declared.name, KERNEL_TYPES[declared.type]) for declared in table.columns.values()}
+    try:
+        return Scan(table.name, tuple(columns.values()), _owner(policy, table, columns), table.rows_max)
+    except ValueError as error:
+        raise PolicyError(f"table {table.name}: {error}") from None
+
+
+def _owner(policy: Policy, table: DeclaredTable, columns: Mapping[str, Column]) -> UnitKey | EachRow | ParentUnit:
+    match table.unit:
+        case owners.ColumnUnit(name):
+            return UnitKey((columns[name],))
+        case owners.WindowUnit(name, time, window):
+            clock: Expr = columns[time]
+            moment = Call("to_timestamp", (clock,)) if clock.type is Type.DATE else clock
+            return UnitKey((columns[name], Call(f"trunc_{window.value}", (moment,))))
+        case owners.ParentTableUnit(parent, on, key):
+            return ParentUnit(on, scan_of(policy, parent), key)
+    return EachRow()
+
+
+def private_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PrivateSource:
+    """Return a private table as a source of a query; numbers outside a range that says so are NULL from here on."""
+    scan = scan_of(policy, table.name)
+    columns = tuple(_private_column(policy, public_tables, table, declared) for declared in table.columns.values())
+    view = View(alias, columns)
+    inside = {
+        declared.name: expr
+        for declared in table.columns.values()
+        if (expr := _null_outside_range(declared)) is not None
+    }
+    if not inside:
+        return PrivateSource(scan, (view,))
+    named = tuple((column.name, inside.get(column.name, column)) for column in scan.columns)
+    return PrivateSource(Derive(scan, named), (view,))
+
+
+def public_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PublicSource:
+    """Return a public table as a source of a query."""
+    types = {name: KERNEL_TYPES[declared.type] for name, declared in table.columns.items()} or public_tables.columns(
+        table.name
+    )
+    columns = tuple((name, Column(name, kind)) for name, kind in types.items())
+    infos = tuple(_public_column(policy, public_tables, table, column) for _, column in columns)
+    return PublicSource(PublicTable(table.name, columns), View(alias, infos))
+
+
+def _null_outside_range(declared: DeclaredColumn) -> Expr | None:
+    if not isinstance(declared.domain, Between) or declared.domain.outside != "null":
+        return None
+    clamped = clamp_to_range(_declared_bound(declared)).expr
+    assert isinstance(clamped, Call)
+    return Call("inside", clamped.args)
+
+
+def _private_column(
+    policy: Policy, public_tables: PublicTables, table: DeclaredTable, declared: DeclaredColumn
+) -> ColumnInfo:
+    bound = _declared_bound(declared)
+    links = frozenset(
+        (each.unit.table, each.unit.key)
+        for each in policy.tables.values()
+        if isinstance(each.unit, owners.ParentTableUnit)
+        and (
+            declared.name == each.unit.on
+            if each is table
+            else (table.name, declared.name) == (each.unit.table, each.unit.key)
+        )
+    )
+    values = _values_lookup(policy, public_tables, declared)
+    match table.unit:
+        case owners.ColumnUnit(name) | owners.WindowUnit(name) if name == declared.name:
+            return ColumnInfo(name, replace(bound, unit=0), parent_keys=links, never_null=True, constant_per_unit=True)
+        case owners.WindowUnit(_, time, window) if time == declared.name:
+            in_range = _null_outside_range(declared) is not None
+            return ColumnInfo(
+                time, bound, values, parent_keys=links, window=window, never_null=not in_range, in_range=in_range
+            )
+    in_range = _null_outside_range(declared) is not None
+    declared_values = dict.fromkeys(values() or ()) if isinstance(declared.domain, Keys) else None
+    return ColumnInfo(
+        declared.name,
+        bound,
+        values,
+        _range_lookup(bound, values),
+        declared.null,
+        links,
+        in_range=in_range,
+        declared_values=declared_values,
+        unique=declared.unique,
+    )
+
+
+def _public_column(policy: Policy, public_tables: PublicTables, table: DeclaredTable, column: Column) -> ColumnInfo:
+    """Return a public column: its values are all that it holds, unless the owner declared others."""
+    declared = table.columns.get(column.name)
+    bound = _declared_bound(declared) if declared else BoundExpr(column)
+
+    @cache
+    def values() -> tuple[Value, ...] | None:
+        return _finite_values(public_tables.values(table.name, column.name), column.type)
+
+    lookup = (
+        _values_lookup(policy, public_tables, declared) if declared and isinstance(declared.domain, Keys) else values
+    )
+    null_is_group = declared is not None and declared.null
+    return ColumnInfo(
+        column.name, bound, lookup, _range_lookup(bound, values), null_is_group, in_range=bound.low is None
+    )
+
+
+def _range_lookup(bound: BoundExpr, values: ValuesLookup) -> RangeLookup | None:
+    """Return how to find the range of a number from its public values, if none is declared."""
+    if bound.low is not None or bound.type not in _NUMERIC or values is no_values:
+        return None
+
+    @cache
+    def find_range() -> BoundExpr:
+        numbers = [Fraction(value) for value in values() or ()]  # type: ignore[arg-type]
+        return replace(bound, low=min(numbers), high=max(numbers)) if numbers else bound
+
+    return find_range
+
+
+def _declared_bound(declared: DeclaredColumn) -> BoundExpr:
+    column = Column(declared.name, KERNEL_TYPES[declared.type])
+    domain = declared.domain
+    if isinstance(domain, Keys) and column.type in _NUMERIC:
+        numbers = [Fraction(value) for value in domain.values]  # type: ignore[arg-type]
+        return BoundExpr(column, min(numbers), max(numbers))
+    if not isinstance(domain, Between):
+        return BoundExpr(column)
+    low, high = (end if isinstance(end, date) else Fraction(end) for end in (domain.low, domain.high))
+    return BoundExpr(column, low, high, domain.step)
+
+
+def _values_lookup(policy: Policy, public_tables: PublicTables, declared: DeclaredColumn) -> ValuesLookup:
+    kind = KERNEL_TYPES[declared.type]
+    match declared.domain:
+        case Keys(values):
+            converted = tuple(float(value) if kind is Type.REAL else value for value in values)  # type: ignore[arg-type]
+            return lambda: converted  # type: ignore[return-value]
+        case References(name, column):
+            return cache(lambda: _referenced_values(policy, public_tables, name, column))
+    return no_values
+
+
+def _referenced_values(policy: Policy, public_tables: PublicTables, name: str, column: str) -> tuple[Value, ...]:
+    """Return the values of the public column that another refers to."""
+    target = policy.table(name)
+    assert target is not None
+    types = {each: KERNEL_TYPES[there.type] for each, there in target.columns.items()} or public_tables.columns(
+        target.name
+    )
+    spelling = declared_name(types, column)
+    if spelling is None:
+        raise PolicyError(f'references names column "{column}", which table "{name}" does not have.')
+    return _finite_values(public_tables.values(target.name, spelling), types[spelling])
+
+
+def _finite_values(values: list[Value], kind: Type) -> tuple[Value, ...]:
+    """Keep what can be a key: no NULL, nothing that is not finite."""
+    present = (value for value in values if value is not None)
+    return tuple(value for value in present if kind is not Type.REAL or math.isfinite(value))  # type: ignore[arg-type]

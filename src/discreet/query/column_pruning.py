@@ -1,0 +1,91 @@
+"""Drop the columns that a question does not need, so that the engine carries no others."""
+
+from collections.abc import Iterable
+
+from discreet.kernel.expr import Column, Expr, columns_of
+from discreet.kernel.question import Question
+from discreet.kernel.relation import (
+    Derive,
+    JoinOnUnit,
+    JoinPublic,
+    PerUnit,
+    PublicTable,
+    Relation,
+    Scan,
+    SemiJoinOnUnit,
+    Union,
+    Where,
+)
+
+
+def prune_columns(question: Question) -> Question:
+    """Return the same question about as few columns as it needs."""
+    exprs = [expr for _, expr in question.by] + [total.expr for total in question.totals]
+    relation = _prune_relation(question.relation, _columns_read(*exprs))
+    return Question(relation, question.by, question.groups, question.bounds, question.totals)
+
+
+def _columns_read(*exprs: Expr | None) -> set[str]:
+    return {name for expr in exprs if expr is not None for name in columns_of(expr)}
+
+
+def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> Relation:
+    """Leave out columns that are not needed; where it may stay `wide`, nothing is done only to leave some out."""
+    match relation:
+        case Where(source, condition):
+            return Where(_prune_relation(source, needed | _columns_read(condition), wide), condition)
+        case Derive():
+            return _prune_derive(relation, needed, wide)
+        case PerUnit(source, keys, values):
+            folded = [each for each in values if each[0] in needed]
+            reads = _columns_read(*(expr for _, expr in keys), *(each.expr for _, each in folded))
+            return PerUnit(_prune_relation(source, reads), keys, tuple(folded))
+        case Scan():
+            return relation
+    return _prune_join(relation, needed, wide)
+
+
+def _prune_join(relation: JoinPublic | JoinOnUnit | SemiJoinOnUnit | Union, needed: set[str], wide: bool) -> Relation:
+    match relation:
+        case JoinPublic(source, table, equal, also, keep, fanout):
+            needed = needed | _columns_read(also)
+            ours = _prune_relation(source, needed | {name for name, _ in equal}, wide=False)
+            theirs = _prune_public(table, needed | {name for _, name in equal})
+            return JoinPublic(ours, theirs, equal, also, keep, fanout)
+        case JoinOnUnit(left, right, also, keep, most):
+            needed = needed | _columns_read(also)
+            return JoinOnUnit(_exact_columns(left, needed), _exact_columns(right, needed), also, keep, most)
+        case SemiJoinOnUnit(source, other, has):
+            return SemiJoinOnUnit(_prune_relation(source, needed, wide), _prune_relation(other, set()), has)
+        case Union(left, right):
+            return Union(_exact_columns(left, needed), _exact_columns(right, needed))
+
+
+def _prune_derive(relation: Derive, needed: set[str], wide: bool) -> Relation:
+    source, columns = relation.source, _needed_columns(relation.columns, needed)
+    if wide and all(isinstance(expr, Column) and expr.name == name for name, expr in columns):
+        return _prune_relation(source, {name for name, _ in columns})
+    if isinstance(source, Derive) and all(isinstance(expr, Column) for _, expr in columns):
+        computed = dict(source.columns)  # a choice of computed columns computes them itself
+        merged = tuple((name, computed[expr.name]) for name, expr in columns if isinstance(expr, Column))
+        return _prune_derive(Derive(source.source, merged), needed, wide)
+    return Derive(_prune_relation(source, _columns_read(*(expr for _, expr in columns))), tuple(columns))
+
+
+def _exact_columns(relation: Relation, needed: Iterable[str]) -> Relation:
+    """Return a relation with exactly the needed columns; if none are, with its first."""
+    wanted = set(needed)
+    pruned = _prune_relation(relation, wanted, wide=False)
+    schema = pruned.shape.schema
+    columns = _needed_columns(tuple((name, Column(name, kind)) for name, kind in schema.items()), wanted)
+    return pruned if len(columns) == len(schema) else Derive(pruned, tuple(columns))
+
+
+def _needed_columns(columns: tuple[tuple[str, Expr], ...], needed: set[str]) -> list[tuple[str, Expr]]:
+    return [each for each in columns if each[0] in needed] or list(columns[:1])
+
+
+def _prune_public(table: PublicTable, needed: set[str]) -> PublicTable:
+    wanted = needed | _columns_read(table.condition)
+    columns = tuple(each for each in table.columns if each[0] in wanted)
+    return PublicTable(table.table, columns or table.columns[:1], table.condition)

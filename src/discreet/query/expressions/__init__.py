@@ -1,0 +1,1 @@
+"""Expressions on single rows: their meaning in the kernel's algebra, their ranges and domains."""

@@ -1,0 +1,398 @@
+"""Bind SQL expressions on single rows to the kernel's, with what is publicly known of their values.
+
+Every node that is not listed in RULES is refused, and so is a node with an argument that its rule does not understand.
+A caller that wants columns held to their declared ranges, as under an aggregate, passes `columns` that return clipped
+expressions with the ranges they were clipped to: everything above then follows from these.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.expr import Constant, Type, Value
+from discreet.query.expressions import functions
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.coercion import (
+    FALSE_TEXTS,
+    TRUE_TEXTS,
+    TYPE_NAMES,
+    ExprReader,
+    NodeHandler,
+    parse_constant,
+)
+from discreet.query.expressions.date_functions import numeric_operation
+from discreet.query.expressions.declared_values import DeclaredLists, check_declared
+from discreet.query.expressions.functions import sql_excerpt, unknown_function_refusal
+from discreet.query.expressions.text_functions import as_text, concatenate, text_part
+from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
+from discreet.query.syntax.source_position import refuse
+
+ColumnLookup = Callable[[exp.Column], BoundExpr]
+
+
+@dataclass(frozen=True)
+class NameLookup:
+    """What the names of columns mean, with the values that the policy lists for them."""
+
+    look_up: ColumnLookup
+    lists: DeclaredLists
+
+    def __call__(self, node: exp.Column) -> BoundExpr:
+        """Return what a name means."""
+        return self.look_up(node)
+
+
+_NOT_LISTED = "is not among the expressions that are safe for every row"
+
+
+def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> BoundExpr:
+    """Read an expression on single rows; `columns` says what a name means, `clause` where the expression stands.
+
+    >>> import sqlglot
+    >>> from discreet.kernel.expr import Column
+    >>> age = BoundExpr(Column("age", Type.INTEGER))
+    >>> bind_expr(sqlglot.parse_one("age >= 18", dialect="postgres"), lambda _: age, "WHERE").expr.op
+    'at_most'
+    """
+    lists = columns.lists if isinstance(columns, NameLookup) else {}
+    reader = ExprReader(lambda each: _bind_node(each, columns, reader), clause, lists)
+    try:
+        return drop_single_end(reader.bind(node))
+    except Refused:
+        raise
+    except Exception:  # noqa: BLE001 - whatever a query is, it is answered or refused
+        raise refuse(
+            node, clause, "this expression cannot be understood", "Write it in fewer or simpler steps."
+        ) from None
+
+
+def bind_constant(node: exp.Expression, kind: Type | None, clause: str) -> Value:
+    """Read a constant, of a type if one is given."""
+
+    def no_columns(column: exp.Column) -> BoundExpr:
+        raise refuse(column, clause, "only a constant can stand here", "Write the value itself.")
+
+    bound = bind_expr(node, no_columns, clause)
+    reader = ExprReader(lambda _: bound, clause)
+    return None if is_null(bound) else reader.constant_value(node, kind or bound.type)
+
+
+def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) -> BoundExpr:
+    if type(node) is exp.Column and not isinstance(node.this, exp.Star):
+        try:
+            return columns(node)
+        except (ValueError, TypeError, OverflowError) as error:  # below, the words of these are shown
+            raise RuntimeError from error
+    handler, allowed_arguments = RULES.get(type(node), (None, ""))
+    if handler is None:
+        raise _unsupported_refusal(node, reader)
+    surplus = [name for name, given in node.args.items() if given and name not in allowed_arguments.split()]
+    if surplus:
+        raise _unsupported_refusal(node, reader)
+    try:
+        return handler(node, reader)
+    except (ValueError, TypeError, OverflowError) as error:  # what the kernel's constructors do not take
+        raise reader.refuse(node, f"{sql_excerpt(node)}: {error}", "Write it in another way.") from None
+
+
+def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
+    """Return the refusal of a node that has no rule here."""
+    inside = node.find(exp.Query) if isinstance(node, exp.In | exp.Any | exp.All) else None
+    for kinds, cause, hint in _UNSUPPORTED:
+        if isinstance(inside or node, kinds):
+            return reader.refuse(node, cause, hint)
+    if isinstance(node, exp.Func) and type(node) not in RULES and type(node) not in _HINTS:
+        return unknown_function_refusal(node, reader)
+    hint = _HINTS.get(type(node), "Leave it out, or write it in another way.")
+    return reader.refuse(node, f"{sql_excerpt(node)} {_NOT_LISTED}", hint)
+
+
+_UNSUPPORTED: tuple[tuple[tuple[type, ...], str, str], ...] = (
+    (
+        (exp.Query, exp.Exists),
+        "a query inside an expression is understood only as a condition of its own, joined by AND in WHERE",
+        "Write WHERE … AND unit IN (SELECT unit …), or join.",
+    ),
+    (
+        (exp.Window, exp.IgnoreNulls, exp.RespectNulls),
+        "a window function looks at other rows",
+        "Use it above the aggregate, on the released table.",
+    ),
+    (
+        (exp.AggFunc, exp.WithinGroup, exp.Filter, exp.Distinct),
+        "an aggregate cannot stand inside an expression on single rows",
+        "Aggregate in a subquery per unit, or use HAVING.",
+    ),
+    (
+        (exp.Parameter, exp.Placeholder, exp.SessionParameter),
+        "a parameter has no value here",
+        "Write the value itself.",
+    ),
+    ((exp.Star, exp.Column), "* stands for all columns, not for a value", "Name the column."),
+)
+_HINTS: dict[type, str] = {
+    exp.Any: "Write IN (…).",
+    exp.Between: "Write BETWEEN LEAST(…) AND GREATEST(…).",
+    exp.In: "Write IN (…) with constants.",
+    exp.Interval: "Add it to a date or timestamp, or subtract it.",
+    exp.ByteString: "Write the text in plain quotes.",
+    exp.AtTimeZone: "Timestamps are in the policy's time zone already.",
+    exp.Collate: "Leave COLLATE out: text is compared by its bytes.",
+}
+
+
+def _bind_literal(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    text = node.name
+    if isinstance(node, exp.RawString) or node.is_string:
+        return bound_constant(text, Type.TEXT)
+    whole_number = text.lstrip("0") if text.isdecimal() else ""  # so many digits as Python would not read
+    if text.isdecimal() and len(whole_number) < 20 and int(whole_number or 0) < 1 << 63:
+        return bound_constant(int(whole_number or 0), Type.INTEGER)
+    try:
+        return bound_constant(parse_constant(text, Type.REAL), Type.REAL)
+    except ValueError:
+        raise reader.refuse(node, "this number is beyond what a double holds", "Write a smaller one.") from None
+
+
+def _comparison(op: str, *, swapped: bool = False, negated: bool = False) -> NodeHandler:
+    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+        sides = reader.bind_common_type(node, [node.this, node.expression])
+        test = (
+            reader.bind_equal(node, *sides)
+            if op == "equal"
+            else bound_call(op, *(reversed(sides) if swapped else sides))
+        )
+        return bound_call("not", test) if negated else test
+
+    return handle
+
+
+def _connective(op: str) -> NodeHandler:
+    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+        return bound_call(op, *(reader.bind_as(each, Type.BOOLEAN) for each in _flatten_chain(node)))
+
+    return handle
+
+
+def _flatten_chain(node: exp.Expression) -> list[exp.Expression]:
+    """Return what one operator holds together: a long chain is no deep one."""
+    operands, rest = [], [node]
+    while rest:
+        current = rest.pop()
+        if type(current) is type(node):
+            rest += [current.expression, current.this]
+        else:
+            operands.append(current)
+    return operands
+
+
+def _between(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    value, low, high = reader.bind_common_type(node, [node.this, node.args["low"], node.args["high"]])
+    return bound_call("and", bound_call("at_most", low, value), bound_call("at_most", value, high))
+
+
+def _in(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    if not node.expressions:
+        raise reader.refuse(node, "IN has nothing to compare with", _HINTS[exp.In])
+    value, *others = reader.bind_common_type(node, [node.this, *node.expressions])
+    constants = [other for other in others if _is_constant(other) and not is_null(other)]
+    for other in constants:
+        check_declared(value, other, reader.lists, node, reader.clause)
+    tests = [bound_call("one_of", value, *constants)] if constants else []
+    tests += [bound_call("equal", value, other) for other in others if not _is_constant(other)]
+    if any(is_null(other) for other in others):
+        tests.append(bound_constant(None, Type.BOOLEAN))  # x IN (1, NULL) is true or unknown, never false
+    return bound_call("or", *tests) if len(tests) > 1 else tests[0]
+
+
+def _is_constant(bound: BoundExpr) -> bool:
+    return isinstance(bound.expr, Constant)
+
+
+def _is(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    if isinstance(node.expression, exp.Null):
+        test = bound_call("is_null", reader.bind(node.this))
+    elif isinstance(node.expression, exp.Boolean):
+        value, no = reader.bind_as(node.this, Type.BOOLEAN), bound_constant(value=False, kind=Type.BOOLEAN)
+        test = bound_call("coalesce", value if node.expression.this else bound_call("not", value), no)
+    else:
+        raise reader.refuse(node, f"{sql_excerpt(node)} {_NOT_LISTED}", "Write IS NULL, IS TRUE or IS FALSE.")
+    return bound_call("not", test) if node.args.get("negate") else test
+
+
+def _is_not_distinct(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """IS NOT DISTINCT FROM: NULL equals NULL."""
+    left, right = reader.bind_common_type(node, [node.this, node.expression])
+    both = bound_call("and", bound_call("is_null", left), bound_call("is_null", right))
+    test = bound_call("coalesce", reader.bind_equal(node, left, right), both)
+    return bound_call("not", test) if isinstance(node, exp.NullSafeNEQ) else test
+
+
+def _case(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    branches, otherwise = node.args["ifs"], node.args.get("default") or exp.Null()
+    values = reader.bind_common_type(node, [*(each.args["true"] for each in branches), otherwise])
+    if node.args.get("this") is None:
+        conditions = [reader.bind_as(each.this, Type.BOOLEAN) for each in branches]
+    else:
+        value, *others = reader.bind_common_type(node, [node.this, *(each.this for each in branches)])
+        conditions = [reader.bind_equal(node, value, other) for other in others]
+    pairs = [side for pair in zip(conditions, values, strict=False) for side in pair]
+    return bound_call("case", *pairs, values[-1])
+
+
+def _if(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    values = reader.bind_common_type(node, [node.args["true"], node.args.get("false") or exp.Null()])
+    return bound_call("case", reader.bind_as(node.this, Type.BOOLEAN), *values)
+
+
+def _negate(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    return bound_call("negate", reader.bind_number(node.this))
+
+
+def _multiply(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    return numeric_operation("multiply", node, reader, reader.bind(node.this), reader.bind(node.expression))
+
+
+def _divide(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    left, right = reader.bind(node.this), reader.bind(node.expression)
+    if left.type is right.type is Type.INTEGER and (_is_numeric(node.this) or _is_numeric(node.expression)):
+        left, right = bound_call("to_real", left), bound_call("to_real", right)
+    return numeric_operation("divide", node, reader, left, right)
+
+
+def _is_numeric(node: exp.Expression) -> bool:
+    """Tell whether PostgreSQL computes with decimals although the value is whole: EXTRACT(…) / 10 does not truncate."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Neg | exp.Abs):
+        return _is_numeric(bare.this)
+    if isinstance(bare, exp.Add | exp.Sub | exp.Mul | exp.Mod):
+        return _is_numeric(bare.this) or _is_numeric(bare.expression)
+    return isinstance(bare, exp.Extract)
+
+
+def _modulo(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    left, right = reader.bind(node.this), reader.bind(node.expression)
+    if Type.REAL in (left.type, right.type):
+        raise reader.refuse(node, "the remainder is of integers only", "Write x - y * FLOOR(x / y).")
+    return numeric_operation("modulo", node, reader, left, right)
+
+
+def _concatenate(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    return concatenate([as_text(each, reader, reader.bind(each)) for each in _flatten_chain(node)])
+
+
+_TYPES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), Type.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), Type.REAL),
+    **dict.fromkeys(("TEXT", "VARCHAR"), Type.TEXT),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"), Type.TIMESTAMP),
+    "DATE": Type.DATE,
+    "BOOLEAN": Type.BOOLEAN,
+}
+_CASTS = {
+    (Type.INTEGER, Type.REAL): "to_real",
+    (Type.DATE, Type.TIMESTAMP): "to_timestamp",
+    (Type.REAL, Type.INTEGER): "to_integer",
+    (Type.BOOLEAN, Type.INTEGER): "as_integer",
+    (Type.TIMESTAMP, Type.DATE): "to_date",
+}
+
+
+def _cast(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    to = node.args["to"]
+    kind = _TYPES.get(to.this.name)
+    if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
+        names = "INTEGER, BIGINT, DOUBLE PRECISION, NUMERIC, TEXT, DATE, TIMESTAMP and BOOLEAN"
+        raise reader.refuse(node, f"there is no cast to {sql_excerpt(to)}", f"There are {names}.")
+    sizes = [reader.constant_integer(each.this, 0) for each in to.expressions]
+    bound = _cast_value(node, reader, reader.bind(node.this), kind)
+    if kind is Type.TEXT and sizes:
+        return text_part(node, reader, bound, 1, sizes[0])
+    if to.this is exp.DType.DECIMAL and sizes:
+        return bound_call("round", bound, bound_constant(sizes[1] if len(sizes) > 1 else 0, Type.INTEGER))
+    return bound
+
+
+def _cast_value(node: exp.Expression, reader: ExprReader, bound: BoundExpr, kind: Type) -> BoundExpr:
+    if bound.type is kind or is_null(bound) or (_is_constant(bound) and bound.type is Type.TEXT):
+        return _cast_constant(node, reader, bound, kind)
+    if kind is Type.TEXT:
+        return as_text(node.this, reader, bound)
+    if kind is Type.BOOLEAN and bound.type is Type.INTEGER:
+        return bound_call("not", bound_call("equal", bound, bound_constant(0, Type.INTEGER)))
+    if bound.type is Type.TEXT:
+        return _parse_text(bound_call("trim", bound), kind)
+    op = _CASTS.get((bound.type, kind))
+    if op is None:
+        raise reader.refuse(
+            node, f"{TYPE_NAMES[bound.type]} cannot be cast to {TYPE_NAMES[kind]}", "Use another column or type."
+        )
+    return bound_call(op, bound)
+
+
+def _cast_constant(node: exp.Expression, reader: ExprReader, bound: BoundExpr, kind: Type) -> BoundExpr:
+    try:
+        return reader.coerce(node.this, bound, kind)
+    except Refused:
+        if isinstance(node, exp.TryCast):
+            return bound_constant(None, kind)
+        raise
+
+
+def _parse_text(text: BoundExpr, kind: Type) -> BoundExpr:
+    """Read a text in every row, as a constant is read; NULL where it cannot be."""
+    match kind:
+        case Type.DATE:
+            return bound_call(
+                "coalesce", bound_call("read_date", text), bound_call("to_date", bound_call("read_timestamp", text))
+            )
+        case Type.TIMESTAMP:
+            return bound_call(
+                "coalesce",
+                bound_call("read_timestamp", text),
+                bound_call("to_timestamp", bound_call("read_date", text)),
+            )
+        case Type.BOOLEAN:
+            lower = bound_call("lower", text)
+            yes, no = (
+                bound_call("one_of", lower, *(bound_constant(word, Type.TEXT) for word in words))
+                for words in (TRUE_TEXTS, FALSE_TEXTS)
+            )
+            first, second, neither = (bound_constant(value, kind) for value in (True, False, None))
+            return bound_call("case", yes, first, no, second, neither)
+    return bound_call("read_integer" if kind is Type.INTEGER else "read_real", text)
+
+
+RULES: dict[type, tuple[NodeHandler, str]] = {
+    **functions.RULES,
+    exp.Paren: (lambda node, reader: reader.bind(node.this), "this"),
+    exp.Literal: (_bind_literal, "this is_string"),
+    exp.RawString: (_bind_literal, "this"),
+    exp.Null: (lambda _node, _reader: bound_constant(None, Type.TEXT), ""),
+    exp.Boolean: (lambda node, _: bound_constant(bool(node.this), Type.BOOLEAN), "this"),
+    exp.EQ: (_comparison("equal"), "this expression"),
+    exp.NEQ: (_comparison("equal", negated=True), "this expression"),
+    exp.LT: (_comparison("less"), "this expression"),
+    exp.LTE: (_comparison("at_most"), "this expression"),
+    exp.GT: (_comparison("less", swapped=True), "this expression"),
+    exp.GTE: (_comparison("at_most", swapped=True), "this expression"),
+    exp.And: (_connective("and"), "this expression"),
+    exp.Or: (_connective("or"), "this expression"),
+    exp.Not: (lambda node, reader: bound_call("not", reader.bind_as(node.this, Type.BOOLEAN)), "this"),
+    exp.Between: (_between, "this low high"),
+    exp.In: (_in, "this expressions"),
+    exp.Is: (_is, "this expression negate"),
+    exp.NullSafeEQ: (_is_not_distinct, "this expression"),
+    exp.NullSafeNEQ: (_is_not_distinct, "this expression"),
+    exp.Case: (_case, "this ifs default"),
+    exp.If: (_if, "this true false"),
+    exp.Neg: (_negate, "this"),
+    exp.Mul: (_multiply, "this expression"),
+    exp.Div: (_divide, "this expression typed safe"),
+    exp.Mod: (_modulo, "this expression"),
+    exp.DPipe: (_concatenate, "this expression safe"),
+    exp.Cast: (_cast, "this to"),
+    exp.TryCast: (_cast, "this to safe"),
+}

@@ -1,0 +1,178 @@
+"""Operands of an expression: literals, implicit casts, and refusals where a type does not fit."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from math import isfinite
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.expr import Constant, Type, Value
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.declared_values import DeclaredLists, check_declared
+from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
+from discreet.query.syntax.source_position import refuse
+
+INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
+TYPE_NAMES = {
+    INTEGER: "an integer",
+    REAL: "a number",
+    BOOLEAN: "true or false",
+    TEXT: "text",
+    DATE: "a date",
+    TIMESTAMP: "a timestamp",
+}
+_EXAMPLES = {
+    INTEGER: "42",
+    REAL: "4.2",
+    BOOLEAN: "TRUE or FALSE",
+    DATE: "'2010-01-31'",
+    TIMESTAMP: "'2010-01-31 12:00:00', in local time and without an offset",
+}
+_CAST_HINTS = {
+    (INTEGER, BOOLEAN): "Write x <> 0.",
+    (REAL, BOOLEAN): "Write x <> 0.",
+    (TEXT, BOOLEAN): "Compare it with something.",
+    (BOOLEAN, INTEGER): "Write CASE WHEN x THEN 1 ELSE 0 END.",
+    (BOOLEAN, REAL): "Write CASE WHEN x THEN 1 ELSE 0 END.",
+    (DATE, INTEGER): "Write EXTRACT(YEAR FROM x), or subtract another date.",
+    (TIMESTAMP, INTEGER): "Write EXTRACT(YEAR FROM x).",
+    (REAL, INTEGER): "Write CAST(x AS INTEGER), or FLOOR(x).",
+    (REAL, TEXT): "Write CAST(CAST(x AS INTEGER) AS TEXT).",
+    **dict.fromkeys(((INTEGER, TEXT), (DATE, TEXT), (BOOLEAN, TEXT)), "Write CAST(x AS TEXT)."),
+    **dict.fromkeys(((TEXT, INTEGER), (TEXT, REAL)), "Write CAST(x AS DOUBLE PRECISION)."),
+    **dict.fromkeys(((TEXT, DATE), (TIMESTAMP, DATE)), "Write CAST(x AS DATE)."),
+    (TEXT, TIMESTAMP): "Write CAST(x AS TIMESTAMP).",
+}
+TRUE_TEXTS = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
+FALSE_TEXTS = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
+_INTEGER_TEXT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_REAL_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
+_MOMENT_TEXT = re.compile(r"(\d{4}-\d{1,2}-\d{1,2})(?:[ t]+(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?", re.ASCII)
+MAX_TEXT_LENGTH = 100_000  # characters of a text
+
+
+@dataclass(frozen=True)
+class ExprReader:
+    """How the parts of an expression are read; `clause` is where it stands, for refusals."""
+
+    bind: Callable[[exp.Expression], BoundExpr]
+    clause: str
+    lists: DeclaredLists = field(default_factory=dict)  # declared values of columns
+
+    def bind_equal(self, node: exp.Expression, value: BoundExpr, other: BoundExpr) -> BoundExpr:
+        """Compare two parts; a constant must be a declared value of what it is compared with."""
+        check_declared(value, other, self.lists, node, self.clause)
+        return bound_call("equal", value, other)
+
+    def refuse(self, node: exp.Expression, cause: str, hint: str) -> Refused:
+        """Return the refusal of a node."""
+        return refuse(node, self.clause, cause, hint)
+
+    def bind_as(self, node: exp.Expression, kind: Type) -> BoundExpr:
+        """Read a part that must have this type."""
+        return self.coerce(node, self.bind(node), kind)
+
+    def bind_number(self, node: exp.Expression) -> BoundExpr:
+        """Read a part that must be an integer or a real."""
+        bound = self.bind(node)
+        return bound if bound.type is INTEGER else self.coerce(node, bound, REAL)
+
+    def bind_moment(self, node: exp.Expression) -> BoundExpr:
+        """Read a part that must be a date or a timestamp."""
+        return coerce_moment(node, self, self.bind(node))
+
+    def constant_value(self, node: exp.Expression, kind: Type) -> Value:
+        """Read a part that must be a constant, and not NULL."""
+        expr = self.bind_as(node, kind).expr
+        if not isinstance(expr, Constant) or expr.value is None:
+            raise self.refuse(node, f"only a constant can stand here ({TYPE_NAMES[kind]})", "Write the value itself.")
+        return expr.value
+
+    def constant_integer(self, node: exp.Expression | None, default: int) -> int:
+        """Read a part that must be a constant integer, if it is there."""
+        return default if node is None else int(self.constant_value(node, INTEGER))  # type: ignore[arg-type]
+
+    def bind_common_type(self, node: exp.Expression, parts: Iterable[exp.Expression]) -> list[BoundExpr]:
+        """Read parts that must have one type: text constants and NULL take that of the others."""
+        nodes = list(parts)
+        operands = [self.bind(part) for part in nodes]
+        kind = common_type(operands)
+        if kind is None:
+            names = " and ".join(dict.fromkeys(TYPE_NAMES[each.type] for each in operands))
+            raise self.refuse(node, f"{names} do not fit together", "Cast one to the type of the other.")
+        return [self.coerce(part, each, kind) for part, each in zip(nodes, operands, strict=True)]
+
+    def coerce(self, node: exp.Expression, bound: BoundExpr, kind: Type) -> BoundExpr:
+        """Return a part as another type, where PostgreSQL turns it by itself."""
+        try:
+            coerced = implicit_cast(bound, kind)
+        except ValueError:
+            cause = f"this text cannot be read as {TYPE_NAMES[kind]}"
+            raise self.refuse(node, cause, f"Write it as {_EXAMPLES[kind]}.") from None
+        if coerced is None:
+            cause = f"{TYPE_NAMES[kind]} is needed here, not {TYPE_NAMES[bound.type]}"
+            raise self.refuse(node, cause, _CAST_HINTS.get((bound.type, kind), f"Use {TYPE_NAMES[kind]}."))
+        return coerced
+
+
+def coerce_moment(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
+    """Read a text as a date or timestamp where one is wanted."""
+    return bound if bound.type is DATE else reader.coerce(node, bound, TIMESTAMP)
+
+
+def parse_constant(text: str, kind: Type) -> Value:
+    """Read a text constant as another type, as PostgreSQL does; ValueError if it cannot be.
+
+    >>> parse_constant("2010-1-31", Type.DATE)
+    datetime.date(2010, 1, 31)
+    """
+    bare = text.strip().lower()
+    match kind:
+        case Type.TEXT:
+            return text
+        case Type.INTEGER if _INTEGER_TEXT.fullmatch(bare):
+            return int(bare)
+        case Type.REAL if _REAL_TEXT.fullmatch(bare) and isfinite(float(bare)):
+            return float(bare)
+        case Type.BOOLEAN if bare in (*TRUE_TEXTS, *FALSE_TEXTS):
+            return bare in TRUE_TEXTS
+        case Type.DATE | Type.TIMESTAMP if match := _MOMENT_TEXT.fullmatch(bare):
+            day = date(*map(int, match[1].split("-")))
+            clock = time.fromisoformat(("0" if (match[2] or "")[1:2] == ":" else "") + (match[2] or "00:00"))
+            if kind is TIMESTAMP:
+                return datetime.combine(day, clock)
+            if clock == time.min:
+                return day
+    raise ValueError("text must be of the wanted type")
+
+
+def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:
+    """Return an expression as another type if PostgreSQL turns it by itself; ValueError if its text cannot be read."""
+    expr = bound.expr
+    if bound.type is kind:
+        return bound
+    if isinstance(expr, Constant) and _adopts_type(bound):
+        return bound_constant(None if expr.value is None else parse_constant(str(expr.value), kind), kind)
+    wider = {(INTEGER, REAL): "to_real", (DATE, TIMESTAMP): "to_timestamp"}.get((bound.type, kind))
+    return bound_call(wider, bound) if wider else None
+
+
+def common_type(bounds: Sequence[BoundExpr]) -> Type | None:
+    """Return the type that several expressions take together; None if there is none."""
+    types = (
+        {each.type for each in bounds if not _adopts_type(each)} or {each.type for each in bounds} - {TEXT} or {TEXT}
+    )
+    for pair, wider in (({INTEGER, REAL}, REAL), ({DATE, TIMESTAMP}, TIMESTAMP)):
+        types = {wider} if types == pair else types
+    return types.pop() if len(types) == 1 else None
+
+
+def _adopts_type(bound: BoundExpr) -> bool:
+    """Tell whether an expression takes the type of what it meets: NULL, and a text constant."""
+    return is_null(bound) or (isinstance(bound.expr, Constant) and bound.type is TEXT)
+
+
+NodeHandler = Callable[[exp.Expression, ExprReader], BoundExpr]

@@ -1,0 +1,253 @@
+"""Functions on dates and timestamps, and arithmetic with them."""
+
+import re
+from calendar import monthrange
+from datetime import datetime
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Constant
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.coercion import (
+    DATE,
+    INTEGER,
+    REAL,
+    TIMESTAMP,
+    ExprReader,
+    NodeHandler,
+    coerce_moment,
+    common_type,
+)
+from discreet.query.expressions.value_ranges import DATE_PARTS, NUMERIC, bound_call, bound_constant
+
+_WINDOWS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86400}
+_SECONDS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+_MONTHS = {"year": 12, "month": 1}
+_ABBREVIATIONS = {"min": "minute", "sec": "second", "hr": "hour", "mon": "month", "yr": "year"}
+_AMOUNT = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
+_CLOCK_TIME = re.compile(r"(\d{1,3}):(\d{2})(?::(\d{2}))?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every timestamp is a local time
+
+
+def time_unit(node: exp.Expression) -> str:
+    """Return the name of a unit of time in the singular."""
+    name = node.name.lower().removesuffix("s")
+    return _ABBREVIATIONS.get(name, name)
+
+
+def _as_date(moment: BoundExpr) -> BoundExpr:
+    return moment if moment.type is DATE else bound_call("to_date", moment)
+
+
+def _as_timestamp(moment: BoundExpr) -> BoundExpr:
+    return moment if moment.type is TIMESTAMP else bound_call("to_timestamp", moment)
+
+
+def _scaled_sum(first: BoundExpr, factor: int, second: BoundExpr) -> BoundExpr:
+    return bound_call("add", bound_call("multiply", first, bound_constant(factor, INTEGER)), second)
+
+
+def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
+    """Return how many beginnings of such windows lie between two moments."""
+
+    def index(moment: BoundExpr) -> BoundExpr:
+        moment = _as_timestamp(moment)
+        if window == "year":
+            return bound_call("year", moment)
+        if window in ("quarter", "month"):
+            return _scaled_sum(bound_call("year", moment), 4 if window == "quarter" else 12, bound_call(window, moment))
+        total = bound_call("hour", moment)
+        for finer in ("minute", "second")[: ("hour", "minute", "second").index(window)]:
+            total = _scaled_sum(total, 60, bound_call(finer, moment))
+        return total
+
+    if window == "week":
+        weeks = (bound_call("trunc_week", _as_timestamp(moment)) for moment in (start, end))
+        return bound_call("divide", bound_call("days_between", *map(_as_date, weeks)), bound_constant(7, INTEGER))
+    days = bound_call("days_between", _as_date(start), _as_date(end))
+    if window == "day":
+        return days
+    difference = bound_call("subtract", index(end), index(start))
+    return _scaled_sum(days, _PER_DAY[window], difference) if window in _PER_DAY else difference
+
+
+def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read EXTRACT and DATE_PART."""
+    name, inner = time_unit(node.this), node.expression.unnest()
+    if isinstance(inner, exp.Sub) and _interval_or_refuse(inner.expression, reader) is None:
+        end, start = reader.bind(inner.this), reader.bind(inner.expression)
+        if TIMESTAMP in (end.type, start.type):
+            ends = reader.coerce(inner.this, end, TIMESTAMP), reader.coerce(inner.expression, start, TIMESTAMP)
+            return _extract_from_interval(node, reader, name, windows_between(ends[1], ends[0], "second"))
+        moment = coerce_moment(node, reader, _subtract(inner, reader, end, start))
+    else:
+        moment = reader.bind_moment(node.expression)
+    if name == "epoch":
+        return bound_call("to_real", windows_between(bound_constant(_EPOCH, TIMESTAMP), moment, "second"))
+    if name not in DATE_PARTS and name != "year":
+        names = ", ".join(each.upper() for each in ("year", *DATE_PARTS, "epoch"))
+        raise reader.refuse(node, f"{node.this.name.upper()[:40]} cannot be extracted", f"There are {names}.")
+    return bound_call(name, _as_timestamp(moment))
+
+
+def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, seconds: BoundExpr) -> BoundExpr:
+    if name not in ("epoch", "day"):
+        raise reader.refuse(node, "only EPOCH and DAY of an interval can be extracted", "Divide EPOCH, its seconds.")
+    return (
+        bound_call("to_real", seconds)
+        if name == "epoch"
+        else bound_call("divide", seconds, bound_constant(86400, INTEGER))
+    )
+
+
+def date_part_function(name: str) -> NodeHandler:
+    """Return the reader of a function such as YEAR(x)."""
+    return lambda node, reader: bound_call(name, _as_timestamp(reader.bind_moment(node.this)))
+
+
+def bind_date_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read DATE_TRUNC(window, x)."""
+    window = time_unit(node.args["unit"])
+    if window not in _WINDOWS:
+        names = ", ".join(_WINDOWS)
+        raise reader.refuse(node, "DATE_TRUNC does not know this unit", f"There are {names}, each as a constant.")
+    return bound_call(f"trunc_{window}", _as_timestamp(reader.bind_moment(node.this)))
+
+
+def bind_date_diff(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """DATE_DIFF('day', start, end), DATE_DIFF(end, start, DAY) and DATEDIFF(end, start), as other systems write it."""
+    first, second, third = node.this, node.expression, node.args.get("unit")
+    if third is None:
+        return windows_between(reader.bind_moment(second), reader.bind_moment(first), "day")
+    if isinstance(third, exp.Var) and time_unit(third) in _WINDOWS and time_unit(first) not in _WINDOWS:
+        return windows_between(reader.bind_moment(second), reader.bind_moment(first), time_unit(third))
+    if time_unit(first) not in _WINDOWS or not isinstance(first, exp.Literal | exp.Column):
+        hint = "Write DATE_DIFF('day', start, end)."
+        raise reader.refuse(node, "DATE_DIFF takes a unit as a constant and two dates", hint)
+    # The parser takes the third argument for a unit, and a bare name there for a word in capitals.
+    end = exp.column(third.name.lower()) if isinstance(third, exp.Var) else third
+    end.parent = node
+    return windows_between(reader.bind_moment(second), reader.bind_moment(end), time_unit(first))
+
+
+def constant_interval(node: exp.Expression) -> tuple[int, Fraction] | None:
+    """Return the months and seconds of a constant interval; None if it is none, ValueError if it is not understood."""
+    node = node.unnest()  # type: ignore[assignment]
+    if isinstance(node, exp.Neg) and (inner := constant_interval(node.this)) is not None:
+        return -inner[0], -inner[1]
+    if isinstance(node, exp.Mul):
+        for side, factor in ((node.this, node.expression), (node.expression, node.this)):
+            if (inner := constant_interval(side)) is not None:
+                if not isinstance(factor, exp.Literal):
+                    raise ValueError("an interval must be multiplied by a constant")
+                return inner[0] * int(factor.name), inner[1] * int(factor.name)
+    if isinstance(node, exp.Cast) and node.to.this is exp.DType.INTERVAL:
+        return _parse_interval(node.this.name.lower())
+    if not isinstance(node, exp.Interval):
+        return None
+    spelled = node.args.get("unit")
+    return _parse_interval(f"{node.this.name} {spelled.name if isinstance(spelled, exp.Var) else ''}".strip().lower())
+
+
+def _parse_interval(text: str) -> tuple[int, Fraction]:
+    if clock := _CLOCK_TIME.fullmatch(text):
+        hours, minutes, seconds = (int(each or 0) for each in clock.groups())
+        return 0, Fraction(hours * 3600 + minutes * 60 + seconds)
+    months, seconds_in_all, rest = Fraction(0), Fraction(0), text
+    while match := _AMOUNT.match(rest):
+        amount, name = Fraction(match[1]), time_unit(exp.var(match[2]))
+        months += amount * _MONTHS.get(name, 0)
+        seconds_in_all += amount * _SECONDS.get(name, 0)
+        rest = rest[match.end() :] if name in _MONTHS or name in _SECONDS else "?"
+    if rest or not text or months.denominator != 1:
+        raise ValueError("text must be an interval")
+    return int(months), seconds_in_all
+
+
+def shift_moment(
+    node: exp.Expression, reader: ExprReader, moment: BoundExpr, months: int, seconds: Fraction
+) -> BoundExpr:
+    """Return a moment moved by an interval; only constants can be moved by months, which are not of one length."""
+    moment = _as_timestamp(moment)
+    if seconds.denominator != 1:
+        raise reader.refuse(node, "an interval must have whole seconds", "Write whole seconds.")
+    if months:
+        value = moment.expr.value if isinstance(moment.expr, Constant) else None
+        if not isinstance(value, datetime):
+            hint = "Move the interval to the side of a constant, use days, or compare DATE_TRUNC('month', x)."
+            raise reader.refuse(node, "months and years are not of one length", hint)
+        moment = bound_constant(_add_months(value, months), TIMESTAMP)
+    return bound_call("add_seconds", moment, bound_constant(int(seconds), INTEGER)) if seconds else moment
+
+
+def _add_months(moment: datetime, months: int) -> datetime:
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1]))
+
+
+def _interval_or_refuse(node: exp.Expression, reader: ExprReader) -> tuple[int, Fraction] | None:
+    try:
+        return constant_interval(node)
+    except ValueError:
+        raise reader.refuse(node, "this interval is not understood", "Write INTERVAL '3 days 12 hours'.") from None
+
+
+def bind_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read a + b, of numbers or times."""
+    sides = ((node.this, node.expression), (node.expression, node.this))
+    for moment, other in sides:
+        if (shift := _interval_or_refuse(other, reader)) is not None:
+            return shift_moment(node, reader, reader.bind_moment(moment), *shift)
+    left, right = reader.bind(node.this), reader.bind(node.expression)
+    for moment, days in ((left, right), (right, left)):
+        if moment.type is DATE and days.type is not DATE:
+            return _add_days(node, reader, moment, days, 1)
+    return numeric_operation("add", node, reader, left, right)
+
+
+def bind_subtract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read a - b, of numbers or times."""
+    if (shift := _interval_or_refuse(node.expression, reader)) is not None:
+        return shift_moment(node, reader, reader.bind_moment(node.this), -shift[0], -shift[1])
+    return _subtract(node, reader, reader.bind(node.this), reader.bind(node.expression))
+
+
+def _subtract(node: exp.Expression, reader: ExprReader, left: BoundExpr, right: BoundExpr) -> BoundExpr:
+    if TIMESTAMP in (left.type, right.type):
+        hint = "Write DATE_DIFF('second', start, end), or subtract dates: CAST(x AS DATE) - CAST(y AS DATE)."
+        raise reader.refuse(node, "the difference of two timestamps is an interval, not a number", hint)
+    if left.type is DATE and right.type in NUMERIC:
+        return _add_days(node, reader, left, right, -1)
+    if DATE in (left.type, right.type):
+        start, end = reader.coerce(node.expression, right, DATE), reader.coerce(node.this, left, DATE)
+        return bound_call("days_between", start, end)
+    return numeric_operation("subtract", node, reader, left, right)
+
+
+def _add_days(node: exp.Expression, reader: ExprReader, moment: BoundExpr, days: BoundExpr, sign: int) -> BoundExpr:
+    days = reader.coerce(node, days, INTEGER)
+    if not isinstance(days.expr, Constant) or days.expr.value is None:
+        hint = "Write a whole number, or compare the difference of two dates with it."
+        raise reader.refuse(node, "only a constant number of days can be added to a date", hint)
+    return bound_call("add_days", moment, bound_constant(sign * int(days.expr.value), INTEGER))  # type: ignore[arg-type]
+
+
+def numeric_operation(
+    op: str, node: exp.Expression, reader: ExprReader, left: BoundExpr, right: BoundExpr
+) -> BoundExpr:
+    """Return an operation on two numbers of one type."""
+    kind = common_type([left, right])
+    kind = kind if kind in NUMERIC else INTEGER if INTEGER in (left.type, right.type) else REAL
+    return bound_call(op, reader.coerce(node.this, left, kind), reader.coerce(node.expression, right, kind))
+
+
+def bind_date_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read DATE_ADD(x, interval)."""
+    return (bind_subtract if isinstance(node, exp.DateSub) else bind_add)(node, reader)
+
+
+def bind_date(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read DATE(x)."""
+    return _as_date(reader.bind_moment(node.this))

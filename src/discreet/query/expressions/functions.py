@@ -1,0 +1,227 @@
+"""The functions that a query may use on single rows, and those on numbers.
+
+A handler takes a node and a Reader, which reads the parts; RULES says which node each handler takes, and which of the
+node's arguments it understands: a node with any other argument is refused.
+"""
+
+import re
+from difflib import get_close_matches
+
+from sqlglot import exp
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.expr import Constant, Type
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.coercion import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader, NodeHandler
+from discreet.query.expressions.date_functions import (
+    bind_add,
+    bind_date,
+    bind_date_add,
+    bind_date_diff,
+    bind_date_trunc,
+    bind_extract,
+    bind_subtract,
+    date_part_function,
+)
+from discreet.query.expressions.text_functions import (
+    affix_function,
+    bind_concat,
+    bind_left,
+    bind_like,
+    bind_like_escape,
+    bind_regexp,
+    bind_similar_to,
+    bind_substring,
+    bind_trim,
+)
+from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
+from discreet.query.syntax.source_position import sql_of
+
+
+def typed_function(op: str, kind: Type) -> NodeHandler:
+    """Make the handler of a function whose arguments have one known type."""
+    return lambda node, reader: bound_call(op, *(reader.bind_as(each, kind) for each in _operands(node)))
+
+
+def _operands(node: exp.Expression) -> list[exp.Expression]:
+    second = node.args.get("expression")
+    return [node.this, *([] if second is None else [second]), *node.expressions]
+
+
+def bind_round(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read ROUND(x) and ROUND(x, n)."""
+    digits = bound_constant(reader.constant_integer(node.args.get("decimals"), 0), INTEGER)
+    return bound_call("round", reader.bind_as(node.this, REAL), digits)
+
+
+def bind_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read TRUNC(x): towards zero."""
+    value, digits = reader.bind_as(node.this, REAL), reader.constant_integer(node.args.get("decimals"), 0)
+    if abs(digits) > 15:
+        raise reader.refuse(node, "so many digits cannot be cut off", "Write a number from -15 to 15.")
+    scale = bound_constant(10.0**digits, REAL)
+    scaled = bound_call("multiply", value, scale) if digits else value
+    whole_part = bound_call(
+        "case",
+        bound_call("less", scaled, bound_constant(0.0, REAL)),
+        bound_call("ceil", scaled),
+        bound_call("floor", scaled),
+    )
+    return bound_call("divide", whole_part, scale) if digits else whole_part
+
+
+def bind_log(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """LOG(x) is to the base 10; LOG(b, x) to the base b."""
+    base, value = node.this, node.args.get("expression")
+    if value is None or (isinstance(base, exp.Literal) and base.name == "10"):
+        return bound_call("log10", reader.bind_as(base if value is None else value, REAL))
+    return bound_call("divide", *(bound_call("ln", reader.bind_as(part, REAL)) for part in (value, base)))
+
+
+def common_type_function(op: str) -> NodeHandler:
+    """Make the handler of a function whose arguments have one type together."""
+
+    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+        values = reader.bind_common_type(node, _operands(node))
+        return bound_call(op, *values) if len(values) > 1 else values[0]
+
+    return handle
+
+
+def bind_clip(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Read CLIP(x, low, high)."""
+    if len(node.expressions) != 3:
+        raise reader.refuse(node, "CLIP takes a value and two ends", "Write CLIP(x, 0, 100).")
+    value, *ends = reader.bind_common_type(node, node.expressions)
+    if value.type in (TEXT, BOOLEAN):
+        raise reader.refuse(
+            node, f"CLIP does not take {TYPE_NAMES[value.type]}", "Use it on numbers, dates and timestamps."
+        )
+    if not all(isinstance(end.expr, Constant) and not is_null(end) for end in ends):
+        raise reader.refuse(node, "the ends of CLIP must be constants", "Write CLIP(x, 0, 100).")
+    if ends[0].low > ends[1].low:  # type: ignore[operator]
+        raise reader.refuse(node, "the ends of CLIP are in the wrong order", "Write the lower end first.")
+    return bound_call("clip", value, *ends)
+
+
+def _bind_anonymous(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    if node.name.upper() == "CLIP":
+        return bind_clip(node, reader)
+    raise unknown_function_refusal(node, reader)
+
+
+def sql_excerpt(node: exp.Expression) -> str:
+    """Show a part of the query, at most 60 characters of it."""
+    text = "".join(letter if letter.isprintable() else " " for letter in sql_of(node)[:61])
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def unknown_function_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
+    """Return the refusal of a function that is not on the list, with the nearest one that is."""
+    match = re.match(r"\w+", sql_excerpt(node))
+    name = (match[0] if match else node.key).upper()
+    if isinstance(node, _VOLATILE) or name in _VOLATILE_NAMES:
+        hint = "Write the date, time or number as a constant."
+        return reader.refuse(node, f"{name} would give another answer at another time", hint)
+    close = get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=0.75)
+    hint = _HINTS.get(name) or (f"Did you mean {close[0]}?" if close else _DEFAULT_HINT)
+    return reader.refuse(node, f"{name} is not among the functions that are safe for every row", hint)
+
+
+_DEFAULT_HINT = (
+    "Use arithmetic, CASE, LIKE, ROUND, EXTRACT, DATE_TRUNC, LOWER or SUBSTRING, or ask the owner for a column of it."
+)
+_VOLATILE = (
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentDatetime,
+    exp.Localtime,
+    exp.Localtimestamp,
+    exp.Rand,
+    exp.Randn,
+    exp.Uuid,
+)
+_VOLATILE_NAMES = (
+    *("CLOCK_TIMESTAMP", "STATEMENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "TIMEOFDAY", "GETDATE", "SYSDATE", "TODAY"),
+    *("UUID_GENERATE_V4", "RANDOM_NORMAL", "NEXTVAL", "SETSEED"),
+)
+_HINTS = {
+    "AGE": "Subtract dates, CAST(x AS DATE) - CAST(y AS DATE), or write DATE_DIFF('year', x, y).",
+    "TO_CHAR": "Write EXTRACT(YEAR FROM x) or DATE_TRUNC('month', x).",
+    "POSITION": "Write x LIKE '%text%'.",
+    "DATE_BIN": "Write DATE_TRUNC('hour', x).",
+    "WIDTH_BUCKET": "Write FLOOR((x - low) / width).",
+    "RIGHT": "Write x LIKE '%end', or SUBSTRING with constant positions.",
+    "DAYOFWEEK": "Write EXTRACT(DOW FROM x).",
+    "MAKE_DATE": "Write DATE '2010-01-31'.",
+    "CONCAT_WS": "Write CONCAT(x, '-', y).",
+}
+FUNCTION_NAMES = (
+    *("ABS", "CEIL", "CEILING", "CLIP", "EXP", "FLOOR", "GREATEST", "LEAST", "LN", "LOG", "LOG10", "MOD", "POWER"),
+    *("ROUND", "SIGN", "SQRT", "TRUNC", "COALESCE", "NULLIF", "CAST", "CHAR_LENGTH", "CONCAT", "LEFT", "LENGTH"),
+    *("LOWER", "LTRIM", "REGEXP_LIKE", "RTRIM", "STARTS_WITH", "SUBSTR", "SUBSTRING", "TRIM", "UPPER"),
+    *("DATE_DIFF", "DATE_PART", "DATE_TRUNC", "EXTRACT"),
+)
+_UNARY = {
+    exp.Sign: "sign",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.Sqrt: "sqrt",
+    exp.Exp: "exp",
+    exp.Ln: "ln",
+    exp.Lower: "lower",
+    exp.Upper: "upper",
+    exp.Length: "length",
+}
+_DATE_PARTS = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Week: "week",
+    exp.WeekOfYear: "week",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfYear: "doy",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+RULES: dict[type, tuple[NodeHandler, str]] = {
+    **{
+        kind: (typed_function(op, TEXT if op in ("lower", "upper", "length") else REAL), "this")
+        for kind, op in _UNARY.items()
+    },
+    **{kind: (date_part_function(name), "this") for kind, name in _DATE_PARTS.items()},
+    exp.Abs: (lambda node, reader: bound_call("abs", reader.bind_number(node.this)), "this"),
+    exp.Round: (bind_round, "this decimals"),
+    exp.Trunc: (bind_trunc, "this decimals"),
+    exp.Log: (bind_log, "this expression"),
+    exp.Pow: (typed_function("power", REAL), "this expression"),
+    exp.Least: (common_type_function("least"), "this expressions ignore_nulls"),
+    exp.Greatest: (common_type_function("greatest"), "this expressions ignore_nulls"),
+    exp.Coalesce: (common_type_function("coalesce"), "this expressions"),
+    exp.Nullif: (common_type_function("nullif"), "this expression"),
+    exp.Trim: (bind_trim, "this expression position"),
+    exp.Substring: (bind_substring, "this start length"),
+    exp.Left: (bind_left, "this expression"),
+    exp.Concat: (bind_concat, "expressions safe coalesce"),
+    exp.Like: (bind_like, "this expression negate"),
+    exp.ILike: (bind_like, "this expression negate"),
+    exp.Escape: (bind_like_escape, "this expression"),
+    exp.StartsWith: (affix_function("", "%"), "this expression"),
+    exp.EndsWith: (affix_function("%", ""), "this expression"),
+    exp.Contains: (affix_function("%", "%"), "this expression"),
+    exp.RegexpLike: (bind_regexp, "this expression flag"),
+    exp.RegexpILike: (bind_regexp, "this expression flag"),
+    exp.SimilarTo: (bind_similar_to, "this expression"),
+    exp.Extract: (bind_extract, "this expression"),
+    exp.TimestampTrunc: (bind_date_trunc, "this unit"),
+    exp.DateDiff: (bind_date_diff, "this expression unit"),
+    exp.Date: (bind_date, "this"),
+    exp.Add: (bind_add, "this expression"),
+    exp.Sub: (bind_subtract, "this expression"),
+    exp.DateAdd: (bind_date_add, "this expression"),
+    exp.DateSub: (bind_date_add, "this expression"),
+    exp.Anonymous: (_bind_anonymous, "this expressions"),
+}

@@ -1,0 +1,207 @@
+"""The passes from SQL text to a query plan; whatever cannot be answered is refused.
+
+text, places     words to a syntax tree; where in the text something stands
+read, separate   the passes; which SELECT is the release: private rows below it, noisy numbers above
+values/          expressions on single rows: their meaning, ranges and domains
+rows/            the SELECTs below: tables, joins, conditions, subqueries, private rows kept apart by unit
+asked/           the SELECT that is the release: groups, aggregates, limits, as one question to the kernel
+plan, price      the result; what it costs, shared among its totals;  estimates: numbers with margins
+after/           what follows the release, on noisy numbers
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from sqlglot import exp
+
+from discreet import postprocess as after
+from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError
+from discreet.estimate.planned_release import (
+    Mean,
+    Measure,
+    NoisyCount,
+    NoisySum,
+    PlannedRelease,
+    QueryPlan,
+    TotalsEstimator,
+    Variance,
+    assemble_table,
+    release_schema,
+)
+from discreet.kernel.errors import PolicyError, Refused
+from discreet.kernel.event import OWNER
+from discreet.policy import ColumnUnit, Policy, WindowUnit
+from discreet.postprocess import PostprocessPlan
+from discreet.pricing.allocation import allocate_noise, largest_epsilon, requested_cost
+from discreet.query.bind_context import BindContext, PlannedReleases, RequestedBounds
+from discreet.query.canonical_form import canonical_release
+from discreet.query.catalog import PublicTables, kernel_type, scan_of
+from discreet.query.column_pruning import prune_columns
+from discreet.query.expressions.declared_values import UndeclaredValue
+from discreet.query.relations.scope import PrivateSource
+from discreet.query.resolve import resolve_query, split_at_releases
+from discreet.query.syntax import parse
+from discreet.query.syntax.source_position import refuse
+
+__all__ = [
+    "PASSES",
+    "Mean",
+    "NoisyCount",
+    "Measure",
+    "PlannedRelease",
+    "QueryPlan",
+    "PublicTables",
+    "TotalsEstimator",
+    "Variance",
+    "NoisySum",
+    "assemble_table",
+    "kernel_type",
+    "largest_epsilon",
+    "requested_cost",
+    "plan_query",
+    "scan_of",
+    "release_schema",
+    "allocate_noise",
+]
+
+
+T = TypeVar("T")
+_LOG = logging.getLogger("discreet")
+_UNREADABLE = "line 1: the query cannot be understood. Nothing was read or charged. Write it in fewer or simpler steps."
+
+
+@dataclass(frozen=True)
+class QueryDraft:
+    """A query on its way from words to a plan; each pass fills in what it finds."""
+
+    sql: str
+    context: BindContext
+    parsed: parse.ParsedQuery | None = None
+    outer_query: exp.Expr | None = None
+    releases: tuple[PlannedRelease, ...] = ()
+    postprocess: PostprocessPlan | None = None
+
+
+def parse_text(draft: QueryDraft) -> QueryDraft:
+    """Take the words apart; limits in the text count where the call gives none."""
+    parsed = parse.parse_query(draft.sql)
+    from_call, from_text = draft.context.requested_bounds, parsed.options
+    limits = RequestedBounds(from_call.groups or from_text.groups, from_call.rows or from_text.rows)
+    _check_unit_option(from_text.unit, draft.context)
+    names = {node.name for node in parsed.query.find_all(exp.Identifier)}
+    return replace(
+        draft, parsed=parsed, context=replace(draft.context, requested_bounds=limits, releases=PlannedReleases(names))
+    )
+
+
+def _check_unit_option(name: str | None, context: BindContext) -> None:
+    """Stop if the text names another unit than the owner: who is protected is not the question's to say."""
+    units = {table.unit.name for table in context.visible_tables if isinstance(table.unit, ColumnUnit | WindowUnit)}
+    if name is not None and name.lower() not in {unit.lower() for unit in units}:
+        words = f"privacy_unit_column must be what the policy protects: {', '.join(sorted(units)) or 'a single row'}"
+        raise Refused(f"line 1, OPTIONS: {words}. Name it, or leave the option out.")
+
+
+def find_releases(draft: QueryDraft) -> QueryDraft:
+    """Find the releases, and the query above them."""
+    assert draft.parsed is not None
+    outer_query = split_at_releases(
+        draft.parsed.query, draft.context
+    )  # it changes the tree, which nobody reads afterwards
+    table_names = {table.name for table in outer_query.find_all(exp.Table)}
+    return replace(
+        draft,
+        above=outer_query,
+        parts=tuple(release for release in draft.context.releases.planned if release.name in table_names),
+    )
+
+
+def normalise_questions(draft: QueryDraft) -> QueryDraft:
+    """Leave out the columns that no question needs, and give equal questions one form."""
+    return replace(
+        draft,
+        parts=tuple(
+            canonical_release(replace(release, question=prune_columns(release.question))) for release in draft.releases
+        ),
+    )
+
+
+def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
+    """Check what is computed from the released tables, before anything is paid for."""
+    assert draft.outer_query is not None
+    return replace(
+        draft,
+        follows=after.compile_query(
+            draft.outer_query, {release.name: release_schema(release) for release in draft.releases}
+        ),
+    )
+
+
+def run_reader(reader: Callable[[], T]) -> T:
+    """Return what was read; whatever stops the reader, the query is Refused, and the log tells the owner."""
+    try:
+        return reader()
+    except UndeclaredValue as refusal:
+        raise Refused(str(refusal)) from None
+    except (Refused, PolicyError):
+        raise
+    except EngineError:  # when asked for what is public: it is not reached
+        _LOG.exception("the engine stopped while a query was read")
+        raise Refused(UNAVAILABLE_MESSAGE) from None
+    except RecursionError:
+        raise Refused(_UNREADABLE) from None
+    except Exception:  # noqa: BLE001 - as the docstring says
+        _LOG.exception("the reader stopped at a query")
+        raise Refused(_UNREADABLE) from None
+
+
+PASSES: tuple[Callable[[QueryDraft], QueryDraft], ...] = (
+    parse_text,
+    find_releases,
+    normalise_questions,
+    plan_postprocessing,
+)
+
+
+def _run_passes(draft: QueryDraft) -> QueryDraft:
+    for step in PASSES:
+        draft = step(draft)
+    return draft
+
+
+def plan_query(  # noqa: PLR0913 - who asks what of whom, and two limits
+    sql: str,
+    policy: Policy,
+    public_tables: PublicTables,
+    *,
+    by: str = OWNER,
+    groups: int | None = None,
+    rows: int | None = None,
+) -> QueryPlan:
+    """Read a query; whatever cannot be answered is Refused, and no private data is read."""
+    draft = run_reader(
+        lambda: _run_passes(QueryDraft(sql, BindContext(policy, public_tables, by, RequestedBounds(groups, rows))))
+    )
+    assert draft.parsed is not None
+    assert draft.postprocess is not None
+    parsed = draft.parsed
+    outer_sql = draft.outer_query.sql(dialect="postgres") if draft.outer_query is not None else ""
+    return QueryPlan(sql, parsed.explain, parsed.options, parsed.within, draft.releases, outer_sql, draft.postprocess)
+
+
+def plan_row_query(sql: str, policy: Policy, public_tables: PublicTables, *, by: str = OWNER) -> PrivateSource:
+    """Read a SELECT without aggregates; whatever gives anything but private rows is Refused."""
+    return run_reader(lambda: _plan_private_source(sql, BindContext(policy, public_tables, by)))
+
+
+def _plan_private_source(sql: str, context: BindContext) -> PrivateSource:
+    parsed = parse.parse_query(sql)
+    if parsed.explain:
+        raise Refused("EXPLAIN: it is for questions; a model's price is the epsilon that it is given.")
+    source = resolve_query(exp.Subquery(this=parsed.query.copy()), {}, context)
+    if not isinstance(source, PrivateSource):
+        cause = "a model learns from rows, and this gives none"
+        raise refuse(parsed.query, "SELECT", cause, "Write SELECT column, … FROM a private table, without aggregates.")
+    return source

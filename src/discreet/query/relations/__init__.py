@@ -1,0 +1,1 @@
+"""The SELECTs below the release: sources, joins, predicates, rows kept apart by unit."""

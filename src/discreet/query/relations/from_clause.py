@@ -1,0 +1,274 @@
+"""FROM and JOIN: tables of the policy, names of WITH, subqueries, and their joins."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sqlglot import exp
+
+from discreet.policy import DeclaredTable
+from discreet.query.bind_context import BindContext
+from discreet.query.catalog import private_source, public_source
+from discreet.query.relations.predicates import conjuncts, filter_rows
+from discreet.query.relations.scope import (
+    BoundSource,
+    ColumnInfo,
+    PrivateSource,
+    PublicSource,
+    ReleasedSource,
+    View,
+    find_column,
+    name_hint,
+    same_name,
+)
+from discreet.query.relations.unit_join import inner_join, left_join
+from discreet.query.syntax.source_position import quote_name, refuse
+
+CteSources = dict[str, BoundSource]  # of WITH, inner ones last
+_SOURCE_ARGUMENTS = {"this", "alias"}
+_FUNCTION_SOURCE = "a function or a list cannot be a source"
+
+
+def bind_source(
+    node: exp.Expr, ctes: CteSources, context: BindContext, resolve: Callable[[exp.Query], BoundSource]
+) -> BoundSource:
+    """Return what a source of FROM gives."""
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        return _bind_table(node, ctes, context)
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        _check_arguments(node, _SOURCE_ARGUMENTS)
+        return alias_source(resolve(node.this), node.args.get("alias"), node)
+    if isinstance(node, exp.Lateral):
+        raise refuse(node, "FROM", "LATERAL is not supported", "Write a JOIN.")
+    if isinstance(node, exp.Subquery):
+        raise refuse(node, "FROM", "a join in parentheses is not supported", "Write the joins one after the other.")
+    raise refuse(node, "FROM", _FUNCTION_SOURCE, "Name tables of the policy.")
+
+
+def _bind_table(node: exp.Table, ctes: CteSources, context: BindContext) -> BoundSource:
+    identifier = node.this
+    cte = next((ctes[name] for name in reversed(ctes) if same_name(identifier, name)), None)
+    _check_arguments(node, _SOURCE_ARGUMENTS)
+    if cte is not None:
+        alias = node.args.get("alias") or exp.TableAlias(this=identifier.copy())
+        return alias_source(cte, alias, node)
+    table = _policy_table(node, context)
+    alias = node.args.get("alias")
+    name = alias.this.name if alias is not None and alias.this is not None else table.name
+    make_source = public_source if table.public else private_source
+    source = make_source(context.policy, context.public_tables, table, name)
+    return alias_source(source, alias, node) if alias is not None and alias.args.get("columns") else source
+
+
+def _policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
+    tables = {table.name: table for table in context.visible_tables}
+    table_found = next((table for name, table in tables.items() if same_name(node.this, name)), None)
+    if table_found is None:
+        raise refuse(
+            node, "FROM", f"there is no table {quote_name(node.this.name)}", name_hint(node.this.name, list(tables))
+        )
+    return table_found
+
+
+def _check_arguments(node: exp.Expr, allowed: set[str]) -> None:
+    surplus = [name for name, given in node.args.items() if given and name not in allowed]
+    if "sample" in surplus:
+        raise refuse(
+            node, "FROM", "TABLESAMPLE would choose rows of some people", "Leave it out: noise is cheap on all rows."
+        )
+    if {"db", "catalog"} & set(surplus):
+        raise refuse(node, "FROM", "tables have no schema here", "Write the table's name alone.")
+    if surplus:
+        words = surplus[0].strip("_").upper()
+        raise refuse(node, "FROM", f"{words} is not supported on a source", "Leave it out.")
+
+
+def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Expr) -> BoundSource:
+    """Return a source under the name, and with the columns' names, that a query gives it."""
+    if isinstance(source, ReleasedSource):
+        return source
+    name = alias.this.name if alias is not None and alias.this is not None else None
+    columns = source.columns if isinstance(source, PrivateSource) else source.view.columns
+    column_names = [each.name for each in (alias.args.get("columns") or ())] if alias is not None else []
+    if len(column_names) > len(columns):
+        raise refuse(node, "FROM", f"the source has only {len(columns)} columns", "Name as many, or fewer.")
+    view = View(name, _rename_infos(columns, column_names))
+    return (
+        PrivateSource(source.relation, (view,))
+        if isinstance(source, PrivateSource)
+        else PublicSource(source.table, view)
+    )
+
+
+def _rename_infos(columns: tuple[ColumnInfo, ...], column_names: list[str]) -> tuple[ColumnInfo, ...]:
+    names = [*column_names, *(info.name for info in columns[len(column_names) :])]
+    return tuple(replace(known, name=name) for known, name in zip(columns, names, strict=True))
+
+
+class JoinKind(Enum):
+    """Which rows a join keeps."""
+
+    INNER = ""
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+
+
+@dataclass(frozen=True)
+class FromItem:
+    """A source of FROM, and the JOIN that brings it in; the first has none."""
+
+    source: PrivateSource | PublicSource
+    node: exp.Expr
+    join: exp.Join | None = None
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """What the source adds to the names of the query."""
+        return self.source.views if isinstance(self.source, PrivateSource) else (self.source.view,)
+
+    @property
+    def kind(self) -> JoinKind:
+        """Which rows its join keeps."""
+        return JoinKind(self.join.side) if self.join else JoinKind.INNER
+
+
+@dataclass(frozen=True)
+class _JoinState:
+    """What is joined so far; public tables wait for the first private rows, conditions for the join that they fit."""
+
+    rows: PrivateSource | None
+    pending_public: tuple[FromItem, ...]
+    on: tuple[exp.Expr, ...]
+    where: tuple[exp.Expr, ...]
+
+
+def join_sources(
+    items: Sequence[FromItem], where: Sequence[exp.Expr], context: BindContext
+) -> tuple[PrivateSource, list[exp.Expr]]:
+    """Join the sources in turn, and return the conditions of WHERE that no join has used."""
+    for item in items:
+        _check_join(item)
+    # Beside a RIGHT JOIN a condition of WHERE would mean something else inside an earlier join.
+    where_last = any(item.kind is JoinKind.RIGHT for item in items)
+    comma_joins = [item for item in items if item.join is not None and not _is_explicit_join(item.join)]
+    if where_last and comma_joins:
+        cause = "a comma and a RIGHT JOIN in one FROM mean different things to different people"
+        raise refuse(comma_joins[0].node, "FROM", cause, "Write CROSS JOIN or JOIN … ON instead of the comma.")
+    state = _JoinState(None, (), (), () if where_last else tuple(where))
+    for item in items:
+        state = _join_next(state, item, context)
+    assert state.rows is not None
+    rows = filter_rows(state.rows, state.on, "JOIN")
+    return rows, list(where if where_last else state.where)
+
+
+def _is_explicit_join(join: exp.Join) -> bool:
+    """Tell whether a join is more than a comma."""
+    return bool(join.kind or join.side or join.method or join.args.get("on") or join.args.get("using"))
+
+
+def _check_join(item: FromItem) -> None:
+    join = item.join
+    if join is None:
+        return
+    if join.method or join.kind in ("SEMI", "ANTI") or join.args.get("match_condition"):
+        words = join.method or join.kind or "such a"
+        raise refuse(
+            item.node, "JOIN", f"{words} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
+        )
+    if join.side == "FULL":
+        cause = "FULL JOIN keeps rows that nobody owns"
+        raise refuse(item.node, "JOIN", cause, "Use LEFT JOIN with the private table on the left, or JOIN.")
+    if item.kind is not JoinKind.INNER and not (join.args.get("on") or join.args.get("using")):
+        raise refuse(item.node, "JOIN", f"{join.side} JOIN needs a condition", "Add ON or USING.")
+
+
+def _join_next(state: _JoinState, item: FromItem, context: BindContext) -> _JoinState:
+    item, state, on = _join_conditions(state, item)
+    if item.kind is JoinKind.LEFT:
+        if state.rows is None:
+            raise _public_rows_refusal(item, "on the left")
+        return replace(state, rows=left_join(state.rows, item.source, on, context, item.node))
+    if item.kind is JoinKind.RIGHT:
+        return _right_join(state, item, on, context)
+    state = replace(state, on=state.on + on)
+    if state.rows is None and isinstance(item.source, PublicSource):
+        return replace(state, pending_public=(*state.pending_public, item))
+    new_items: tuple[FromItem, ...] = (item,)
+    if state.rows is None:
+        assert isinstance(item.source, PrivateSource)
+        new_items, state = state.pending_public, replace(state, rows=item.source, pending_public=())
+    for public_item in new_items:
+        state = _inner_join_next(state, public_item, context)
+    return state
+
+
+def _join_conditions(state: _JoinState, item: FromItem) -> tuple[FromItem, _JoinState, tuple[exp.Expr, ...]]:
+    """Return the conditions of a join; with USING, the columns of one side are no longer seen by their bare names."""
+    join = item.join
+    if join is None:
+        return item, state, ()
+    using = [each if isinstance(each, exp.Identifier) else each.this for each in join.args.get("using") or ()]
+    if not all(isinstance(name, exp.Identifier) for name in using):
+        raise refuse(item.node, "USING", "USING takes the names of columns", "Write USING (a, b), or ON a.x = b.y.")
+    if not using:
+        return item, state, tuple(conjuncts(join.args.get("on")))
+    before = [
+        *(state.rows.views if state.rows else ()),
+        *(view for each in state.pending_public for view in each.views),
+    ]
+    on = tuple(exp.EQ(this=_using_column(name, before), expression=_using_column(name, item.views)) for name in using)
+    hidden = frozenset(name.name.lower() for name in using)
+    if item.kind is JoinKind.RIGHT and state.rows is not None:
+        views = tuple(replace(view, using_columns=view.using_columns | hidden) for view in state.rows.views)
+        return item, replace(state, rows=PrivateSource(state.rows.relation, views)), on
+    return replace(item, source=_hide_using_columns(item.source, hidden)), state, on
+
+
+def _using_column(name: exp.Identifier, views: Sequence[View]) -> exp.Column:
+    """Write a column of USING with its source."""
+    bare = exp.Column(this=name.copy())
+    info = find_column(views, bare, "USING")
+    alias = next(view.alias for view in views if any(info is each for each in view.columns))
+    if alias is None:
+        raise refuse(name, "USING", "a source without a name cannot be joined by USING", "Give it an alias.")
+    return exp.Column(this=exp.to_identifier(info.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+
+
+def _hide_using_columns(source: PrivateSource | PublicSource, hidden: frozenset[str]) -> PrivateSource | PublicSource:
+    if isinstance(source, PublicSource):
+        return replace(source, view=replace(source.view, using_columns=source.view.using_columns | hidden))
+    return replace(
+        source, views=tuple(replace(view, using_columns=view.using_columns | hidden) for view in source.views)
+    )
+
+
+def _right_join(state: _JoinState, item: FromItem, on: tuple[exp.Expr, ...], context: BindContext) -> _JoinState:
+    """Read a RIGHT JOIN that keeps private rows: it is a LEFT JOIN from the other side."""
+    if not isinstance(item.source, PrivateSource):
+        raise _public_rows_refusal(item, "on the right")
+    if state.rows is not None:
+        before = filter_rows(state.rows, state.on, "JOIN")
+        other: PrivateSource | PublicSource = before
+    elif len(state.pending_public) == 1:
+        other = state.pending_public[0].source
+    else:
+        cause = "a RIGHT JOIN after several public tables is not supported"
+        raise refuse(item.node, "JOIN", cause, "Begin FROM with the private table, and LEFT JOIN the others to it.")
+    return _JoinState(left_join(item.source, other, on, context, item.node), (), (), state.where)
+
+
+def _public_rows_refusal(item: FromItem, where: str) -> Exception:
+    cause = f"this outer join keeps rows of the public table {where}, which nobody owns"
+    return refuse(item.node, "JOIN", cause, "Keep the private side: private LEFT JOIN public, or use JOIN.")
+
+
+def _inner_join_next(state: _JoinState, item: FromItem, context: BindContext) -> _JoinState:
+    """Join on the equalities that fit; every other condition is applied to the result."""
+    assert state.rows is not None
+    joined, used = inner_join(state.rows, item.source, (*state.on, *state.where), context, item.node)
+
+    def unused(nodes: tuple[exp.Expr, ...]) -> tuple[exp.Expr, ...]:
+        return tuple(node for node in nodes if not any(node is each for each in used))
+
+    return replace(state, rows=joined, on=unused(state.on), where=unused(state.where))

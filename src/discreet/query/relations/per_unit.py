@@ -1,0 +1,277 @@
+"""GROUP BY the unit: one row per unit and key, with exact aggregates that stay private."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate
+from discreet.kernel.relation import Derive, PerUnit
+from discreet.query.aggregation.additive_aggregates import check_arguments, split_filter
+from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, has_null_group, key_domain
+from discreet.query.aggregation.quantile_aggregates import function_name, null_unless
+from discreet.query.aggregation.rewrite import GroupRewriter
+from discreet.query.aggregation.sum_grids import Scale, finest_grid
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.ownership import (
+    is_constant_per_unit,
+    is_unique,
+    never_null,
+    parent_keys_of,
+    unit_key_index,
+)
+from discreet.query.relations.predicates import conjuncts, filter_rows
+from discreet.query.relations.projection import check_row_clauses, project
+from discreet.query.relations.scope import (
+    ColumnInfo,
+    PrivateSource,
+    ValuesLookup,
+    View,
+    bind_value,
+    clamped_lookup,
+    no_values,
+    stored_lookup,
+    without_clip,
+)
+from discreet.query.relations.select_list import SelectItem
+from discreet.query.syntax.source_position import build_or_refuse, refuse
+
+_ONE = Constant(1, Type.INTEGER)
+_EXTREMES: dict[type[exp.Expr], AggregateFunction] = {
+    exp.Min: AggregateFunction.MIN,
+    exp.Max: AggregateFunction.MAX,
+    exp.LogicalAnd: AggregateFunction.MIN,
+    exp.LogicalOr: AggregateFunction.MAX,
+}
+CombineParts = Callable[[tuple[Expr, ...]], Expr]
+
+
+def _first_part(parts: tuple[Expr, ...]) -> Expr:
+    return parts[0]
+
+
+@dataclass(frozen=True)
+class PerUnitAggregate:
+    """What an aggregate of one unit is made of, how, and what is publicly known of it."""
+
+    parts: tuple[UnitAggregate, ...]
+    bound: BoundExpr
+    combine: CombineParts = _first_part
+    values: ValuesLookup = field(default=no_values)
+    null_is_group: bool = False
+    never_null: bool = False
+    lower: Fraction | None = None
+
+
+def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
+    """Read an aggregate call over the rows of one unit."""
+    call, when = split_filter(node, rows)
+    check_arguments(call)
+    if isinstance(call, exp.Count):
+        return _per_unit_count(call, rows, when)
+    if type(call) in _EXTREMES:
+        return _per_unit_extreme(call, rows, when)
+    if isinstance(call, exp.Sum | exp.Avg) and not isinstance(call.this, exp.Distinct):
+        return _per_unit_sum(call, rows, when)
+    hint = "There are COUNT, COUNT(DISTINCT …), MIN, MAX, SUM, AVG, BOOL_AND and BOOL_OR."
+    raise refuse(call, "SELECT", f"{function_name(call)} per unit is not supported", hint)
+
+
+def _bound_of(expr: Expr, low: Fraction | None = None, high: Fraction | None = None) -> BoundExpr:
+    return BoundExpr(expr, low, high)
+
+
+def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
+    if isinstance(call.this, exp.Star):
+        aggregate = (
+            UnitAggregate(AggregateFunction.ROWS)
+            if when is None
+            else UnitAggregate(AggregateFunction.COUNT, null_unless(_ONE, when))
+        )
+        return PerUnitAggregate((aggregate,), _bound_of(_ONE), never_null=True, lower=Fraction(when is None))
+    distinct = isinstance(call.this, exp.Distinct)
+    nodes = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
+    if len(nodes) != 1 or isinstance(nodes[0], exp.Tuple) or call.expressions:
+        raise refuse(call, "COUNT", "COUNT takes one expression here", "Count one column, or *.")
+    bound = bind_value(nodes[0], stored_lookup(rows.views, "COUNT"), "COUNT")
+    aggregate = UnitAggregate(
+        AggregateFunction.DISTINCT if distinct else AggregateFunction.COUNT, null_unless(bound.expr, when)
+    )
+    domain = key_domain(bound.expr, rows.columns_by_name()) if distinct else None
+    upper = None if domain is None else Fraction(len(domain))
+    return PerUnitAggregate(
+        (aggregate,), _bound_of(_ONE, None if upper is None else Fraction(0), upper), never_null=True, lower=Fraction(0)
+    )
+
+
+def _per_unit_extreme(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
+    name = function_name(call)
+    bound = bind_value(call.this, clamped_lookup(rows.views, name), name)
+    columns, expr = rows.columns_by_name(), without_clip(bound.expr)
+    aggregate = UnitAggregate(_EXTREMES[type(call)], null_unless(bound.expr, when))
+    extreme_bound = BoundExpr(
+        bound.expr, bound.low, bound.high, bound.step, unit_key_index=unit_key_index(expr, columns)
+    )
+    return PerUnitAggregate(
+        (aggregate,),
+        extreme_bound,
+        values=lambda: key_domain(expr, columns),
+        null_is_group=extreme_bound.unit_key_index is not None and when is not None,
+    )
+
+
+def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
+    name = function_name(call)
+    bound = bind_value(call.this, clamped_lookup(rows.views, name), name)
+    expr = null_unless(without_clip(bound.expr), when)
+    if bound.type is Type.INTEGER:
+        aggregate, step = UnitAggregate(AggregateFunction.SUM, null_unless(bound.expr, when)), None
+    elif bound.type is not Type.REAL:
+        raise refuse(call, name, f"{name} takes a number", "Write CASE WHEN … THEN 1 ELSE 0 END.")
+    elif isinstance(bound.low, Fraction) and isinstance(bound.high, Fraction):
+        grid = finest_grid(
+            Scale.with_default_step(bound.low, bound.high, bound.step, bound.type), rows.relation.shape.max_rows
+        )
+        aggregate, step = UnitAggregate(AggregateFunction.GRID_SUM, expr, grid), grid.step
+    else:
+        cause = f"{name} of reals needs a public range, and none is known"
+        raise refuse(call, name, cause, f"Write {name}(CLIP(…, low, high)) with ends that you choose.")
+    if isinstance(call, exp.Avg):
+        count = UnitAggregate(AggregateFunction.COUNT, expr)
+        return PerUnitAggregate(
+            (aggregate, count), BoundExpr(_ONE, bound.low, bound.high), lambda parts: _mean_of(parts, step)
+        )
+    return PerUnitAggregate((aggregate,), _sum_range(bound, rows), lambda parts: _steps_to_value(parts[0], step))
+
+
+def _sum_range(bound: BoundExpr, rows: PrivateSource) -> BoundExpr:
+    """Return the range of a unit's sum, if a unit has a known number of rows at most."""
+    max_rows = rows.relation.shape.max_rows_per_unit
+    if max_rows is None or not isinstance(bound.low, Fraction) or not isinstance(bound.high, Fraction):
+        return BoundExpr(bound.expr)
+    return BoundExpr(bound.expr, min(bound.low, bound.low * max_rows), max(bound.high, bound.high * max_rows))
+
+
+def _steps_to_value(total: Expr, step: Fraction | None) -> Expr:
+    """Return a number of steps as what they are worth."""
+    if step is None:
+        return total
+    return Call("multiply", (Call("to_real", (total,)), Constant(float(step), Type.REAL)))
+
+
+def _mean_of(parts: tuple[Expr, ...], step: Fraction | None) -> Expr:
+    total = _steps_to_value(parts[0], step)
+    total = total if total.type is Type.REAL else Call("to_real", (total,))
+    return Call("divide", (total, Call("to_real", (parts[1],))))
+
+
+_UNIT_ALIAS = "a unit's rows"  # the source that holds what was gathered, while the SELECT list is read
+
+
+def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
+    """Tell whether every group belongs to one unit: the keys are its key, or lead to it."""
+    unit, columns = rows.relation.shape.unit, rows.columns_by_name()
+    if unit is None:
+        return False
+    key_indices = {unit_key_index(key.bound.expr, columns) for key in keys}
+    return set(range(len(unit))) <= key_indices or any(parent_keys_of(key.bound.expr, columns) for key in keys)
+
+
+def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
+    """Return the rows of a SELECT that groups by the unit."""
+    select, items = grouped.select, grouped.items
+    check_row_clauses(select)
+    if select.args.get("distinct") and select.args.get("group"):
+        hint = "Leave out DISTINCT: there is one row for each unit and key already."
+        raise refuse(select, "SELECT", "DISTINCT cannot stand beside GROUP BY the unit", hint)
+    builder = _PerUnitBuilder(grouped.keys, grouped.rows)
+    rewriter = GroupRewriter(grouped, "k{}".format, builder.add_aggregate, _refuse_subquery, _unit_column)
+    output = [SelectItem(each.name, rewriter.rewrite(each.node, "SELECT"), each.is_named) for each in items]
+    having = select.args.get("having")
+    conditions = [
+        rewriter.rewrite(node, "HAVING") for node in conjuncts(having and rewriter.expand_aliases(having.this))
+    ]
+    return project(output, filter_rows(builder.build(), conditions, "HAVING"))
+
+
+def _refuse_subquery(query: exp.Query) -> exp.Query:
+    cause = "a private row cannot be compared with the result of a query"
+    raise refuse(query, "SELECT", cause, "Ask the inner query first, then write the number.")
+
+
+def _unit_column(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(_UNIT_ALIAS, quoted=True))
+
+
+class _PerUnitBuilder:
+    """What is gathered of each unit, growing while the SELECT list is read."""
+
+    def __init__(self, keys: Sequence[GroupKey], rows: PrivateSource) -> None:
+        self._keys = keys
+        self._rows = rows
+        self._columns = rows.columns_by_name()
+        self._aggregates: dict[UnitAggregate, str] = {}
+        self._computed: dict[Expr, ColumnInfo] = {}
+
+    def add_aggregate(self, node: exp.Expr) -> str:
+        """Return the column that holds an aggregate."""
+        aggregate = per_unit_aggregate(node, self._rows)
+        names = {folded: self._aggregates.setdefault(folded, f"f{len(self._aggregates)}") for folded in aggregate.parts}
+        expr = aggregate.combine(tuple(Column(names[folded], folded.type) for folded in aggregate.parts))
+        if expr not in self._computed:
+            name = expr.name if isinstance(expr, Column) else f"a{len(self._computed)}"
+            low = aggregate.lower if aggregate.bound.low is None else aggregate.bound.low
+            self._computed[expr] = ColumnInfo(
+                name,
+                replace(aggregate.bound, expr=Column(name, expr.type), low=low),
+                aggregate.values,
+                null_is_group=aggregate.null_is_group,
+                never_null=aggregate.never_null,
+                lower=aggregate.lower,
+            )
+        return self._computed[expr].name
+
+    def build(self) -> PrivateSource:
+        """Return one row for each unit and key."""
+        keys, values, infos = [], [], []
+        for index, key in enumerate(self._keys):
+            name, expr = f"k{index}", key.bound.expr
+            key_index = unit_key_index(expr, self._columns)
+            if key_index is None:
+                keys.append((name, expr))
+            else:
+                values.append(
+                    (name, UnitAggregate(AggregateFunction.MIN, expr))
+                )  # one value for each unit, and no further rows
+            infos.append(self._key_info(name, key, key_index))
+        values += [(name, folded) for folded, name in self._aggregates.items()]
+        first = self._keys[0].node
+        relation = build_or_refuse(lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY")
+        computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
+        if not computed:
+            return PrivateSource(relation, (View(_UNIT_ALIAS, (*infos, *self._computed.values())),))
+        plain_columns = tuple((name, Column(name, kind)) for name, kind in relation.shape.schema.items())
+        columns = (*plain_columns, *((each.name, expr) for expr, each in computed))
+        derived = build_or_refuse(lambda: Derive(relation, columns), first, "GROUP BY")
+        return PrivateSource(derived, (View(_UNIT_ALIAS, (*infos, *self._computed.values())),))
+
+    def _key_info(self, name: str, key: GroupKey, key_index: int | None) -> ColumnInfo:
+        expr, columns = key.bound.expr, self._columns
+        bound = replace(key.bound, expr=Column(name, expr.type), domain=None, unit=key_index)
+        window = columns[expr.name].window if isinstance(expr, Column) else None
+        values = lambda: key_domain(expr, columns)  # noqa: E731 - asked when it is needed
+        has_no_null = never_null(expr, columns)
+        return ColumnInfo(
+            name,
+            bound,
+            values,
+            None,
+            has_null_group(expr, columns),
+            parent_keys_of(expr, columns),
+            window,
+            has_no_null,
+            constant_per_unit=is_constant_per_unit(expr, columns),
+            declared_values=columns[expr.name].declared_values if isinstance(expr, Column) else None,
+            unique=is_unique(expr, columns),
+        )

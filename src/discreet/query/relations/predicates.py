@@ -1,0 +1,185 @@
+"""Conditions on single rows, and what they say about ranges, domains and missing values.
+
+Only the question's own constants are used, so that all of this is public. A range that a condition would leave empty
+stays as it was: stored values may lie outside what is declared, and are clipped into it where they are added.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from functools import cache
+
+from sqlglot import exp
+
+from discreet.engines.reference.evaluate import evaluate
+from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value, columns_of
+from discreet.kernel.relation import Where
+from discreet.query.expressions.bound_expr import RangeEnd
+from discreet.query.expressions.public_domains import domain_of
+from discreet.query.relations.scope import ColumnInfo, PrivateSource, ValuesLookup, View, bind_value, stored_lookup
+from discreet.query.syntax.source_position import build_or_refuse, refuse
+from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+
+_MAX_VALUES_TESTED = 10_000  # values of a column that a condition is tried on
+_NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})  # engines may differ
+_SMALLEST_STEP = {
+    Type.INTEGER: Fraction(1),
+    Type.REAL: Fraction(0),
+    Type.DATE: timedelta(days=1),
+    Type.TIMESTAMP: timedelta(microseconds=1),
+}
+
+
+def narrow_ranges(views: Sequence[View], condition: Expr) -> tuple[View, ...]:
+    """Return what is known of the columns once a condition holds."""
+    terms = condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
+    for term in terms:
+        columns = list(columns_of(term))
+        if isinstance(term, Call) and term.op == "and":
+            views = narrow_ranges(views, term)
+        elif len(columns) == 1:
+            views = tuple(
+                replace(view, columns=tuple(_narrow_column(each, term) for each in view.columns)) for view in views
+            )
+    return tuple(views)
+
+
+def _narrow_column(info: ColumnInfo, condition: Expr) -> ColumnInfo:
+    name = info.column.name
+    if name not in columns_of(condition):
+        return info
+    least, most = _comparison_range(condition, info.column)
+    narrowed = _intersect_range(info, least, most)
+    if not _is_portable(condition):
+        return narrowed
+    if evaluate(condition, {name: None}) is not True:
+        narrowed = replace(narrowed, sure=True, null=False)
+    return replace(narrowed, values=_remaining_values(info, narrowed, condition))
+
+
+def _intersect_range(info: ColumnInfo, least: RangeEnd | None, most: RangeEnd | None) -> ColumnInfo:
+    """Return a column between two ends, either of which may be unknown."""
+    low = _tighter_end(info.bound.low if info.lower is None else info.lower, least, max)
+    high = _tighter_end(info.bound.high if info.upper is None else info.upper, most, min)
+    if low is not None and high is not None and low > high:  # type: ignore[operator]
+        return info
+    narrowed = replace(info, least=low, most=high)
+    if low is None or high is None:
+        return narrowed
+    return replace(narrowed, bound=replace(info.bound, low=low, high=high))
+
+
+def _tighter_end(before: RangeEnd | None, now: RangeEnd | None, choose: object) -> RangeEnd | None:
+    if before is None or now is None:
+        return before if now is None else now
+    return choose((before, now))  # type: ignore[operator, no-any-return]
+
+
+def _comparison_range(condition: Expr, column: Column) -> tuple[RangeEnd | None, RangeEnd | None]:
+    """Return the ends that a comparison with constants gives."""
+    match condition:
+        case Call("at_most", (Constant(value), Column())) | Call("less", (Constant(value), Column())):
+            return _constant_end(value, column.type, 1 if condition.op == "less" else 0), None
+        case Call("at_most", (Column(), Constant(value))) | Call("less", (Column(), Constant(value))):
+            return None, _constant_end(value, column.type, -1 if condition.op == "less" else 0)
+        case Call("equal", (Column(), Constant(value)) | (Constant(value), Column())):
+            return _constant_end(value, column.type, 0), _constant_end(value, column.type, 0)
+        case Call("one_of", (Column(), *constants)):
+            ends = [_constant_end(each.value, column.type, 0) for each in constants if isinstance(each, Constant)]
+            return (min(ends), max(ends)) if ends and None not in ends else (None, None)  # type: ignore[type-var]
+    return None, None
+
+
+def _constant_end(value: Value, kind: Type, beyond: int) -> RangeEnd | None:
+    """Return a constant as an end; `beyond` moves it past itself, to the next value of its type."""
+    if kind not in _SMALLEST_STEP or value is None or isinstance(value, str | bool):
+        return None
+    try:
+        end = value if isinstance(value, date | datetime) else Fraction(str(value))
+        moved: RangeEnd = end + beyond * _SMALLEST_STEP[kind]  # type: ignore[operator]
+    except OverflowError:
+        return None
+    return moved
+
+
+def _is_portable(condition: Expr) -> bool:
+    """Tell whether a condition means the same in plain Python as in every engine."""
+    if not isinstance(condition, Call):
+        return True
+    return condition.op not in _NOT_EVALUATED and all(map(_is_portable, condition.args))
+
+
+def _remaining_values(info: ColumnInfo, narrowed: ColumnInfo, condition: Expr) -> ValuesLookup:
+    """Return the values that a condition leaves, found when they are asked for."""
+    name = info.column.name
+
+    @cache
+    def values() -> tuple[Value, ...] | None:
+        candidates = info.values()
+        if candidates is None:
+            candidates = domain_of(narrowed.column, {name: narrowed.bound})
+            if candidates is None or len(candidates) > _MAX_VALUES_TESTED:
+                return None
+        if len(candidates) > _MAX_VALUES_TESTED:
+            return candidates
+        return tuple(value for value in candidates if evaluate(condition, {name: value}) is True) or candidates
+
+    return values
+
+
+def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
+    """Return the conditions that AND holds together.
+
+    >>> import sqlglot
+    >>> [each.sql() for each in conjuncts(sqlglot.parse_one("a AND (b AND c) AND (d OR e)"))]
+    ['a', 'b', 'c', '(d OR e)']
+    """
+    if node is None:
+        return []
+    bare = node.unnest()
+    if isinstance(bare, exp.And):
+        return [*conjuncts(bare.this), *conjuncts(bare.expression)]
+    return [node]
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr | None:
+    """Return the condition that all hold; None if there are none."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else None
+    return Call("and", tuple(conditions))
+
+
+def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
+    """Read a condition on single rows."""
+    if (inner := first_subquery(node)) is not None:
+        hint = "Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND."
+        raise refuse(inner, clause, "a private row cannot be compared with the result of a query", hint)
+    if (inner := first_aggregate(node)) is not None:
+        raise refuse(
+            inner, clause, "an aggregate cannot decide about single rows", "Use HAVING, or a subquery per unit."
+        )
+    if (inner := first_window(node)) is not None:
+        hint = "Aggregate first; window functions work on the result."
+        raise refuse(inner, clause, "a window function mixes rows of different people", hint)
+    expr = bind_value(node, stored_lookup(views, clause), clause).expr
+    if isinstance(expr, Constant) and expr.value is None:
+        return Constant(None, Type.BOOLEAN)
+    if expr.type is not Type.BOOLEAN:
+        raise refuse(node, clause, "a condition must be true or false", "Compare it with something.")
+    return expr
+
+
+def filter_rows(rows: PrivateSource, nodes: Sequence[exp.Expr], clause: str) -> PrivateSource:
+    """Keep the rows for which all conditions are true."""
+    if not nodes:
+        return rows
+    predicates = [bind_condition(node, rows.views, clause) for node in nodes]
+    predicate = (
+        predicates[0]
+        if len(predicates) == 1
+        else build_or_refuse(lambda: Call("and", tuple(predicates)), nodes[0], clause)
+    )
+    return PrivateSource(
+        build_or_refuse(lambda: Where(rows.relation, predicate), nodes[0], clause), narrow_ranges(rows.views, predicate)
+    )

@@ -1,0 +1,140 @@
+"""A SELECT without aggregates: over private rows, or over one public table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Column, Expr
+from discreet.kernel.relation import Derive, PublicTable
+from discreet.query.aggregation.group_keys import has_null_group, key_domain
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.from_clause import FromItem
+from discreet.query.relations.ownership import (
+    is_constant_per_unit,
+    is_unique,
+    never_null,
+    parent_keys_of,
+    stays_in_range,
+    unit_key_index,
+)
+from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, narrow_ranges
+from discreet.query.relations.scope import (
+    ColumnInfo,
+    PrivateSource,
+    PublicSource,
+    View,
+    bind_value,
+    find_column,
+    stored_lookup,
+    unused_name,
+)
+from discreet.query.relations.select_list import SelectItem, select_items
+from discreet.query.syntax.source_position import build_or_refuse, refuse
+from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+
+_REFUSED_CLAUSES = {
+    "order": ("ORDER BY", "the order of private rows means nothing", "Put it after the aggregate."),
+    "limit": (
+        "LIMIT",
+        "a choice of some private rows mixes people",
+        "Put it after the aggregate, or filter with WHERE.",
+    ),
+    "offset": ("OFFSET", "a choice of some private rows mixes people", "Put it after the aggregate."),
+    "qualify": ("QUALIFY", "window functions mix rows of different people", "Aggregate first."),
+    "windows": ("WINDOW", "window functions mix rows of different people", "Aggregate first."),
+}
+
+
+def check_row_clauses(select: exp.Query) -> None:
+    """Refuse what would choose or order private rows."""
+    for name, (clause, cause, hint) in _REFUSED_CLAUSES.items():
+        if argument := select.args.get(name):
+            raise refuse(argument[0] if isinstance(argument, list) else argument, clause, cause, hint)
+
+
+def project(items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
+    """Return rows with the columns of a SELECT list."""
+    bounds = [_bind_item(output, rows) for output in items]
+    columns = [(output.name, bound) for output, bound in zip(items, bounds, strict=True)]
+    return derive_columns(columns, rows, items[0].node)
+
+
+def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource, node: exp.Expr) -> PrivateSource:
+    """Return rows with other columns, and what is known of each; plain columns need no computation."""
+    infos = rows.columns_by_name()
+    if all(isinstance(bound.expr, Column) for _, bound in columns):
+        view = tuple(
+            replace(infos[bound.expr.name], name=name) for name, bound in columns if isinstance(bound.expr, Column)
+        )
+        return PrivateSource(rows.relation, (View(None, view),))
+    names: list[str] = []
+    for name, _ in columns:
+        names.append(unused_name(name, names))
+    named: list[tuple[str, Expr]] = [
+        (inner_name, bound.expr) for inner_name, (_, bound) in zip(names, columns, strict=True)
+    ]
+    view = tuple(
+        _derived_info(name, inside, bound, infos) for inside, (name, bound) in zip(names, columns, strict=True)
+    )
+    relation = build_or_refuse(lambda: Derive(rows.relation, tuple(named)), node, "SELECT")
+    return PrivateSource(relation, (View(None, view),))
+
+
+def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
+    if (inner := first_window(output.node)) is not None:
+        cause = "a window function mixes rows of different people"
+        raise refuse(inner, "SELECT", cause, "Aggregate first; window functions work on the result.")
+    if (inner := first_subquery(output.node)) is not None:
+        cause = "a private row cannot be compared with the result of a query"
+        raise refuse(inner, "SELECT", cause, "Ask the inner query first, then write the number.")
+    return bind_value(output.node, stored_lookup(rows.views, "SELECT"), "SELECT")
+
+
+def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
+    column = Column(inner_name, bound.type)
+    expr = bound.expr
+    if isinstance(expr, Column):
+        return replace(columns[expr.name], name=name).with_column_name(inner_name)
+    derived_bound = replace(bound, expr=column, domain=None, unit=unit_key_index(expr, columns))
+    return ColumnInfo(
+        name,
+        derived_bound,
+        values=lambda: key_domain(expr, columns),
+        null_is_group=has_null_group(expr, columns),
+        parent_keys=parent_keys_of(expr, columns),
+        never_null=never_null(expr, columns),
+        in_range=stays_in_range(expr, columns),
+        constant_per_unit=is_constant_per_unit(expr, columns),
+        unique=is_unique(expr, columns),
+    )
+
+
+_PUBLIC_CLAUSES = ("expressions", "from_", "where")
+
+
+def select_public(select: exp.Select, items: Sequence[FromItem]) -> PublicSource:
+    """Return the rows of a public table that a SELECT without aggregates gives."""
+    public = items[0].source
+    assert isinstance(public, PublicSource)
+    surplus = [name for name, given in select.args.items() if given and name not in _PUBLIC_CLAUSES]
+    select_list = select_items(select, (public.view,))
+    if surplus or any(first_aggregate(item.node) is not None for item in select_list):
+        cause = (
+            "only public tables are read here: there is nothing to protect, and only columns and WHERE are understood"
+        )
+        raise refuse(select, "SELECT", cause, "Read the public table where it lies, or join it with a private one.")
+    columns = []
+    for each in select_list:
+        bare = each.node.unnest()
+        if not isinstance(bare, exp.Column):
+            hint = "Compute it outside, where the tables are joined."
+            raise refuse(each.node, "SELECT", "a query on a public table can only choose columns", hint)
+        columns.append(replace(find_column((public.view,), bare, "SELECT"), name=each.name))
+    conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
+    predicate = conjunction([bind_condition(node, (public.view,), "WHERE") for node in conditions])
+    earlier = public.table.condition
+    predicate = conjunction([each for each in (earlier, predicate) if each is not None])
+    table = PublicTable(public.table.table, public.table.columns, predicate)
+    view = View(None, tuple(columns))
+    return PublicSource(table, view if predicate is None else narrow_ranges((view,), predicate)[0])

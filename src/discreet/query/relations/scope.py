@@ -1,0 +1,283 @@
+"""Names in a query: the columns that its sources give, resolved as in PostgreSQL."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import cast
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
+from discreet.kernel.relation import Derive, PublicTable, Relation
+from discreet.policy.declarations import Window
+from discreet.query.expressions.binder import ColumnLookup, NameLookup, bind_expr
+from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
+from discreet.query.expressions.declared_values import DeclaredLists
+from discreet.query.syntax.source_position import quote_name, refuse
+
+ValuesLookup = Callable[[], tuple[Value, ...] | None]
+RangeLookup = Callable[[], BoundExpr]
+
+
+def no_values() -> None:
+    """Say that no values are listed."""
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column that a query can name, with what is publicly known of it; its expression is a column of the relation.
+
+    `values` lists its public domain when asked; `find_range` finds the range of a public table's column when asked; `parent_keys`
+    are keys of parent tables that decide who owns the row; `window` is the window of a time that is part of the unit.
+    No row lacks a value if it is `never_null`; missing values are a group with `null_is_group`; none lies outside the range if it is
+    `in_range`; it is the same in all rows of a unit if it is `constant_per_unit`. `lower` and `upper` are ends of which one may be
+    unknown. `declared_values` are the values that the policy lists, whatever conditions left of them. Each value of
+    a `unique` column belongs to one row or unit.
+    """
+
+    name: str
+    bound: BoundExpr
+    values: ValuesLookup = field(default=no_values, compare=False)
+    find_range: RangeLookup | None = field(default=None, compare=False)
+    null_is_group: bool = False
+    parent_keys: frozenset[tuple[str, str]] = frozenset()
+    window: Window | None = None
+    never_null: bool = False
+    in_range: bool = False
+    constant_per_unit: bool = False
+    lower: RangeEnd | None = None
+    upper: RangeEnd | None = None
+    declared_values: Mapping[Value, None] | None = field(default=None, compare=False)
+    unique: bool = False
+
+    @property
+    def column(self) -> Column:
+        """The relation's own column."""
+        assert isinstance(self.bound.expr, Column)
+        return self.bound.expr
+
+    def with_column_name(self, name: str) -> "ColumnInfo":
+        """Return the same under another name in the relation."""
+        column = Column(name, self.column.type)
+        find_range = self.find_range
+        find_moved_range = None if find_range is None else lambda: replace(find_range(), expr=column)
+        return replace(self, bound=replace(self.bound, expr=column), ends=find_moved_range)
+
+
+@dataclass(frozen=True)
+class View:
+    """What one source is called in a query, and its columns; `using_columns` are those that USING joined with others."""
+
+    alias: str | None
+    columns: tuple[ColumnInfo, ...]
+    using_columns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class PrivateSource:
+    """Private rows: each belongs to one unit."""
+
+    relation: Relation
+    views: tuple[View, ...]
+
+    @property
+    def columns(self) -> tuple[ColumnInfo, ...]:
+        """Every column, in the order of *."""
+        return tuple(
+            info for view in self.views for info in view.columns if info.name.lower() not in view.using_columns
+        )
+
+    def columns_by_name(self) -> dict[str, ColumnInfo]:
+        """Return what is known of the relation's columns, by their names there."""
+        return {info.column.name: info for view in self.views for info in view.columns}
+
+
+@dataclass(frozen=True)
+class PublicSource:
+    """The rows of a public table."""
+
+    table: PublicTable
+    view: View
+
+
+@dataclass(frozen=True)
+class ReleasedSource:
+    """A query over noisy numbers only."""
+
+    query: exp.Query
+
+
+BoundSource = PrivateSource | PublicSource | ReleasedSource
+
+
+def same_name(identifier: exp.Expr, name: str) -> bool:
+    """Tell whether an identifier means a name: in any case, unless it is quoted."""
+    if identifier.args.get("quoted"):
+        return identifier.name == name
+    return identifier.name.lower() == name.lower()
+
+
+def find_column(views: Iterable[View], node: exp.Column, clause: str) -> ColumnInfo:
+    """Return the column that a name means; unknown and ambiguous names are refused, with the nearest ones."""
+    name, table = node.this, node.args.get("table")
+    views = tuple(views)
+    if node.args.get("db") or node.args.get("catalog"):
+        hint = "Write table.column, with the table's alias if it has one."
+        raise refuse(node, clause, f"{quote_name(name.name)} has more parts than a table and a column", hint)
+    if table is not None:
+        views = tuple(view for view in views if view.alias is not None and same_name(table, view.alias))
+        if not views:
+            raise refuse(
+                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM."
+            )
+    candidates = _candidates(views, name, qualified=table is not None)
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        aliases = [f"{view.alias}.{name.name}" for view in views if any(info in view.columns for info in candidates)]
+        raise refuse(node, clause, f"{quote_name(name.name)} is ambiguous", f"Write {' or '.join(aliases)}.")
+    names = [known.name for view in views for known in view.columns]
+    raise refuse(node, clause, f"there is no column {quote_name(name.name)}", name_hint(name.name, names))
+
+
+def has_column(views: Iterable[View], node: exp.Column) -> bool:
+    """Tell whether exactly one column has this name."""
+    name, table = node.this, node.args.get("table")
+    if not isinstance(name, exp.Identifier) or node.args.get("db"):
+        return False
+    if table is not None:
+        views = [view for view in views if view.alias is not None and same_name(table, view.alias)]
+    return len(_candidates(views, name, qualified=table is not None)) == 1
+
+
+def _candidates(views: Iterable[View], name: exp.Identifier, *, qualified: bool) -> list[ColumnInfo]:
+    return [
+        info
+        for view in views
+        for info in view.columns
+        if same_name(name, info.name) and (qualified or info.name.lower() not in view.using_columns)
+    ]
+
+
+def name_hint(name: str, names: list[str]) -> str:
+    """Return the way out of an unknown name: the nearest one, or all of them."""
+    lower = {each.lower(): each for each in names}
+    close = get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
+    if close:
+        return f"Did you mean {' or '.join(lower[each] for each in close)}?"
+    return f"There are {', '.join(names[:20])}{', …' if len(names) > 20 else ''}." if names else "There are none."
+
+
+def bind_value(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
+    """Read an expression on single rows."""
+    return bind_expr(cast("exp.Expression", node), columns, clause)
+
+
+def stored_lookup(views: Iterable[View], clause: str) -> NameLookup:
+    """Return how names are read where values are used as they are stored."""
+    views = tuple(views)
+    return NameLookup(lambda node: find_column(views, node, clause).bound, _declared_lists(views))
+
+
+def clamped_lookup(views: Iterable[View], clause: str) -> NameLookup:
+    """Return how names are read inside an aggregate: each column within its public range."""
+    views = tuple(views)
+
+    def look_up(node: exp.Column) -> BoundExpr:
+        info = find_column(views, node, clause)
+        bound = info.bound if info.find_range is None or info.bound.low is not None else info.find_range()
+        return bound if info.in_range or info.bound.unit_key_index is not None else clamp_to_range(bound)
+
+    return NameLookup(look_up, _declared_lists(views))
+
+
+def _declared_lists(views: Iterable[View]) -> DeclaredLists:
+    return {
+        info.column.name: info.declared_values
+        for view in views
+        for info in view.columns
+        if info.declared_values is not None
+    }
+
+
+def clamp_to_range(bound: BoundExpr) -> BoundExpr:
+    """Return an expression moved into its range, if it has one."""
+    if bound.low is None or bound.high is None:
+        return bound
+    ends = (Constant(_constant_value(end, bound.type), bound.type) for end in (bound.low, bound.high))
+    return replace(bound, expr=Call("clip", (bound.expr, *ends)))
+
+
+def _constant_value(end: RangeEnd, kind: Type) -> Value:
+    if isinstance(end, Fraction):
+        return float(end) if kind is Type.REAL else int(end)
+    return end
+
+
+def without_clip(expr: Expr) -> Expr:
+    """Return a column that stands alone in an aggregate as it is stored: what sums it clips it anyway."""
+    if isinstance(expr, Call) and expr.op == "clip" and isinstance(expr.args[0], Column):
+        return expr.args[0]
+    return expr
+
+
+_MAX_NAME_LENGTH = 150
+
+
+def unused_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name, or the name with a number, so that it is not taken and the kernel accepts it.
+
+    >>> unused_name("User", ["user", "User_1"])
+    'User_2'
+    """
+    used = {each.lower() for each in taken}
+    plain = name.replace("\0", "").lstrip(".")[:_MAX_NAME_LENGTH] or "column"
+    if plain.lower() not in used:
+        return plain
+    return next(
+        candidate for number in range(1, len(used) + 2) if (candidate := f"{plain}_{number}").lower() not in used
+    )
+
+
+def rename_columns(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """Return an expression over columns with other names."""
+    match expr:
+        case Column(name, kind):
+            return Column(names.get(name, name), kind)
+        case Call(op, args):
+            return Call(op, tuple(rename_columns(arg, names) for arg in args))
+    return expr
+
+
+def _new_names(names: Iterable[str], taken: Iterable[str], alias: str | None) -> dict[str, str]:
+    """Return new names for those that are taken, made from the source's alias."""
+    used, renaming = {name.lower() for name in taken}, {}
+    for name in names:
+        new = unused_name(f"{alias or 'source'}.{name}", used) if name.lower() in used else name
+        renaming[name] = new
+        used.add(new.lower())
+    return renaming
+
+
+def private_without_clashes(rows: PrivateSource, taken: Iterable[str]) -> PrivateSource:
+    """Return rows whose columns share no name with those taken."""
+    schema, taken = rows.relation.shape.schema, list(taken)
+    if not {name.lower() for name in schema} & {name.lower() for name in taken}:
+        return rows
+    names = _new_names(schema, taken, rows.views[0].alias)
+    relation = Derive(rows.relation, tuple((names[name], Column(name, kind)) for name, kind in schema.items()))
+    return PrivateSource(relation, tuple(_rename_view(view, names) for view in rows.views))
+
+
+def public_without_clashes(public: PublicSource, taken: Iterable[str]) -> PublicSource:
+    """Return a public table whose columns share no name with those taken."""
+    table = public.table
+    names = _new_names(table.schema, taken, public.view.alias)
+    condition = None if table.condition is None else rename_columns(table.condition, names)
+    columns = tuple((names[name], column) for name, column in table.columns)
+    return PublicSource(PublicTable(table.table, columns, condition), _rename_view(public.view, names))
+
+
+def _rename_view(view: View, names: Mapping[str, str]) -> View:
+    return replace(view, columns=tuple(info.with_column_name(names[info.column.name]) for info in view.columns))

@@ -1,0 +1,166 @@
+"""WHERE: conditions on single rows, and semi-joins on the unit (IN and EXISTS)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Call, Constant, Expr
+from discreet.kernel.relation import SemiJoinKind, SemiJoinOnUnit, Where
+from discreet.query.bind_context import BindContext
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.from_clause import FromItem, join_sources
+from discreet.query.relations.ownership import unit_key_index, unit_key_names
+from discreet.query.relations.predicates import conjuncts, filter_rows, narrow_ranges
+from discreet.query.relations.scope import (
+    BoundSource,
+    ColumnInfo,
+    PrivateSource,
+    PublicSource,
+    View,
+    bind_value,
+    has_column,
+    stored_lookup,
+)
+from discreet.query.relations.unit_join import join_equalities
+from discreet.query.syntax.source_position import build_or_refuse, refuse
+
+_MAX_PUBLIC_VALUES = 1000
+_JOIN_HINT = "Write it as a JOIN, or as unit IN (SELECT unit FROM …)."
+
+
+@dataclass(frozen=True)
+class SubqueryResolver:
+    """How queries inside a condition are read."""
+
+    resolve_query: Callable[[exp.Query], BoundSource]
+    resolve_from: Callable[[exp.Select], list[FromItem]]
+
+
+def apply_where(
+    rows: PrivateSource, nodes: Sequence[exp.Expr], context: BindContext, resolver: SubqueryResolver
+) -> PrivateSource:
+    """Keep the rows for which all conditions are true."""
+    plain = []
+    for node in nodes:
+        bare, has = node.unnest(), SemiJoinKind.SEMI
+        while isinstance(bare, exp.Not):
+            bare, has = bare.this.unnest(), SemiJoinKind.ANTI if has is SemiJoinKind.SEMI else SemiJoinKind.SEMI
+        if isinstance(bare, exp.In) and bare.args.get("query") is not None:
+            rows = _in_subquery(rows, bare, has, resolver)
+        elif isinstance(bare, exp.Exists) and isinstance(bare.this, exp.Query):
+            rows = _exists_subquery(rows, bare, has, context, resolver)
+        else:
+            plain.append(node)
+    return filter_rows(rows, plain, "WHERE")
+
+
+def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver: SubqueryResolver) -> PrivateSource:
+    """Read unit IN (SELECT unit …)."""
+    left = node.this.unnest()
+    nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
+    ours = [bind_value(each, stored_lookup(rows.views, "WHERE"), "WHERE") for each in nodes]
+    source = resolver.resolve_query(node.args["query"])
+    if isinstance(source, PublicSource):
+        return _in_public_column(rows, node, has, ours, source)
+    if not isinstance(source, PrivateSource):
+        cause = "a private row cannot be compared with the result of a query"
+        raise refuse(node, "WHERE", cause, "Ask the inner query first, then write its values as constants.")
+    theirs = [info.bound for info in source.columns]
+    if len(ours) != len(theirs):
+        raise refuse(node, "WHERE", "IN compares a different number of columns", "SELECT as many as are compared.")
+    pairs = list(zip(ours, theirs, strict=True))
+    _check_unit_equality(node, pairs, rows, source)
+    return PrivateSource(
+        build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, source.relation, has), node, "WHERE"), rows.views
+    )
+
+
+def _in_public_column(
+    rows: PrivateSource, node: exp.In, has: SemiJoinKind, ours: list[BoundExpr], source: PublicSource
+) -> PrivateSource:
+    """Read x IN (SELECT y FROM a public table): its values are public, so they are written down."""
+    values = (
+        source.view.columns[0].values() if len(source.view.columns) == 1 and source.table.condition is None else None
+    )
+    if len(ours) != 1 or values is None or not 0 < len(values) <= _MAX_PUBLIC_VALUES:
+        raise refuse(
+            node, "WHERE", "IN takes a public table's whole column, of 1,000 values at most", "Write it as a JOIN."
+        )
+    if ours[0].type is not source.view.columns[0].bound.type:
+        raise refuse(node, "WHERE", "IN compares values of two types", "Convert one of them with CAST.")
+    constants = tuple(Constant(value, ours[0].type) for value in values)
+    condition: Expr = Call("one_of", (ours[0].expr, *constants))
+    predicate = condition if has is SemiJoinKind.SEMI else Call("not", (condition,))
+    return PrivateSource(
+        build_or_refuse(lambda: Where(rows.relation, predicate), node, "WHERE"), narrow_ranges(rows.views, predicate)
+    )
+
+
+def _exists_subquery(
+    rows: PrivateSource, node: exp.Exists, has: SemiJoinKind, context: BindContext, resolver: SubqueryResolver
+) -> PrivateSource:
+    """Read EXISTS (SELECT … WHERE theirs.unit = ours.unit AND conditions of the inner query alone)."""
+    select = node.this.unnest()
+    if not isinstance(select, exp.Select):
+        raise refuse(node, "EXISTS", "EXISTS takes a single SELECT here", _JOIN_HINT)
+    for name in ("group", "having", "limit", "offset", "order", "qualify", "with_"):
+        if select.args.get(name):
+            raise refuse(node, "EXISTS", "EXISTS takes FROM and WHERE only", _JOIN_HINT)
+    items = resolver.resolve_from(select)
+    if not any(isinstance(item.source, PrivateSource) for item in items):
+        raise refuse(node, "EXISTS", "EXISTS over a public table is not supported", "Write it as a JOIN.")
+    views = [view for item in items for view in item.views]
+    conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
+    inner_conditions = [each for each in conditions if _reads_inner_only(each, views)]
+    outer_conditions = [
+        each for each in conditions if not any(each is inner_condition for inner_condition in inner_conditions)
+    ]
+    other, unused = join_sources(items, inner_conditions, context)
+    other = apply_where(other, unused, context, resolver)
+    pairs = join_equalities(outer_conditions, rows.views, other.views)
+    if len(pairs) != len(outer_conditions):
+        left = next(each for each in outer_conditions if not any(each is pair.node for pair in pairs))
+        cause = "only equality on the unit can connect EXISTS with the rows outside"
+        raise refuse(left, "EXISTS", cause, "Use a JOIN on the unit with this condition, and GROUP BY the unit.")
+    _check_unit_equality(node, [(pair.left, pair.right) for pair in pairs], rows, other)
+    return PrivateSource(
+        build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, other.relation, has), node, "WHERE"), rows.views
+    )
+
+
+def _reads_inner_only(node: exp.Expr, views: Sequence[View]) -> bool:
+    """Tell whether a condition reads the inner query alone; queries in it are read there."""
+    outer = [
+        each
+        for each in node.find_all(exp.Column)
+        if each.find_ancestor(exp.Query, exp.Exists) in _enclosing_query(node)
+    ]
+    return all(has_column(views, column) for column in outer)
+
+
+def _enclosing_query(node: exp.Expr) -> list[exp.Expr | None]:
+    return [node.find_ancestor(exp.Query, exp.Exists)]
+
+
+def _check_unit_equality(
+    node: exp.Expr, pairs: Sequence[tuple[BoundExpr, BoundExpr]], rows: PrivateSource, other: PrivateSource
+) -> None:
+    """Stop unless the pairs are exactly the parts of the unit's key on both sides."""
+    ours, theirs = rows.columns_by_name(), other.columns_by_name()
+    key_indices = [
+        _key_index_of(left, ours) if _key_index_of(left, ours) == _key_index_of(right, theirs) else None
+        for left, right in pairs
+    ]
+    unit = rows.relation.shape.unit
+    if unit is None:
+        cause = "every row is protected on its own, so rows cannot be compared with other private rows"
+        raise refuse(node, "WHERE", cause, "Ask about one private table at a time.")
+    if None in key_indices or set(key_indices) != set(range(len(unit))):
+        names = ", ".join(unit_key_names(rows)) or "the unit's columns, by joining the parent table first"
+        cause = "private rows can be compared with other private rows on the whole unit only"
+        raise refuse(node, "WHERE", cause, f"Compare {names} with the same of the inner query, or write a JOIN.")
+
+
+def _key_index_of(bound: BoundExpr, columns: dict[str, ColumnInfo]) -> int | None:
+    return unit_key_index(bound.expr, columns)

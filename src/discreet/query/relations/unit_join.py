@@ -1,0 +1,251 @@
+"""Join private rows with a public table, or with other private rows on the privacy unit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isqrt
+
+from sqlglot import exp
+
+from discreet.kernel.expr import Call, Column, Expr, Type
+from discreet.kernel.relation import (
+    Derive,
+    JoinKind,
+    JoinOnUnit,
+    JoinPublic,
+    PerUnit,
+    Relation,
+    SemiJoinOnUnit,
+    Union,
+    Where,
+)
+from discreet.query.bind_context import BindContext
+from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
+from discreet.query.relations.predicates import bind_condition, conjunction
+from discreet.query.relations.scope import (
+    PrivateSource,
+    PublicSource,
+    View,
+    bind_value,
+    has_column,
+    private_without_clashes,
+    public_without_clashes,
+    stored_lookup,
+    unused_name,
+)
+from discreet.query.syntax.source_position import build_or_refuse, refuse
+from discreet.query.syntax.syntax_tree import first_subquery
+
+_WIDENING = {(Type.INTEGER, Type.REAL): "to_real", (Type.DATE, Type.TIMESTAMP): "to_timestamp"}
+Nodes = Sequence[exp.Expr]
+
+
+@dataclass(frozen=True)
+class _JoinSpec:
+    """How two sources meet: which rows are kept, what is known of the world, and where the query says so."""
+
+    keep: JoinKind
+    context: BindContext
+    node: exp.Expr
+
+
+@dataclass(frozen=True)
+class JoinEquality:
+    """A condition that a value of one side equals one of the other."""
+
+    left: BoundExpr
+    right: BoundExpr
+    node: exp.Expr
+
+
+def inner_join(
+    rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, context: BindContext, source_node: exp.Expr
+) -> tuple[PrivateSource, Nodes]:
+    """Keep rows with a partner; equalities between the sides are used, and returned as used."""
+    spec = _JoinSpec(JoinKind.INNER, context, source_node)
+    if isinstance(source, PrivateSource):
+        other = private_without_clashes(source, rows.relation.shape.schema)
+        pairs = join_equalities(nodes, rows.views, other.views)
+        return _join_private(rows, other, _conditions_beyond_unit(rows, other, pairs, source_node), spec), [
+            pair.node for pair in pairs
+        ]
+    public = public_without_clashes(source, rows.relation.shape.schema)
+    pairs = [pair for pair in join_equalities(nodes, rows.views, (public.view,)) if _is_public_key(pair)]
+    return _join_public(rows, public, pairs, None, spec), [pair.node for pair in pairs]
+
+
+def left_join(
+    rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, context: BindContext, source_node: exp.Expr
+) -> PrivateSource:
+    """Keep all rows, with partners where all conditions are true."""
+    spec = _JoinSpec(JoinKind.LEFT, context, source_node)
+    if isinstance(source, PrivateSource):
+        other = private_without_clashes(source, rows.relation.shape.schema)
+        pairs = join_equalities(nodes, rows.views, other.views)
+        others = [bind_condition(node, (*rows.views, *other.views), "ON") for node in _other_conditions(nodes, pairs)]
+        return _join_private(rows, other, [*_conditions_beyond_unit(rows, other, pairs, source_node), *others], spec)
+    public = public_without_clashes(source, rows.relation.shape.schema)
+    pairs = [pair for pair in join_equalities(nodes, rows.views, (public.view,)) if _is_public_key(pair)]
+    others = [bind_condition(node, (*rows.views, public.view), "ON") for node in _other_conditions(nodes, pairs)]
+    return _join_public(rows, public, pairs, conjunction(others), spec)
+
+
+def _other_conditions(nodes: Nodes, pairs: Sequence[JoinEquality]) -> list[exp.Expr]:
+    return [node for node in nodes if not any(node is pair.node for pair in pairs)]
+
+
+def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) -> list[JoinEquality]:
+    """Return the conditions that a value of one side equals one of the other."""
+    equalities = []
+    for node in nodes:
+        bare = node.unnest()
+        if not isinstance(bare, exp.EQ) or first_subquery(bare) is not None:
+            continue
+        for left, right in ((bare.this, bare.expression), (bare.expression, bare.this)):
+            if (
+                _reads_only(left, ours)
+                and _reads_only(right, theirs)
+                and not _reads_only(left, theirs)
+                and not _reads_only(right, ours)
+            ):
+                pair = (
+                    bind_value(left, stored_lookup(ours, "ON"), "ON"),
+                    bind_value(right, stored_lookup(theirs, "ON"), "ON"),
+                )
+                equalities.append(JoinEquality(*pair, node))
+                break
+    return equalities
+
+
+def _reads_only(node: exp.Expr, views: Sequence[View]) -> bool:
+    """Tell whether an expression reads columns, and these views have them all."""
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(has_column(views, column) for column in columns)
+
+
+def _is_public_key(pair: JoinEquality) -> bool:
+    """Tell whether an equality can be a key of a public table: their column, our value of the same type."""
+    same = pair.left.type is pair.right.type or (pair.left.type, pair.right.type) in _WIDENING
+    return same and isinstance(pair.right.expr, Column)
+
+
+def _join_public(
+    rows: PrivateSource, public: PublicSource, pairs: Sequence[JoinEquality], condition: Expr | None, spec: _JoinSpec
+) -> PrivateSource:
+    names = {name: column.name for name, column in public.table.columns}
+    theirs = [pair.right.expr.name for pair in pairs if isinstance(pair.right.expr, Column)]
+    fanout = max(1, spec.context.public_tables.fanout(public.table.table, tuple(names[name] for name in theirs)))
+    _check_fanout(rows.relation, fanout, spec, public)
+    relation, ours = _with_key_columns(
+        rows.relation, [_widen(pair.left.expr, pair.right.type) for pair in pairs], list(names)
+    )
+    equal = tuple(dict.fromkeys(zip(ours, theirs, strict=True)))
+    joined = build_or_refuse(
+        lambda: JoinPublic(relation, public.table, equal, condition, spec.keep, fanout), spec.node, "JOIN"
+    )
+    view = _nullable_view(public.view) if spec.keep is JoinKind.LEFT else public.view
+    return PrivateSource(joined, (*rows.views, view))
+
+
+def _widen(expr: Expr, kind: Type) -> Expr:
+    return expr if expr.type is kind else Call(_WIDENING[expr.type, kind], (expr,))
+
+
+def _with_key_columns(relation: Relation, keys: Sequence[Expr], taken: Sequence[str]) -> tuple[Relation, list[str]]:
+    """Return the names of columns that hold the keys, derived where they are not columns yet."""
+    schema = relation.shape.schema
+    computed: dict[Expr, str] = {}
+    for key in keys:
+        if not isinstance(key, Column) and key not in computed:
+            computed[key] = unused_name("joined", [*schema, *taken, *computed.values()])
+    if computed:
+        columns = tuple((name, Column(name, kind)) for name, kind in schema.items())
+        relation = Derive(relation, (*columns, *((name, key) for key, name in computed.items())))
+    return relation, [key.name if isinstance(key, Column) else computed[key] for key in keys]
+
+
+def _nullable_view(view: View) -> View:
+    """Say that a side of an outer join may have no value, which is then a group of its own."""
+    return replace(
+        view,
+        columns=tuple(
+            replace(info, null=True, parent_keys=frozenset(), window=None, settled=False) for info in view.columns
+        ),
+    )
+
+
+def _join_private(
+    rows: PrivateSource, other: PrivateSource, conditions: Sequence[Expr], spec: _JoinSpec
+) -> PrivateSource:
+    limit = spec.context.max_join_fanout
+    fanout = _fanout_of(rows.relation) * _fanout_of(other.relation)
+    if fanout > limit:
+        cause = f"one private row could become {fanout:,} rows through public tables on both sides, more than {limit:,}"
+        raise refuse(
+            spec.node, "JOIN", cause, "Join public tables after the private ones, on columns that are unique there."
+        )
+    max_rows_per_side = isqrt(
+        10 * limit
+    )  # rows of a unit on each side, so that its pairs are not much more work than `most` rows
+    joined = build_or_refuse(
+        lambda: JoinOnUnit(rows.relation, other.relation, conjunction(conditions), spec.keep, max_rows_per_side),
+        spec.node,
+        "JOIN",
+    )
+    views = tuple(map(_nullable_view, other.views)) if spec.keep is JoinKind.LEFT else other.views
+    return PrivateSource(joined, (*rows.views, *views))
+
+
+def _conditions_beyond_unit(
+    rows: PrivateSource, other: PrivateSource, pairs: Sequence[JoinEquality], node: exp.Expr
+) -> list[Expr]:
+    """Return the equalities that the unit alone does not imply; refuse unless together they imply the unit."""
+    key_indices, shares_parent_key, conditions = set(), False, []
+    ours, theirs = rows.columns_by_name(), other.columns_by_name()
+    for pair in pairs:
+        key_index = unit_key_index(pair.left.expr, ours)
+        if key_index is not None and key_index == unit_key_index(pair.right.expr, theirs):
+            key_indices.add(key_index)
+            continue
+        shares_parent_key = shares_parent_key or bool(
+            parent_keys_of(pair.left.expr, ours) & parent_keys_of(pair.right.expr, theirs)
+        )
+        conditions.append(bind_condition(pair.node, (*rows.views, *other.views), "ON"))
+    unit = rows.relation.shape.unit
+    if unit is None or other.relation.shape.unit is None:
+        cause = "every row is protected on its own, so rows cannot meet other private rows"
+        raise refuse(node, "JOIN", cause, "Ask about one private table at a time.")
+    if not shares_parent_key and key_indices != set(range(len(unit))):
+        raise _unit_join_refusal(rows, other, node)
+    return conditions
+
+
+def _unit_join_refusal(rows: PrivateSource, other: PrivateSource, node: exp.Expr) -> Exception:
+    sides = [unit_key_names(source) for source in (rows, other)]
+    pairs = [f"{left} = {right}" for left, right in zip(*sides, strict=False)]
+    hint = f"Add {' AND '.join(pairs)}." if pairs else "Join on the column that leads to the parent table."
+    return refuse(node, "JOIN", "two private tables can be joined on the whole unit only, by equality", hint)
+
+
+def _check_fanout(relation: Relation, fanout: int, spec: _JoinSpec, public: PublicSource) -> None:
+    total_fanout, limit = _fanout_of(relation) * fanout, spec.context.max_join_fanout
+    if total_fanout > limit:
+        cause = (
+            f"one private row could become {total_fanout:,} rows by joining {public.table.table}, more than {limit:,}"
+        )
+        hint = "Join on a column that is unique there, or ask the owner to raise join_limit."
+        raise refuse(spec.node, "JOIN", cause, hint)
+
+
+def _fanout_of(relation: Relation) -> int:
+    """Return how many rows one private row has become through public tables."""
+    match relation:
+        case JoinPublic(source, fanout=fanout):
+            return _fanout_of(source) * fanout
+        case JoinOnUnit(left, right) | SemiJoinOnUnit(left, right):
+            return _fanout_of(left) * _fanout_of(right)
+        case Union(left, right):
+            return _fanout_of(left) + _fanout_of(right)
+        case Where(source) | Derive(source) | PerUnit(source):
+            return _fanout_of(source)
+    return 1

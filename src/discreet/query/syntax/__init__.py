@@ -1,0 +1,1 @@
+"""From SQL text to a syntax tree, and refusals that point at the text."""

@@ -1,0 +1,324 @@
+"""Parse SQL safely: whatever the text is, the outcome is one SELECT or a refusal, and soon."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.parsers.postgres import PostgresParser
+
+from discreet.kernel.errors import Refused
+from discreet.kernel.numbers import as_positive
+from discreet.policy.problems import did_you_mean, shorten
+from discreet.query.syntax.source_position import end_sentence, line_of
+from discreet.query.syntax.syntax_tree import check_counts
+
+_MAX_TREE_DEPTH = 200
+_MAX_STEPS_PER_TOKEN = 20  # an ordinary query takes one or two a token
+_SIMPLIFY_HINT = "Write it more simply, with the inner parts named in WITH."
+_WRITING_NODES = (exp.DDL, exp.DML, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma)
+
+
+class _TooManySteps(Exception):  # noqa: N818 - an outcome
+    """The parser went back and forth too often: nested types and arrays take it 2^depth steps."""
+
+
+class _BoundedParser(PostgresParser):
+    """PostgreSQL's parser with a limit on its steps."""
+
+    steps_left = 0
+
+    def _advance(self, times: int = 1) -> None:
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            raise _TooManySteps
+        super()._advance(times)
+
+
+def build_tree(text: str, tokens: Sequence[Token]) -> exp.Expression:
+    """Return the tree of a SELECT; functions remember the name that they were called by."""
+    query = _parse_tokens(text, tokens)
+    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+        if [name for name, value in query.args.items() if value and name != "this"]:
+            raise Refused(f"{line_of(query)}: the whole query stands in parentheses. Take off the outer ones.")
+        query = query.this
+    if not isinstance(query, exp.Select | exp.SetOperation):
+        raise Refused("line 1: this is not a SELECT. Ask with SELECT, or WITH … SELECT.")
+    query.pop()  # out of the parentheses
+    _check_tree(query)
+    check_counts(query)
+    for call in query.find_all(exp.Func, exp.Binary):
+        if "start" in call.meta:
+            call.meta["name"] = text[call.meta["start"] : call.meta["end"] + 1].lower()
+    return query
+
+
+def _parse_tokens(text: str, tokens: Sequence[Token]) -> exp.Expr | None:
+    parser = _BoundedParser(dialect=Postgres(), error_level=ErrorLevel.IMMEDIATE)
+    parser.steps_left = 1_000 + _MAX_STEPS_PER_TOKEN * len(tokens)
+    try:
+        statements = parser.parse(list(tokens), text)
+    except ParseError as error:
+        raise Refused(_syntax_error(error)) from None
+    except (RecursionError, _TooManySteps):
+        raise Refused(f"line 1: the query is nested too deeply to be read. {_SIMPLIFY_HINT}") from None
+    except Exception:  # noqa: BLE001 - whatever sqlglot stumbles over, the text is at fault
+        raise Refused(f"line 1: the query cannot be read. {_SIMPLIFY_HINT}") from None
+    return statements[0] if len(statements) == 1 else None
+
+
+def _syntax_error(error: ParseError) -> str:
+    details = error.errors[0] if error.errors else {}
+    near, line, end = (details.get(key) for key in ("highlight", "line", "col"))
+    where = f"line {line or 1}, column {max(1, (end or 1) - len(near or '') + 1)}"
+    cause = str(details.get("description") or "")
+    expected = f": {shorten(cause.lower())}" if cause.startswith("Expect") and "<" not in cause else ""
+    return f'{where}: the query cannot be read at "{shorten(near or "")}"{expected}. Look there, and just before it.'
+
+
+def _check_tree(query: exp.Expr) -> None:
+    """Refuse what changes data, and trees that are too deep for those who walk them."""
+    waiting = [(query, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if isinstance(node, _WRITING_NODES):
+            raise Refused(
+                f"{line_of(node)}: {node.key.upper()} changes data or locks it: questions only read. Leave it out."
+            )
+        if depth > _MAX_TREE_DEPTH:
+            raise Refused(f"{line_of(node)}: an expression is more than {_MAX_TREE_DEPTH} steps deep. {_SIMPLIFY_HINT}")
+        waiting += [(child, depth + 1) for child in node.iter_expressions()]
+
+
+_MAX_CHARACTERS = 100_000
+_MAX_TOKENS = 10_000  # a parser in Python takes some 30 µs for each
+_MAX_NESTING = 40  # sqlglot runs out of stack soon after
+
+_OPENING_OF = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
+_OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.CASE}
+_FIRST_WORDS = frozenset({"SELECT", "WITH", "("})
+_SELECT_HINT = "Ask with SELECT, or WITH … SELECT."
+_STATEMENT_HINTS = {
+    **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA", "SUMMARIZE"), "The policy lists the tables and columns."),
+    **dict.fromkeys(("FROM", "TABLE", "VALUES"), "Write SELECT in front."),
+    "ANALYZE": "EXPLAIN alone tells price and margins, and is free.",
+}
+_NUMBER_OPTIONS = {"epsilon": "epsilon", "delta": "delta"}
+_COUNT_OPTIONS = {"max_groups_contributed": "groups", "max_rows_contributed": "rows"}
+_TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # where the tokenizer stopped: the line, and the offset in the text
+_OPTION_NAMES = (*_NUMBER_OPTIONS, *_COUNT_OPTIONS, "privacy_unit_column")
+
+
+@dataclass(frozen=True)
+class PrivacyOptions:
+    """What stood in SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(…)."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    groups: int | None = None
+    rows: int | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """A question taken apart: the query, whether only its price is asked for, and what else was written around it."""
+
+    query: exp.Expression
+    explain: bool
+    options: PrivacyOptions
+    within: Fraction | None
+
+
+def parse_query(text: str) -> ParsedQuery:
+    """Take a question apart; whatever cannot be read is Refused.
+
+    >>> parsed = parse_query("EXPLAIN SELECT count(*) FROM visits WITHIN 50;")
+    >>> parsed.query.sql(), parsed.explain, parsed.within
+    ('SELECT COUNT(*) FROM visits', True, Fraction(50, 1))
+    """
+    check_text(text)
+    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # some editors begin files with it
+    first = tokenise(text)
+    explain = bool(first) and first[0].text.upper() == "EXPLAIN"
+    if explain:  # the tokenizer takes all that follows for one string; blanks keep the places of the rest
+        text = text[: first[0].start] + " " * len(first[0].text) + text[first[0].end + 1 :]
+    stream = TokenStream(text, tokenise(text) if explain else first)
+    stream.take_semicolons()
+    stream.check_statement()
+    stream.check_nesting()
+    within = stream.take_within()
+    options = stream.take_options()
+    return ParsedQuery(build_tree(text, stream.tokens), explain, options, within)
+
+
+def check_text(text: str) -> None:
+    """Refuse a text that is too long, or that cannot be kept."""
+    if len(text) > _MAX_CHARACTERS:
+        raise Refused(f"the query has {len(text):,} characters; at most {_MAX_CHARACTERS:,} are read. Shorten it.")
+    if (zero := text.find("\0")) >= 0:
+        raise Refused(f"{_line_and_column(text, zero)}: there is a NUL character. Take it out.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(
+            f"{_line_and_column(text, error.start)}: half a character (a lone surrogate). Take it out."
+        ) from None
+
+
+def tokenise(text: str) -> list[Token]:
+    """Return the words and signs of a text, without its comments."""
+    try:
+        tokens = Postgres().tokenize(text)
+    except TokenError as error:
+        raise Refused(_unclosed_message(text, str(error.__cause__))) from None
+    except Exception:  # noqa: BLE001 - no text may do anything but be read or refused
+        raise Refused("line 1: the query cannot be read. Write it more simply.") from None
+    if len(tokens) > _MAX_TOKENS:
+        raise Refused(f"line 1: the query has more than {_MAX_TOKENS:,} tokens. Shorten it.")
+    for token in tokens:
+        token.comments = []  # some comments are orders to sqlglot
+    return tokens
+
+
+def _unclosed_message(text: str, cause: str) -> str:
+    match = _TOKENIZER_OFFSET.search(cause)
+    where = _line_and_column(text, int(match[1])) if match else "line 1"
+    return f"{where}: a quotation mark or comment that begins here is never closed, or not well formed. Close it."
+
+
+def _line_and_column(text: str, offset: int) -> str:
+    return f"line {text.count(chr(10), 0, offset) + 1}, column {offset - text.rfind(chr(10), 0, offset)}"
+
+
+class TokenStream:
+    """The tokens of a text, from which the parts that sqlglot cannot read are taken one by one."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self._text = text
+        self.tokens = list(tokens)
+
+    def take_semicolons(self) -> None:
+        """Take off the last semicolons; others separate statements, and only one is read."""
+        while self.tokens and self.tokens[-1].token_type is TokenType.SEMICOLON:
+            self.tokens.pop()
+        for token in self.tokens:
+            if token.token_type is TokenType.SEMICOLON:
+                raise self._refuse(
+                    token, "a second statement begins after the semicolon", "Ask one question at a time."
+                )
+
+    def check_statement(self) -> None:
+        """Refuse everything but SELECT."""
+        if not self.tokens:
+            raise Refused(f"line 1: the query is empty. {_SELECT_HINT}")
+        first = self.tokens[0]
+        word = first.text.upper()
+        inside = self.tokens[1].text.upper() if len(self.tokens) > 1 else ""
+        if (
+            word not in _FIRST_WORDS
+            or first.token_type is TokenType.IDENTIFIER
+            or (word == "(" and inside not in _FIRST_WORDS)
+        ):
+            word = word if word != "(" else inside or "("
+            cause = f"{shorten(word)} does not begin a question: questions only read"
+            raise self._refuse(first, cause, _STATEMENT_HINTS.get(word, _SELECT_HINT))
+
+    def check_nesting(self) -> None:
+        """Refuse brackets and CASE that do not match, or that are nested too deeply for a reader that recurses."""
+        opened: list[Token] = []
+        for token in self.tokens:
+            kind = token.token_type
+            if kind in _OPENING_OF.values():
+                opened.append(token)
+                if len(opened) > _MAX_NESTING:
+                    cause = f"brackets and CASE are nested more than {_MAX_NESTING} deep"
+                    raise self._refuse(token, cause, "Name the inner parts in WITH.")
+            elif kind in _OPENING_OF:
+                if opened and opened[-1].token_type is _OPENING_OF[kind]:
+                    opened.pop()
+                elif kind is not TokenType.END:
+                    raise self._refuse(token, f'"{token.text}" closes nothing', "Open it, or take it out.")
+        if opened:
+            raise self._refuse(opened[-1], f'"{opened[-1].text}" is never closed', "Close it.")
+
+    def take_within(self) -> Fraction | None:
+        """Take off WITHIN 50 at the end."""
+        if not self.tokens or self.tokens[-1].token_type not in (TokenType.NUMBER, TokenType.STRING):
+            return None
+        number = self.tokens[-1]
+        if self._word_at(-3) == "WITHIN" and self._word_at(-2) in ("+", "-"):
+            raise self._refuse(number, "WITHIN takes a number above 0, without a sign", "Write WITHIN 50, for ±50.")
+        if self._word_at(-2) != "WITHIN":
+            return None
+        del self.tokens[-2:]
+        return self._positive_number(number, "WITHIN")
+
+    def take_options(self) -> PrivacyOptions:
+        """Take out WITH DIFFERENTIAL_PRIVACY OPTIONS(…), which may follow one SELECT."""
+        positions = [at for at in range(len(self.tokens)) if self._word_at(at) == "DIFFERENTIAL_PRIVACY"]
+        positions = [at for at in positions if self._word_at(at - 1) == "WITH" and self._word_at(at - 2) == "SELECT"]
+        if not positions:
+            return PrivacyOptions()
+        if len(positions) > 1:
+            cause = "WITH DIFFERENTIAL_PRIVACY stands at more than one SELECT"
+            raise self._refuse(
+                self.tokens[positions[1]], cause, "Leave it at one: the price is that of the whole query."
+            )
+        at = positions[0]
+        if self._word_at(at + 1) != "OPTIONS" or self._word_at(at + 2) != "(":
+            del self.tokens[at - 1 : at + 1]
+            return PrivacyOptions()
+        end = next(i for i in range(at, len(self.tokens)) if self.tokens[i].token_type is TokenType.R_PAREN)
+        inside = self.tokens[at + 3 : end]
+        del self.tokens[at - 1 : end + 1]
+        return self._parse_options(inside)
+
+    def _parse_options(self, tokens: list[Token]) -> PrivacyOptions:
+        values: dict[str, Fraction | int | str] = {}
+        for start in range(0, len(tokens), 4):
+            name, *rest = tokens[start : start + 4]
+            key = name.text.lower()
+            if key not in _OPTION_NAMES:
+                cause = f'there is no option "{shorten(name.text)}"{did_you_mean(key, _OPTION_NAMES)}'
+                raise self._refuse(name, cause, f"The options are {', '.join(_OPTION_NAMES)}.")
+            if [token.text for token in (*rest[:1], *rest[2:])] not in (["="], ["=", ","]) or len(rest) < 2:
+                raise self._refuse(name, f"{key} has no value", f"Write {key} = value, with commas between options.")
+            field = _NUMBER_OPTIONS.get(key) or _COUNT_OPTIONS.get(key) or "unit"
+            if field in values:
+                raise self._refuse(name, f"{key} is given twice", "Give it once.")
+            values[field] = self._option_value(key, rest[1])
+        return PrivacyOptions(**values)  # type: ignore[arg-type]
+
+    def _option_value(self, key: str, value: Token) -> Fraction | int | str:
+        if key in _NUMBER_OPTIONS:
+            return self._positive_number(value, key)
+        if key in _COUNT_OPTIONS:
+            if (
+                value.token_type is not TokenType.NUMBER
+                or not value.text.isdecimal()
+                or len(value.text) > 9
+                or not int(value.text)
+            ):
+                raise self._refuse(value, f"{key} must be a whole number above 0", f"Write {key} = 5.")
+            return int(value.text)
+        if value.token_type not in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING):
+            raise self._refuse(value, f"{key} must be the name of a column", f"Write {key} = person.")
+        return value.text
+
+    def _positive_number(self, token: Token, name: str) -> Fraction:
+        try:
+            return as_positive(token.text if token.token_type in (TokenType.NUMBER, TokenType.STRING) else "", name)
+        except ValueError:
+            hint = f"Write {name} 50." if name == "WITHIN" else f"Write {name} = 0.1, or '1/10'."
+            raise self._refuse(token, f"{name} must be a number above 0", hint) from None
+
+    def _word_at(self, at: int) -> str:
+        inside = -len(self.tokens) <= at < len(self.tokens)
+        return self.tokens[at].text.upper() if inside and self.tokens[at].token_type is not TokenType.STRING else ""
+
+    def _refuse(self, token: Token, cause: str, hint: str) -> Refused:
+        return Refused(f"{_line_and_column(self._text, token.start)}: {end_sentence(cause)} {end_sentence(hint)}")

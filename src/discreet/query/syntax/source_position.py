@@ -1,0 +1,84 @@
+"""Where in the query text something stands, and refusals that say so."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
+
+from discreet.kernel.errors import Refused
+from discreet.policy.problems import shorten
+
+_MAX_NODES_SHOWN = 100  # parts: a message shows 60 characters of them
+
+
+def line_of(node: exp.Expr) -> str:
+    r"""Return the line that a part of the question begins on: "line 3".
+
+    >>> from sqlglot import parse_one
+    >>> line_of(parse_one("SELECT a,\n  b + 1", read="postgres").selects[1])
+    'line 2'
+    """
+    around: exp.Expr | None = node
+    while around is not None:  # NULL, for one, has no position of its own
+        lines = [part.meta["line"] for part in around.walk() if "line" in part.meta]
+        if lines:
+            return f"line {min(lines)}"
+        around = around.parent
+    return "line 1"
+
+
+def sql_of(node: exp.Expr) -> str:
+    """Return a part of the question as PostgreSQL writes it; of what it cannot write, the kind.
+
+    What stands for a part of the question, as a released column for its aggregate, is written as that part was.
+
+    >>> from sqlglot import parse_one
+    >>> sql_of(parse_one("a+1"))
+    'a + 1'
+    """
+    if next(islice(node.walk(), _MAX_NODES_SHOWN, None), None) is not None:
+        return f"{node.key.upper()}(…)"
+    try:
+        restored = node.transform(lambda each: exp.var(each.meta["said"]()) if "said" in each.meta else each)
+        return restored.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
+    except Exception:  # noqa: BLE001 - not every tree can be written down, and this is for messages only
+        return node.key.upper()
+
+
+def quote_name(name: str) -> str:
+    """Put a name of the question between quotation marks, at most 40 characters of it."""
+    return f'"{shorten(name)}"'
+
+
+def refuse(node: exp.Expr | None, clause: str, cause: str, hint: str) -> Refused:
+    r"""Return a refusal in one shape: the place, the clause, the cause, the way out.
+
+    >>> from sqlglot import parse_one
+    >>> query = parse_one("SELECT a FROM t\nGROUP BY a", read="postgres")
+    >>> print(refuse(query.args["group"], "GROUP BY", '"a" has no declared keys', "Declare them with in = […]"))
+    line 2, GROUP BY: "a" has no declared keys. Declare them with in = […].
+    """
+    where = ", ".join(word for word in (line_of(node) if node is not None else "", clause) if word)
+    return Refused(
+        f"{where}: {end_sentence(cause)} {end_sentence(hint)}"
+        if where
+        else f"{end_sentence(cause)} {end_sentence(hint)}"
+    )
+
+
+def end_sentence(text: str) -> str:
+    """End words with a full stop, unless they end already."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+Node = TypeVar("Node")
+
+
+def build_or_refuse(make: Callable[[], Node], node: exp.Expr | None, clause: str) -> Node:
+    """Return what is made, or refuse it with the kernel's own words, which tell of the query alone."""
+    try:
+        return make()
+    except ValueError as error:
+        raise refuse(node, clause, str(error), "Write it in fewer or simpler steps.") from None

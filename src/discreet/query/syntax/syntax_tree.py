@@ -1,0 +1,140 @@
+"""What a piece of a syntax tree contains, and how many parts of each kind a query may have."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from discreet.query.syntax.source_position import refuse
+
+# Aggregates that sqlglot has no class for.
+_AGGREGATE_NAMES = frozenset(
+    {
+        *(
+            "approx_count_distinct",
+            "approx_quantile",
+            "approx_top_k",
+            "arg_max",
+            "arg_min",
+            "array_agg",
+            "bit_and",
+            "bit_or",
+        ),
+        *("bit_xor", "bool_and", "bool_or", "corr", "count_if", "covar_pop", "covar_samp", "entropy", "every", "favg"),
+        *(
+            "first",
+            "fsum",
+            "geomean",
+            "histogram",
+            "json_agg",
+            "jsonb_agg",
+            "kurtosis",
+            "last",
+            "list",
+            "listagg",
+            "mad",
+        ),
+        *("max_by", "median", "min_by", "mode", "percentile_cont", "percentile_disc", "product", "quantile"),
+        *("quantile_cont", "quantile_disc", "regr_intercept", "regr_r2", "regr_slope", "reservoir_quantile", "sem"),
+        *("skewness", "string_agg", "sumkahan", "top_k"),
+    }
+)
+
+
+def nodes_without_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Give every part of an expression, but nothing inside the queries that it contains."""
+    yield from node.walk(prune=lambda each: isinstance(each, exp.Query))
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Tell whether a call is of an aggregate function; FILTER and WITHIN GROUP around it belong to it."""
+    if isinstance(node, exp.Filter | exp.WithinGroup):
+        return is_aggregate(node.this)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in _AGGREGATE_NAMES
+    return isinstance(node, exp.AggFunc)
+
+
+def first_subquery(node: exp.Expr) -> exp.Expr | None:
+    """Return the first query inside an expression."""
+    return next((each for each in nodes_without_subqueries(node) if isinstance(each, exp.Query | exp.Exists)), None)
+
+
+def first_window(node: exp.Expr) -> exp.Expr | None:
+    """Return the first window function of an expression."""
+    return next((each for each in nodes_without_subqueries(node) if isinstance(each, exp.Window)), None)
+
+
+def first_aggregate(node: exp.Expr) -> exp.Expr | None:
+    """Return the first aggregate that is not the function of a window itself."""
+    if isinstance(node, exp.Query):
+        return None
+    if isinstance(node, exp.Window):
+        operands = window_operands(node)
+        return next((aggregate for each in operands if (aggregate := first_aggregate(each)) is not None), None)
+    if is_aggregate(node):
+        return node
+    return next(
+        (aggregate for each in node.iter_expressions() if (aggregate := first_aggregate(each)) is not None), None
+    )
+
+
+def window_operands(window: exp.Window) -> list[exp.Expr]:
+    """Return what a window function is applied to, and all that stands around it: everything but the function."""
+    operands: list[exp.Expr] = [each for each in window.iter_expressions() if each is not window.this]
+    inner = window.this
+    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        operands += [each for each in inner.iter_expressions() if each is not inner.this]
+        inner = inner.this
+    return [*inner.iter_expressions(), *operands]
+
+
+MAX_AGGREGATES = 200  # different ones in one SELECT: a question has at most so many totals
+MAX_COLUMNS = 500
+MAX_TERMS = 100  # of GROUP BY, ORDER BY or PARTITION BY
+MAX_QUERIES = 100
+MAX_SOURCES = 100
+
+
+def check_counts(query: exp.Expr) -> None:
+    """Refuse a query with too many parts of one kind before any of them is resolved."""
+    seen: Counter[str] = Counter()
+    for node in query.walk():
+        for kind, clause, count, limit in _limited_counts(node, seen):
+            if count > limit:
+                raise refuse(node, clause, f"at most {limit:,} {kind} are supported", "Split the query.")
+
+
+def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, str, int, int]]:
+    """Give what is limited at a node: its name, the clause, how many there are, and how many there may be."""
+    match node:
+        case exp.Select():
+            yield "columns in one SELECT list", "SELECT", len(node.expressions), MAX_COLUMNS
+            yield "different aggregates in one SELECT", "SELECT", len(_distinct_aggregates(node)), MAX_AGGREGATES
+            seen["queries"] += 1
+            yield "SELECTs in one query", "SELECT", seen["queries"], MAX_QUERIES
+        case exp.Group() | exp.Order():
+            yield (
+                "expressions",
+                "GROUP BY" if isinstance(node, exp.Group) else "ORDER BY",
+                len(_flat_terms(node)),
+                MAX_TERMS,
+            )
+        case exp.Table():
+            seen["sources"] += 1
+            yield "tables in one query", "FROM", seen["sources"], MAX_SOURCES
+        case exp.Window():
+            yield "expressions", "PARTITION BY", len(node.args.get("partition_by") or ()), MAX_TERMS
+        case exp.With():
+            yield "queries", "WITH", len(node.expressions), MAX_QUERIES
+
+
+def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
+    tuples = [each.unnest() for each in node.expressions]
+    return [part for each in tuples for part in (each.expressions if isinstance(each, exp.Tuple) else [each])]
+
+
+def _distinct_aggregates(select: exp.Select) -> set[exp.Expr]:
+    """Return the different aggregates of one SELECT, without those of the queries in it."""
+    around = select.walk(prune=lambda node: node is not select and (isinstance(node, exp.Query) or is_aggregate(node)))
+    return {node for node in around if is_aggregate(node)}

@@ -1,1 +1,0 @@
-"""SELECTs that keep private rows apart by unit: tables, joins, conditions, subqueries."""
