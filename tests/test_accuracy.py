@@ -11,8 +11,7 @@ import discreet as dc
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.pricing.accuracy import round_up_digits
-from discreet.pricing.allocation import cost_shares
-from discreet.query.passes import allocate_noise
+from discreet.pricing.allocation import allocate_noise, cost_shares
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_curator import DELTA, opened

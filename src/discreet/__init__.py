@@ -50,20 +50,20 @@ __all__ = [
 
 _MODULES = frozenset({"anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy"})
 _HOMES = {
-    "answer": ("Answer", "Explanation"),
-    "curator": ("Curator",),
+    "answer.model": ("Answer", "Explanation"),
+    "curator.curator": ("Curator",),
     "dbapi": ("connect",),
-    "engines.tuning": ("Tuning",),
+    "engines.interface": ("Tuning",),
     "kernel.calibration": ("gaussian_for",),
-    "kernel.choice": ("Exponential", "PermuteAndFlip"),
+    "kernel.selection": ("Exponential", "PermuteAndFlip"),
     "kernel.errors": ("DiscreetError", "Failed", "LedgerError", "PolicyError", "Refused"),
     "kernel.event": ("Event", "Receipt"),
     "kernel.ledger": ("Ledger", "create_ledger", "memory_ledger", "open_ledger"),
     "kernel.loss": ("Budget", "Loss"),
     "kernel.mechanism": ("Gaussian", "Laplace", "Sensitivity", "laplace_for"),
-    "kernel.response": ("RandomizedResponse",),
-    "kernel.threshold": ("Threshold", "threshold_for"),
-    "opening": ("open_curator",),
+    "kernel.randomized_response": ("RandomizedResponse",),
+    "kernel.partition_selection": ("Threshold", "threshold_for"),
+    "curator.open": ("open_curator",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _ELSEWHERE = {"open": "open_curator"}  # the name that users expect

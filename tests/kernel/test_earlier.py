@@ -308,7 +308,7 @@ def test_a_total_that_is_known_is_neither_shown_nor_paid_for():
     (event,) = ledger.events()
     assert event.fingerprints == (("", fingerprints_of(TWO, "1")[1]),)
     assert json.loads(event.mechanism)["name"] == "laplace"
-    assert [(draw.index, draw.noise) for draw in stored_draws(event)] == [(1, Laplace(2))]
+    assert [(draw.position, draw.noise) for draw in stored_draws(event)] == [(1, Laplace(2))]
 
 
 @pytest.mark.parametrize("known", [{0, 1}, {2}, {-1}])

@@ -13,22 +13,15 @@ from golden_policies import POLICIES, PUBLIC
 from discreet import postprocess
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.estimate.estimators import NumberKind
+from discreet.estimate.planned_release import Mean, NoisyCount, NoisySum, Variance, assemble_table, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.expr import Call, Column, Type
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, Sum
 from discreet.kernel.relation import EachRow, ParentUnit, PublicTable, Scan, UnitKey, tables_of
 from discreet.policy import Policy
-from discreet.query.passes import (
-    Mean,
-    NoisyCount,
-    NoisySum,
-    Variance,
-    assemble_table,
-    plan_query,
-    release_schema,
-    scan_of,
-)
+from discreet.query.catalog import scan_of
+from discreet.query.passes import plan_query
 
 SHOP, HOSPITAL, WEBLOG, METER = (POLICIES[name] for name in ("SHOP", "HOSPITAL", "WEBLOG", "METER"))
 MANY = 2_000  # limits that bind nobody

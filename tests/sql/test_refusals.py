@@ -9,8 +9,9 @@ from golden_policies import POLICIES, PUBLIC
 from sqlglot import exp
 from test_golden import FILES, cases, policy_of
 
+from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.errors import Refused
-from discreet.query.passes import QueryPlan, plan_query
+from discreet.query.passes import plan_query
 from discreet.query.syntax.parse import parse_query
 
 SHOP, WEBLOG = POLICIES["SHOP"], POLICIES["WEBLOG"]

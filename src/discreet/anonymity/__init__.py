@@ -22,13 +22,13 @@ from discreet.anonymity.pseudonyms.pseudonymisation import pseudonymise
 from discreet.anonymity.report.html import write_report
 
 __all__ = [
-    "UniqueCombination",
     "AnonymisationResult",
     "AttributeRisk",
     "Hierarchy",
     "InformationLoss",
     "LinkageRisk",
     "Risk",
+    "UniqueCombination",
     "anonymise",
     "anonymise_and_measure",
     "intervals",

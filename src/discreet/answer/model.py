@@ -144,7 +144,7 @@ class Answer:
 
     def with_frame_kind(self, frame_kind: FrameKind) -> Self:
         """Return the same answer with a frame of another kind."""
-        return replace(self, kind=frame_kind)
+        return replace(self, frame_kind=frame_kind)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a pandas frame; whole numbers and booleans have pandas' nullable types, so that NULL stays NULL."""

@@ -109,7 +109,7 @@ def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
     if not values:
         return entry
     summary = f"{entry.summary} With {', '.join(settings)}."
-    return replace(entry, run=update_wrapper(partial(entry.run, **values), entry.run), says=summary)
+    return replace(entry, run=update_wrapper(partial(entry.run, **values), entry.run), summary=summary)
 
 
 def _parse_setting(text: str, default: Any) -> Any:

@@ -12,7 +12,7 @@ from discreet.cli.source_check import check_source_schemas, spark_catalog
 from discreet.cli.terminal import exit_on_error, print_warnings
 from discreet.curator.data_stamp import changed_tables, changed_tables_warning
 from discreet.kernel.errors import PolicyError
-from discreet.policy import Hazard, Policy, draft, find_file_hazards, guarantee, hazards, write_dummy
+from discreet.policy import Hazard, Policy, draft, explain, find_file_hazards, hazards, write_dummy
 from discreet.policy.dummy_data.dummy_files import is_dummy_folder
 from discreet.policy.dummy_data.dummy_tables import DEFAULT_ROWS
 from discreet.policy.problems import PLACEHOLDER, find_placeholders, placeholder_comment_lines
@@ -37,7 +37,7 @@ def check(
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     console = Console(highlight=False)
-    for sentence in guarantee(loaded_policy):
+    for sentence in explain(loaded_policy):
         console.print(f"• {sentence}", markup=False)
     all_hazards = [
         *hazards(loaded_policy),

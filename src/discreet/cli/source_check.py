@@ -25,7 +25,7 @@ from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSk
 from discreet.policy.file_hazards import local_files, stored_type_hazard
 from discreet.policy.hazard_rules import make_hazard
 from discreet.policy.validators import parse_location
-from discreet.query.passes import kernel_type
+from discreet.query.catalog import kernel_type
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _check_database(policy: Policy, snapshot: Snapshot, schemas: list[str]) -> I
                 and (type_hazard := stored_type_hazard(table.name, column.name, natural_type.name.lower(), column.type))
             ):
                 yield type_hazard
-    distinct_tables = list({table.number: table for table in tables}.values())
+    distinct_tables = list({table.oid: table for table in tables}.values())
     if excess_powers := excess_privileges(snapshot, distinct_tables):
         yield make_hazard(
             "D026", section="[data]", can="; ".join(excess_powers), sql=read_only_role_sql(distinct_tables)

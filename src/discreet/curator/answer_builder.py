@@ -178,7 +178,7 @@ def build_explanation(
     plan: QueryPlan, release_plan: ReleasePlan, policy: Policy, dialect: Dialect, over_budget_note: str = ""
 ) -> Explanation:
     """Return what a question would cost and how exact it would be, with the SQL for the tables that a policy shows."""
-    display_dialect = replace(dialect, source=quote_name)
+    display_dialect = replace(dialect, table_source=quote_name)
     return Explanation(
         cost=cost_in_budget(release_plan.total_cost, policy.budget),
         columns=tuple(_explain_column(plan, release_plan, name) for name in noisy_columns(plan)),

@@ -13,6 +13,7 @@ from discreet.curator.in_flight_keys import InFlightKeys
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.interface import Engine
 from discreet.engines.unsupported import check_supported
+from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import OWNER, bounded_text
@@ -22,7 +23,9 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
 from discreet.pricing import AccuracyTarget, CostRequest, Margins, ReleaseHistory, ReleasePlan
-from discreet.query.passes import PlannedRelease, QueryPlan, largest_epsilon, plan_query, scan_of
+from discreet.pricing.allocation import largest_epsilon
+from discreet.query.catalog import scan_of
+from discreet.query.passes import plan_query
 
 _LOG = logging.getLogger("discreet")
 

@@ -22,7 +22,7 @@ from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy, check_same_unit
 from discreet.policy.entries import size_in_bytes
-from discreet.query.passes import kernel_type
+from discreet.query.catalog import kernel_type
 
 _OWNER_LOG = logging.getLogger("discreet.owner")
 _DEFAULT_TABLE = "data"

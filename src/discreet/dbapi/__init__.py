@@ -21,7 +21,7 @@ from discreet.dbapi.errors import (
     ProgrammingError,
     QuestionFailed,
     QuestionRefused,
-    Warning,
+    Warning,  # noqa: A004 - PEP 249's name
 )
 from discreet.dbapi.types import (
     BINARY,

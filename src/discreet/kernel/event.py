@@ -48,7 +48,7 @@ class Event:
             text = bounded_text(getattr(self, name), name, max_length=1_000_000)
             if not _is_canonical(text):
                 raise ValueError(f"{name} must be canonical JSON, such as canonical({{...}}), not {text[:40]!r}")
-        for name in ("topics", "follows"):
+        for name in ("fingerprints", "follows"):
             parts = getattr(self, name)
             texts = [text for part in parts for text in part]
             if not all(type(part) is tuple for part in (parts, *parts)) or not all(map(_is_short, texts)):

@@ -276,6 +276,7 @@ def _add_noise(values: int | np.integer | np.ndarray, sampler: noise.Sampler) ->
 
 
 def draw_noise(sampler: noise.Sampler, count: int) -> np.ndarray:
+    """Draw noise one by one, from a pool, if there is little of it."""
     if count > _POOLED_LENGTH:
         return sampler.draw(count)
     return np.concatenate([sampler.draw_one() for _ in range(count)])

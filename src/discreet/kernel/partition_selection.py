@@ -114,10 +114,10 @@ def threshold_for(noise: AdditiveMechanism, *, groups: int, delta: Number, size:
     while True:
         candidate = Threshold(noise, 1, groups, size, most)
         value = _bisect_lowest(
-            lambda c: replace(candidate, cut=c)._block_probability(worst) <= allowed,
+            lambda c: replace(candidate, cut=c)._block_probability(worst) <= allowed,  # noqa: B023, SLF001
             value,
             _approximate_cut(candidate, worst, allowed),
-        )  # noqa: B023, SLF001
+        )
         candidate = replace(candidate, cut=value)
         delta_there, worst = _worst_block(candidate)
         if delta_there <= allowed:

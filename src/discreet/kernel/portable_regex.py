@@ -98,5 +98,5 @@ def _repetition(part: _Fragment, quantifier: str) -> _Fragment:
     rest = _EMPTY
     for _ in range(1 if endless else times - int(least)):
         rest = _sequence(part, rest)._replace(empty=True)
-    rest = rest._replace(ways=rest.transitions + endless * part.last * part.first)
-    return _concatenation([part] * int(least) + [rest])._replace(times=part.repeats * max(times, 1))
+    rest = rest._replace(transitions=rest.transitions + endless * part.last * part.first)
+    return _concatenation([part] * int(least) + [rest])._replace(repeats=part.repeats * max(times, 1))

@@ -129,17 +129,17 @@ def _contribution_range(total: Total) -> tuple[int, int]:
 
 __all__ = [
     "WEIGHT_BITS",
-    "HistogramTree",
-    "Count",
-    "SelectedGroups",
+    "ClippedUnits",
     "ContributionBounds",
+    "Count",
+    "CountDistinct",
+    "CountUnits",
+    "HistogramTree",
     "PublicGroups",
     "Question",
+    "SelectedGroups",
     "Sum",
     "Total",
-    "ClippedUnits",
-    "CountUnits",
-    "CountDistinct",
     "max_abs_contribution",
 ]
 

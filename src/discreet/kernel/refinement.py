@@ -134,7 +134,7 @@ class StoredDraw(NamedTuple):
 
     fingerprint: str
     part: int
-    index: int
+    position: int
     noise: Laplace | Gaussian
     threshold: int | None = None
 
@@ -222,7 +222,7 @@ def stored_draws(event: Event) -> list[StoredDraw]:
 def stored_column(answer: bytes | None, draw: StoredDraw) -> np.ndarray:
     """Return the stored numbers of one total."""
     rows = json.loads(answer or b"")[draw.part]["values"]
-    return np.array([row[draw.index] for row in rows], np.int64)
+    return np.array([row[draw.position] for row in rows], np.int64)
 
 
 def _read_mechanism(data: Any) -> tuple[Laplace | Gaussian, int | None]:

@@ -157,7 +157,7 @@ class Derive:
         column_sizes = {name: expanded_size(expr, shape.column_sizes) for name, expr in self.columns}
         _set_shape(
             self,
-            replace(shape, schema=schema, weights=column_sizes),
+            replace(shape, schema=schema, column_sizes=column_sizes),
             self.source,
             reads=[expr for _, expr in self.columns],
         )
@@ -207,7 +207,7 @@ class JoinPublic:
             _require(same, "equal must pair columns of one type")
         fanout = _store_integer(self, "fanout")
         max_rows_per_unit = None if shape.max_rows_per_unit is None else shape.max_rows_per_unit * fanout
-        joined = replace(shape, schema=schema, copies=max_rows_per_unit, rows=shape.max_rows * fanout)
+        joined = replace(shape, schema=schema, max_rows_per_unit=max_rows_per_unit, max_rows=shape.max_rows * fanout)
         _set_shape(self, joined, self.source, reads=(self.condition,))
 
 
@@ -273,7 +273,12 @@ class PerUnit:
             )
         reads = [*(key for _, key in self.keys), *(folded.expr for _, folded in self.values)]
         max_rows_per_unit = shape.max_rows_per_unit if self.keys else 1
-        _set_shape(self, replace(shape, schema=schema, copies=max_rows_per_unit, weights={}), self.source, reads=reads)
+        _set_shape(
+            self,
+            replace(shape, schema=schema, max_rows_per_unit=max_rows_per_unit, column_sizes={}),
+            self.source,
+            reads=reads,
+        )
 
 
 @dataclass(frozen=True)
@@ -298,7 +303,12 @@ class Union:
         }
         _set_shape(
             self,
-            replace(left, copies=max_rows_per_unit, rows=left.max_rows + right.max_rows, weights=column_sizes),
+            replace(
+                left,
+                max_rows_per_unit=max_rows_per_unit,
+                max_rows=left.max_rows + right.max_rows,
+                column_sizes=column_sizes,
+            ),
             self.left,
             self.right,
         )

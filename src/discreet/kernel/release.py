@@ -34,15 +34,15 @@ from discreet.kernel.relation import PublicTable, Scan, tables_of
 
 __all__ = [
     "FAILED",
-    "ReleaseRequest",
     "Catalog",
-    "TotalsEngine",
+    "EngineTotals",
     "GroupKey",
     "NoisyTotals",
+    "ReleaseRequest",
     "ReleaseResult",
-    "EngineTotals",
-    "release_totals",
+    "TotalsEngine",
     "read_totals",
+    "release_totals",
 ]
 __all__ += ["REFINABLE", "partition_threshold", "write_totals"]
 

@@ -17,13 +17,13 @@ from discreet.postprocess.plan import (
 __all__ = [
     "DRAW",
     "ROW",
-    "PostprocessPlan",
     "ColumnOrigin",
     "ConstantOrigin",
     "MixedOrigin",
+    "PostprocessPlan",
     "RowWiseOrigin",
-    "margins",
     "compile_query",
+    "margins",
     "run",
     "run_with_margins",
 ]

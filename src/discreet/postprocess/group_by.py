@@ -269,7 +269,7 @@ class RowGroups:
     @property
     def env(self) -> Env:
         """What names and aggregates mean in a SELECT list over groups."""
-        return replace(self.rows.env, known=self._replacement, column=self._ungrouped_column)
+        return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column)
 
     def star_column(self, column: SqlExpr, node: exp.Expr) -> SqlExpr:
         """Return a column that * stands for, which must be grouped by."""

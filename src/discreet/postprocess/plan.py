@@ -31,8 +31,8 @@ from discreet.postprocess.sql_expression import (
 )
 from discreet.query.syntax.source_position import refuse
 
-__all__ = ["DRAW", "ROW", "PostprocessPlan", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "RowWiseOrigin"]
-__all__ += ["margins", "compile_query", "run", "run_with_margins"]
+__all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan", "RowWiseOrigin"]
+__all__ += ["compile_query", "margins", "run", "run_with_margins"]
 
 _FAILED = (
     "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."

@@ -108,7 +108,7 @@ class Planner:
             names[identifier_name(alias.this)] = FromTable(
                 ref, rename_columns(planned, alias.columns, cte), max(1, self._tables - before)
             )
-        return texts, replace(context, names=names)
+        return texts, replace(context, tables=names)
 
     def _environment(self, scope: Scope, context: QueryContext) -> Env:
         def column(node: exp.Column, env: Env) -> SqlExpr:
@@ -232,7 +232,7 @@ class Planner:
         single = relation.is_single_row or (row_limit.limit is not None and row_limit.limit <= 1)
         if order and not outermost:
             sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {self._new_name()}"
-        return replace(relation, sql=sql, single=single, is_ordered=bool(order) and not outermost)
+        return replace(relation, sql=sql, is_single_row=single, is_ordered=bool(order) and not outermost)
 
 
 def _prepend_with(texts: Sequence[str], relation: PlannedRelation) -> PlannedRelation:

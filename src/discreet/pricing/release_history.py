@@ -130,7 +130,7 @@ def look_up_histories(  # noqa: PLR0913 - the last two are for what is special
                 part, noise_type, topics, draws, {place: ledger.latest_receipt(topics[place]) for place in pure}
             )
         )
-    if until is not None and not all(history.complete for history in histories):
+    if until is not None and not all(history.is_complete for history in histories):
         raise Refused(_OTHER_MEANING)
     return tuple(histories)
 
@@ -177,7 +177,7 @@ def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, Stor
     keys, values = (written.keys, written.values) if at_hand else read_keys_and_values(written, release.question)
     columns = np.zeros((len(keys), len(release.question.totals)), np.int64)
     for index, draw in drawn.items() if keys else ():
-        columns[:, index] = values[:, draw.index]
+        columns[:, index] = values[:, draw.position]
     return NoisyTotals(keys, columns)
 
 
@@ -204,7 +204,7 @@ def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: Stor
     """Return what a total cost: of a rho, whose scale was rounded up, what was asked is on record."""
     recorded = _recorded(event, "paid", draw.part)
     if isinstance(recorded, list) and isinstance(draw.noise, Gaussian):
-        return Fraction(recorded[draw.index])
+        return Fraction(recorded[draw.position])
     loss = draw.noise.loss(release.question.sensitivity_of(release.question.totals[index]))
     return loss.rho if loss.epsilon is None else loss.epsilon
 

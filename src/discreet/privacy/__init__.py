@@ -33,8 +33,8 @@ from discreet.privacy.membership_game import ThresholdGame, threshold_game
 from discreet.privacy.pmf import uniform_pmf
 
 __all__ = [
-    "ThresholdGame",
     "MechanismOutput",
+    "ThresholdGame",
     "analytic_gaussian_sigma",
     "classic_gaussian_sigma",
     "composed_dp_event",

@@ -59,7 +59,7 @@ def _canonicalise(release: PlannedRelease) -> PlannedRelease:
         release,
         question=Question(relation, by, groups, question.bounds, totals),
         keys=tuple(release.keys[place] for place in order),
-        order=tuple(order.index(place) for place in range(len(order))),
+        key_order=tuple(order.index(place) for place in range(len(order))),
         measures=tuple(
             Measure(measure.name, measure.label, with_indices(measure.estimator, indices))
             for measure in release.measures

@@ -142,7 +142,9 @@ def _private_column(
     values = _values_lookup(policy, public_tables, declared)
     match table.unit:
         case owners.ColumnUnit(name) | owners.WindowUnit(name) if name == declared.name:
-            return ColumnInfo(name, replace(bound, unit=0), parent_keys=links, never_null=True, constant_per_unit=True)
+            return ColumnInfo(
+                name, replace(bound, unit_key_index=0), parent_keys=links, never_null=True, constant_per_unit=True
+            )
         case owners.WindowUnit(_, time, window) if time == declared.name:
             in_range = _null_outside_range(declared) is not None
             return ColumnInfo(

@@ -19,53 +19,23 @@ from sqlglot import exp
 from discreet import postprocess as after
 from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError
 from discreet.estimate.planned_release import (
-    Mean,
-    Measure,
-    NoisyCount,
-    NoisySum,
     PlannedRelease,
     QueryPlan,
-    TotalsEstimator,
-    Variance,
-    assemble_table,
     release_schema,
 )
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER
 from discreet.policy import ColumnUnit, Policy, WindowUnit
 from discreet.postprocess import PostprocessPlan
-from discreet.pricing.allocation import allocate_noise, largest_epsilon, requested_cost
 from discreet.query.bind_context import BindContext, PlannedReleases, RequestedBounds
 from discreet.query.canonical_form import canonical_release
-from discreet.query.catalog import PublicTables, kernel_type, scan_of
+from discreet.query.catalog import PublicTables
 from discreet.query.column_pruning import prune_columns
 from discreet.query.expressions.declared_values import UndeclaredValue
 from discreet.query.relations.scope import PrivateSource
 from discreet.query.resolve import resolve_query, split_at_releases
 from discreet.query.syntax import parse
 from discreet.query.syntax.source_position import refuse
-
-__all__ = [
-    "PASSES",
-    "Mean",
-    "NoisyCount",
-    "Measure",
-    "PlannedRelease",
-    "QueryPlan",
-    "PublicTables",
-    "TotalsEstimator",
-    "Variance",
-    "NoisySum",
-    "assemble_table",
-    "kernel_type",
-    "largest_epsilon",
-    "requested_cost",
-    "plan_query",
-    "scan_of",
-    "release_schema",
-    "allocate_noise",
-]
-
 
 T = TypeVar("T")
 _LOG = logging.getLogger("discreet")
@@ -113,8 +83,8 @@ def find_releases(draft: QueryDraft) -> QueryDraft:
     table_names = {table.name for table in outer_query.find_all(exp.Table)}
     return replace(
         draft,
-        above=outer_query,
-        parts=tuple(release for release in draft.context.releases.planned if release.name in table_names),
+        outer_query=outer_query,
+        releases=tuple(release for release in draft.context.releases.planned if release.name in table_names),
     )
 
 
@@ -122,7 +92,7 @@ def normalise_questions(draft: QueryDraft) -> QueryDraft:
     """Leave out the columns that no question needs, and give equal questions one form."""
     return replace(
         draft,
-        parts=tuple(
+        releases=tuple(
             canonical_release(replace(release, question=prune_columns(release.question))) for release in draft.releases
         ),
     )
@@ -133,7 +103,7 @@ def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
     assert draft.outer_query is not None
     return replace(
         draft,
-        follows=after.compile_query(
+        postprocess=after.compile_query(
             draft.outer_query, {release.name: release_schema(release) for release in draft.releases}
         ),
     )

@@ -134,7 +134,7 @@ class EncodedRows:
     def take(self, row_indices: np.ndarray) -> "EncodedRows":
         """Return some of the rows, in a new order."""
         codes, words = (tuple(array[row_indices] for array in arrays) for arrays in (self.codes, self.bitset_words))
-        return replace(self, codes=codes, words=words)
+        return replace(self, codes=codes, bitset_words=words)
 
     def losses(self, row_indices: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Return what each group loses: the rows at some places, where a group begins at each of the starts."""

@@ -150,4 +150,4 @@ def _restrict_criteria(criteria: PrivacyCriteria, rows: np.ndarray, weights: np.
         replace(criterion, totals=np.bincount(criterion.codes[rows], weights, len(criterion.totals)).astype(np.int64))
         for criterion in criteria.sensitive_criteria
     ]
-    return replace(criteria, checks=tuple(restricted))
+    return replace(criteria, sensitive_criteria=tuple(restricted))

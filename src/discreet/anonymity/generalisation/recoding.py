@@ -72,7 +72,7 @@ def _distinct_rows(encoded: EncodedTable, criteria: PrivacyCriteria) -> _Distinc
     )
     first_rows = classes.first_rows
     restricted = tuple(replace(check, codes=check.codes[first_rows]) for check in criteria.sensitive_criteria)
-    return _DistinctRows(classes, first_rows, replace(criteria, checks=restricted))
+    return _DistinctRows(classes, first_rows, replace(criteria, sensitive_criteria=restricted))
 
 
 def recode_by_mondrian(encoded: EncodedTable, criteria: PrivacyCriteria, trees: TreesByColumn) -> Recoding:

@@ -59,8 +59,12 @@ def invert_classes(
             (setup, [_recover_classes(train, setup, side, rng) for side in (setup.is_in_first, ~setup.is_in_first)])
         )
     pairs = [both for _, both in games]
-    members_recognised = np.concatenate([np.where(one.members, one.fits, other.fits) for one, other in pairs])
-    non_members_recognised = np.concatenate([np.where(one.members, other.fits, one.fits) for one, other in pairs])
+    members_recognised = np.concatenate(
+        [np.where(one.is_member, one.is_recognised, other.is_recognised) for one, other in pairs]
+    )
+    non_members_recognised = np.concatenate(
+        [np.where(one.is_member, other.is_recognised, one.is_recognised) for one, other in pairs]
+    )
     setup, (first, _) = games[0]
     return {
         "metric": "of people's own images are recognised by the recovered pictures",
@@ -75,9 +79,9 @@ def invert_classes(
             [each for both in pairs for each in both], members_recognised, non_members_recognised
         ),
         "exposure": exposure_by_rarity(
-            np.linalg.norm(setup.asked.images - first.means[setup.asked.labels], axis=1)[first.members],
-            first.fits[first.members],
-            labels=[f"image {row}" for row in setup.rows[first.members]],
+            np.linalg.norm(setup.candidates.images - first.means[setup.candidates.labels], axis=1)[first.is_member],
+            first.is_recognised[first.is_member],
+            labels=[f"image {row}" for row in setup.rows[first.is_member]],
             rarity_label="distance from the mean",
         ),
         "draw": ImageMosaic({"recovered": first.pictures, "members' mean": first.means}),

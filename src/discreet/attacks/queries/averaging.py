@@ -56,7 +56,7 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
     def easy_fix(oracle: SqlOracle) -> SqlOracle:
         return add_fresh_noise(oracle, noise_scale, rng)
 
-    with oracle_for_targets(parsed_defence, drawn_targets, easy=easy_fix) as ask:
+    with oracle_for_targets(parsed_defence, drawn_targets, easy_fix=easy_fix) as ask:
         means, distinct_answers = average_answers(
             ask,
             TargetQuery("COUNT(*)", f"{quoted_column(drawn_targets.people.secret)} = 1 AND {{target}}"),

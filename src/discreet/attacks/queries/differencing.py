@@ -59,7 +59,9 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
         return refuse_small_sets(oracle, min_set_size)
 
     epsilon_per_query = parsed_defence.curator_epsilon / 2 if parsed_defence.kind == CURATOR else None
-    open_oracle = partial(oracle_for_targets, parsed_defence, drawn_targets, easy=easy_fix, price=epsilon_per_query)
+    open_oracle = partial(
+        oracle_for_targets, parsed_defence, drawn_targets, easy_fix=easy_fix, epsilon_per_query=epsilon_per_query
+    )
     with open_oracle() as ask:
         guesses = guess_secrets(
             difference_of_answers(ask, TargetQuery("COUNT(*)", f"{secret_column} = 1")), drawn_targets.class_sizes

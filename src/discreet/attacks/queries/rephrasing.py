@@ -97,7 +97,9 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
         return cache_by_text(add_fresh_noise(oracle, noise_scale, rng))
 
     epsilon_per_query = parsed_defence.curator_epsilon / _BUDGET_PARTS if parsed_defence.kind == CURATOR else None
-    with oracle_for_targets(parsed_defence, drawn_targets, easy=easy_fix, price=epsilon_per_query) as ask:
+    with oracle_for_targets(
+        parsed_defence, drawn_targets, easy_fix=easy_fix, epsilon_per_query=epsilon_per_query
+    ) as ask:
         collected = collect_answers(ask, queries)
     estimates = {
         number: most_likely_counts(collected.answers[:number], drawn_targets.class_sizes)

@@ -153,9 +153,13 @@ def _find_worst_case(prepared: PreparedQuery, pairs: list[CuratorPair]) -> _Wors
         raise PolicyError(f"{prepared.query.name}: the engine fails on all made-up data. Ask it of `discreet dummy`.")
     # Of a tree only that part is seen where most values are: alone, the unit is seen on all levels.
     has_trees = any(request.walks for request in prepared.requests)
-    pair, worst_test = max(cases, key=lambda case: (round(case[1].used(), 9), has_trees and case[0].place.alone))
-    largest_share = max(shift.share for _, each in cases for shift in each.moves())
-    unique_group_case = max((each for each in cases if each[1].own), key=lambda each: len(each[1].own), default=None)
+    pair, worst_test = max(
+        cases, key=lambda case: (round(case[1].loss_used(), 9), has_trees and case[0].placement.alone)
+    )
+    largest_share = max(shift.share_of_sensitivity for _, each in cases for shift in each.total_shifts())
+    unique_group_case = max(
+        (each for each in cases if each[1].unique_groups), key=lambda each: len(each[1].unique_groups), default=None
+    )
     return _WorstCase(prepared, pair, worst_test, largest_share, unique_group_case, tuple(failing))
 
 

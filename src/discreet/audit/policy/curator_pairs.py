@@ -20,6 +20,7 @@ from discreet.audit.policy.neighbouring_databases import Tables, neighbouring_da
 from discreet.audit.policy.query_suite import AuditQuery
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
+from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel import release
 from discreet.kernel.event import OWNER, Event
 from discreet.kernel.ledger import Ledger, memory_ledger
@@ -28,7 +29,7 @@ from discreet.kernel.question import Question
 from discreet.kernel.release import EngineTotals, NoisyTotals, ReleaseRequest, ReleaseResult, TotalsEngine
 from discreet.policy import Policy, write_policy
 from discreet.pricing import CostRequest, ReleaseHistory
-from discreet.query.passes import PlannedRelease, plan_query
+from discreet.query.passes import plan_query
 
 _AMPLE_EPSILON = 10**6  # the largest epsilon that a budget can have
 _HALF = Fraction(1, 2)

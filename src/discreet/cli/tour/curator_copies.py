@@ -8,12 +8,15 @@ from typing import Any, cast
 from discreet.curator.curator import Curator
 from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.interface import Engine
+from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.event import OWNER
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.release import Catalog, ReleaseResult, release_totals
 from discreet.policy import Policy
-from discreet.query.passes import QueryPlan, allocate_noise, plan_query, requested_cost, scan_of
+from discreet.pricing.allocation import allocate_noise, requested_cost
+from discreet.query.catalog import scan_of
+from discreet.query.passes import plan_query
 
 
 class _CachingEngine:

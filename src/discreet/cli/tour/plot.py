@@ -11,18 +11,17 @@ import discreet as dc
 from discreet import plotting
 from discreet.cli.tour.differencing_game import GuessingResult, TradeoffPoint, tradeoff_point
 from discreet.cli.tour.recorder import Recorder
-from discreet.plotting import BLUE, INK, ORANGE, RED, add_legend, format_plain_numbers, set_title, style
-from discreet.plotting import save_figure as save_figure
+from discreet.plotting import BLUE, INK, ORANGE, RED, add_legend, format_plain_numbers, save_figure, set_title, style
 
 WITHOUT_COLOUR, WITH_COLOUR = BLUE, ORANGE
 _NO_MATPLOTLIB = "No picture: drawing needs matplotlib, which comes with the extra `pictures`."
 __all__ = [
     "INK",
-    "WITH_COLOUR",
     "WITHOUT_COLOUR",
-    "draw_picture",
+    "WITH_COLOUR",
     "draw_counts",
     "draw_names",
+    "draw_picture",
     "draw_tradeoff",
     "panels",
     "save_figure",

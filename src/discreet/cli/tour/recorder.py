@@ -17,7 +17,7 @@ from rich.text import Text
 
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
 _INDENT = 3
-T = TypeVar("Each")
+T = TypeVar("T")
 
 
 class Tone(StrEnum):

@@ -78,7 +78,7 @@ class Postgres:
             raise
         self._tables = tables
         self._sources = {name: TableSource(source.location, tables[name].types) for name, source in sources.items()}
-        self.dialect: Dialect = replace(POSTGRES, source=lambda name: tables[name].from_sql)
+        self.dialect: Dialect = replace(POSTGRES, table_source=lambda name: tables[name].from_sql)
 
     @contextmanager
     def prepare(self, usage: ColumnUsage) -> Iterator["PostgresReader"]:

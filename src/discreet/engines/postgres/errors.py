@@ -27,7 +27,7 @@ _REASONS: dict[str | None, str] = {
 }
 
 
-class PostgresServerError(EngineError):  # noqa: N818 - as the errors of the kernel are called
+class PostgresServerError(EngineError):
     """The server did not do what it was asked for; `sqlstate` is its code for the reason, if it gave one."""
 
     def __init__(self, reason: str, sqlstate: str | None) -> None:

@@ -95,7 +95,7 @@ class Spark:
             warnings.warn(f"{message} Until then, questions that use it are refused.", stacklevel=2)
         tables = self._views.tables
         views = {name: table.view for name, table in tables.items()}
-        self.dialect: Dialect = replace(SPARK, source=views.__getitem__)
+        self.dialect: Dialect = replace(SPARK, table_source=views.__getitem__)
         self._totals_cache = TotalsCache(tuning.remember if all(table.in_files for table in tables.values()) else 0)
 
     @property

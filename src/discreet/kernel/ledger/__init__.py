@@ -17,7 +17,7 @@ __all__ = [
     "Ledger",
     "SQLiteLedger",
     "create_ledger",
-    "remaining_budget",
     "memory_ledger",
     "open_ledger",
+    "remaining_budget",
 ]

@@ -106,7 +106,7 @@ class Account:
         receipt_id = check_type(Receipt, receipt, "receipt").id
         if len(check_type(bytes, answer, "answer")) > MAX_ANSWER_BYTES:
             raise ValueError(f"answer must have at most {MAX_ANSWER_BYTES} bytes, not {len(answer)}")
-        with self._write_transaction(moved=Failed(FAILED)) as (table, chain):
+        with self._write_transaction(moved_error=Failed(FAILED)) as (table, chain):
             if receipt_id not in chain.charges or receipt_id in chain.settlements:
                 was = "settled before" if receipt_id in chain.settlements else "never charged here"
                 raise LedgerError(f"receipt {receipt_id!r} was {was}")

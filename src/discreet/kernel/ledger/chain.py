@@ -107,21 +107,23 @@ def first_row(terms: Terms) -> LedgerRow:
 def event_text(event: Event) -> str:
     """Write what the caller said about an event."""
     record = {"mechanism": event.mechanism, "question": event.question, "sensitivity": event.sensitivity}
-    optional = {"topics": event.fingerprints, "follows": event.follows}
+    optional = {"fingerprints": event.fingerprints, "follows": event.follows}
     return canonical_json(record | {name: parts for name, parts in optional.items() if parts})
 
 
 def read_event(row: LedgerRow, state: EventState) -> Event:
     """Read the event that a charge recorded."""
     record = json.loads(row.body)
-    record |= {name: tuple(map(tuple, record[name])) for name in ("topics", "follows") if name in record}
+    record |= {name: tuple(map(tuple, record[name])) for name in ("fingerprints", "follows") if name in record}
     return Event(**record, by=row.by, id=row.receipt or "", time=row.time, state=state, loss=read_loss(row.loss))
 
 
 def fingerprints_in(body: str) -> list[str]:
     """Return the topics that a charge recorded, each once."""
     return list(
-        dict.fromkeys(fingerprint for part in json.loads(body).get("topics", ()) for fingerprint in part if fingerprint)
+        dict.fromkeys(
+            fingerprint for part in json.loads(body).get("fingerprints", ()) for fingerprint in part if fingerprint
+        )
     )
 
 

@@ -56,8 +56,8 @@ class NoiseDistribution(NamedTuple):
         """Return the weights of {k, k+1, …}, down to 2^-bits, against that of all integers."""
         tails = self._one_sided_tails(bits, precision)
         if self.beta:
-            return tails._replace(all=tails.total + tails.weights[1], error=2 * tails.error)
-        return tails._replace(all=tails.total + tails.weights[1])  # R(k) = q^k / (1+q)
+            return tails._replace(total=tails.total + tails.weights[1], error=2 * tails.error)
+        return tails._replace(total=tails.total + tails.weights[1])  # R(k) = q^k / (1+q)
 
     def _one_sided_tails(self, bits: int, precision: int) -> TailWeights:
         if not self.beta:

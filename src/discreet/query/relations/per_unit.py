@@ -258,7 +258,7 @@ class _PerUnitBuilder:
 
     def _key_info(self, name: str, key: GroupKey, key_index: int | None) -> ColumnInfo:
         expr, columns = key.bound.expr, self._columns
-        bound = replace(key.bound, expr=Column(name, expr.type), domain=None, unit=key_index)
+        bound = replace(key.bound, expr=Column(name, expr.type), domain=None, unit_key_index=key_index)
         window = columns[expr.name].window if isinstance(expr, Column) else None
         values = lambda: key_domain(expr, columns)  # noqa: E731 - asked when it is needed
         has_no_null = never_null(expr, columns)

@@ -54,7 +54,7 @@ def _narrow_column(info: ColumnInfo, condition: Expr) -> ColumnInfo:
     if not _is_portable(condition):
         return narrowed
     if evaluate(condition, {name: None}) is not True:
-        narrowed = replace(narrowed, sure=True, null=False)
+        narrowed = replace(narrowed, never_null=True, null_is_group=False)
     return replace(narrowed, values=_remaining_values(info, narrowed, condition))
 
 
@@ -64,7 +64,7 @@ def _intersect_range(info: ColumnInfo, least: RangeEnd | None, most: RangeEnd | 
     high = _tighter_end(info.bound.high if info.upper is None else info.upper, most, min)
     if low is not None and high is not None and low > high:  # type: ignore[operator]
         return info
-    narrowed = replace(info, least=low, most=high)
+    narrowed = replace(info, lower=low, upper=high)
     if low is None or high is None:
         return narrowed
     return replace(narrowed, bound=replace(info.bound, low=low, high=high))

@@ -96,7 +96,7 @@ def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[st
     expr = bound.expr
     if isinstance(expr, Column):
         return replace(columns[expr.name], name=name).with_column_name(inner_name)
-    derived_bound = replace(bound, expr=column, domain=None, unit=unit_key_index(expr, columns))
+    derived_bound = replace(bound, expr=column, domain=None, unit_key_index=unit_key_index(expr, columns))
     return ColumnInfo(
         name,
         derived_bound,

@@ -62,7 +62,7 @@ class ColumnInfo:
         column = Column(name, self.column.type)
         find_range = self.find_range
         find_moved_range = None if find_range is None else lambda: replace(find_range(), expr=column)
-        return replace(self, bound=replace(self.bound, expr=column), ends=find_moved_range)
+        return replace(self, bound=replace(self.bound, expr=column), find_range=find_moved_range)
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,8 @@ def _nullable_view(view: View) -> View:
     return replace(
         view,
         columns=tuple(
-            replace(info, null=True, parent_keys=frozenset(), window=None, settled=False) for info in view.columns
+            replace(info, null_is_group=True, parent_keys=frozenset(), window=None, constant_per_unit=False)
+            for info in view.columns
         ),
     )
 
