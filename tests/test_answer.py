@@ -23,7 +23,7 @@ HOSTILE = "<script>alert('$x^2$')</script>\n\x1b[31m\u202e"
 
 def answer(columns, margins, **changes):
     noise = dict.fromkeys(margins, "discrete Laplace, scale 10")
-    parts = {"noise": noise, "price": Cost(Loss("1/10")), "receipt": Receipt("5e1f")} | changes
+    parts = {"noise": noise, "cost": Cost(Loss("1/10")), "receipt": Receipt("5e1f")} | changes
     return Answer(pa.table(columns), margins=margins, **parts)
 
 

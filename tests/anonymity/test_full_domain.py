@@ -203,7 +203,7 @@ def test_many_levels_are_searched_greedily_and_the_result_says_so(monkeypatch):
     hierarchies = {name: intervals(0, 15, [2, 4, 8]) for name in "abcd"}
     best = anonymise_and_measure(table, list("abcd"), 5, hierarchies=hierarchies, method="full-domain", suppress=0.1)
     assert best.optimality == "the best of 625 combinations of levels"
-    monkeypatch.setattr("discreet.anonymity.generalisation.full_domain.MOST_NODES", 100)
+    monkeypatch.setattr("discreet.anonymity.generalisation.full_domain.MAX_NODES", 100)
     quick = anonymise_and_measure(table, list("abcd"), 5, hierarchies=hierarchies, method="full-domain", suppress=0.1)
     assert "perhaps not the best" in quick.optimality
     assert quick.after.k >= 5

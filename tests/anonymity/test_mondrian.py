@@ -176,7 +176,7 @@ def test_a_check_sees_the_rows_outside_the_classes_too():
     satisfies_criteria(
         PrivacyCriteria(1, (check,)), EquivalenceClasses(np.zeros(2, int), np.array([2])), np.arange(2), np.ones(2, int)
     )
-    assert (seen[0].sizes.tolist(), seen[0].rows, seen[0].totals.tolist()) == ([2, 4], 6, [2, 4])
+    assert (seen[0].sizes.tolist(), seen[0].row_count, seen[0].totals.tolist()) == ([2, 4], 6, [2, 4])
 
 
 def test_bags_of_many_values_are_counted_without_bits():
@@ -248,7 +248,7 @@ def penalties(columns, ids):
         codes, many = column.codes.tolist(), len(column.values)
         for rows in members.values():
             present = {codes[row] for row in rows}
-            if column.ordered:
+            if column.is_ordered:
                 at = column.positions
                 width = (at[max(present)] - at[min(present)]) / (at[-1] - at[0])
                 shares, reduced = shares + width * len(rows), reduced + width * len(rows)

@@ -29,7 +29,7 @@ def people():
 
 
 def part(made, title):
-    (found,) = [each for each in made.parts if each.title == title]
+    (found,) = [each for each in made.sections if each.title == title]
     return found
 
 

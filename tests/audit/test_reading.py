@@ -45,7 +45,7 @@ OUTPUTS = [
 
 def told(seen, place):
     """All that is said about one run."""
-    before = int(np.count_nonzero(seen.has[:place]))
+    before = int(np.count_nonzero(seen.has_numbers[:place]))
     numbers = seen.numbers[before].tobytes() if seen.has[place] else None
     return seen.names[seen.kinds[place]], bool(seen.has[place]), numbers, repr(seen.tokens[place])
 

@@ -69,7 +69,7 @@ class ForgetsToClip:
 class StopsWhenItFits:
     """Noisy means, drawn anew until the exact error is small enough: how many draws it took tells of the data.
 
-    `bought` is how many draws of a purse there are; without it, each is paid for as if it were one of twenty.
+    `bought` is how many draws of a reservation there are; without it, each is paid for as if it were one of twenty.
     """
 
     def __init__(self, bought=None):
@@ -164,7 +164,7 @@ class OneNoiseForTwoSums:
 
 
 class PaysOnceForTwo:
-    """The whole price for each of two draws, by a purse of its own; only one of the prices is told."""
+    """The whole price for each of two draws, by a reservation of its own; only one of the prices is told."""
 
     def fit(self, X, y=None):
         for _ in range(2):

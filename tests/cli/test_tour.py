@@ -344,7 +344,7 @@ def test_no_share_that_is_shown_stands_in_the_source(told):
 
 def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(town):
     sql = differencing_queries(town.governor())[0]
-    with town.under("1") as curator:
+    with town.open_with_budget("1") as curator:
         copies = CuratorCopies(curator)
         answers = []
         for _ in range(12):
@@ -359,7 +359,7 @@ def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(to
 
 def test_counts_of_a_copy_are_around_the_truth_and_take_its_whole_budget(town):
     questions = differencing_queries(town.governor())
-    with town.under("1") as curator:
+    with town.open_with_budget("1") as curator:
         asked = CuratorCopies(curator).prepare_counts(questions, Fraction(20))
         exact = [town.truth(sql)[0][0] for sql in questions]
         assert all(abs(value - truth) <= 4 for value, truth in zip(asked.ask(), exact, strict=True))

@@ -75,7 +75,9 @@ class PostgresPlace:
         self.text = json.dumps([url, str(folder), str(bin_folder), head])
 
     def create(self, **terms):
-        return create_postgres_ledger(self.url, **{"name": "demo", "budget": Budget(1), "head": self.head, **terms})
+        return create_postgres_ledger(
+            self.url, **{"name": "demo", "budget": Budget(1), "checkpoint": self.head, **terms}
+        )
 
     def open(self, name="demo"):
         return open_postgres_ledger(self.url, name=name, checkpoint=self.head)

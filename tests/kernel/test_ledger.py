@@ -57,7 +57,7 @@ def test_a_charge_is_recorded_as_data_and_settling_releases_it(ledger):
 
 def test_charges_without_an_answer_are_found_however_often_one_looks(ledger):
     def found():
-        return [each.id for each in ledger.unsettled()]
+        return [each.id for each in ledger.unsettled_events()]
 
     receipts = [ledger.charge(CENT, event()) for _ in range(4)]
     without = [receipt.id for receipt in receipts]
@@ -242,7 +242,7 @@ def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
     with pytest.raises(Refused, match="in all epsilon 0"):
         ledger.charge(CENT, event())
     ledger.verify()
-    with ledger._session.reading() as table:
+    with ledger._session.read_transaction() as table:
         assert [row.kind for row in table.rows()] == ["create", "charge", "budget", "charge", "budget"]
 
 
@@ -322,7 +322,7 @@ def test_an_answer_is_bytes_of_bounded_length(ledger, monkeypatch):
     receipt = ledger.charge(CENT, event())
     with pytest.raises(TypeError, match="answer"):
         ledger.settle(receipt, "42")
-    monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 3)
+    monkeypatch.setattr("discreet.kernel.ledger.account.MAX_ANSWER_BYTES", 3)
     with pytest.raises(ValueError, match="answer"):
         ledger.settle(receipt, b"1234")
     with pytest.raises(TypeError, match="receipt"):
@@ -467,7 +467,7 @@ def test_a_head_that_cannot_be_written_stops_the_ledger_and_the_charge_stands(pa
 
     with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.kernel.ledger.sqlite_location.write_head", broken)
+            patch.setattr("discreet.kernel.ledger.sqlite_location.write_checkpoint", broken)
             with pytest.raises(LedgerError, match="No space left"):
                 ledger.charge(CENT, event())
         with pytest.raises(LedgerError, match="an earlier write failed"):
@@ -486,7 +486,7 @@ def test_the_head_is_written_after_the_commit(path, monkeypatch):
             seen.append((other.execute("SELECT max(seq) FROM rows").fetchone()[0], head.seq))
         other.close()
 
-    monkeypatch.setattr("discreet.kernel.ledger.sqlite_location.write_head", look)
+    monkeypatch.setattr("discreet.kernel.ledger.sqlite_location.write_checkpoint", look)
     create_ledger(path, name="demo", budget=Budget(1)).close()
     assert seen == [(1, 1)]
 

@@ -28,9 +28,9 @@ def place(request, tmp_path):
 
 RELYING = {
     "a recall": lambda ledger: ledger.answers(["b"]),
-    "the newest charge": lambda ledger: ledger.newest("b"),
+    "the newest charge": lambda ledger: ledger.latest_receipt("b"),
     "the same key": lambda ledger: ledger.charge(CENT, event("b", "bob"), key="b"),
-    "what a key was used for": lambda ledger: ledger.with_key("bob", "b"),
+    "what a key was used for": lambda ledger: ledger.event_with_key("bob", "b"),
     "a new charge": lambda ledger: ledger.charge(CENT, event("z")),
     "what is spent": lambda ledger: ledger.spent(),
     "what one analyst has spent": lambda ledger: ledger.spent("bob"),
@@ -144,9 +144,9 @@ def test_a_ledger_that_nobody_touched_never_refuses(place):
                     assert ledger.answers(["b"])[0][1] == b"b", name
                 receipt = ledger.charge(CENT, event(f"n{number}"))
                 ledger.settle(receipt, b"new")
-                assert two.newest(f"n{number}") == one.newest(f"n{number}") == receipt.id
+                assert two.latest_receipt(f"n{number}") == one.latest_receipt(f"n{number}") == receipt.id
         one.acknowledge()
-        assert two.newest("b") is None
+        assert two.latest_receipt("b") is None
         one.set_budget(Budget(2), analysts=None)
         assert two.budget == Budget(2)
         assert one.spent() == two.spent()
@@ -163,7 +163,11 @@ def test_a_ledger_rolled_back_while_open_serves_nothing_until_acknowledged(place
         ledger.close()
         place.restore()
     with place.open() as ledger:
-        for act in (lambda: ledger.answers(["b"]), lambda: ledger.newest("b"), lambda: ledger.with_key("bob", "b")):
+        for act in (
+            lambda: ledger.answers(["b"]),
+            lambda: ledger.latest_receipt("b"),
+            lambda: ledger.with_key("bob", "b"),
+        ):
             with pytest.raises(LedgerError, match="rolled back"):
                 act()
         assert ledger.spent().epsilon == 4 * CENT.epsilon, "the owner can look"

@@ -41,7 +41,7 @@ def place(request, tmp_path):
 def assert_found(place, match):
     with place.open() as ledger, pytest.raises(LedgerError, match=match) as found:
         ledger.verify()
-    assert str(ledger._session.place) in str(found.value)
+    assert str(ledger._session.location) in str(found.value)
 
 
 @pytest.mark.parametrize("column", LedgerRow._fields)
@@ -73,7 +73,7 @@ def test_a_cheaper_charge_is_found_even_if_the_hashes_are_made_anew(place, rehas
 def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
     with place.open() as ledger:
         spent = ledger.spent("owner")
-        with ledger._session.writing() as table:
+        with ledger._session.write_transaction() as table:
             act = PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
             table.add_row(row_after(table.last(), spent, act))
     assert_found(place, "row 11 .*the price does not fit")
@@ -155,7 +155,7 @@ def test_refunds_are_stopped_by_triggers(file, statement):
     with pytest.raises(sqlite3.DatabaseError):
         file.run([statement])
     with file.open() as ledger:
-        table = ledger._session._connected()  # the ledger's own connection, which knows not_below, is stopped too
+        table = ledger._session._open_table()  # the ledger's own connection, which knows not_below, is stopped too
         with pytest.raises(sqlite3.IntegrityError):
             table.connection.execute(statement)
         ledger.verify()

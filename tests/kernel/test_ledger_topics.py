@@ -50,18 +50,18 @@ def test_answers_are_found_by_any_of_their_topics_oldest_first(ledger):
     assert found("a") == [("released", b"answer 0"), ("reserved", None)]
     assert found("b", "c", "a") == [*((("released", b"answer %d" % n)) for n in range(3)), ("reserved", None)]
     assert found("d") == found("") == found() == []
-    assert [each.topics for each, _ in ledger.answers(["b"])] == [(("a", "b"),), (("b", ""),)]
+    assert [each.fingerprints for each, _ in ledger.answers(["b"])] == [(("a", "b"),), (("b", ""),)]
 
 
 def test_the_newest_charge_of_a_topic_counts_whether_it_was_settled_or_not(ledger):
     events = ledger.events()
-    assert ledger.newest("a") == events[-1].id
-    assert ledger.newest("b") == events[1].id
-    assert ledger.newest("d") is None
+    assert ledger.latest_receipt("a") == events[-1].id
+    assert ledger.latest_receipt("b") == events[1].id
+    assert ledger.latest_receipt("d") is None
 
 
 def test_a_key_finds_its_charge(ledger):
-    assert ledger.with_key("owner", "2").id == ledger.events()[2].id
+    assert ledger.event_with_key("owner", "2").id == ledger.events()[2].id
     assert ledger.with_key("owner", "9") is None
     assert ledger.with_key("ana", "2") is None
 
@@ -115,7 +115,7 @@ def test_nothing_follows_what_was_charged_before_a_rollback(place):
         with pytest.raises(LedgerError, match="rolled back"):
             ledger.charge(CENT, event("x", follows=[("x", first.id)]))
         ledger.acknowledge()
-        assert ledger.newest("x") is None
+        assert ledger.latest_receipt("x") is None
         with pytest.raises(Refused, match="at this moment"):
             ledger.charge(CENT, event("x", follows=[("x", first.id)]))
         assert ledger.answers(["x"])[0][1] == b"first"

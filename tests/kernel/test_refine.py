@@ -104,7 +104,7 @@ def coded_law(monkeypatch, wide, narrow, n, reach):
 
     scales = Fraction(wide), Fraction(narrow)
     with monkeypatch.context() as patch:
-        patch.setattr(module.noise, "laplace", sampler_of)
+        patch.setattr(module.noise, "laplace_sampler", sampler_of)
         patch.setattr(
             module, "_zero_jump_sampler", lambda before, after: Listed(coins) if (before, after) == scales else None
         )

@@ -877,9 +877,9 @@ def test_what_only_looks_like_a_public_table_is_refused():
 
 def test_an_answer_too_long_to_be_stored_fails_like_everything_else(monkeypatch):
     monkeypatch.setattr(release, "write_totals", lambda parts: b"x" * 50)
-    monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 50)
+    monkeypatch.setattr("discreet.kernel.ledger.account.MAX_ANSWER_BYTES", 50)
     told((COUNT,), Recorder(PEOPLE), ledger_of())
-    monkeypatch.setattr("discreet.kernel.ledger.account.LONGEST_ANSWER", 49)
+    monkeypatch.setattr("discreet.kernel.ledger.account.MAX_ANSWER_BYTES", 49)
     with pytest.raises(Failed, match="charged and could not be answered"):
         told((COUNT,), Recorder(PEOPLE), ledger := ledger_of())
     assert ledger.spent() == COUNT.loss()

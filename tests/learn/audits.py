@@ -187,9 +187,9 @@ def watched():
 
     def watching(name):
         def draw(rows, rule, public, **more):
-            noise = more["purse"].next
+            noise = more["reservation"].next
             told = _DRAWS[name](rows, rule, public, **more)
-            found.append(Draw(name, rows, rule, public, {k: more[k] for k in more if k != "purse"}, noise, told))
+            found.append(Draw(name, rows, rule, public, {k: more[k] for k in more if k != "reservation"}, noise, told))
             return told
 
         return draw
@@ -212,8 +212,8 @@ def replayed(draws):
     def replaying(name):
         def draw(rows, rule, public, **more):
             before = left.pop(0)
-            more["purse"].take()
-            given = {key: more[key] for key in more if key != "purse"}
+            more["reservation"].take()
+            given = {key: more[key] for key in more if key != "reservation"}
             assert (name, rule, given) == (before.name, before.rule, before.more)
             assert len(public) == len(before.public)
             assert all(np.array_equal(one, other) for one, other in zip(public, before.public, strict=True))

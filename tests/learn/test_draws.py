@@ -35,8 +35,8 @@ def draws(monkeypatch):
 
     def watching(name):
         def draw(data, rule, public, **more):
-            noise = more["purse"].next
-            found.append((name, data, rule, public, {key: more[key] for key in more if key != "purse"}, noise))
+            noise = more["reservation"].next
+            found.append((name, data, rule, public, {key: more[key] for key in more if key != "reservation"}, noise))
             return DRAWS[name](data, rule, public, **more)
 
         return draw

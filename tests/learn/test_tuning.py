@@ -30,7 +30,7 @@ LAWS = pytest.mark.parametrize("law", list(TrialDistribution))
 
 def weights(trials):
     """The law of the number of trials, as exact fractions."""
-    raw = {k: (1 - trials.gamma) ** k / (1 if trials.eta else k) for k in range(1, trials.most + 1)}
+    raw = {k: (1 - trials.gamma) ** k / (1 if trials.eta else k) for k in range(1, trials.max_trials + 1)}
     total = sum(raw.values())
     return {k: weight / total for k, weight in raw.items()}
 

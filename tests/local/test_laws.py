@@ -57,7 +57,7 @@ def as_key(report):
 def test_probabilities_add_up_to_one(name, epsilon):
     oracle = SMALL[name](epsilon)
     for value in values_of(oracle):
-        law = oracle.law(value)
+        law = oracle.distribution(value)
         assert sum(law.values()) == 1
         assert all(isinstance(p, Fraction) and p > 0 for p in law.values())
 
@@ -68,7 +68,7 @@ def test_probabilities_add_up_to_one(name, epsilon):
 def test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon(name, epsilon):
     oracle = SMALL[name](epsilon)
     claimed = oracle.loss().epsilon
-    laws = [oracle.law(value) for value in values_of(oracle)]
+    laws = [oracle.distribution(value) for value in values_of(oracle)]
     worst = max(p[report] / q[report] for p in laws for q in laws for report in p)
     assert worst <= odds_for(claimed)  # at most exp(epsilon), in exact fractions
     assert math.log(worst) == pytest.approx(float(claimed), abs=1e-12)
@@ -81,7 +81,7 @@ def test_reports_have_the_law_that_is_claimed(name):
     oracle, other = SMALL[name]("1"), SMALL[name]("1.3")
     value = list(values_of(oracle))[-1]
     seen = Counter(map(as_key, np.asarray(oracle.perturb([value] * people))))
-    law = oracle.law(value)
+    law = oracle.distribution(value)
     assert set(seen) <= set(law)
     assert fit(seen, law, people) > 1e-11
     assert fit(seen, other.law(value), people) < 1e-11  # the test can tell a law that is not this one
@@ -99,7 +99,7 @@ def test_estimates_are_unbiased_by_the_law_itself(name, epsilon):
     oracle = SMALL[name](epsilon)
     dtype = oracle.scheme.dtype
     for place, value in enumerate(values_of(oracle)):
-        law = oracle.law(value)
+        law = oracle.distribution(value)
         reports = np.array([np.frombuffer(r, dtype)[0] if isinstance(r, bytes) else r for r in law], dtype)
         estimates = [
             oracle.estimate(dc.local.Reports(oracle.made_by, reports[i : i + 1])).estimates for i in range(len(reports))

@@ -143,7 +143,7 @@ def variance_of(scheme, place):
         return float(scheme.worst_variance) - away
     if isinstance(scheme, PiecewiseScheme):
         return float(scheme.middle_variance / scheme.truth**2 + (1 - scheme.truth) / scheme.truth * Fraction(away))
-    return float(scheme.worst)
+    return float(scheme.worst_variance)
 
 
 def scheme_steps(scheme):
@@ -204,7 +204,7 @@ def test_errors_are_within_five_percent_of_theory(scheme_of, epsilon):
 def test_margins_of_many_are_hardly_wider_than_theory(make, epsilon):
     salaries, survey = made_up(100_000), make(0, 200_000, epsilon)
     _, margin = survey.estimate(survey.perturb(salaries))
-    places = survey.domain.places(salaries, "salaries")
+    places = survey.domain.encode(salaries, "salaries")
     mean = sum(variance_of(survey.scheme, int(place)) for place in places[::100]) / len(places[::100])
     expected = spreads_of(0.95) * math.sqrt(mean / len(places)) * 200_000 / GRID_STEPS
     # From bits nobody can tell how far apart people are: they are taken to be alike, which is the worst.
@@ -328,7 +328,7 @@ def test_the_farthest_reports_are_read(make):
     survey = make(0, 1, 1)
     farthest = {Duchi: [0, 1], NoisyMean: [-(100 << 20), 101 << 20]}.get(make)
     ends = np.array(farthest or [0, survey.scheme.size - 1], survey.scheme.dtype)
-    assert len(survey.read(bytes(Reports(survey.made_by, ends)))) == 2
+    assert len(survey.read(bytes(Reports(survey.configuration, ends)))) == 2
 
 
 def test_no_number_of_reports_overflows_a_sum_of_noisy_numbers():

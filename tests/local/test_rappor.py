@@ -176,7 +176,9 @@ def test_margins_of_a_filter_come_from_the_exact_variance(hashes):
         found = np.array([oracle.estimate(dc.local.Reports(oracle.configuration, array)).estimates for array in arrays])
         variances.append(np.array([float(p) for p in law.values()]) @ (found - np.eye(4)[value]) ** 2)
     shares = np.array([0.5, 0.3, 0.2, 0])
-    assert oracle.scheme.filter._spread(shares, oracle.scheme.rates)[0] == pytest.approx(shares @ np.array(variances))
+    assert oracle.scheme.filter._variance_per_person(shares, oracle.scheme.rates)[0] == pytest.approx(
+        shares @ np.array(variances)
+    )
 
 
 def test_errors_of_the_basic_kind_are_those_of_theory_and_margins_hold():
@@ -206,7 +208,7 @@ def theory_of_filter(oracle, values):
     bloom, (own, other) = oracle.scheme.filter, map(float, oracle.scheme.rates)
     stands = np.zeros((bloom.cohorts, bloom.bits, bloom.size))
     for cohort, place in itertools.product(range(bloom.cohorts), range(bloom.size)):
-        stands[cohort, bloom.own(np.array([cohort]), np.array([place]))[0], place] = 1
+        stands[cohort, bloom.value_bits(np.array([cohort]), np.array([place]))[0], place] = 1
     weights = np.linalg.pinv(stands.reshape(-1, bloom.size)).reshape(bloom.size, bloom.cohorts, bloom.bits)
     weights *= bloom.cohorts / (own - other)
     total = np.zeros(bloom.size)

@@ -35,7 +35,7 @@ def of_prefixes(epsilon):
 @pytest.mark.parametrize("made", [small, of_prefixes])
 def test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon(epsilon, made):
     oracle = made(epsilon)
-    laws = [oracle.law(value) for value in (0, 1, 2, 3, 17, 63)]
+    laws = [oracle.distribution(value) for value in (0, 1, 2, 3, 17, 63)]
     assert all(sum(law.values()) == 1 for law in laws)
     assert max(p[report] / q[report] for p in laws for q in laws for report in p) == odds_for(Fraction(epsilon))
     worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
@@ -54,7 +54,7 @@ def test_sketched_reports_have_the_law_that_is_claimed(made):
         return stats.chisquare([seen[at] for at in law], [float(law[at]) * people for at in law]).pvalue
 
     for value in (0, 5, 63):
-        assert surprise(oracle.law(value), value) > NEVER
+        assert surprise(oracle.distribution(value), value) > NEVER
     assert surprise(made("6/5").law(5), 5) < NEVER
 
 

@@ -29,7 +29,7 @@ def test_a_law_adds_up_to_one_and_its_worst_ratio_is_exactly_the_odds(size, epsi
     oracle = SubsetSelection(size, epsilon)
     laws = [oracle.distribution(value) for value in range(size)]
     assert all(sum(law.values()) == 1 for law in laws)
-    assert len(laws[0]) == math.comb(size, oracle.scheme.chosen)
+    assert len(laws[0]) == math.comb(size, oracle.scheme.subset_size)
     assert max(p[r] / q[r] for p in laws for q in laws for r in p) == odds_for(Fraction(epsilon))
     claimed = float(oracle.loss().epsilon)
     assert max(dc.privacy.max_divergence(p, q) for p in laws for q in laws) == pytest.approx(claimed, abs=1e-12)
@@ -48,12 +48,12 @@ def test_estimates_are_right_on_average_by_the_law(size, epsilon):
 def test_no_other_size_of_subsets_errs_less(size, epsilon):
     odds = odds_for(Fraction(epsilon))
     variances = {chosen: exact_variance(SubsetScheme(size, odds, chosen)) for chosen in range(1, size)}
-    assert variances[SubsetSelection(size, epsilon).scheme.chosen] == min(variances.values())
+    assert variances[SubsetSelection(size, epsilon).scheme.subset_size] == min(variances.values())
 
 
 def test_a_large_epsilon_makes_it_direct():
     few, direct = SubsetSelection(9, 4), dc.local.GRR(9, 4)
-    assert few.scheme.chosen == 1
+    assert few.scheme.subset_size == 1
     for place in (0, 5):
         assert list(few.distribution(5).values())[place] == direct.pmf(place, 5)
 
@@ -62,7 +62,7 @@ def test_a_large_epsilon_makes_it_direct():
 @pytest.mark.parametrize("size", [3, 6, 10])
 def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(size):
     oracle, other = SubsetSelection(size, "0.5"), SubsetSelection(size, "0.6")
-    assert oracle.scheme.chosen == other.scheme.chosen > 0
+    assert oracle.scheme.subset_size == other.scheme.subset_size > 0
     for value in (0, size // 2, size - 1):
         assert fit(oracle, value, 200_000, oracle.distribution(value)) > BY_CHANCE
     assert fit(oracle, 1, 800_000, other.distribution(1)) < BY_CHANCE
@@ -102,7 +102,7 @@ def test_every_subset_has_the_size_and_is_read_as_it_was_sent(size):
     oracle = SubsetSelection(size, 1)
     reports = oracle.perturb(np.arange(3000) % size)
     held = np.unpackbits(np.frombuffer(np.asarray(reports).tobytes(), np.uint8).reshape(3000, -1), axis=1)
-    assert set(held.sum(axis=1)) == {oracle.scheme.chosen}
+    assert set(held.sum(axis=1)) == {oracle.scheme.subset_size}
     again = oracle.read(list(reports.messages()))
     assert np.array_equal(oracle.estimate(again).estimates, oracle.estimate(reports).estimates)
     assert np.array_equal(oracle.counts(oracle.read(bytes(reports[::2]))), oracle.counts(reports[::2]))
@@ -110,7 +110,7 @@ def test_every_subset_has_the_size_and_is_read_as_it_was_sent(size):
 
 def test_bytes_that_nobody_could_have_sent_are_refused():
     oracle, tally = SubsetSelection(9, 1), dc.local.Aggregator(SubsetSelection(9, 1))
-    assert oracle.scheme.chosen == 2
+    assert oracle.scheme.subset_size == 2
     head, good = bytes(oracle.perturb([])), bytes(oracle.perturb([3]))
     for bad, why in [
         (good[:-1], "torn"),

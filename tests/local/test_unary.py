@@ -21,7 +21,7 @@ both = pytest.mark.parametrize("protocol", [OUE, SUE])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_law_adds_up_to_one_and_its_worst_ratio_is_epsilon(protocol, epsilon):
     oracle = protocol(3, epsilon)
-    laws = [oracle.law(value) for value in range(3)]
+    laws = [oracle.distribution(value) for value in range(3)]
     assert [sum(law.values()) for law in laws] == [1, 1, 1]
     assert len(laws[0]) == 8
     worst = max(p[report] / q[report] for p in laws for q in laws for report in p)

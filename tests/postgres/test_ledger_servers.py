@@ -225,7 +225,7 @@ def test_a_head_that_cannot_be_written_costs_one_charge_and_not_many(place, monk
 
     with place.open() as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.ledger_postgres.location.write_head", broken)
+            patch.setattr("discreet.ledger_postgres.location.write_checkpoint", broken)
             for _ in range(3):
                 with pytest.raises(LedgerError, match=r"head file cannot be .* \(.*No space left"):
                     ledger.charge(CENT, EVENT)
@@ -253,7 +253,7 @@ def test_the_head_is_written_after_the_commit(place, monkeypatch):
     def look(_path, head):
         seen.append((place.rows()[-1].seq, head.seq))
 
-    monkeypatch.setattr("discreet.ledger_postgres.location.write_head", look)
+    monkeypatch.setattr("discreet.ledger_postgres.location.write_checkpoint", look)
     with place.open() as ledger:
         ledger.charge(CENT, EVENT)
     assert seen == [(12, 12)]

@@ -682,7 +682,7 @@ def test_an_answer_stands_without_margins_when_these_fail(monkeypatch):
     def failing(*_):
         raise duckdb.Error("no")
 
-    monkeypatch.setattr("discreet.postprocess.plan.spread", failing)
+    monkeypatch.setattr("discreet.postprocess.plan.simulate_margins", failing)
     assert margins("SELECT n, n * 2 AS q FROM r0") == {"n": [1, 4, 2, 3], "q": [None] * 4}
 
 

@@ -73,13 +73,13 @@ HOSTILE = {
 @pytest.mark.parametrize(("most", "write"), HOSTILE.values(), ids=HOSTILE)
 def test_one_part_too_many_is_refused_before_anything_is_resolved(most, write, monkeypatch):
     parse_query(write(most))
-    monkeypatch.setattr(sys.modules["discreet.query.passes"], "separate", lambda *_: pytest.fail("resolved"))
+    monkeypatch.setattr(sys.modules["discreet.query.passes"], "split_at_releases", lambda *_: pytest.fail("resolved"))
     with pytest.raises(Refused, match=f"at most {most if most in (100, 200, 500) else most + 1} "):
         plan_query(write(most + 1), SHOP, None)
 
 
 def test_a_long_text_is_refused_before_it_is_parsed(monkeypatch):
-    monkeypatch.setattr("discreet.query.syntax.parse.tree", lambda *_: pytest.fail("parsed"))
+    monkeypatch.setattr("discreet.query.syntax.parse.build_tree", lambda *_: pytest.fail("parsed"))
     for sql in ("SELECT " + "1," * 5_000 + "1", "SELECT " + "(" * 41, "SELECT '" + "x" * 100_000 + "'"):
         with pytest.raises(Refused):
             parse_query(sql)

@@ -74,7 +74,7 @@ class ScoreEvidence:
     non_members: np.ndarray
 
     def __post_init__(self) -> None:
-        for name in ("members", "strangers"):
+        for name in ("members", "non_members"):
             scores = np.asarray(getattr(self, name), float)
             if scores.ndim != 1 or not scores.size or np.isnan(scores).any():
                 raise ValueError(f"{name} must be one score each, at least one, and none of them NaN")

@@ -75,9 +75,9 @@ def noisy_sum(  # noqa: PLR0913 - what is summed, of what, how far each may go, 
 ) -> np.ndarray:
     """Return the noisy sum of every unit's vector; `rule(rows, public)` gives `size` numbers for each row.
 
-    A unit's vector is kept within the radius: in l1 if the purse's next noise is Laplace, in l2 if it is Gaussian.
+    A unit's vector is kept within the radius: in l1 if the reservation's next noise is Laplace, in l2 if it is Gaussian.
 
-    Claim: the result depends on the data only through the purse's next noise, and one unit moves the integers that
+    Claim: the result depends on the data only through the reservation's next noise, and one unit moves the integers that
         the noise is added to by at most STEPS in the norm of that noise.
     Proof: Part. _vectors gives a unit's vector by its rows' whole numbers, summed exactly, so that their order does
         not matter; _kept compares its norm with STEPS in whole numbers and leaves out what is beyond. Whatever fails
@@ -248,7 +248,7 @@ def _sum_sparse_vectors(  # noqa: PLR0913 - of what, and how
 def _take_noise(data: RowSource, rule: RowRule, public: tuple[Any, ...], reservation: Reservation) -> Noise:
     """Take the next noise, if the rule may be used at all."""
     check_row_wise(rule, public, data.low, data.high)
-    return check_type(Reservation, reservation, "purse").take_noise()
+    return check_type(Reservation, reservation, "reservation").take_noise()
 
 
 def _whole_unit_batches(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -106,7 +106,7 @@ class Scan:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        max_rows = _store_integer(self, "most")
+        max_rows = _store_integer(self, "max_rows")
         if not all(isinstance(column, Column) for column in self.columns):
             raise TypeError("columns must be Columns")
         schema = {column.name: column.type for column in self.columns}
@@ -227,7 +227,7 @@ class JoinOnUnit:
         _check_same_unit(left, right)
         schema = _joined_schema(left.schema, right.schema, self.condition)
         column_sizes = {**left.column_sizes, **right.column_sizes}
-        rows_per_side = _store_integer(self, "most")
+        rows_per_side = _store_integer(self, "max_rows_per_unit")
         max_rows_per_unit = min(rows_per_side, left.max_rows_per_unit or rows_per_side) * min(
             rows_per_side, right.max_rows_per_unit or rows_per_side
         )

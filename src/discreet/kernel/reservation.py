@@ -29,8 +29,8 @@ def clipped_sum_sensitivity(noise: Noise, *, substitution: bool = False) -> Sens
 class Reservation:
     """Draws of noise that were paid for, to be used in turn. Made by `reserve`.
 
-    >>> purse = reserve([Laplace(CLIP_RADIUS * 10), Laplace(CLIP_RADIUS * 10)])
-    >>> purse.loss, purse.take_noise() == purse.take_noise(), len(purse)
+    >>> reservation = reserve([Laplace(CLIP_RADIUS * 10), Laplace(CLIP_RADIUS * 10)])
+    >>> reservation.loss, reservation.take_noise() == reservation.take_noise(), len(reservation)
     (Loss(epsilon=1/5, rho=1/100), True, 0)
     """
 
@@ -44,7 +44,7 @@ class Reservation:
     def next_noise(self) -> Noise:
         """The noise of the next draw."""
         if not self._remaining:
-            raise ValueError("purse: everything that was paid for has been drawn")
+            raise ValueError("reservation: everything that was paid for has been drawn")
         return self._remaining[0]
 
     def take_noise(self) -> Noise:
@@ -84,10 +84,10 @@ def reserve(  # noqa: PLR0913 - each has a name, and most a default
 ) -> Reservation:
     """Pay for draws of noise, all at once and before any data is read.
 
-    Without a ledger nobody is charged: the owner keeps account, by the purse's loss. `substitution` is for neighbours
+    Without a ledger nobody is charged: the owner keeps account, by the reservation's loss. `substitution` is for neighbours
     that differ in one unit's data instead of its presence.
 
-    Claim: all draws of the purse together cost at most `cost`, which is charged first.
+    Claim: all draws of the reservation together cost at most `cost`, which is charged first.
     Proof: their losses add, also when what is summed depends on earlier draws; each noise is taken once.
     Needs: ball, Laplace.loss, Gaussian.loss, Loss.__add__, Ledger.charge.
     Checked by: test_a_purse_holds_what_was_paid_for_and_no_more, test_a_fit_is_on_record_with_its_price_and_its_result

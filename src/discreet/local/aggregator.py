@@ -96,7 +96,7 @@ class Aggregator:
         if len(numbers) != (1 + len(aggregator.counts)) * _STORED_INTEGER.itemsize:
             raise ValueError("tally: its bytes are torn")
         people, *_ = stored_numbers = np.frombuffer(numbers, _STORED_INTEGER).astype(np.int64)
-        max_count = float(people) * oracle.scheme.most_counted
+        max_count = float(people) * oracle.scheme.max_count_per_report
         if not 0 <= people <= _MAX_REPORTS or (np.abs(stored_numbers[1:].astype(np.float64)) > max_count).any():
             raise ValueError("tally: no people can have sent what it says")
         aggregator.people, aggregator.counts = int(people), stored_numbers[1:]

@@ -41,7 +41,7 @@ def easy(town):
 
 def _noisy(town, scale):
     """A defence that adds noise of this scale to every cell."""
-    exact = pair_tables(town.members, town.count, town.sizes)
+    exact = pair_tables(town.member_table, town.count, town.sizes)
     return lambda members: {pair: dc.Laplace(scale).perturb(table) for pair, table in exact.items()}
 
 
@@ -59,7 +59,7 @@ def test_hiding_small_cells_hides_hardly_anybody(easy):
 
 def test_no_table_shows_three_traits_of_anybody(town):
     """What is published never has more than two traits: the rest is deduced."""
-    assert all(table.ndim == 3 for table in pair_tables(town.members, town.count, town.sizes).values())
+    assert all(table.ndim == 3 for table in pair_tables(town.member_table, town.count, town.sizes).values())
 
 
 @pytest.mark.long
@@ -104,13 +104,13 @@ def test_a_defence_of_ones_own_may_hide_cells(town, easy):
 
 
 def test_strangers_are_in_no_table(town):
-    assert town.members.num_rows == town.inside.sum()
+    assert town.member_table.num_rows == town.inside.sum()
     total = sum(pair_tables(town.members, town.count, town.sizes)["sex", "married"].ravel())
     assert total == town.inside.sum()
 
 
 def test_a_solution_fits_all_exact_tables(town):
-    exact = pair_tables(town.members, town.count, town.sizes)
+    exact = pair_tables(town.member_table, town.count, town.sizes)
     known = BlockPrior(town.rates, expected_size=8, max_size=24, noise_scale=0)
     counts = reconstruct_blocks(exact, town.sizes, known)
     matrix = design_matrix(town.sizes, town.pairs)
@@ -160,7 +160,7 @@ def test_rates_come_from_other_people_and_none_is_zero():
     ],
 )
 def test_blocks_that_make_no_sense_are_refused(change, error, words):
-    good = {"block": [0, 0], "traits": [[0, 1], [1, 1]], "sizes": SIZES, "inside": [True, False]}
+    good = {"block": [0, 0], "traits": [[0, 1], [1, 1]], "sizes": SIZES, "is_member": [True, False]}
     assert Blocks(**good).block_count == 1
     with pytest.raises(error, match=words):
         Blocks(**(good | change))

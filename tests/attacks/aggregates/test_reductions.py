@@ -142,7 +142,7 @@ def test_other_data_are_refused():
     ],
 )
 def test_studies_that_make_no_sense_are_refused(change, words):
-    good = {"values": [[0, 1], [1, 1]], "secrets": [0, 1], "strangers": [[0, 0]], "rates": [0.5, 0.5]}
+    good = {"values": [[0, 1], [1, 1]], "secrets": [0, 1], "non_members": [[0, 0]], "rates": [0.5, 0.5]}
     assert Study(**good).values.shape == (2, 2)
     with pytest.raises(ValueError, match=words):
         Study(**(good | change))

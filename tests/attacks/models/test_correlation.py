@@ -203,7 +203,7 @@ def test_the_same_seed_gives_the_same_result(patients):
 
 def test_every_patient_is_in_once_and_out_once_in_each_split(patients):
     result = attacks.correlation(patients, random_state=3, splits=2)
-    assert result.evidence.members.trials == result.evidence.strangers.trials == 2 * len(patients)
+    assert result.evidence.members.trials == result.evidence.non_members.trials == 2 * len(patients)
 
 
 def test_it_tells_who_is_most_exposed(patients):

@@ -77,6 +77,6 @@ def test_people_may_come_in_a_frame_of_polars(kind):
 
 def asked_about(people):
     """See that the first of three people is alone, and found out through all engines."""
-    assert people.alike.tolist() == [1, 2, 2]
+    assert people.class_sizes.tolist() == [1, 2, 2]
     for defence in ({"defence": "nothing"}, {"defence": exact_oracle}, {"defence": "curator", "epsilon": 10_000}):
         assert attacks.differencing(people, **defence, random_state=0).success == 1

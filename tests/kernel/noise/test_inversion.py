@@ -26,8 +26,8 @@ EXACT = 512  # bits of the floors that intervals are judged by
 
 def boundaries_of(law, kind):
     if kind == "both":
-        return cache(law.both_sides)
-    return cache(law.one_side if kind == "one" else lambda bits: law.digits(kind, bits))
+        return cache(law.two_sided_cdf)
+    return cache(law.one_sided_cdf if kind == "one" else lambda bits: law.digit_cdf(kind, bits))
 
 
 def script_of(word, cell_bits, word_bits, *more):
@@ -108,7 +108,7 @@ def test_every_continued_word_gives_the_symbol_of_its_interval(name):
 
 def test_words_are_settled_each_in_its_place():
     law, kind = LAWS["laplace 10/3"]
-    inversion = InverseTransformSampler(law.both_sides, cell_bits=4, word_bits=8)
+    inversion = InverseTransformSampler(law.two_sided_cdf, cell_bits=4, word_bits=8)
     at_floor = sorted(set(floors(*law, 8, kind).values()))
     order = [200, at_floor[3], 17, at_floor[-1], 90, at_floor[0], 255, 0, 128, at_floor[5]]
     later = floors(*law, 16, kind)
@@ -209,7 +209,7 @@ def test_the_tails_are_never_cut(name, times):
 
 def test_digits_end_where_they_should():
     law, _ = REAL["digits 30"]
-    inversion = InverseTransformSampler(lambda bits: law.digits(128, bits))
+    inversion = InverseTransformSampler(lambda bits: law.digit_cdf(128, bits))
     assert inversion.draw(full((1 << 64) - 1), 1).tolist() == [127]
     assert inversion.draw(full(0), 1).tolist() == [0]
 

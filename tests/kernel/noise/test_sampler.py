@@ -349,7 +349,7 @@ def test_candidates_keep_their_order_and_their_own_coins(sampler):
         sampler._table, sampler._digit = Given(buckets), Given(digits)
         # Coins high enough that many must be corrected.
         coins = [RANDOM.choice([RANDOM.randrange(65536), RANDOM.randrange(40_000, 65536), 65535]) for _ in range(count)]
-        size = 2 if sampler._low <= 16 else -(-sampler._low // 8)
+        size = 2 if sampler._low_bit_count <= 16 else -(-sampler._low_bit_count // 8)
         low_words = [RANDOM.randbytes(size) if sampler._low else b"" for _ in range(count)]
         rests = [RANDOM.randrange(1 << 64) for _ in range(count)]
         source = Script(uint16s(coins), *low_words, uint64s(rests), RANDOM.randbytes(1000))
@@ -377,7 +377,7 @@ def test_candidates_keep_their_order_and_their_own_coins(sampler):
     "sampler", [laplace(13), laplace(1500), gaussian(33), gaussian(60), gaussian("1e9")], ids=range(5)
 )
 def test_a_coin_that_is_surely_kept_surely_is(sampler):
-    low = sampler._low
+    low = sampler._low_bit_count
     for bucket in range(len(sampler._sure) if sampler._beta else 1):
         worst = gap_of(sampler, bucket, (1 << low) - 1, 1)
         sure = int(sampler._sure[bucket])
@@ -399,7 +399,7 @@ def test_the_surplus_is_cut_off_at_the_end(monkeypatch):
                 state["next"] += size
                 return np.arange(start, start + size)
 
-            monkeypatch.setattr(sampler, "_candidates", candidates)
+            monkeypatch.setattr(sampler, "_accepted_candidates", candidates)
             found = sampler.draw(count)
             assert found.tolist() == list(range(count))
             assert found.dtype == np.int64
@@ -415,7 +415,7 @@ def test_no_draws_are_an_empty_array():
 def test_mixed_blocks_of_small_and_enormous_draws_stay_whole(monkeypatch):
     sampler = laplace(13)
     blocks = iter([np.array([1, 2]), np.array([10**30, -(10**40)], object), np.array([3, 4, 5])])
-    monkeypatch.setattr(sampler, "_candidates", lambda source, count: next(blocks))
+    monkeypatch.setattr(sampler, "_accepted_candidates", lambda source, count: next(blocks))
     assert sampler.draw(6).tolist() == [1, 2, 10**30, -(10**40), 3, 4]
 
 
@@ -476,7 +476,7 @@ def test_what_was_drawn_before_a_fork_in_a_signal_handler_is_not_the_childs(monk
             keystream._reset_streams()
         return drawn[-1]
 
-    monkeypatch.setattr(sampler, "_drawn", forked)
+    monkeypatch.setattr(sampler, "_draw_from", forked)
     assert sampler.draw(50).tolist() == drawn[1].tolist() != drawn[0].tolist()
     parents = {sampler.draw_one().item() for _ in range(5)}
     keystream._reset_streams()

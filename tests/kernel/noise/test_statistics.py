@@ -31,7 +31,7 @@ LAWS = pytest.mark.parametrize("name", ["laplace", "gaussian"])
 
 def sampler_of(name, scale):
     scale = Fraction(scale)
-    return getattr(noise, name)(scale.numerator, scale.denominator)
+    return getattr(noise, f"{name}_sampler")(scale.numerator, scale.denominator)
 
 
 def judged(sample, name, scale, off=0.1):

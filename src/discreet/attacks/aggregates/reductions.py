@@ -37,7 +37,7 @@ class Study:
     rates: np.ndarray
 
     def __post_init__(self) -> None:
-        names = ("values", "secrets", "strangers")
+        names = ("values", "secrets", "non_members")
         values, secrets, non_members = (boolean_array(getattr(self, name), name) for name in names)
         rates = real_array(self.rates, "rates")
         if values.ndim != 2 or secrets.shape != values.shape[:1] or not len(values):
@@ -46,7 +46,7 @@ class Study:
             raise ValueError("strangers and rates must be of the same attributes as values")
         if not ((rates > 0) & (rates < 1)).all() or len(np.unique(secrets)) < 2:
             raise ValueError("rates must lie between 0 and 1, and both secrets must occur")
-        checked = {"values": values, "secrets": secrets.astype(np.int64), "strangers": non_members, "rates": rates}
+        checked = {"values": values, "secrets": secrets.astype(np.int64), "non_members": non_members, "rates": rates}
         for name, array in checked.items():
             object.__setattr__(self, name, array)
 

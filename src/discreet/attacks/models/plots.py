@@ -20,7 +20,7 @@ def draw_member_rates(axes: Any, *, evidence_by_defence: Mapping[str, EventEvide
     places = np.arange(len(evidence_by_defence))
     for shift, side, colour, label in (
         (-_BAR_WIDTH / 2, "members", RED, "members"),
-        (_BAR_WIDTH / 2, "strangers", GREY, "non-members"),
+        (_BAR_WIDTH / 2, "non_members", GREY, "non-members"),
     ):
         shares = [getattr(evidence, side) for evidence in evidence_by_defence.values()]
         values = np.array([share.value for share in shares])
@@ -39,7 +39,7 @@ def member_rates_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
     figure, axes = panels(len(results_by_title), sharey=True)
     with style():
         for axis, (title, results) in zip(axes, results_by_title.items(), strict=True):
-            evidence_by_defence = {str(result.shield): result.evidence for result in results}
+            evidence_by_defence = {str(result.against): result.evidence for result in results}
             draw_member_rates(axis, evidence_by_defence=evidence_by_defence, guessing=results[0].baseline)
             gaps = [side.members.value - side.strangers.value for side in evidence_by_defence.values()]
             axis.set_title(f"{title}: gaps up to {100 * max(gaps):.0f} points")
@@ -129,7 +129,7 @@ def mosaic_by_defence(results: Sequence[Any]) -> ImageMosaic:
     """Return what there was to recover, above what the same attack recovered against several defences."""
     first = results[0].draw.rows
     real = list(first)[-1]
-    recovered = {str(result.shield): next(iter(result.draw.rows.values())) for result in results}
+    recovered = {str(result.against): next(iter(result.draw.rows.values())) for result in results}
     return ImageMosaic({real: first[real], **recovered})
 
 

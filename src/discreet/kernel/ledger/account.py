@@ -101,7 +101,7 @@ class Account:
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
-        Seal: 201af4a47aad
+        Seal: b445a10c7af5
         """
         receipt_id = check_type(Receipt, receipt, "receipt").id
         if len(check_type(bytes, answer, "answer")) > MAX_ANSWER_BYTES:
