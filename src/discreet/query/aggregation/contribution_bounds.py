@@ -59,7 +59,7 @@ def _contribution_notes(question: Question, context: BindContext) -> list[str]:
     if question.needs_l0_clipping:
         groups = question.bounds.groups
         most_groups = "1 group" if groups == 1 else f"{groups:,} groups"
-        notes.append(f"Each {unit} contributes to at most {most_groups}; contributions to more are scaled down.")
+        notes.append(f"Each {unit} contributes to at most {most_groups}; contributions to more groups are clipped.")
     return notes
 
 
