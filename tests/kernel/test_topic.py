@@ -32,7 +32,7 @@ BASE = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 3
 OTHERS = {
     "relation": replace(BASE, relation=Where(VISITS, HIGH)),
     "table": replace(BASE, relation=replace(VISITS, table="visits2")),
-    "rows_max": replace(BASE, relation=replace(VISITS, most=1001)),
+    "rows_max": replace(BASE, relation=replace(VISITS, max_rows=1001)),
     "condition": replace(BASE, relation=Where(VISITS, Call("less", (Constant(2.0, Type.REAL), X)))),
     "columns": replace(BASE, relation=Derive(VISITS, (("place", PLACE), ("x", X)))),
     "others": replace(BASE, relation=SemiJoinOnUnit(VISITS, VISITS, SemiJoinKind.SEMI)),
@@ -41,8 +41,8 @@ OTHERS = {
     "order of keys": replace(BASE, groups=PublicGroups((("b", "a"),))),
     "discovered": replace(BASE, groups=SelectedGroups(3)),
     "discovered among more": replace(BASE, groups=SelectedGroups(4)),
-    "groups": replace(BASE, limit=ContributionBounds(1, 3)),
-    "rows": replace(BASE, limit=ContributionBounds(2, 2)),
+    "groups": replace(BASE, bounds=ContributionBounds(1, 3)),
+    "rows": replace(BASE, bounds=ContributionBounds(2, 2)),
     "no groups": Question(VISITS, (), PublicGroups(()), ContributionBounds(2, 3), BASE.totals),
 }
 TOTALS = (

@@ -1,18 +1,19 @@
-"""The trusted part: small enough to read in an afternoon, and the only part that privacy depends on.
+"""The trusted kernel.
 
-errors      what can go wrong
-exact       reading numbers exactly; enclosing exp and ln between integers
-loss        Loss, Budget: what a release costs and when to stop
-noise       exact integer noise from a cryptographic keystream
-mechanism   Sensitivity; Laplace, Gaussian, Exponential, …: this noise, this sensitivity, this loss
-event       what was done, as data
-ledger      charge first, settle afterwards, never refund
-expr, grid  what can be computed from one row, and the grid that numbers are summed on
-relation    rows that one unit owns, and the only ways to make others of them;  fold: a unit's rows become one value
-totals      what is counted or summed;  question: by groups, with bounds for each unit, hence a sensitivity
-writing     the engine's SQL, from these alone;  render, gather: of a question;  dialect: DuckDB's words
-tree        noisy counts in a tree of cells, drawn where somebody looks
-topic       the name under which an answer is found again;  stored: how it is kept
-refine      a finer draw given a coarser one;  earlier: the draw that is made finer
-release     pay, read, add noise, store, show: the door
+errors, numbers            the exception tree; exact numbers, enclosures of exp and log
+loss                       Loss and Budget: costs, composition and privacy filters
+noise/                     exact integer noise from a cryptographic keystream
+mechanism, calibration     Sensitivity, Laplace, Gaussian; the scale for a given loss
+selection                  the exponential mechanism and permute-and-flip
+randomized_response        randomized response
+partition_selection        thresholds for groups found in the data
+event, ledger/             records of charges, and the ledger: charge first, then settle, never refund
+expr, grid, portable_regex row-wise expressions, and the public grid for sums
+relation, question         the ownership algebra; totals by group with contribution bounds and a sensitivity
+sqlgen/                    the engine's SELECTs, written from the algebra only
+histogram_tree             noisy counts in a histogram tree, drawn for the nodes that are visited
+fingerprint, noisy_totals  fingerprints of totals, and their stored form
+refinement                 less noise for an earlier answer
+release                    charge, read, add noise, store, return
+reservation, model_release, row_rule   noisy sums for models
 """

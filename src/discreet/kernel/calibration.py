@@ -1,4 +1,4 @@
-"""How much Gaussian noise: the least scale for a rho, or for an epsilon and a delta. Never the textbook's formula."""
+"""Calibration of Gaussian noise: the least scale for a rho, or for an epsilon and a delta."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from discreet.kernel.mechanism import Gaussian, Sensitivity
 from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds, normal_tail_bounds
 from discreet.kernel.numbers import Number, as_positive, as_probability, check_type, exp_up, round_up, sqrt_up
 
-_SUM_BELOW_SIGMA = 60  # sigma up to which the discrete law itself is added up
+_SUM_BELOW_SIGMA = 60  # sigma up to which the discrete distribution is summed
 _SMOOTHING_SCALES = [Fraction(n, 10) for n in range(6, 21)]
 
 
@@ -24,8 +24,8 @@ def gaussian_for(
 
     Claim: one release costs at most rho, or is (epsilon, delta)-DP.
     Proof: rho: Gaussian.loss, with sigma = sqrt(l2²/(2·rho)) rounded up. (epsilon, delta): the least of three scales
-        that each suffice: _summed, _smoothed, and the one whose rho converts to (epsilon, delta).
-    Needs: Gaussian.loss, _summed, _scales_by_smoothing, zcdp_rho.
+        that each suffice: _scale_by_summation, _scales_by_smoothing, and the one whose rho converts to (epsilon, delta).
+    Needs: Gaussian.loss, _scale_by_summation, _scales_by_smoothing, zcdp_rho.
     Checked by: test_calibration_spends_what_was_asked, test_calibrated_gaussian_is_private_and_near_the_analytic_one
     Seal: 04bb6d6bc2ca
 
@@ -35,10 +35,10 @@ def gaussian_for(
     check_type(Sensitivity, sensitivity, "sensitivity")
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise ValueError("rho: give either rho, or epsilon and delta")
+            raise ValueError("rho: give either rho, or epsilon and delta, not both")
         return Gaussian(_scale_for_rho(sensitivity, as_positive(rho, "rho")))
     if epsilon is None or delta is None:
-        raise ValueError("delta: give epsilon and delta together, or rho=")
+        raise ValueError("delta: give both epsilon and delta, or rho")
     e, d = as_positive(epsilon, "epsilon"), as_probability(delta, "delta")
     scales = [_scale_for_rho(sensitivity, zcdp_rho(e, d)), *_scales_by_smoothing(sensitivity, e, d)]
     if sensitivity.l1 == 1:
@@ -51,7 +51,7 @@ def _scale_for_rho(sensitivity: Sensitivity, rho: Fraction) -> Fraction:
 
 
 def _scale_by_summation(epsilon: Fraction, delta: Fraction, sufficient: Fraction) -> list[Fraction]:
-    """Return the least scale for one count that moves by one, from the discrete law itself.
+    """Return the least scale for a count of sensitivity 1, from the discrete distribution itself.
 
     Claim: X + Z is (epsilon, delta)-DP for neighbours that differ by one.
     Proof: Canonne, Kamath and Steinke 2020, Theorem 7: the least delta is P[Z > t - 1/2] - e^epsilon·P[Z > t + 1/2]
@@ -74,7 +74,7 @@ def _scale_by_summation(epsilon: Fraction, delta: Fraction, sufficient: Fraction
 
 
 def _scales_by_smoothing(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
-    """Return scales for vectors, from the analytic calibration of continuous noise and a little more.
+    """Return scales for vectors, from the analytic calibration of continuous noise plus a small correction.
 
     Claim: the discrete Gaussian of these scales is (epsilon, delta)-DP for this sensitivity.
     Proof: add continuous noise N(0, s1²) to each total, then round y at random to an integer z with probability
@@ -82,9 +82,9 @@ def _scales_by_smoothing(sensitivity: Sensitivity, epsilon: Fraction, delta: Fra
         least delta is known (Balle and Wang 2018, Theorem 8). By Poisson summation the rounding's normaliser is
         s·sqrt(2·pi) up to a factor 1±h, h = 2·exp(-2·pi²·s²)·1.001 for s >= 0.6, so the result has, up to such a
         factor in each coordinate, the probabilities of the discrete Gaussian with sigma² = s1² + s² (whose own
-        normaliser is the same for both neighbours). At most
-        l1 coordinates differ between neighbours, for they move by whole steps; the others cancel. Hence
-        epsilon grows by at most l1·3·h and delta by a factor (1+h)^l1 <= 1/(1 - l1·h).
+        normaliser is the same for both neighbours). At most l1 coordinates differ between neighbours, because they
+        move by integers; the others cancel. Hence epsilon grows by at most l1·3·h and delta by a factor
+        (1+h)^l1 <= 1/(1 - l1·h).
     Needs: normal_tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
     Seal: 0e71a019fc08
@@ -104,7 +104,7 @@ def _continuous_sigma(sensitivity: Sensitivity, epsilon: Fraction, delta: Fracti
     root = sqrt_up(Fraction(sensitivity.l2_squared))
     e, d = float(epsilon), float(delta)
 
-    def approximate_delta(ratio: float) -> float:  # what delta is for sigma = ratio·l2, in floats
+    def approximate_delta(ratio: float) -> float:  # delta for sigma = ratio·l2, in floats
         a, b = (e * ratio - 0.5 / ratio) / math.sqrt(2), (e * ratio + 0.5 / ratio) / math.sqrt(2)
         return (math.erfc(a) - math.exp(min(e, 700.0)) * math.erfc(b)) / 2
 
@@ -123,7 +123,7 @@ def _continuous_sigma(sensitivity: Sensitivity, epsilon: Fraction, delta: Fracti
 
     step = Fraction(1, 10**10)
     ratio = round_up(Fraction(high), 14) * (1 + step)
-    while not is_private(ratio):  # the floats were wrong by more than a ten-thousandth of a millionth: go on until sure
+    while not is_private(ratio):  # the floats were off by more than 10^-10
         step *= 2
         ratio *= 1 + step
     return root * ratio
@@ -134,9 +134,11 @@ def _exp_down(x: Fraction) -> Fraction:
 
 
 def _bisect_least(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
-    """Return a number at which it holds, and just below which it does not, between low and high (where it holds)."""
+    """Return, up to a relative 10^-6, the least number between low and high at which `holds` is true, as it is at high."""
     while high - low > high / 10**6:
-        digits = 9 + max(0, len(str(high.denominator)) - len(str(high.numerator)))  # also of a very small number
+        digits = 9 + max(
+            0, len(str(high.denominator)) - len(str(high.numerator))
+        )  # significant ones, even of a very small number
         middle = round_up((low + high) / 2, digits)
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -1,4 +1,4 @@
-"""What was done, as data: an event can be read, and its cost computed anew, for ever."""
+"""Events: releases recorded as data, from which their cost can be recomputed."""
 
 import json
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from typing import Any
 from discreet.kernel.loss import Loss
 
 OWNER = "owner"
-_MAX_SHORT_TEXT = 100  # characters of a topic or a receipt
+_MAX_SHORT_TEXT = 100  # characters of a fingerprint or a receipt
 
 
 class EventState(StrEnum):
-    """How far an event came: charged only, or charged and its answer stored."""
+    """Whether an event is only charged (reserved), or its answer is stored, too (released)."""
 
     RESERVED = "reserved"
     RELEASED = "released"
@@ -21,10 +21,10 @@ class EventState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One charged question. The caller says what is done and by whom; the ledger fills in the other fields.
+    """One charged query; the ledger fills in id, time, state and loss.
 
-    `fingerprints` name what is asked, for each part of the answer and each total in it, so that it is found again; a total
-    that was not asked this time has "". `follows` names, for a topic, the receipt that must still be its newest.
+    `fingerprints` identify each total of each part of the answer, so that it can be reused; they are "" for totals that
+    are not part of this release. `follows` pairs a fingerprint with the receipt that must still be its latest.
 
     >>> Event(mechanism=canonical_json({"name": "laplace", "scale": "10"}), sensitivity="{}", question="count").by
     'owner'
@@ -47,7 +47,7 @@ class Event:
         for name in ("mechanism", "sensitivity"):
             text = bounded_text(getattr(self, name), name, max_length=1_000_000)
             if not _is_canonical(text):
-                raise ValueError(f"{name} must be canonical JSON, such as canonical({{...}}), not {text[:40]!r}")
+                raise ValueError(f"{name} must be canonical JSON, such as canonical_json({{...}}), not {text[:40]!r}")
         for name in ("fingerprints", "follows"):
             parts = getattr(self, name)
             texts = [text for part in parts for text in part]
@@ -57,7 +57,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The proof that a question was paid for; with the stored answer when its key was used before.
+    """The receipt of a charge, with the stored answer if its key was used before.
 
     >>> Receipt("5e1f").answer is None
     True
@@ -68,7 +68,7 @@ class Receipt:
 
 
 def canonical_json(data: Any) -> str:
-    """Write plain data as JSON in the one way that equal data share.
+    """Return plain data as JSON; equal data give equal text.
 
     >>> canonical_json({"scale": "10", "name": "laplace"})
     '{"name":"laplace","scale":"10"}'
@@ -77,7 +77,7 @@ def canonical_json(data: Any) -> str:
 
 
 def combine_mechanisms(parts: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Return mechanisms with their sensitivities, all in canonical JSON, as one mechanism with one sensitivity."""
+    """Combine several mechanisms and their sensitivities, all in canonical JSON, into one of each."""
     if len(parts) == 1:
         return parts[0]
     mechanisms, sensitivities = ([json.loads(text) for text in texts] for texts in zip(*parts, strict=True))
@@ -85,11 +85,11 @@ def combine_mechanisms(parts: Sequence[tuple[str, str]]) -> tuple[str, str]:
 
 
 def bounded_text(value: Any, name: str, max_length: int) -> str:
-    """Read a text that is not empty, not too long, and can be written to a file."""
+    """Return a text that is not empty, not too long, and encodable."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     if not 0 < len(value) <= max_length:
-        raise ValueError(f"{name} must have from 1 to {max_length} characters, not {len(value)}")
+        raise ValueError(f"{name} must have 1 to {max_length} characters, not {len(value)}")
     try:
         value.encode()
     except UnicodeEncodeError:

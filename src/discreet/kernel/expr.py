@@ -1,7 +1,7 @@
 """Total row-wise expressions, and per-unit aggregates of them.
 
-Total means: whatever the row holds, the expression has a value or is NULL, and never raises. Nothing but a row's own
-columns and constants can be written here; there is no clock, no chance, no other row.
+Total means: whatever the row contains, the expression has a value or is NULL, and never raises an error. An expression can
+only use constants and the columns of its own row: no clock, no randomness, no other rows.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from discreet.kernel.portable_regex import check_regex
 Value = int | float | bool | str | date | datetime | None
 
 _INT64 = 1 << 63
-_MAX_SIZE = 5_000  # an expression's size when it is written out: its parts times the places where they appear
+_MAX_SIZE = 5_000  # size of an expanded expression: each part counts as often as it appears in the SQL
 _MAX_DEPTH = 200
-MAX_TEXT_LENGTH = 2_000  # characters of a constant, of joined texts, and of what LOOKS: work for a row is bounded
+MAX_TEXT_LENGTH = 2_000  # characters of constants, joined texts and inputs of TEXT_SCANS: bounds the work per row
 
 
 class Type(Enum):
-    """What a column or an expression holds; each may be NULL."""
+    """The type of a column or an expression; all are nullable."""
 
     INTEGER = "i"
     REAL = "r"
@@ -45,8 +45,8 @@ _PYTHON_TYPES: dict[Type, type] = {
 _DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
 _TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
-# Arguments and result: i r b t d s as in Type; N an integer or a real, O anything with an order, A anything, each the
-# same wherever it stands; ! a constant that is not NULL; * once or more.
+# Arguments and result: i r b t d s as in Type; N an integer or a real, O any ordered type, A any type, each the same
+# wherever it appears; ! a constant that is not NULL; * one or more.
 SIGNATURES = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide"), "N N N"),
     "modulo": "i i i",
@@ -55,10 +55,10 @@ SIGNATURES = {
     "round": "r i! r",
     "power": "r r r",
     **dict.fromkeys(("least", "greatest"), "O O* O"),
-    "clip": "O O! O! O",  # moved to the nearer end
+    "clip": "O O! O! O",  # clamped to the range
     "inside": "O O! O! O",  # NULL outside
     "to_real": "i r",
-    "to_integer": "r i",  # to the nearest, ties to even; NULL where no 64 bits hold it
+    "to_integer": "r i",  # to the nearest, ties to even; NULL if it does not fit in 64 bits
     "as_integer": "b i",
     "read_integer": "t i",
     "read_real": "t r",
@@ -76,8 +76,8 @@ SIGNATURES = {
     "nullif": "O O O",
     **dict.fromkeys(("lower", "upper", "trim", "trim_left", "trim_right"), "t t"),
     "length": "t i",
-    "part": "t i! i! t",  # from a position of at least 1, so many characters
-    "join": "t t* t",  # the first of LONGEST_TEXT characters
+    "part": "t i! i! t",  # start position (at least 1), number of characters
+    "join": "t t* t",  # at most MAX_TEXT_LENGTH characters
     **dict.fromkeys(("like", "like_any_case", "matches"), "t t! b"),
     **dict.fromkeys(_DATE_PARTS, "s i"),
     **{f"trunc_{window}": "s s" for window in _TRUNC_UNITS},
@@ -91,11 +91,11 @@ _ORDERED = frozenset(Type)
 _NUMERIC = frozenset({Type.INTEGER, Type.REAL})
 _TYPE_CLASSES = {"N": _NUMERIC, "O": _ORDERED, "A": frozenset(Type)}
 
-# These look at the first LONGEST_TEXT characters of a text and no more, and cost as much as a hundred others.
+# These read only the first MAX_TEXT_LENGTH characters of a text, and cost as much as a hundred other operations.
 TEXT_SCANS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})
 _SCAN_SIZE = 100
 
-# How often an argument may have to be written out where an operation becomes SQL, if more than once.
+# How often an argument may appear in the SQL of an operation, if more than once.
 _ARGUMENT_REPEATS = {
     **dict.fromkeys(("power", "like", "like_any_case"), 5),
     **dict.fromkeys(("lower", "upper"), 4),
@@ -122,7 +122,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that the question itself contains; None is NULL.
+    """A constant of the question; None is NULL.
 
     >>> Constant(3, Type.INTEGER).value
     3
@@ -140,7 +140,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Call:
-    """An operation of the list on other expressions.
+    """A supported operation on other expressions.
 
     >>> Call("add", (Constant(1, Type.INTEGER), Constant(2, Type.INTEGER))).type
     <Type.INTEGER: 'i'>
@@ -155,7 +155,7 @@ class Call:
     def __post_init__(self) -> None:
         signature = SIGNATURES.get(self.op)
         if signature is None and self.op != "case":
-            raise ValueError(f"op must be one of the list, not {self.op!r}")
+            raise ValueError(f"op must be a supported operation, not {self.op!r}")
         if not isinstance(self.args, tuple) or not all(isinstance(arg, Column | Constant | Call) for arg in self.args):
             raise TypeError("args must be a tuple of expressions")
         result_type = _case_type(self.args) if signature is None else _result_type(self.op, signature, self.args)
@@ -166,7 +166,7 @@ class Call:
         size = _call_size(self.op, sum(arg.size for arg in self.args))
         depth = 1 + max(arg.depth for arg in self.args)
         if size > _MAX_SIZE or depth > _MAX_DEPTH:
-            raise ValueError("the expression is too long or too deeply nested: write it in fewer steps")
+            raise ValueError("the expression is too long or too deeply nested. Simplify it.")
         object.__setattr__(self, "type", result_type)
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "depth", depth)
@@ -186,14 +186,14 @@ def columns_of(expr: Expr) -> dict[str, Type]:
 
 
 def expanded_size(expr: Expr, column_sizes: Mapping[str, int]) -> int:
-    """Return an expression's size, written out, if columns are what they were computed from; stop if it is too long."""
+    """Return the size of an expression with computed columns expanded; ValueError if it is too long."""
     if isinstance(expr, Column):
         return column_sizes.get(expr.name, 1)
     size = (
         _call_size(expr.op, sum(expanded_size(arg, column_sizes) for arg in expr.args)) if isinstance(expr, Call) else 1
     )
     if size > _MAX_SIZE:
-        raise ValueError("the expression is too long, with what its columns are computed from: write it in fewer steps")
+        raise ValueError("the expression is too long, including the columns that it is computed from. Simplify it.")
     return size
 
 
@@ -202,28 +202,28 @@ def _call_size(op: str, args_size: int) -> int:
 
 
 def check_name(name: str) -> str:
-    """Read a name of a table or column; those that begin with a dot are the kernel's own."""
+    """Return the name of a table or column; names that begin with a dot are reserved for the kernel."""
     if bounded_text(name, "name", max_length=200).startswith(".") or "\0" in name:
-        raise ValueError("name must not begin with a dot or contain a NUL")
+        raise ValueError("name must not begin with a dot or contain a NUL character")
     return name
 
 
 def check_value(value: Value, kind: Type) -> None:
-    """Stop unless the value is NULL or one of its type that every engine can hold."""
+    """Raise an error unless the value is NULL, or has the type and a range that every engine supports."""
     if value is None:
         return
     if type(value) is not _PYTHON_TYPES[kind]:
         raise TypeError(f"value must be of type {kind.name.lower()}, not {type(value).__name__}")
     if isinstance(value, str):
         if "\0" in value or len(value) > MAX_TEXT_LENGTH:
-            raise ValueError(f"value must not contain a NUL or be longer than {MAX_TEXT_LENGTH:,} characters")
+            raise ValueError(f"value must not contain a NUL character or exceed {MAX_TEXT_LENGTH:,} characters")
         value.encode()
     elif isinstance(value, int) and not -_INT64 <= value < _INT64:
-        raise ValueError("value must lie within int64")
+        raise ValueError("value must be within int64")
     elif isinstance(value, float) and not isfinite(value):
         raise ValueError("value must be finite")
     elif isinstance(value, datetime) and value.tzinfo is not None:
-        raise ValueError("value must be a local time without an offset")
+        raise ValueError("value must be a timestamp without time zone")
 
 
 def _check_type(kind: Type) -> None:
@@ -243,20 +243,20 @@ def _result_type(op: str, signature: str, args: tuple[Expr, ...]) -> Type:
         letter = pattern[0]
         same = bound.setdefault(letter, arg.type) if letter in _TYPE_CLASSES else Type(letter)
         if arg.type is not same or arg.type not in _TYPE_CLASSES.get(letter, _ORDERED):
-            raise TypeError(f"{op} does not take {', '.join(other.type.name.lower() for other in args)}")
+            raise TypeError(f"{op}({', '.join(other.type.name.lower() for other in args)}) is not supported")
         if pattern.endswith("!") and not (isinstance(arg, Constant) and arg.value is not None):
-            raise TypeError(f"{op} takes a constant there")
+            raise TypeError(f"{op}: the argument must be a constant")
     return bound[result] if result in _TYPE_CLASSES else Type(result)
 
 
 def _case_type(args: tuple[Expr, ...]) -> Type:
-    """CASE: conditions and values in turn, and the value that is left at the end."""
+    """Return the type of CASE: conditions and values alternate, and the last argument is the ELSE value."""
     conditions, values = args[:-1:2], (*args[1:-1:2], args[-1] if args else None)
     kinds = {value.type for value in values if value is not None}
     if len(args) < 3 or len(args) % 2 == 0 or len(kinds) != 1:
-        raise TypeError("case takes conditions and values in turn, then one more value, all values of one type")
+        raise TypeError("case takes pairs of a condition and a value, then an ELSE value, all values of the same type")
     if any(condition.type is not Type.BOOLEAN for condition in conditions):
-        raise TypeError("case takes boolean conditions")
+        raise TypeError("case: conditions must be boolean")
     return kinds.pop()
 
 
@@ -267,7 +267,7 @@ def _check_like(text: str) -> None:
 
 _PATTERN_CHECKS = {"matches": check_regex, "like": _check_like, "like_any_case": _check_like}
 
-# The constants of these must stay within what every engine can compute.
+# Ranges of constants that every engine supports.
 _CONSTANT_RANGES = {
     "round": ((-15, 15),),
     "part": ((1, 100_000), (0, 100_000)),
@@ -279,24 +279,24 @@ _CONSTANT_RANGES = {
 def _check_constant_ranges(op: str, *constants: Value) -> None:
     for value, (low, high) in zip(constants, _CONSTANT_RANGES[op], strict=True):
         if not low <= value <= high:  # type: ignore[operator]
-            raise ValueError(f"{op} takes a whole number from {low} to {high} there, not {value}")
+            raise ValueError(f"{op}: the argument must be an integer from {low} to {high}, not {value}")
 
 
 class AggregateFunction(Enum):
-    """How a unit's values become one."""
+    """Aggregate functions over the rows of one unit."""
 
-    ROWS = "rows"  # how many rows; takes no expression
-    COUNT = "count"  # how many are not NULL
-    DISTINCT = "distinct"  # how many different ones
+    ROWS = "rows"  # COUNT(*); takes no expression
+    COUNT = "count"  # values that are not NULL
+    DISTINCT = "distinct"  # distinct values
     MIN = "least"
     MAX = "greatest"
-    SUM = "sum"  # of integers; NULL where 64 bits do not hold it
-    GRID_SUM = "steps"  # of numbers moved onto a grid: how many steps in all
+    SUM = "sum"  # of integers; NULL if it does not fit in 64 bits
+    GRID_SUM = "steps"  # of numbers on a grid, in steps
 
 
 @dataclass(frozen=True)
 class UnitAggregate:
-    """One value for a unit, from all of its rows."""
+    """An aggregate over the rows of one unit."""
 
     function: AggregateFunction
     expr: Expr | None = None
@@ -312,7 +312,7 @@ class UnitAggregate:
             kind is Type.INTEGER or number or self.function not in (AggregateFunction.SUM, AggregateFunction.GRID_SUM)
         )
         if not fits:
-            raise ValueError(f"{self.function.value} takes other arguments")
+            raise ValueError(f"{self.function.value}: invalid arguments")
 
     @property
     def type(self) -> Type:

@@ -12,28 +12,24 @@ from typing import Any
 from discreet.kernel.event import bounded_text
 from discreet.kernel.question import ClippedUnits, Count, CountUnits, Question, SelectedGroups, Sum
 
-SEMANTICS_VERSION = (
-    1  # of a question: another number whenever the same question becomes other integers (weights, hashes, steps)
-)
-_INDEPENDENT_TOTALS = (
-    Count,
-    CountUnits,
-    Sum,
-    ClippedUnits,
-)  # each is computed from the rows by itself, whatever else is asked with it
+# To be changed whenever the same question gives other integers (weights, hashes, steps).
+SEMANTICS_VERSION = 1
+# These do not depend on the other totals of a question.
+_INDEPENDENT_TOTALS = (Count, CountUnits, Sum, ClippedUnits)
 
 
 def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
-    """Return the topic of each total of a question about one state of the data.
+    """Return the fingerprint of each total of a question about one state of the data.
 
-    Claim: two totals with the same topic are, on the same data, the same vector of integers over the same keys, with
-        the same sensitivity.
-    Proof: the digest is of everything that they are computed from: the relation, the keys, the limit and the total,
-        and for a total that looks at the others all of them, in any order; the text of a query is not in it. The first
-        total of groups that are discovered counts who has a say in them, which no other count of units does. It is
-        written so that different ones differ: each record with its name and number of fields, each value with its
-        type (SHA-256 has no known collisions).
-    Needs: that `version`, the owner's word, changes whenever the data do, and SEMANTICS_VERSION whenever the kernel's terms do.
+    Claim: two totals with the same fingerprint are, on the same data, the same vector of integers over the same keys,
+        with the same sensitivity.
+    Proof: the digest covers everything that they are computed from: the relation, the keys, the bounds and the total,
+        and for a total that depends on the others all of them, in any order; it does not cover the text of the query.
+        The first total of selected groups counts only units that take part in the selection, unlike any other count of
+        units. The encoding is injective: each record with its name and number of fields, each value with its type
+        (SHA-256 has no known collisions).
+    Needs: the owner changes `version` whenever the data change; SEMANTICS_VERSION changes whenever the kernel computes
+        other integers.
     Checked by: test_topics_differ_wherever_questions_do, test_the_same_question_has_the_same_topic_in_every_process
     Seal: 1c5e38b0c91f
     """
@@ -52,7 +48,7 @@ def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
 
 
 def digest(value: Any) -> str:
-    """Return a digest of nested records, tuples and plain values.
+    """Return a digest of nested records, tuples and scalars.
 
     >>> digest((1, "a")) == digest((1, "a")), digest((1, ("a",))) == digest((1, "a")), digest(1) == digest(True)
     (True, False, False)
@@ -61,7 +57,7 @@ def digest(value: Any) -> str:
 
 
 def _canonical_words(value: Any) -> Iterator[str]:
-    """Write a value as words: what holds others says how many, and they follow."""
+    """Encode a value as words: a container gives its number of components, which follow."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -80,7 +76,7 @@ def _components(value: Any) -> tuple[Any, ...]:
     if type(value) is tuple:
         return value
     if not is_dataclass(value):
-        raise TypeError(f"a {type(value).__name__} is no part of a question")
+        raise TypeError(f"a question cannot contain a {type(value).__name__}")
     return tuple(getattr(value, field.name) for field in fields(value) if field.compare)
 
 

@@ -1,4 +1,4 @@
-"""The public grid that a number is moved onto before it is summed: clipped, divided by a step, rounded, an integer."""
+"""The public grid of a sum: a number is clamped, divided by the step and rounded to an integer."""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from fractions import Fraction
 
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
 
-_MAX_STEPS = 1 << 40  # steps; a double holds twelve bits more
+_MAX_STEPS = 1 << 40  # a double has twelve bits more
 
 
 @dataclass(frozen=True, init=False)
 class Grid:
-    """Numbers from low to high in whole steps, counted from `offset`.
+    """Numbers from low to high as multiples of the step, counted from `offset`.
 
     >>> [Grid(0, 500, "1/2").index(x) for x in (-3.0, 0.3, 499.9, 1e300)]
     [0, 1, 1000, 1000]
@@ -31,17 +31,17 @@ class Grid:
             raise ValueError("low must not be above high")
         ends = max(abs(self.low), abs(self.high))
         if ends > Fraction(10) ** 300 or not Fraction(1, 10**300) <= self.step <= Fraction(10) ** 300:
-            raise ValueError("low, high and step must be numbers that a double holds")
+            raise ValueError("low, high and step must be within the range of a double")
         if ends / self.step >= _MAX_STEPS or self.offset > _MAX_STEPS:
-            raise ValueError("the grid has too many steps: choose a coarser one")
+            raise ValueError("step: the grid has too many steps; choose a larger step")
 
     def index(self, value: float) -> int:
-        """Return the number of the step nearest to a finite value.
+        """Return the index of the grid step nearest to a finite value.
 
         Claim: low <= high implies index(low) <= index(value) <= index(high), whatever the value.
-        Proof: clipping, the division by a positive double, the addition and floor are each monotone in IEEE arithmetic,
-            so their composition is.
-        Needs: that every engine computes the same four operations on doubles.
+        Proof: clamping, the division by a positive double, the addition and floor are each monotone in IEEE arithmetic,
+            and so is their composition.
+        Needs: every engine computes the same four operations on doubles.
         Checked by: test_the_index_never_leaves_the_ends, test_the_engine_equals_the_reference
         Seal: 36faba9d5638
         """
@@ -50,20 +50,20 @@ class Grid:
 
     @property
     def as_floats(self) -> tuple[float, float, float]:
-        """Low, high and step as the doubles that every engine computes with."""
+        """Low, high and step as the doubles that every engine uses."""
         return float(self.low), float(self.high), float(self.step)
 
     @property
     def first(self) -> int:
-        """The least value on the grid, from the offset."""
+        """The smallest index, relative to the offset."""
         return self.index(float(self.low)) - self.offset
 
     @property
     def last(self) -> int:
-        """The greatest value on the grid, from the offset."""
+        """The largest index, relative to the offset."""
         return self.index(float(self.high)) - self.offset
 
     @property
     def max_abs_index(self) -> int:
-        """The largest absolute value on the grid, from the offset; at least 1."""
+        """The largest absolute index, relative to the offset; at least 1."""
         return max(abs(self.first), abs(self.last), 1)

@@ -9,12 +9,12 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import HistogramTree
 
 NodeQuery = Callable[[np.ndarray], np.ndarray]
-TreeWalk = Callable[[NodeQuery, int], None]  # given how to look and the number of groups; it chooses where
+TreeWalk = Callable[[NodeQuery, int], None]  # gets the node query and the number of groups, and chooses the nodes
 
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """What an engine found of one total: the group, the cell and the weight of everything that is not zero."""
+    """The non-zero cells of one histogram tree: group, cell and weight."""
 
     groups: np.ndarray
     cells: np.ndarray
@@ -23,26 +23,26 @@ class CellCounts:
     def __post_init__(self) -> None:
         for column in (self.groups, self.cells, self.weights):
             if type(column) is not np.ndarray or column.dtype != np.int64 or column.shape != self.groups.shape:
-                raise TypeError("a tally is three columns of int64, of one length")
+                raise TypeError("groups, cells and weights must be int64 arrays of the same length")
 
 
 @dataclass(frozen=True, eq=False)
 class NodeCounts:
-    """One level as it was seen: some nodes of each group (groups × walkers), and their children's noisy weights."""
+    """One visited level: nodes of each group (groups × walkers), and the noisy weights of their children."""
 
     nodes: np.ndarray
-    counts: np.ndarray  # groups × walkers × fan
+    counts: np.ndarray  # groups × walkers × branching
 
 
 def walk_noisy_tree(
     cell_counts: CellCounts, tree: HistogramTree, noise: Laplace | Gaussian, groups: np.ndarray, walk: TreeWalk
 ) -> tuple[NodeCounts, ...]:
-    """Let a walk look at the noisy weights of the children of nodes that it chooses, level by level.
+    """Run a walk that queries, level by level, the noisy weights of the children of nodes that it chooses.
 
-    Claim: what the walk and the caller see is a function of the tree in which every node of every group and level has
-        independent noise, whose sensitivity is that of Question.sensitivity_of.
-    Proof: noise that nobody looks at need not be drawn. A level is drawn once, in the order of the levels, with one
-        draw for a node however often it is named: it cannot be averaged away. The walk has nothing but these numbers.
+    Claim: the walk and the caller see a function of the tree in which every node of every group and level has
+        independent noise; the sensitivity of that tree is that of Question.sensitivity_of.
+    Proof: noise that is never read need not be drawn. Each level is drawn once, in the order of the levels, with one
+        draw per node however often it is named, so the noise cannot be averaged out. The walk gets only these numbers.
     Needs: AdditiveMechanism.perturb, Question.sensitivity_of.
     Checked by: test_a_node_has_one_noise_however_often_it_is_named, test_a_level_cannot_be_drawn_twice,
         test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
@@ -57,9 +57,9 @@ def walk_noisy_tree(
         level = len(levels)
         top = tree.branching**level
         if level == tree.depth or nodes.shape[:1] != groups.shape or nodes.ndim != 2 or nodes.dtype != np.int64:
-            raise ValueError("nodes must be int64, a row for each group, and a level is seen once")
+            raise ValueError("nodes must be int64 with one row per group, and each level can be queried only once")
         if nodes.size and not 0 <= nodes.min() <= nodes.max() < top:
-            raise ValueError(f"nodes of level {level} are from 0 to {top - 1}")
+            raise ValueError(f"nodes of level {level} must be between 0 and {top - 1}")
         distinct_nodes, inverse = np.unique(np.arange(len(groups))[:, None] * top + nodes, return_inverse=True)
         first = groups[distinct_nodes // top] * size + (distinct_nodes % top) * (size // top)
         edges = first[:, None] + np.arange(tree.branching + 1) * (size // top // tree.branching)
@@ -74,13 +74,13 @@ def walk_noisy_tree(
 
 
 def replay_walk(levels: tuple[NodeCounts, ...]) -> NodeQuery:
-    """Return what was seen, level by level, to a walk that goes the same way again."""
+    """Return a node query that answers from recorded levels; the walk must visit the same nodes."""
     remaining = iter(levels)
 
     def query_children(nodes: np.ndarray) -> np.ndarray:
         seen = next(remaining)
         if not np.array_equal(nodes, seen.nodes):
-            raise ValueError("the walk goes another way than it did")
+            raise ValueError("the walk visits other nodes than the recorded ones")
         return seen.counts
 
     return query_children

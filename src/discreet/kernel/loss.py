@@ -1,4 +1,4 @@
-"""What a release costs, how costs add, and when a budget is used up. Exact fractions throughout."""
+"""Privacy loss, composition and budgets, in exact fractions."""
 
 import math
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from discreet.kernel.numbers import (
 )
 
 _ZERO = Fraction(0)
-_MAX_EPSILON = 10**6  # an epsilon beyond it promises nothing, and is surely a mistake
+_MAX_EPSILON = 10**6  # a larger epsilon gives no protection and is surely a mistake
 
 
 @dataclass(frozen=True, init=False)
 class Loss:
-    """Bounds on what one release tells about one unit: pure epsilon (if there is one), zCDP rho, and delta.
+    """Bounds on the privacy loss of a release: pure epsilon (if there is one), zCDP rho, and delta.
 
     >>> Loss("1/100") + Loss("1/100")
     Loss(epsilon=1/50, rho=1/10000)
@@ -38,7 +38,7 @@ class Loss:
     delta: Fraction
 
     def __init__(self, epsilon: Number | None, rho: Number | None = None, delta: Number = 0) -> None:
-        """Read the bounds; without a rho it is epsilon²/2, what every epsilon-DP release satisfies.
+        """Create a loss; the default of rho is epsilon²/2, which every epsilon-DP release satisfies.
 
         Claim: pure epsilon implies rho = epsilon²/2.
         Proof: Bun and Steinke 2016, Proposition 1.4.
@@ -61,7 +61,7 @@ class Loss:
 
     @classmethod
     def of_bounds(cls, epsilon: Fraction | None, rho: Fraction, delta: Fraction = _ZERO) -> "Loss":
-        """Return a loss with these bounds as they are, also a rho above epsilon²/2: what is added to another has such.
+        """Return a loss with exactly these bounds, even if rho is above epsilon²/2, as in a difference of two losses.
 
         >>> Loss.of_bounds(Fraction(1, 10), Fraction(1, 2)).rho
         Fraction(1, 2)
@@ -71,12 +71,12 @@ class Loss:
         return loss
 
     def __add__(self, other: Self) -> "Loss":
-        """Add two losses, also when the second release was chosen after seeing the first.
+        """Return the loss of two releases, even if the second was chosen after seeing the first.
 
         Claim: the sum bounds the pair of releases.
         Proof: epsilon and delta add by basic composition, rho by Bun and Steinke 2016, Lemma 1.7 (delta-
             approximate: Lemma 8.2). Adaptive totals are valid because rho and epsilon act as privacy filters
-            (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 says nothing and is kept at 1.
+            (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 means nothing and is limited to 1.
         Needs: nothing.
         Checked by: test_losses_add_as_exact_fractions
         Seal: f4d5dc82970d
@@ -88,17 +88,17 @@ class Loss:
         return Loss.of_bounds(epsilon, self.rho + other.rho, min(Fraction(1), self.delta + other.delta))
 
     def __radd__(self, other: int) -> "Loss":
-        """Let sum() begin with its 0."""
+        """Support sum(), which begins with 0."""
         return self if other == 0 else NotImplemented
 
     def for_group(self, size: int) -> "Loss":
-        """Return the loss for a group of `size` units together.
+        """Return the loss for a group of `size` units (group privacy).
 
         Claim: k units lose at most k·epsilon and delta·(e^(k·eps)-1)/(e^eps-1); without a delta also k²·rho.
-        Proof: pass through k-1 databases in between; pure and approximate: Dwork and Roth 2014, Theorem 2.2
+        Proof: change one unit at a time, through k-1 intermediate databases; pure and approximate: Dwork and Roth 2014, Theorem 2.2
             with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9, which is
             for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
-        Needs: with a delta, a pure epsilon beside it (else refused: no such bound is known for rho alone).
+        Needs: with a delta, also a pure epsilon (else refused: no such bound is known for rho alone).
         Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
         Seal: f233e20f8269
         """
@@ -107,15 +107,15 @@ class Loss:
             return self
         epsilon = None if self.epsilon is None else k * self.epsilon
         if not self.delta:
-            return Loss(epsilon, k * k * self.rho)  # Loss itself takes the smaller of k²·rho and epsilon²/2
+            return Loss(epsilon, k * k * self.rho)  # Loss takes the minimum of k²·rho and epsilon²/2
         if self.epsilon is None or epsilon is None:
-            raise ValueError("size: a loss with a delta and no epsilon has no bound for a group")
-        if epsilon > 1000:  # e^1000: nobody needs this bound, and 1 is one
+            raise ValueError("size: no group bound is known for a loss with a delta but no epsilon")
+        if epsilon > 1000:  # e^1000 is out of reach, and 1 is a valid delta
             return Loss(epsilon, None, 1)
         return Loss(epsilon, None, min(Fraction(1), round_up(self.delta * _geometric_sum_up(self.epsilon, k), 60)))
 
     def for_substitution(self) -> "Loss":
-        """Return the loss when one unit is replaced by another: a removal and an addition.
+        """Return the loss for the substitution of one unit: a removal and an addition.
 
         >>> Loss("1/10").for_substitution().epsilon
         Fraction(1, 5)
@@ -126,25 +126,25 @@ class Loss:
         """Return an epsilon, rounded up, for which the release is (epsilon, delta)-DP.
 
         Claim: the release is (to_epsilon(delta), delta)-DP.
-        Proof: either the pure epsilon with the loss's own delta, or the conversion of rho at what delta is
-            left: a delta1-approximate rho-zCDP release that is (epsilon, delta2) by its rho is
-            (epsilon, delta1 + delta2).
+        Proof: either the pure epsilon with the loss's own delta, or the conversion of rho with the remaining delta: a
+            delta1-approximate rho-zCDP release that is (epsilon, delta2)-DP by its rho is
+            (epsilon, delta1 + delta2)-DP.
         Needs: zcdp_epsilon.
         Checked by: test_conversion_is_tight_and_never_below_the_truth
         Seal: 51147e2c401d
         """
         allowed = as_nonnegative(delta, "delta")
         if allowed < self.delta:
-            raise ValueError(f"delta must be at least the loss's own {float(self.delta):.3g}, not {delta}")
+            raise ValueError(f"delta must be at least that of the loss, {float(self.delta):.3g}, not {delta}")
         candidates = [] if self.epsilon is None else [self.epsilon]
         if allowed > self.delta:
             candidates.append(zcdp_epsilon(self.rho, allowed - self.delta))
         if not candidates:
-            raise ValueError("delta must be above the loss's own: a rho alone gives no epsilon without one")
+            raise ValueError("delta must be above that of the loss: rho alone gives an epsilon only with a delta")
         return min(candidates)
 
     def includes(self, other: Self) -> bool:
-        """Tell whether no bound of this loss is below one of another.
+        """Return whether every bound of this loss is at least that of another.
 
         >>> Loss("1/10").includes(Loss("1/20")), Loss("1/10").includes(Loss(None, "1/1000"))
         (True, False)
@@ -165,9 +165,9 @@ ZERO_LOSS = Loss(0)
 
 @dataclass(frozen=True, init=False)
 class Budget:
-    """How much may be lost in all. Pure if delta is 0; else kept in rho, with delta split once and for ever.
+    """A privacy budget: pure if delta is 0; else accounted in rho, with a fixed split of delta.
 
-    `discover` is the share of delta set apart for events that carry a delta of their own.
+    `discover` is the share of delta for releases that have a delta themselves (partition selection).
 
     >>> Budget(1).covers(Loss("1/100").for_group(100)), Budget(1).covers(Loss("1.01"))
     (True, False)
@@ -179,7 +179,7 @@ class Budget:
     rho: Fraction | None = field(repr=False)
 
     def __init__(self, epsilon: Number, delta: Number = 0, *, discover: Number = 0) -> None:
-        """Read the budget and fix its three limits: epsilon, rho and delta for events."""
+        """Create a budget and fix its limits: epsilon, rho, and delta for partition selection."""
         pure = as_positive(epsilon, "epsilon")
         if pure > _MAX_EPSILON:
             raise ValueError(f"epsilon must be at most {_MAX_EPSILON}")
@@ -188,9 +188,9 @@ class Budget:
         if slack >= 1:
             raise ValueError(f"delta must be below 1, not {delta}")
         if not 0 <= part < 1:
-            raise ValueError(f"discover must be a share from 0 up to, not including, 1, not {discover}")
+            raise ValueError(f"discover must be at least 0 and below 1, not {discover}")
         if part and not slack:
-            raise ValueError("discover needs a budget with a delta")
+            raise ValueError("discover requires a budget with a delta")
         object.__setattr__(self, "epsilon", pure)
         object.__setattr__(self, "delta", slack)
         object.__setattr__(self, "discover", slack * part)
@@ -198,19 +198,19 @@ class Budget:
 
     @property
     def conversion_delta(self) -> Fraction:
-        """The part of delta at which rho is converted to epsilon."""
+        """The part of delta that converts rho to epsilon."""
         return self.delta - self.discover
 
     def covers(self, spent: Loss) -> bool:
-        """Tell whether a total loss is within the budget.
+        """Return whether a total loss is within the budget.
 
-        Claim: an analyst who may go on as long as covers(total) holds gets an (epsilon, delta)-DP transcript,
-            however later questions and prices depend on earlier answers.
-        Proof: sum(rho) <= R and sum(delta) <= discover are two privacy filters with fixed limits, so such a
-            transcript is (epsilon, discover + conversion). A transcript of pure events with
-            sum(epsilon) <= epsilon has no outcome with a loss above epsilon, so it adds nothing to the
-            hockey-stick divergence of those that end within R: the two ways may be mixed. Nothing moves
-            between discover and conversion: a split chosen after the answers would add up failures of both.
+        Claim: an analyst who may continue as long as covers(total) holds gets an (epsilon, delta)-DP transcript, however
+            later queries and costs depend on earlier answers.
+        Proof: sum(rho) <= R and sum(delta) <= discover are two privacy filters with fixed limits, so such a transcript
+            is (epsilon, discover + conversion)-DP. A transcript of pure events with sum(epsilon) <= epsilon has no
+            outcome with a loss above epsilon, so it adds nothing to the hockey-stick divergence of those that end
+            within R: the two criteria may be combined. Nothing moves between discover and conversion: a split chosen
+            after the answers would add up the failure probabilities of both.
         Needs: Loss.__add__, zcdp_rho.
         Checked by: test_the_split_of_delta_never_moves, test_exactly_299_adaptive_counts_fit
         Seal: 82752127633d
@@ -229,7 +229,7 @@ class Budget:
         return f"Budget({', '.join(parts)})"
 
     def cost_of(self, epsilon: Number) -> Loss:
-        """Return what an asked epsilon means here: pure in a pure budget, else its rho.
+        """Return the cost of a requested epsilon: pure in a pure budget, else the corresponding rho.
 
         >>> Budget(1).cost_of("1/10")
         Loss(epsilon=1/10, rho=1/200)
@@ -239,7 +239,7 @@ class Budget:
 
 
 def _geometric_sum_up(epsilon: Fraction, k: int) -> Fraction:
-    """Return 1 + e^epsilon + … + e^((k-1)·epsilon), rounded up: the closed form, or k times the last term."""
+    """Return 1 + e^epsilon + … + e^((k-1)·epsilon), rounded up: the smaller of the closed form and k times the last term."""
     step = 1 / exp_up(-epsilon) - 1
     bounds = [k * exp_up((k - 1) * epsilon)]
     if step > 0:
@@ -260,7 +260,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """
     if not rho:
         return _ZERO
-    log_delta = float(log_up(delta))  # of the fraction: as a float, a very small delta would be 0
+    log_delta = float(log_up(delta))  # of the fraction, because a very small delta is 0 as a float
     order = _best_order(lambda a: float(rho) * a + _order_cost(a, log_delta))
     return max(_ZERO, round_up(order * rho + _order_cost_up(order, delta)))
 
@@ -279,9 +279,9 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, log_delta)) / a)
     rho = (epsilon - _order_cost_up(order, delta)) / order
     if rho <= 0:
-        raise ValueError(f"delta: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
+        raise ValueError(f"delta is too small: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
     zeros = max(0, len(str(rho.denominator)) - len(str(rho.numerator)))
-    return round_down(rho, 30 + zeros)  # thirty digits also of a very small one
+    return round_down(rho, 30 + zeros)  # thirty significant digits
 
 
 def _order_cost(order: float, log_delta: float) -> float:
@@ -289,12 +289,12 @@ def _order_cost(order: float, log_delta: float) -> float:
 
 
 def _order_cost_up(order: Fraction, delta: Fraction) -> Fraction:
-    # delta·a may be above 1: then the logarithm is negative, and rounding it up is still rounding up.
+    # delta·a may be above 1: then the logarithm is negative, and it is still rounded up.
     return log_up(1 / (delta * order)) / (order - 1) - log_down(order / (order - 1))
 
 
 def _best_order(cost: Callable[[float], float]) -> Fraction:
-    """Return the order a > 1 that makes cost(a) least: golden sections on ln(a-1)."""
+    """Return the order a > 1 that minimises cost(a), by golden-section search on ln(a-1)."""
     low, high = -16.0, 36.0
     ratio = (math.sqrt(5) - 1) / 2
     while high - low > 1e-7:

@@ -1,4 +1,4 @@
-"""This noise, this sensitivity, this loss: the additive mechanisms. They are given a scale, never an epsilon."""
+"""Additive mechanisms: a scale of noise and a sensitivity determine the loss."""
 
 import math
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds
 from discreet.kernel.numbers import Number, as_integer, as_positive, as_probability, check_type, exp_bounds, power_down
 
 _INT64 = np.iinfo(np.int64)
-_CHUNK = 30_000  # so many at a time stay in the processor's cache
-_MAX_SCALE = 10**100  # beyond it a scale is surely a mistake, and floats that only filter would overflow
-_POOLED_LENGTH = 32  # so short a vector comes from the draws made ahead, in a time that tells nothing of it
+_CHUNK = 30_000  # values at a time, so that they stay in the processor's cache
+_MAX_SCALE = 10**100  # a larger scale is surely a mistake, and would overflow the floats of the samplers
+_POOLED_LENGTH = 32  # up to this length noise comes from the pool, in a time independent of its values
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one unit can move a vector of integer totals: groups·size in l1, groups·size² in squared l2.
+    """The sensitivity of a vector of integer totals: groups·size in l1, groups·size² in squared l2.
 
     >>> Sensitivity(groups=5, size=20).l1, Sensitivity(groups=5, size=20).l2_squared
     (100, 2000)
@@ -41,7 +41,7 @@ class Sensitivity:
 
     @classmethod
     def of_norms(cls, l1: int, l2_squared: int) -> "Sensitivity":
-        """Return the sensitivity of a vector that is not so many groups of one size.
+        """Return a sensitivity with these norms.
 
         >>> Sensitivity.of_norms(l1=7, l2_squared=3).l2_squared
         3
@@ -53,28 +53,28 @@ class Sensitivity:
 
     @property
     def l1(self) -> int:
-        """The sum of the absolute changes is at most this."""
+        """The l1 sensitivity: the maximum sum of absolute changes."""
         return self.norms[0] if self.norms else self.groups * self.size
 
     @property
     def l2_squared(self) -> int:
-        """The sum of the squared changes is at most this."""
+        """The squared l2 sensitivity: the maximum sum of squared changes."""
         return self.norms[1] if self.norms else self.groups * self.size**2
 
     def __str__(self) -> str:
-        """Return it as canonical JSON, the way the ledger keeps it."""
+        """Return the canonical JSON that the ledger stores."""
         return canonical_json({"l1": str(self.l1), "l2_squared": str(self.l2_squared)})
 
 
 class AdditiveMechanism(Protocol):
-    """What the additive mechanisms have in common."""
+    """The common interface of additive mechanisms."""
 
     @property
     def scale(self) -> Fraction:
-        """The noise's scale, in steps."""
+        """The scale of the noise, in steps."""
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
-        """Return what a release costs."""
+        """Return the loss of a release."""
 
     def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
         """Enclose P[noise >= k]·2^bits."""
@@ -95,12 +95,12 @@ class Laplace:
         object.__setattr__(self, "scale", _checked_scale(scale))
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
-        """Return what a release costs.
+        """Return the loss of a release.
 
         Claim: epsilon = l1/scale, and it is attained.
         Proof: P[x+Z = y]/P[x'+Z = y] = exp((|y-x'| - |y-x|)/scale) in each coordinate, whose product is at most
             exp(|x-x'|_1/scale), with equality for y far enough on x's side.
-        Needs: perturb adds independent noise of this law.
+        Needs: perturb adds independent noise of this distribution.
         Checked by: test_a_count_loses_exactly_epsilon, test_laplace_loss_is_the_worst_log_ratio
         Seal: 7ceadfe98f79
         """
@@ -111,12 +111,12 @@ class Laplace:
     @overload
     def perturb(self, values: np.ndarray) -> np.ndarray: ...
     def perturb(self, values: int | np.integer | np.ndarray) -> int | np.ndarray:
-        """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
+        """Return the values with fresh noise on each; int64 gives int64, an int gives an int.
 
-        Claim: noise of the law of this class, independent for every value, is added, and is never cut. Nothing but
-            the type and the shape of an array is looked at before.
-        Proof: Sampler.draw, or draws made ahead for a short vector; _added forms the sum before it is fitted to
-            int64. A Python integer outside int64 is no value of this mechanism and is refused.
+        Claim: noise of this distribution, independent for every value, is added, and is never truncated. Before that,
+            nothing but the type and the shape of an array is examined.
+        Proof: Sampler.draw, or draws made in advance for a short vector; the sum is formed before it is saturated to
+            int64. A Python integer outside int64 is not a valid value and is refused.
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
@@ -125,7 +125,7 @@ class Laplace:
         return _add_noise(values, noise.laplace_sampler(self.scale.numerator, self.scale.denominator))
 
     def pmf(self, k: int) -> float:
-        """Return the probability of the noise k.
+        """Return the probability that the noise is k.
 
         >>> round(Laplace(1).pmf(0), 4)
         0.4621
@@ -151,7 +151,7 @@ class Laplace:
         return (low << bits) // (one + q_high), -((-high << bits) // (one + q_low))
 
     def margin(self, confidence: Number, count: int = 1) -> int:
-        """Return the least m for which all of `count` noises lie within ±m, with at least this probability.
+        """Return the least m such that `count` draws are all within ±m with at least this probability.
 
         >>> Laplace(1).margin(0.95, count=10_000)
         12
@@ -177,11 +177,11 @@ class Gaussian:
         object.__setattr__(self, "scale", _checked_scale(scale))
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
-        """Return what a release costs.
+        """Return the loss of a release.
 
         Claim: rho = l2²/(2·scale²), and it is attained.
         Proof: Canonne, Kamath and Steinke 2020, Proposition 5 in each coordinate; rho adds over coordinates.
-        Needs: perturb adds independent noise of this law.
+        Needs: perturb adds independent noise of this distribution.
         Checked by: test_gaussian_loss_bounds_every_renyi_divergence
         Seal: be3ef9fca425
         """
@@ -193,12 +193,12 @@ class Gaussian:
     @overload
     def perturb(self, values: np.ndarray) -> np.ndarray: ...
     def perturb(self, values: int | np.integer | np.ndarray) -> int | np.ndarray:
-        """Return the values with fresh noise on each: int64 in, int64 out; an int in, an int out.
+        """Return the values with fresh noise on each; int64 gives int64, an int gives an int.
 
-        Claim: noise of the law of this class, independent for every value, is added, and is never cut. Nothing but
-            the type and the shape of an array is looked at before.
-        Proof: Sampler.draw, or draws made ahead for a short vector; _added forms the sum before it is fitted to
-            int64. A Python integer outside int64 is no value of this mechanism and is refused.
+        Claim: noise of this distribution, independent for every value, is added, and is never truncated. Before that,
+            nothing but the type and the shape of an array is examined.
+        Proof: Sampler.draw, or draws made in advance for a short vector; the sum is formed before it is saturated to
+            int64. A Python integer outside int64 is not a valid value and is refused.
         Needs: Sampler.draw.
         Checked by: test_noise_is_never_cut_and_sums_are_fitted_afterwards,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours
@@ -207,13 +207,13 @@ class Gaussian:
         return _add_noise(values, noise.gaussian_sampler(self.scale.numerator, self.scale.denominator))
 
     def pmf(self, k: int) -> float:
-        """Return the probability of the noise k.
+        """Return the probability that the noise is k.
 
         >>> round(Gaussian(1).pmf(0), 4)
         0.3989
         """
         sigma = float(self.scale)
-        # The sum over all integers: directly if it is short, else by Poisson's formula.
+        # The sum over all integers: directly if few terms matter, else by Poisson summation.
         if sigma < 2:
             norm = 1 + 2 * sum(math.exp(-((j / sigma) ** 2) / 2) for j in range(1, 80))
         else:
@@ -226,7 +226,7 @@ class Gaussian:
         return gaussian_tail_bounds(self.scale, k, bits)
 
     def margin(self, confidence: Number, count: int = 1) -> int:
-        """Return the least m for which all of `count` noises lie within ±m, with at least this probability.
+        """Return the least m such that `count` draws are all within ±m with at least this probability.
 
         >>> Gaussian(10).margin(0.95)
         20
@@ -238,20 +238,20 @@ class Gaussian:
 
 
 def _clamped_abs(k: int) -> int:
-    return min(abs(as_integer(k, "k", minimum=-_MAX_SCALE)), _MAX_SCALE)  # beyond it every probability is 0 as a float
+    return min(abs(as_integer(k, "k", minimum=-_MAX_SCALE)), _MAX_SCALE)  # beyond it, every probability is 0 as a float
 
 
 def _checked_scale(value: Number) -> Fraction:
     scale = as_positive(value, "scale")
     if not Fraction(1, _MAX_SCALE) <= scale <= _MAX_SCALE:
-        raise ValueError("scale must lie between 10^-100 and 10^100")
+        raise ValueError("scale must be between 10^-100 and 10^100")
     return scale
 
 
 def _add_noise(values: int | np.integer | np.ndarray, sampler: noise.Sampler) -> int | np.ndarray:
     if isinstance(values, np.ndarray):
-        # Decided by the type alone: no value is looked at before its noise. A subclass may add in its own way:
-        # a masked array would leave what is under its mask as it was.
+        # Decided by the type alone: no value is examined before its noise is added. A subclass may define addition
+        # differently: a masked array would leave masked values unchanged.
         if type(values) is not np.ndarray:
             raise TypeError(f"values must be a plain array, not a {type(values).__name__}; fill and convert it first")
         if values.dtype.kind != "i":
@@ -276,24 +276,24 @@ def _add_noise(values: int | np.integer | np.ndarray, sampler: noise.Sampler) ->
 
 
 def draw_noise(sampler: noise.Sampler, count: int) -> np.ndarray:
-    """Draw noise one by one, from a pool, if there is little of it."""
+    """Return `count` draws, from the pool if they are few."""
     if count > _POOLED_LENGTH:
         return sampler.draw(count)
     return np.concatenate([sampler.draw_one() for _ in range(count)])
 
 
 def _add_one(value: np.ndarray, drawn: np.ndarray) -> int:
-    """Return value + noise as a Python integer, which holds any sum; it is made of the sum alone."""
+    """Return value + noise as a Python integer, which is created from the sum only."""
     total = value + drawn
     exact = total.dtype == object or not (((value ^ total) & (drawn ^ total)) < 0).item()
     return int(total.tolist()[0] if exact else value.item() + drawn.item())
 
 
 def add_saturating(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Return values + noise as if formed in unbounded integers and then moved to the nearest int64.
+    """Return values + noise, computed as in unbounded integers and then clamped to int64.
 
-    Moving a *noisy* value is post-processing. Two int64 have the sum's sign wrong only if both have the other sign,
-    so a wrapped sum is recognised and replaced by the end that it passed.
+    Clamping a *noisy* value is post-processing. A sum has wrapped around exactly if both summands have the opposite
+    sign; it is replaced by the end of int64 that it passed.
     """
     if drawn.dtype == object:
         return np.array(np.clip(values.astype(object) + drawn, _INT64.min, _INT64.max), np.int64)
@@ -308,12 +308,12 @@ def add_saturating(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 def _simultaneous_margin(mechanism: AdditiveMechanism, confidence: Number, count: int) -> int:
     """Return the least m with P[|noise| <= m]^count >= confidence.
 
-    The probability is enclosed between integers, so the answer is exact; where an enclosure of a very wide
-    Gaussian cannot tell two neighbouring m apart, it is the larger.
+    The probability is enclosed between integers, so the result is exact; where the enclosure for a very wide Gaussian
+    cannot distinguish two neighbouring m, it is the larger.
     """
     level = as_probability(confidence, "confidence")
     draws = as_integer(count, "count", minimum=1)
-    bits = 128 + (draws * math.ceil(1 / (1 - level))).bit_length()  # the last digits of what may fall outside
+    bits = 128 + (draws * math.ceil(1 / (1 - level))).bit_length()  # enough for the probability of being outside
 
     def is_sufficient(m: int) -> bool:
         outside = 2 * mechanism.tail_bounds(m + 1, bits)[1]

@@ -15,20 +15,20 @@ from discreet.kernel.histogram_tree import NodeCounts
 from discreet.kernel.question import HistogramTree, Question
 
 GroupKey = tuple[Value, ...]
-_UNKNOWN_FORMAT = "a stored answer is of another format than this version reads"
+_UNKNOWN_FORMAT = "a stored answer has an unsupported format"
 
 
 @dataclass(frozen=True)
 class NoisyTotals:
-    """The released totals of one question: groups in the order of their keys, and the noisy integers."""
+    """The released totals of one question: noisy integers, with the groups in the order of their keys."""
 
     keys: list[GroupKey]
     values: np.ndarray
-    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each total of cells what was seen of it, level by level
+    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
 
 
 def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
-    """Write released totals in the one way that equal ones share."""
+    """Return released totals as canonical JSON."""
     data = [
         {
             "keys": [[_json_value(part) for part in key] for key in noisy.keys],
@@ -41,7 +41,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
 
 
 def read_totals(stored: bytes, questions: Sequence[Question]) -> tuple[NoisyTotals, ...]:
-    """Read what write_parts wrote."""
+    """Parse the output of write_totals."""
     parts = parse_totals(stored)
     if len(parts) != len(questions):
         raise LedgerError(_UNKNOWN_FORMAT)
@@ -49,7 +49,7 @@ def read_totals(stored: bytes, questions: Sequence[Question]) -> tuple[NoisyTota
 
 
 def parse_totals(stored: bytes) -> list[Any]:
-    """Take apart what write_parts wrote."""
+    """Return the output of write_totals as unparsed parts, one per question."""
     try:
         parts = json.loads(stored)
     except ValueError:
@@ -58,7 +58,7 @@ def parse_totals(stored: bytes) -> list[Any]:
 
 
 def read_question_totals(part: Any, question: Question) -> NoisyTotals:
-    """Read all that was released of a question."""
+    """Return the released totals of one question."""
     keys, values = read_keys_and_values(part, question)
     branchings = [total.branching for total in question.totals if isinstance(total, HistogramTree)]
     try:
@@ -75,7 +75,7 @@ def read_question_totals(part: Any, question: Question) -> NoisyTotals:
 
 
 def read_keys_and_values(part: Any, question: Question) -> tuple[list[GroupKey], np.ndarray]:
-    """Read the keys, which are those of a question, and all noisy integers beside them, whatever their totals are."""
+    """Return the keys, with the types of the question, and the noisy integers of all totals."""
     try:
         readers = [_KEY_READERS.get(expr.type) for _, expr in question.by]
         keys = [

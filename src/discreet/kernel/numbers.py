@@ -1,7 +1,7 @@
 """Exact numbers: validated arguments, and integer enclosures of exp and log.
 
-Nothing here rounds to nearest. A function of the reals is returned as a pair of integers `low, high` with
-low <= value·2^bits <= high, so that a caller can always tell "surely below" from "not yet decided".
+Nothing here rounds to nearest. A real function returns a pair of integers `low, high` with low <= value·2^bits <= high, so
+that a caller can distinguish "surely below" from "undecided".
 """
 
 import math
@@ -23,7 +23,7 @@ _NUMBER_TEXT = re.compile(
 
 
 def as_fraction(value: Any, name: str) -> Fraction:
-    """Read a number exactly; a float means its shortest decimal text, so 0.1 is 1/10.
+    """Return a number as an exact fraction; a float means its shortest decimal, so 0.1 is 1/10.
 
     >>> as_fraction(0.1, "epsilon"), as_fraction("1/3", "epsilon")
     (Fraction(1, 10), Fraction(1, 3))
@@ -31,7 +31,7 @@ def as_fraction(value: Any, name: str) -> Fraction:
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number, not {value!r}")
     if isinstance(value, Fraction):
-        return Fraction(int(value.numerator), int(value.denominator))  # of a subclass, what it says once
+        return Fraction(int(value.numerator), int(value.denominator))  # a subclass is read only once
     if isinstance(value, int | np.integer):
         return Fraction(operator.index(value))
     if isinstance(value, float | np.floating | Decimal):
@@ -39,7 +39,7 @@ def as_fraction(value: Any, name: str) -> Fraction:
             raise ValueError(f"{name} must be finite, not {float(value)}")
         return as_fraction(str(value), name)
     if isinstance(value, str):
-        # The pattern also keeps "1e999999999" from filling the memory.
+        # The pattern also rejects "1e999999999", which would exhaust memory.
         if not _NUMBER_TEXT.fullmatch(value) or re.search(r"/0+\s*$", value):
             raise ValueError(f'{name} must be a number such as 0.1, "0.1" or "1/10", not {value[:40]!r}')
         return Fraction(value)
@@ -47,7 +47,7 @@ def as_fraction(value: Any, name: str) -> Fraction:
 
 
 def as_positive(value: Any, name: str) -> Fraction:
-    """Read a number that must be above zero."""
+    """Return a number that must be above zero."""
     number = as_fraction(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be above 0, not {_short_text(value)}")
@@ -55,7 +55,7 @@ def as_positive(value: Any, name: str) -> Fraction:
 
 
 def as_nonnegative(value: Any, name: str) -> Fraction:
-    """Read a number that must not be below zero."""
+    """Return a number that must not be below zero."""
     number = as_fraction(value, name)
     if number < 0:
         raise ValueError(f"{name} must be at least 0, not {_short_text(value)}")
@@ -63,15 +63,15 @@ def as_nonnegative(value: Any, name: str) -> Fraction:
 
 
 def as_probability(value: Any, name: str) -> Fraction:
-    """Read a probability strictly between 0 and 1."""
+    """Return a probability strictly between 0 and 1."""
     number = as_fraction(value, name)
     if not 0 < number < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, not {_short_text(value)}")
+        raise ValueError(f"{name} must be strictly between 0 and 1, not {_short_text(value)}")
     return number
 
 
 def as_integer(value: Any, name: str, minimum: int = 0) -> int:
-    """Read an integer of at least `minimum`; a bool or a float is refused."""
+    """Return an integer of at least `minimum`; a bool or a float is refused."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     number = operator.index(value)
@@ -81,7 +81,7 @@ def as_integer(value: Any, name: str, minimum: int = 0) -> int:
 
 
 def check_type(expected: type[_T], value: Any, name: str) -> _T:
-    """Return a value that must be of a certain type; the message begins with the argument's name."""
+    """Return the value if it has the expected type; the error message begins with the argument's name."""
     if not isinstance(value, expected):
         raise TypeError(f"{name} must be of type {expected.__name__}, not {type(value).__name__}")
     return value
@@ -90,19 +90,19 @@ def check_type(expected: type[_T], value: Any, name: str) -> _T:
 def _short_text(value: Any) -> str:
     try:
         return f"{value!s:.40}"
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except ValueError:  # Python does not print integers of more than 4,300 digits
         return "a number of thousands of digits"
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Enclose exp(-x)·2^bits for x >= 0 between two integers that differ by at most 2.
 
-    The number of steps depends on `bits` alone, so that the time of a private choice hardly depends on x.
+    The number of steps depends only on `bits`, so that the time of a private selection hardly depends on x.
 
     Claim: low <= exp(-x)·2^bits <= high.
     Proof: with r = x/2^k <= 1/2, itself rounded down to a unit of 2^-p, each term t_j of Taylor's series is
-        rounded down once, so it is short by at most short_(j-1)·r/j + 1/j·r + 1 <= 2 units (short_1 <= 1).
-        The series alternates and falls, and stops where a term is below one unit (_terms): the sum is off by
+        rounded down once, so it is low by at most e_(j-1)·r/j + 1/j·r + 1 <= 2 units (e_1 <= 1). The series
+        alternates and decreases, and stops where a term is below one unit (_term_count): the sum is off by
         at most e = 2·(number of terms) + 2. Squaring v <= 2^p that is off by e gives an error of at most
         2·e + 2, so k squarings give 2^k·(e + 2), which the guard bits make less than half a unit of the
         result. From x = bits + 1 on, exp(-x)·2^bits is below 1.
@@ -144,7 +144,7 @@ def log_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
     Claim: low <= ln(x)·2^bits <= high.
     Proof: x = m·2^k with 1 <= m < 2, ln(m) = 2·(z + z^3/3 + z^5/5 + …) with z = (m-1)/(m+1) < 1/3, and
-        ln 2 is the same series at 1/3. Every term is rounded down; the sum of n terms is short by at most
+        ln 2 is the same series at 1/3. Every term is rounded down; the sum of n terms is low by at most
         3·n + 1 units (the rounding of z, of its power and of the quotient, and a tail smaller than the
         last term), twice that after doubling, and (|k| + 1) times that in all.
     Needs: nothing.
@@ -168,7 +168,7 @@ def log_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def _twice_artanh(z: Fraction, precision: int) -> tuple[int, int]:
-    """Return 2·artanh(z)·2^precision rounded down, and by how much it may be short."""
+    """Return 2·artanh(z)·2^precision rounded down, and its maximum error."""
     power = (z.numerator << precision) // z.denominator
     square = power * power >> precision
     total, terms = 0, 0
@@ -193,17 +193,17 @@ def exp_up(x: Fraction) -> Fraction:
     """Return exp(x), rounded up, for x of either sign."""
     if x <= 0:
         return Fraction(exp_bounds(-x, 128)[1], 1 << 128)
-    bits = 128 + 3 * math.ceil(x)  # e^x < 2^(1.5·x): enough bits of e^-x remain for 128 of its inverse
+    bits = 128 + 3 * math.ceil(x)  # e^x < 2^(1.5·x), so enough bits of e^-x remain for 128 bits of its inverse
     return Fraction(1 << bits, exp_bounds(x, bits)[0])
 
 
 def odds_for(epsilon: Fraction) -> Fraction:
-    """Return the largest multiple of 2^-64 surely at most exp(epsilon): how many times likelier a report may be.
+    """Return exp(epsilon) rounded down to a multiple of 2^-64: the maximum likelihood ratio of a report.
 
     Claim: the result is at most exp(epsilon), and more than exp(epsilon) - 2^-62.
     Proof: exp(epsilon) = 1/exp(-epsilon), and exp_bounds gives an upper bound of exp(-epsilon)·2^bits with an error
         of at most 2; with bits >= 3·epsilon + 128 its inverse is off by less than 2·exp(2·epsilon)/2^bits < 2^-63.
-        Rounding down to 2^-64 takes away less than one unit more.
+        Rounding down to 2^-64 subtracts less than one more unit.
     Needs: exp_bounds.
     Checked by: test_odds_are_just_below_the_exponential,
         test_odds_lean_on_the_side_of_the_enclosure_that_hides_more
@@ -214,8 +214,8 @@ def odds_for(epsilon: Fraction) -> Fraction:
 
 
 def sqrt_up(x: Fraction, digits: int = 12) -> Fraction:
-    """Return the square root of x > 0 rounded up to so many significant decimal digits."""
-    # The root has about half as many digits as x; scale so that the integer root has `places` of them.
+    """Return the square root of x > 0, rounded up to `digits` significant decimal digits."""
+    # The root has about half as many digits as x; scale so that the integer root has `digits` of them.
     size = (len(str(x.numerator)) - len(str(x.denominator))) // 2
     unit = Fraction(10) ** (size - digits)
     target = x / (unit * unit)
@@ -226,13 +226,13 @@ def sqrt_up(x: Fraction, digits: int = 12) -> Fraction:
 
 
 def round_up(x: Fraction, places: int = 12) -> Fraction:
-    """Return x >= 0 rounded up to so many decimal places: short to print, and never too small."""
+    """Return x >= 0 rounded up to `places` decimal places."""
     unit = 10**places
     return Fraction(math.ceil(x * unit), unit)
 
 
 def round_down(x: Fraction, places: int = 12) -> Fraction:
-    """Return x >= 0 rounded down to so many decimal places."""
+    """Return x >= 0 rounded down to `places` decimal places."""
     unit = 10**places
     return Fraction(math.floor(x * unit), unit)
 

@@ -14,18 +14,18 @@ from discreet.kernel.mechanism import AdditiveMechanism, Gaussian, Laplace, Sens
 from discreet.kernel.numbers import Number, as_integer, as_probability, power_down, round_up
 
 _PRECISION_BITS = 256
-_MAX_UNBLOCKED = 256  # if a unit may be in more groups, their numbers are taken in blocks
-_WIDE_SCALE = 100  # a scale from which on floats say where to look for a cut
+_MAX_UNBLOCKED = 256  # if a unit may be in more groups, delta is bounded for blocks of k
+_WIDE_SCALE = 100  # from this scale on, floats give the starting point of the search
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Shows a group if its weight in units, with noise, is at least `value`.
+    """Shows a group if its noisy weight in units is at least `cut`.
 
-    A unit in k groups has the weight size·min(1, groups/k) in each, rounded down, and is in at most `most` of them.
+    A unit in k groups has the weight size·min(1, groups/k) in each, rounded down; k is at most `most`.
 
     >>> from discreet.kernel.mechanism import Laplace
-    >>> f"{float(Threshold(Laplace(1), value=20, groups=1).loss().delta):.1e}"
+    >>> f"{float(Threshold(Laplace(1), cut=20, groups=1).loss().delta):.1e}"
     '4.1e-09'
     """
 
@@ -44,16 +44,16 @@ class Threshold:
         object.__setattr__(self, "most", as_integer(self.most or self.groups, "most", minimum=self.groups))
 
     def loss(self) -> Loss:
-        """Return what it costs to show the groups that pass, with their noisy weights.
+        """Return the loss of showing the groups that pass, with their noisy weights.
 
         Claim: the loss of the noise for (groups, size), and delta = max over k of 1 - (1 - P[Z >= cut - w_k])^k, where
             w_k = floor(size·min(1, groups/k)), k = 1 … most, rounded up.
         Proof: a unit in k groups moves k totals by at most w_k each, which is at most groups·size in l1 and
-            groups·size² in squared l2. Take the unit away: groups of others stay, and for them the noise's own
-            loss holds, passing being post-processing. At most k groups were this unit's alone: they can be shown
-            only with it, each with probability P[Z >= cut - w_k], independently. If k can be above 256, it runs in
-            blocks, with the largest weight and the largest k of the block together: an upper bound. A block whose
-            last·P[Z >= cut - size] is not above the worst so far need not be computed: it cannot be worse.
+            groups·size² in squared l2. Remove the unit: groups that contain other units stay, and for them the loss of
+            the noise holds, because the threshold is post-processing. At most k groups contained this unit alone: they
+            can be shown only with it, each with probability P[Z >= cut - w_k], independently. If k can be above 256,
+            blocks of k are bounded by the largest weight and the largest k of the block together. A block whose
+            last·P[Z >= cut - size] is not above the maximum so far is skipped: it cannot exceed it.
         Needs: AdditiveMechanism.loss, tail_bounds.
         Checked by: test_threshold_delta_is_the_chance_that_a_lone_unit_shows,
             test_scaled_units_cost_no_more_than_the_worst_k
@@ -66,7 +66,7 @@ class Threshold:
         return _worst_block(self)[0]
 
     def _block_probability(self, block: tuple[int, int]) -> Fraction:
-        """Return an upper bound, over a block of k, of the chance that any of a lone unit's k groups shows."""
+        """Return an upper bound, over a block of k, of the probability that any of a single unit's k groups is shown."""
         first, last = block
         weight = min(self.size, self.size * self.groups // first)
         one = 1 << _PRECISION_BITS
@@ -75,11 +75,11 @@ class Threshold:
         )
 
     def _pass_probability(self, weight: int) -> int:
-        """Return an upper bound of the chance that a group of this weight shows, in units of 2^-_BITS."""
+        """Return an upper bound of the probability that a group of this weight is shown, in units of 2^-_PRECISION_BITS."""
         return self.noise.tail_bounds(self.cut - weight, _PRECISION_BITS)[1]
 
     def passes(self, noisy: np.ndarray) -> np.ndarray:
-        """Tell which groups are shown, from their noisy weights."""
+        """Return which groups are shown, given their noisy weights."""
         return np.asarray(noisy) >= self.cut
 
     def __str__(self) -> str:
@@ -96,17 +96,17 @@ class Threshold:
 
 
 def threshold_for(noise: AdditiveMechanism, *, groups: int, delta: Number, size: int = 1, most: int = 0) -> Threshold:
-    """Return the lowest cut whose delta is at most the one given.
+    """Return the threshold with the lowest cut whose delta is at most the given one.
 
     Claim: threshold_for(…, delta=d).loss().delta <= d, and at the next lower cut it is not.
-    Proof: delta falls as the cut rises. The cut found for the k that was worst so far is the answer if delta at
-        that cut, over all k, is small enough; else another k is the worst, and the search goes on from there.
+    Proof: delta decreases in the cut. The lowest cut for the worst k so far is the result if delta at that cut, over
+        all k, is small enough; else another k is the worst, and the search continues from there.
     Needs: Threshold.loss.
     Checked by: test_threshold_for_finds_the_lowest_cut
     Seal: ade0c3663060
 
     >>> from discreet.kernel.mechanism import Laplace
-    >>> threshold_for(Laplace(1), groups=1, delta="1e-9").value
+    >>> threshold_for(Laplace(1), groups=1, delta="1e-9").cut
     22
     """
     allowed = as_probability(delta, "delta")
@@ -125,7 +125,7 @@ def threshold_for(noise: AdditiveMechanism, *, groups: int, delta: Number, size:
 
 
 def _bisect_lowest(fits: Callable[[int], bool], low: int, guess: int) -> int:
-    """Return the lowest integer above `low` that fits, if all above it fit too; `guess` says where to begin."""
+    """Return the lowest integer above `low` that fits, if all larger ones fit; the search begins at `guess`."""
     step, high = 1, max(low + 1, guess)
     while not fits(high):
         low, high, step = high, high + step, 2 * step
@@ -137,12 +137,12 @@ def _bisect_lowest(fits: Callable[[int], bool], low: int, guess: int) -> int:
 
 
 def _approximate_cut(threshold: Threshold, block: tuple[int, int], allowed: Fraction) -> int:
-    """Return about the cut at which a block's chance is allowed: floats choose where to look, and decide nothing."""
+    """Return about the cut at which a block's probability is allowed, in floats: only a starting point."""
     scale, (first, last) = float(threshold.noise.scale), block
     if scale < _WIDE_SCALE:
         return 1
     weight = min(threshold.size, threshold.size * threshold.groups // first)
-    target = -math.expm1(math.log1p(-float(allowed)) / last)  # for one group
+    target = -math.expm1(math.log1p(-float(allowed)) / last)  # per group
     if isinstance(threshold.noise, Laplace):
         return max(1, weight + round(-scale * math.log(target * (1 + math.exp(-1 / scale)))))
     low, high = -10.0, 40.0
@@ -156,7 +156,7 @@ def _approximate_cut(threshold: Threshold, block: tuple[int, int], allowed: Frac
 
 @lru_cache(maxsize=256)
 def _worst_block(threshold: Threshold) -> tuple[Fraction, tuple[int, int]]:
-    """Return delta, and the block of numbers of groups where it is worst."""
+    """Return delta and the block of k that attains it."""
     top = threshold._pass_probability(threshold.size)  # noqa: SLF001
     worst = (Fraction(-1), (threshold.groups, threshold.groups))
     for block in reversed(_blocks(threshold.groups, threshold.most)):
@@ -166,7 +166,7 @@ def _worst_block(threshold: Threshold) -> tuple[Fraction, tuple[int, int]]:
 
 
 def _blocks(groups: int, most: int) -> list[tuple[int, int]]:
-    """Return ranges that cover groups … most; fewer than `groups` groups show less, at the same weight."""
+    """Return ranges that cover k = groups … most; a smaller k has the same weight and a lower probability."""
     blocks, first = [], groups
     while first <= most:
         last = first if most <= _MAX_UNBLOCKED else min(most, first + first // 16)

@@ -1,61 +1,62 @@
-"""The portable subset of regular expressions: same meaning on every engine, linear-time search."""
+"""The portable subset of regular expressions: the same meaning on every engine, and linear-time search."""
 
 import re
 import warnings
 from functools import reduce
 from typing import NamedTuple
 
-# No groups with a meaning, no look-around, no back-reference, no class of letters that depends on an engine's Unicode.
+# No special groups, no look-around, no back-references, no character classes that depend on an engine's Unicode tables.
 _PORTABLE = re.compile(
     r"\^?(?:[A-Za-z0-9 _\-,;:@#%&=<>!\"'/~`]|[^\x00-\x7f]|\.|\\[.\\^$|?*+()\[\]{}/-]"
     r"|\[\^?(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[ _,;:@#.])+-?\]|\((?!\?)|\)|\|"
     r"|[*+?](?![*+?{])|\{[0-9]{1,2}(?:,[0-9]{0,2})?\}(?![*+?{]))*\$?"
 )
-_TOKENS = re.compile(r"\\.|\[[^\]]*\]|\{[^}]*\}|[^$^]", re.DOTALL)  # all but the ends of a text, which cost nothing
+_TOKENS = re.compile(r"\\.|\[[^\]]*\]|\{[^}]*\}|[^$^]", re.DOTALL)  # all except anchors, which cost nothing
 _QUANTIFIERS = {"*": "{0,}", "+": "{1,}", "?": "{0,1}"}
-_MAX_TRANSITIONS = 2_500  # for which PostgreSQL needs some thousandths of a second; ten times as many it may refuse
-_MAX_REPEATS = 1_000  # of repeats within repeats: DuckDB refuses more
+_MAX_TRANSITIONS = 2_500  # PostgreSQL compiles this many in milliseconds, and may refuse ten times as many
+_MAX_REPEATS = 1_000  # product of nested repeats; DuckDB refuses more
 
 
 class _Fragment(NamedTuple):
-    """A part of a pattern, written out: how many letters it may begin and end with, and the ways between them."""
+    """An expanded part of a pattern: numbers of possible first and last letters, and of transitions."""
 
     first: int
     last: int
-    empty: bool  # whether it may be
+    empty: bool  # whether it can match the empty text
     transitions: int
-    repeats: int = 1  # that its most repeated letter is repeated
+    repeats: int = 1  # of its most repeated letter
 
 
 _EMPTY, _LETTER = _Fragment(0, 0, empty=True, transitions=0), _Fragment(1, 1, empty=False, transitions=1)
 
 
 def check_regex(text: str) -> None:
-    """Stop unless a regular expression means the same to every engine, and is compiled by each of them.
+    """Raise ValueError unless a regular expression has the same meaning on every engine and compiles on each.
 
-    Engines compile when a row first needs it: one that they refuse, or take long for, would tell of that row.
+    Engines compile it when a row first needs it: an error or a long compilation would disclose that row.
     """
     if len(text) > 1_000 or not _PORTABLE.fullmatch(text):
         raise ValueError(
-            "the regular expression must be of letters, '.', [classes], (groups), |, *, +, ? and {m,n} alone, with "
-            "\\ before punctuation: other patterns are read differently by different engines"
+            "the regular expression may only contain letters, '.', [classes], (groups), |, *, +, ? and {m,n}, with \\ "
+            "before punctuation: engines disagree on other patterns"
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what Python may read otherwise some day, others read otherwise now
+            warnings.simplefilter("error")  # Python warns about patterns that other engines read differently
             re.compile(text)
     except (re.error, Warning):
-        raise ValueError("the regular expression is not well formed") from None
+        raise ValueError("invalid regular expression") from None
     expanded = expand_regex(text)
     if expanded.transitions > _MAX_TRANSITIONS or expanded.repeats > _MAX_REPEATS:
-        raise ValueError("the regular expression repeats too much: repeat less often, and nothing that may be empty")
+        raise ValueError(
+            "the regular expression has too many repetitions: use smaller ones, and none of a part that can be empty"
+        )
 
 
 def expand_regex(text: str) -> _Fragment:
-    """Return what becomes of a well-formed pattern if all that repeats is written out."""
-    opened: list[tuple[list[_Fragment], list[_Fragment]]] = [
-        ([], [])
-    ]  # of each bracket, the ways that ended, and the last one
+    """Return the size of a well-formed pattern with all repetitions expanded."""
+    # For each open bracket: the finished alternatives, and the parts of the current one.
+    opened: list[tuple[list[_Fragment], list[_Fragment]]] = [([], [])]
     for token in _TOKENS.findall(text):
         ended, parts = opened[-1]
         match token[0]:
@@ -75,9 +76,8 @@ def expand_regex(text: str) -> _Fragment:
 
 
 def _sequence(one: _Fragment, other: _Fragment) -> _Fragment:
-    ways = min(
-        one.transitions + other.transitions + one.last * other.first, _MAX_TRANSITIONS + 1
-    )  # no number grows without end
+    # Limited, so that the numbers stay small.
+    ways = min(one.transitions + other.transitions + one.last * other.first, _MAX_TRANSITIONS + 1)
     first, last = one.first + one.empty * other.first, other.last + other.empty * one.last
     return _Fragment(first, last, one.empty and other.empty, ways, max(one.repeats, other.repeats))
 
@@ -92,7 +92,7 @@ def _alternation(ways: list[_Fragment]) -> _Fragment:
 
 
 def _repetition(part: _Fragment, quantifier: str) -> _Fragment:
-    """Write out a repeated part: each optional one within the one before, as engines do."""
+    """Expand a repeated part, with nested optional parts, as engines do."""
     least, comma, most = quantifier[1:-1].partition(",")
     endless, times = bool(comma and not most), int(most or least)
     rest = _EMPTY

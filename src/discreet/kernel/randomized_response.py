@@ -17,7 +17,7 @@ from discreet.kernel.numbers import Number, as_probability, log_up, round_up
 
 @dataclass(frozen=True)
 class RandomizedResponse:
-    """Tells the truth with probability `truth`, and otherwise the result of a fair coin.
+    """Reports the true bit with probability `truth`, and otherwise the result of a fair coin.
 
     >>> RandomizedResponse("1/2").loss()
     Loss(epsilon=1098612288669/1000000000000, rho=1098612288669/2000000000000)
@@ -34,7 +34,7 @@ class RandomizedResponse:
         return (1 - self.truth) / 2
 
     def loss(self) -> Loss:
-        """Return what one report tells about the reporter.
+        """Return the loss of one report.
 
         Claim: epsilon = ln((1+truth)/(1-truth)) and rho = epsilon·truth, rounded up.
         Proof: the ratio of the two probabilities of a report is ((1+truth)/2)/((1-truth)/2). The report's zCDP
@@ -50,7 +50,7 @@ class RandomizedResponse:
         """Return reports for an array of bits (0 and 1, or booleans), of the same type and shape.
 
         Claim: each bit is flipped with probability (1-truth)/2, exactly and independently.
-        Proof: Inversion of a law on {0, 1} whose only boundary is the fraction 1 - flip.
+        Proof: inverse transform sampling of a distribution on {0, 1} whose only boundary is the fraction 1 - flip.
         Needs: InverseTransformSampler.draw.
         Checked by: test_coin_flips_have_the_exact_law
         Seal: 0a8708c51e12
@@ -67,7 +67,7 @@ class RandomizedResponse:
         return 1 - self.flip if bool(report) == bool(bit) else self.flip
 
     def estimate(self, reports: np.ndarray, *, confidence: Number = 0.95) -> tuple[float, float]:
-        """Return the share of true ones among the people asked, unbiased, and its margin.
+        """Return an unbiased estimate of the share of ones, and its margin.
 
         >>> RandomizedResponse("1/2").estimate(np.array([0, 1, 1, 1]))[0]
         1.0
@@ -78,8 +78,8 @@ class RandomizedResponse:
         _check_bits(values, "reports")
         flip, truth = float(self.flip), float(self.truth)
         ones = int(np.count_nonzero(values))
-        # The number of ones has the variance n·flip·(1-flip), whatever the truth; one more for its being an integer,
-        # and the skewness of rare flips (Cornish, Fisher) where more than 95 % is asked for.
+        # The number of ones has the variance n·flip·(1-flip), whatever the true bits are; plus one because it is an
+        # integer, and the skewness of rare flips (Cornish-Fisher) for confidence levels above 95 %.
         z = z_score(confidence)
         margin = z * math.sqrt(values.size * flip * (1 - flip)) + max(1.0, (z**2 + 2) / 6)
         return (ones / values.size - flip) / truth, margin / (values.size * truth)

@@ -1,16 +1,16 @@
-"""Rows that one unit owns: each belongs to exactly one unit and depends only on that unit's rows and on public tables.
+"""The ownership algebra: every row belongs to exactly one unit and depends only on that unit's rows and public tables.
 
-Scan        a private table with its owner: Own (columns of the row), Through (the owner of a parent row), EachRow
-Where       the rows for which a condition is true
-Derive      other columns, computed row by row
-JoinPublic  with the rows of a public table, at most `fanout` for each row
-JoinOwn     with other rows of the same unit
-SemiOwn     the rows of units that have (or do not have) a row elsewhere
-PerUnit     one row for each unit, or for each unit and key
-Union       the rows of two relations, one after the other
+Scan            a private table with its owner: UnitKey (columns of the row), ParentUnit (owner of a parent row), EachRow
+Where           the rows for which a condition is true
+Derive          other columns, computed row by row
+JoinPublic      a join with a public table, at most `fanout` rows of it for each row
+JoinOnUnit      a join with other rows of the same unit
+SemiJoinOnUnit  the rows of units that have (or do not have) a row in another relation
+PerUnit         one row for each unit, or for each unit and key
+Union           the rows of two relations
 
-A node checks itself when it is made, and there is none that could break the property: none joins rows of two units,
-numbers or sorts rows across units, or cuts a relation to some of its rows.
+A node validates itself when it is created, and none can break the property: no node joins rows of two units, numbers or
+sorts rows across units, or limits a relation to some of its rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,40 +30,39 @@ from discreet.kernel.expr import (
 )
 from discreet.kernel.numbers import as_integer
 
-MAX_SUM = 1 << 62  # what 64 bits hold, with one to spare
+MAX_SUM = 1 << 62  # fits in 64 bits, with one to spare
 _MAX_DEPTH = 60
 _MAX_NODES = 300
-MAX_WORK = 20_000  # so many operations in all, for a row
-_MAX_ROWS_PER_UNIT = 1 << 22  # of one unit: the work for it stays below what a time limit could tell
+MAX_WORK = 20_000  # operations per row
+_MAX_ROWS_PER_UNIT = 1 << 22  # so that the work for one unit cannot be detected by a time limit
 Schema = Mapping[str, Type]
 NamedExprs = tuple[tuple[str, Expr], ...]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of a relation before any data is read."""
+    """Public properties of a relation."""
 
     schema: Schema
-    unit: tuple[Type, ...] | None  # the types of the unit's key; None if every row is a unit of its own
-    max_rows_per_unit: int | None  # at most so many rows belong to one unit; None if nobody knows
-    max_rows: int  # a public bound of all rows
+    unit: tuple[Type, ...] | None  # types of the unit's key; None if every row is its own unit
+    max_rows_per_unit: int | None  # None if unbounded
+    max_rows: int  # public bound on the number of rows
     depth: int = 1
-    nodes: int = 1  # as often as they are written out
-    column_sizes: Mapping[str, int] = field(
-        default_factory=dict
-    )  # of columns that were computed; an engine may copy them
-    work: int = 0  # of all expressions together
+    nodes: int = 1  # in the expanded tree
+    # Sizes of the expressions of computed columns, which an engine may inline.
+    column_sizes: Mapping[str, int] = field(default_factory=dict)
+    work: int = 0  # total size of all expressions
 
 
 class JoinKind(Enum):
-    """Which rows of the left side a join keeps: those with a partner, or all of them."""
+    """The kind of a join."""
 
     INNER = "inner"
     LEFT = "left"
 
 
 class SemiJoinKind(Enum):
-    """Whether a unit must have a row elsewhere, or must not."""
+    """Whether a unit must have a row in the other relation, or must not."""
 
     SEMI = "some"
     ANTI = "none"
@@ -71,22 +70,22 @@ class SemiJoinKind(Enum):
 
 @dataclass(frozen=True)
 class UnitKey:
-    """The row's own columns name its unit: a person, or a person and a window of time."""
+    """The unit is given by columns of the row: a person, or a person and a time window."""
 
     unit: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
 class EachRow:
-    """Every row is a unit of its own."""
+    """Every row is its own unit (event level)."""
 
 
 @dataclass(frozen=True)
 class ParentUnit:
-    """The owner of the parent rows whose `key` equals this row's `on`; with several owners, the row is left out.
+    """The owner of the parent rows whose `key` equals this row's `on`; a row with several owners is dropped.
 
-    A row with several owners belongs to each of them and goes with any of them. Left out, it depends on nobody: to
-    count it for one of its owners, or for each, would let rows that somebody plants multiply another one's weight.
+    Such a row would belong to each of its owners and disappear with any of them. Counting it for one owner, or for
+    each, would let rows inserted by one unit multiply the contribution of another.
     """
 
     on: str
@@ -108,12 +107,15 @@ class Scan:
         check_name(self.table)
         max_rows = _store_integer(self, "max_rows")
         if not all(isinstance(column, Column) for column in self.columns):
-            raise TypeError("columns must be Columns")
+            raise TypeError("columns must contain only Column objects")
         schema = {column.name: column.type for column in self.columns}
         _check_distinct([column.name for column in self.columns])
         match self.owner:
             case UnitKey(unit):
-                _require(bool(unit) and all(part.type is not Type.REAL for part in unit), "a unit's key holds no real")
+                _require(
+                    bool(unit) and all(part.type is not Type.REAL for part in unit),
+                    "a unit key must have at least one column, and none of type real",
+                )
                 for part in unit:
                     check_columns_exist(part, schema)
                 owner: tuple[Type, ...] | None = tuple(part.type for part in unit)
@@ -121,12 +123,14 @@ class Scan:
                 if not isinstance(parent, Scan):
                     raise TypeError("parent must be a Scan")
                 matched = on in schema and schema[on] is parent.shape.schema.get(key) is not Type.REAL
-                _require(matched and parent.shape.unit is not None, "on and key must be columns of one type, not reals")
+                _require(
+                    matched and parent.shape.unit is not None, "on and key must be columns of the same type, not real"
+                )
                 owner = parent.shape.unit
             case EachRow():
                 owner = None
             case _:
-                raise TypeError("owner must be Own, Through or EachRow")
+                raise TypeError("owner must be a UnitKey, ParentUnit or EachRow")
         _set_shape(self, Shape(schema, owner, None if owner else 1, max_rows))
 
 
@@ -145,7 +149,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Derive:
-    """Other columns, each computed from the row."""
+    """New columns, each computed from the row."""
 
     source: "Relation"
     columns: NamedExprs
@@ -185,10 +189,10 @@ class PublicTable:
 
 @dataclass(frozen=True)
 class JoinPublic:
-    """Each row with its partners in a public table: equal in all pairs (ours, theirs), and true in `condition`.
+    """A join with a public table: all pairs (ours, theirs) in `equal` are equal, and `condition` is true.
 
     Of the public rows with the same values in `equal`, the first `fanout` in the order of their values are used, so
-    that a row becomes at most that many; a question that names the true number loses nothing.
+    that a row becomes at most that many; nothing is lost if `fanout` is the true maximum.
     """
 
     source: "Relation"
@@ -204,7 +208,7 @@ class JoinPublic:
         schema = _joined_schema(shape.schema, self.table.schema, self.condition)
         for ours, theirs in self.equal:
             same = shape.schema.get(ours) is self.table.schema.get(theirs) is not None
-            _require(same, "equal must pair columns of one type")
+            _require(same, "equal must pair columns of the same type")
         fanout = _store_integer(self, "fanout")
         max_rows_per_unit = None if shape.max_rows_per_unit is None else shape.max_rows_per_unit * fanout
         joined = replace(shape, schema=schema, max_rows_per_unit=max_rows_per_unit, max_rows=shape.max_rows * fanout)
@@ -213,7 +217,7 @@ class JoinPublic:
 
 @dataclass(frozen=True)
 class JoinOnUnit:
-    """Pairs of rows of the same unit; of each side, a unit's first `most` rows in the order of their values."""
+    """A join of rows of the same unit; of each side, a unit's first `max_rows_per_unit` rows in the order of values."""
 
     left: "Relation"
     right: "Relation"
@@ -237,7 +241,7 @@ class JoinOnUnit:
 
 @dataclass(frozen=True)
 class SemiJoinOnUnit:
-    """The rows of units that have a row in another relation, or that have none."""
+    """The rows of units that have, or do not have, a row in another relation."""
 
     source: "Relation"
     other: "Relation"
@@ -251,7 +255,7 @@ class SemiJoinOnUnit:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """One row for each unit and combination of keys that it has."""
+    """One row for each unit and combination of its keys."""
 
     source: "Relation"
     keys: NamedExprs
@@ -260,7 +264,7 @@ class PerUnit:
 
     def __post_init__(self) -> None:
         shape = self.source.shape
-        _require(shape.unit is not None, "every row is a unit of its own here: there is nothing to gather")
+        _require(shape.unit is not None, "rows cannot be aggregated per unit, because every row is its own unit")
         schema = dict(derived_schema(self.keys, shape.schema))
         _check_distinct([check_name(name) for name, _ in (*self.keys, *self.values)])
         for name, aggregate in self.values:
@@ -269,7 +273,7 @@ class PerUnit:
                 check_columns_exist(aggregate.expr, shape.schema)
             _require(
                 aggregate.grid is None or aggregate.grid.max_abs_index * shape.max_rows < MAX_SUM,
-                "the grid is too fine for so many rows",
+                "the step is too small for this number of rows",
             )
         reads = [*(key for _, key in self.keys), *(folded.expr for _, folded in self.values)]
         max_rows_per_unit = shape.max_rows_per_unit if self.keys else 1
@@ -292,7 +296,9 @@ class Union:
     def __post_init__(self) -> None:
         left, right = self.left.shape, self.right.shape
         _check_same_unit(left, right)
-        _require(list(left.schema.items()) == list(right.schema.items()), "the two sides must have the same columns")
+        _require(
+            list(left.schema.items()) == list(right.schema.items()), "both sides of a union must have the same columns"
+        )
         max_rows_per_unit = (
             None
             if left.max_rows_per_unit is None or right.max_rows_per_unit is None
@@ -318,7 +324,7 @@ Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | Pe
 
 
 def tables_of(relation: Relation) -> tuple[Scan | PublicTable, ...]:
-    """Return every table that a relation reads; a table's parents are part of it."""
+    """Return the tables that a relation reads; parents are part of their Scan."""
     match relation:
         case Scan():
             return (relation,)
@@ -335,7 +341,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _set_shape(node: "Relation", shape: Shape, *sources: "Relation", reads: Iterable[Expr | None] = ()) -> None:
-    """Give a node its shape, once: what a caller says of it does not count. `reads` are the expressions in it."""
+    """Compute the shape of a node from its sources, whatever the caller passed; `reads` are its expressions."""
     if not all(isinstance(source, Relation) for source in sources):
         raise TypeError("a source must be a relation")
     column_sizes = {name: size for source in sources for name, size in source.shape.column_sizes.items()}
@@ -345,35 +351,38 @@ def _set_shape(node: "Relation", shape: Shape, *sources: "Relation", reads: Iter
     depth = 1 + max((source.shape.depth for source in sources), default=0)
     nodes = 1 + sum(source.shape.nodes for source in sources)
     shape = replace(shape, depth=depth, nodes=nodes, work=work)
-    _require(nodes <= _MAX_NODES, "the relation has too many parts: write it in fewer steps")
-    _require(work <= MAX_WORK, "there is too much to compute for each row: write less")
+    _require(nodes <= _MAX_NODES, "the query has too many parts. Simplify it.")
+    _require(work <= MAX_WORK, "the query computes too much per row. Simplify it.")
     _require(
         (shape.max_rows_per_unit or 1) <= _MAX_ROWS_PER_UNIT,
-        "one unit could become too many rows: join fewer or smaller tables",
+        "joins could give one unit too many rows. Join fewer or smaller tables.",
     )
-    _require(shape.max_rows < MAX_SUM, "so many rows could not be counted: lower the table's rows_max, or join less")
-    _require(shape.depth <= _MAX_DEPTH, "the relation is too deeply nested: write it in fewer steps")
+    _require(
+        shape.max_rows < MAX_SUM,
+        "the number of rows could exceed 64 bits. Lower rows_max of the table, or join fewer tables.",
+    )
+    _require(shape.depth <= _MAX_DEPTH, "the query is too deeply nested. Simplify it.")
     object.__setattr__(node, "shape", shape)
 
 
 def _store_integer(node: "Scan | JoinPublic | JoinOnUnit", name: str) -> int:
-    """Keep a number as a Python integer: numpy's would wrap around in what is computed from it."""
+    """Store and return a field as a Python integer: those of numpy would wrap around."""
     value = as_integer(getattr(node, name), name, minimum=1)
     object.__setattr__(node, name, value)
     return value
 
 
 def _check_distinct(names: list[str]) -> None:
-    """Stop if two names are one to an engine that does not tell upper case from lower."""
-    _require(len({name.casefold() for name in names}) == len(names), "names must differ, also in lower case")
+    """Raise ValueError if two names differ only in case, which some engines ignore."""
+    _require(len({name.casefold() for name in names}) == len(names), "column names must be distinct, ignoring case")
 
 
 def check_columns_exist(expr: Expr, schema: Schema) -> None:
-    """Stop unless this is an expression, and reads only columns that are there."""
+    """Raise an error unless this is an expression that uses only existing columns."""
     if not isinstance(expr, Column | Constant | Call):
         raise TypeError(f"expected an expression, not {type(expr).__name__}")
     for name, kind in columns_of(expr).items():
-        _require(schema.get(name) is kind, f"there is no column {name!r} of type {kind.name.lower()}")
+        _require(schema.get(name) is kind, f"column {name!r} of type {kind.name.lower()} does not exist")
 
 
 def _check_condition(condition: Expr, schema: Schema) -> None:
@@ -382,7 +391,7 @@ def _check_condition(condition: Expr, schema: Schema) -> None:
 
 
 def derived_schema(columns: NamedExprs | tuple[tuple[str, Column], ...], schema: Schema) -> Schema:
-    """Check new columns against those that they are computed from, and return their types."""
+    """Check the expressions of new columns against the schema, and return their types."""
     for name, expr in columns:
         check_name(name)
         check_columns_exist(expr, schema)
@@ -399,4 +408,4 @@ def _joined_schema(ours: Schema, theirs: Schema, condition: Expr | None) -> Sche
 
 def _check_same_unit(left: Shape, right: Shape) -> None:
     same_unit = left.unit is not None and left.unit == right.unit
-    _require(same_unit, "private rows meet on the whole unit only, and rows that are units of their own do not meet")
+    _require(same_unit, "private tables can only be joined on the privacy unit, and not if every row is its own unit")

@@ -1,4 +1,4 @@
-"""The door: pay, read, add noise, store, show. Nothing that was read leaves in another way."""
+"""Release noisy totals: charge, read, add noise, store, return. Totals leave the kernel in no other way."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -47,15 +47,21 @@ __all__ = [
 __all__ += ["REFINABLE", "partition_threshold", "write_totals"]
 
 Noise = Laplace | Gaussian
-REFINABLE = (Count, CountUnits, Sum, ClippedUnits)  # integers with independent noise, to which a second draw can add
-StoredValues = Mapping[int, np.ndarray]  # the stored numbers of totals that are made finer, by their places
+REFINABLE = (
+    Count,
+    CountUnits,
+    Sum,
+    ClippedUnits,
+)  # one integer per group with independent noise, so that it can be refined
+StoredValues = Mapping[int, np.ndarray]  # stored values of the totals to refine, by index
 
 
 @dataclass(frozen=True)
 class EngineTotals:
-    """What an engine returns: a key for each group that it found, and an integer for each total of it.
+    """The result of an engine: a key for each group found, and an integer for each of its totals.
 
-    A total of cells has zeros there, and its cells in `cell_counts`, at its place; their groups are places in `keys`.
+    A histogram tree has zeros in `values` and its cells in `cell_counts`, by the index of the total; the groups of
+    cells are indices into `keys`.
     """
 
     keys: list[GroupKey]
@@ -64,7 +70,7 @@ class EngineTotals:
 
 
 class TotalsEngine(Protocol):
-    """Where the data are."""
+    """An engine that computes totals."""
 
     def totals(self, question: Question) -> EngineTotals:
         """Compute the exact totals of a question."""
@@ -72,16 +78,16 @@ class TotalsEngine(Protocol):
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables as the owner declared them; a question about others is no question."""
+    """The tables that the owner declared."""
 
     private: Mapping[str, Scan]
     public: Mapping[str, Mapping[str, Type]]
 
     def check(self, question: Question) -> None:
-        """Stop unless every table, its columns and its owner are exactly those that were declared.
+        """Raise ValueError unless every table, its columns and its owner are as declared.
 
-        Claim: the units of a question are those that the owner named.
-        Proof: a Scan, with its owner and its parents, equals the registered one; a public table reads public columns.
+        Claim: the privacy units of a question are those that the owner declared.
+        Proof: a Scan, with its owner and its parents, equals the declared one; a public table has public columns only.
         Needs: tables_of.
         Checked by: test_a_hostile_reader_cannot_choose_who_is_protected
         Seal: cb8e9e0febe8
@@ -94,69 +100,71 @@ class Catalog:
                 fits = all(declared.get(column.name) is column.type for _, column in table.columns)
                 fits = fits and table.table in self.public and isinstance(table, PublicTable)
             if not fits:
-                raise ValueError(f"question: table {table.table!r} is not as the owner declared it")
+                raise ValueError(f"question: table {table.table!r} differs from the owner's declaration")
 
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """A question with the noise for each of its totals; `known` are the places of those that are not asked for.
+    """A question with the noise for each of its totals; the totals with an index in `cached` are not released.
 
-    `threshold` is the threshold for groups that are discovered; `earlier` the stored draws of totals that are made finer.
+    `threshold` is for partition selection; `earlier` lists the stored draws of totals to refine.
     """
 
     question: Question
     noises: tuple[Noise, ...]
     threshold: int | None = None
-    walks: tuple[TreeWalk, ...] = ()  # one for each total of cells, which sees noisy weights alone
+    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree; a walk sees only noisy counts
     earlier: tuple[EarlierDraw | None, ...] = ()
     cached: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         check_type(Question, self.question, "question")
         if len(self.walks) != sum(isinstance(total, HistogramTree) for total in self.question.totals):
-            raise ValueError("walks must be one for each total of cells")
+            raise ValueError("walks must contain one walk per histogram tree")
         if len(self.noises) != len(self.question.totals):
-            raise ValueError("noises must be one for each total")
+            raise ValueError("noises must contain one mechanism per total")
         if not all(isinstance(noise, Laplace | Gaussian) for noise in self.noises):
             raise TypeError("noises must be Laplace or Gaussian mechanisms")
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
-            raise ValueError("cut is for groups that are discovered, and they need one")
+            raise ValueError("threshold must be given exactly if groups are selected")
         self._check_cached()
 
     def _check_cached(self) -> None:
         object.__setattr__(self, "cached", frozenset(self.cached))
         if not self.cached < set(range(len(self.noises))) or len(self.earlier) not in (0, len(self.noises)):
-            raise ValueError("known must be some of the places, and earlier one for each total or none at all")
+            raise ValueError(
+                "cached must leave at least one total, and earlier must have one entry per total or be empty"
+            )
         if self.threshold is not None and (0 in self.cached or any(self.earlier)):
-            raise ValueError("groups that are discovered are discovered by new noise")
+            raise ValueError("cached and earlier: partition selection needs fresh noise")
         if not all(isinstance(self.question.totals[index], REFINABLE) for index in self.cached):
-            raise ValueError("only what has a number for each group can be left out")
+            raise ValueError("cached: only counts and sums can be cached")
         for total, noise, before in self.draws.values():
             fits = isinstance(before, EarlierDraw) and isinstance(noise, Laplace) and isinstance(total, REFINABLE)
             if before is not None and not fits:
-                raise TypeError("what is made finer are counts and sums with Laplace noise")
+                raise TypeError("earlier: only counts and sums with Laplace noise can be refined")
 
     @property
     def draws(self) -> dict[int, tuple[Total, Noise, EarlierDraw | None]]:
-        """What is asked for, by its place: the total, its noise, and what it makes finer."""
+        """The totals to release, by index, each with its noise and the draw that it refines."""
         earlier = self.earlier or (None,) * len(self.noises)
         totals = enumerate(zip(self.question.totals, self.noises, earlier, strict=True))
         return {index: draw for index, draw in totals if index not in self.cached}
 
     @property
     def partition_selection(self) -> Threshold | None:
-        """What decides whether a discovered group is shown."""
+        """The threshold mechanism of selected groups, else None."""
         return None if self.threshold is None else partition_threshold(self.question, self.noises[0], self.threshold)
 
     def loss(self) -> Loss:
-        """Return what the release costs.
+        """Return the loss of the release.
 
-        Claim: the losses of all totals together, and the delta of the threshold.
+        Claim: it is the sum of the losses of all totals and the delta of the threshold.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
-            noise; their losses add. A group is shown by its noisy number of units alone. The number of units that the
-            limit touched is one number, with one noise, wherever it is shown. Of a tree of cells only a part is seen.
-            A total that is known is not shown at all. One that is made finer costs what that adds.
-        Needs: Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss, Loss.__add__, reveal,
+            noise; their losses add up. Whether a group is shown depends only on its noisy number of units. The number
+            of clipped units is a single number with a single noise, wherever it is shown. Of a histogram tree only a
+            part is seen. A cached total is not released. A refined total costs what the refinement adds.
+        Needs: Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss, Loss.__add__, walk_noisy_tree,
             EarlierDraw.loss.
         Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
             test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
@@ -173,14 +181,14 @@ class ReleaseRequest:
 
 
 def partition_threshold(question: Question, noise: Laplace | Gaussian, threshold: int) -> Threshold:
-    """Return the threshold for a question's groups: how many a unit alone can have, and its weight in them.
+    """Return the threshold mechanism for the groups of a question.
 
     Claim: a unit in k groups moves the number of units in each by at most size·min(1, groups/k), and k is at most
-        `max_groups` wherever it has a say.
-    Proof: bounded: the weights of render; a unit in more than Discover.most groups counts for nothing in the first
-        total, and a key is looked at only if that total is above zero. Unbounded: its `max_rows_per_unit` rows are in at most so
-        many groups, each with at most so many of them.
-    Needs: render, Threshold.loss.
+        `most` for every unit that counts.
+    Proof: with clipping: the weights of select_counts_and_sums; a unit in more than SelectedGroups.max_groups groups
+        counts 0 in the first total, and a key is considered only if that total is above zero. Without clipping: its
+        `max_rows_per_unit` rows are in at most that many groups, each with at most that many of them.
+    Needs: select_counts_and_sums, Threshold.loss.
     Checked by: test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta
     Seal: a3ff6728f85c
     """
@@ -195,13 +203,13 @@ def partition_threshold(question: Question, noise: Laplace | Gaussian, threshold
 
 @dataclass(frozen=True)
 class ReleaseResult:
-    """What was paid for: the noisy totals of every question, and the receipt."""
+    """The noisy totals of every question, and the receipt of the charge."""
 
     parts: tuple[NoisyTotals, ...]
     receipt: Receipt
 
 
-def release_totals(  # noqa: PLR0913 - each of them is needed, and named
+def release_totals(  # noqa: PLR0913 - keyword-only
     requests: tuple[ReleaseRequest, ...],
     *,
     cost: Loss,
@@ -213,49 +221,49 @@ def release_totals(  # noqa: PLR0913 - each of them is needed, and named
     by: str = OWNER,
     key: str | None = None,
 ) -> ReleaseResult:
-    """Pay for questions, read their totals, add noise, store the result, and only then return it.
+    """Charge the requests, read their totals, add noise, store the result, and only then return it.
 
-    With a `version`, the owner's name for the state of the data, it can be found again by what was asked.
+    With a `version`, the owner's name for the state of the data, the result can be reused for the same totals.
 
-    Claim: what is returned, or raised, depends on private data only through noise whose loss is at most `cost`, which
-        was charged before anything was read and is never given back. A stored result is returned as it was stored.
-    Proof: the order of the lines. Tables, owners and the price are checked before the charge, against public facts.
-        After it, any failure raises one fixed text, also that of the ledger; what is stored is noisy, and is stored
-        before it is returned.
-        What is made finer has the topic of the earlier draw, so it is the same total, and the charge is refused
-        unless that draw is still the newest: nothing is made finer twice, also not within one question.
-    Needs: Ask.loss, CatalogSketch.check, Ledger.charge, Ledger.settle, perturb, refine, recall, fingerprints_of; that `engine`
-        computes what render says, and the same as long as `version` is the same, and that it was made ready before
-        the charge without a look at private rows (engines.interface.Engine.prepare).
+    Claim: what is returned or raised depends on private data only through noise whose loss is at most `cost`, which is
+        charged before anything is read and is never refunded. A stored result is returned as it was stored.
+    Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
+        After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
+        and it is stored before it is returned.
+        A refined total has the fingerprint of the earlier draw, so it is the same total, and the charge is refused
+        unless that draw is still the latest: no draw is refined twice, not even within one query.
+    Needs: ReleaseRequest.loss, Catalog.check, Ledger.charge, Ledger.settle, perturb, refine, recall_values,
+        fingerprints_of; `engine` computes the totals of the question, the same ones as long as `version` is the same,
+        and was prepared before the charge without reading private rows (engines.interface.Engine.prepare).
     Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
         test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
         test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
     Seal: 12bd2cc804a7
     """
-    for request in check_type(tuple, requests, "asks"):
-        catalog.check(check_type(ReleaseRequest, request, "asks").question)
+    for request in check_type(tuple, requests, "requests"):
+        catalog.check(check_type(ReleaseRequest, request, "requests").question)
     if not cost.includes(sum((each.loss() for each in requests), ZERO_LOSS)):
-        raise ValueError("price: the noise costs more than that")
+        raise ValueError("cost must be at least the loss of the noise")
     fingerprints = tuple(_request_fingerprints(each, version) for each in requests)
     stored = [_recall_values(each, names, ledger) for each, names in zip(requests, fingerprints, strict=True)]
     receipt = ledger.charge(cost, _release_event(requests, fingerprints, question, by), key)
     if receipt.answer is not None:
         return ReleaseResult(read_totals(receipt.answer, [each.question for each in requests]), receipt)
     parts = _read_and_settle(requests, stored, engine, ledger, receipt)
-    if parts is None:  # raised out here, where no other error is on record beside it
+    if parts is None:  # raised here, so that no other exception is attached
         raise Failed(FAILED)
     return ReleaseResult(parts, receipt)
 
 
 def _request_fingerprints(request: ReleaseRequest, version: str) -> tuple[str, ...]:
-    """Return the topics of what is asked for, if it is to be found again."""
+    """Return the fingerprints of the released totals; "" for totals that are cached or cannot be reused."""
     names = fingerprints_of(request.question, version) if version else ("",) * len(request.noises)
     return tuple("" if index in request.cached else name for index, name in enumerate(names))
 
 
 def _recall_values(request: ReleaseRequest, fingerprints: tuple[str, ...], ledger: Ledger) -> StoredValues:
-    """Return the stored numbers of the totals that are made finer."""
+    """Return the stored values of the totals to refine."""
     return {
         index: recall_values(fingerprints[index], earlier, ledger)
         for index, (_, _, earlier) in request.draws.items()
@@ -270,14 +278,14 @@ def _read_and_settle(
     ledger: Ledger,
     receipt: Receipt,
 ) -> tuple[NoisyTotals, ...] | None:
-    """Read the totals, add their noise and store them; None if anything went wrong: what may depend on the data."""
+    """Read the totals, add noise and store them; None on any error, because its text may depend on the data."""
     try:
         engine_totals = [engine.totals(request.question) for request in requests]
         parts = tuple(map(_add_noise, requests, engine_totals, stored))
         ledger.settle(receipt, write_totals(parts))
         return parts  # noqa: TRY300
-    except Exception:  # noqa: BLE001 - as the docstring says
-        LOG.exception("question %s failed after it was charged", receipt.id)
+    except Exception:  # noqa: BLE001 - see the docstring
+        LOG.exception("query %s failed after it was charged", receipt.id)
         return None
 
 
@@ -296,7 +304,7 @@ def _release_event(
         if earlier
     ]
     if len(set(follows)) != len(follows):
-        raise ValueError("earlier: one draw can be made finer once")
+        raise ValueError("earlier: a draw can be refined only once")
     mechanism, sensitivity = combine_mechanisms(parts)
     return Event(
         mechanism=mechanism,
@@ -316,14 +324,14 @@ def _mechanism_record(request: ReleaseRequest, index: int) -> str:
 
 
 def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: StoredValues | None = None) -> NoisyTotals:
-    """Add noise to every total of every group that is listed; of those that are not, keep what passes the threshold."""
+    """Add noise to every total; of selected groups, keep those that pass the threshold."""
     keys, values, found_rows = _complete_groups(request.question, engine_totals)
     noisy = np.zeros_like(values)
     for index, (total, noise, earlier) in request.draws.items():
         column = np.ascontiguousarray(values[:, index])
         if isinstance(total, HistogramTree):
             continue
-        if isinstance(total, ClippedUnits):  # one number, with one noise, in every row
+        if isinstance(total, ClippedUnits):  # a single number, repeated in every row
             column = column[:1] if len(column) else np.zeros(1, np.int64)
         if earlier and isinstance(noise, Laplace):
             noisy[:, index] = refine((stored or {})[index][: len(column)], column, earlier.noise, noise)
@@ -333,7 +341,7 @@ def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Sto
     if selection is not None:
         passing = np.flatnonzero(selection.passes(noisy[:, 0])).tolist()
         passing_keys = {place: keys[place] for place in passing}
-        # The engine's order may tell something.
+        # The order of the engine may depend on the data.
         passing.sort(
             key=passing_keys.__getitem__
             if not any(None in key for key in passing_keys.values())
@@ -350,7 +358,7 @@ def _null_last(keys: Mapping[int, GroupKey]) -> Callable[[int], list[tuple[bool,
 def _walk_trees(
     request: ReleaseRequest, engine_totals: EngineTotals, groups: np.ndarray
 ) -> tuple[tuple[NodeCounts, ...], ...]:
-    """Return what the walks see of the cells of the groups that are shown."""
+    """Return the noisy node counts that the walks see, for the groups that are shown."""
     totals = [(index, total) for index, total in enumerate(request.question.totals) if isinstance(total, HistogramTree)]
     return tuple(
         walk_noisy_tree(engine_totals.cell_counts[place], total, request.noises[place], groups, walk)
@@ -359,9 +367,9 @@ def _walk_trees(
 
 
 def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[list[GroupKey], np.ndarray, np.ndarray]:
-    """Return every listed key with its totals, zero where the data has none, and its place among what was found.
+    """Return the keys, their totals, and for each key its row in the engine's result.
 
-    Of keys that are not listed, all that were found; where a listed one was not found, its place is one beyond.
+    Public groups are completed: keys that the engine did not return have zero totals, and a row one past the end.
     """
     values, shape = engine_totals.values, (len(engine_totals.keys), len(question.totals))
     if type(values) is not np.ndarray or values.dtype != np.int64 or values.shape != shape:

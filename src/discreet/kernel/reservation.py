@@ -9,16 +9,16 @@ from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import check_type
 
-CLIP_RADIUS = 1 << 20  # the radius of the ball that every unit's vector is kept in, in steps of the grid
+CLIP_RADIUS = 1 << 20  # radius of the ball that every unit's vector is clipped to, in grid steps
 Noise = Laplace | Gaussian
 
 
 def clipped_sum_sensitivity(noise: Noise, *, substitution: bool = False) -> Sensitivity:
-    """Return how far one unit moves a sum of vectors of the ball: the l1 ball for Laplace noise, else the l2 ball.
+    """Return the sensitivity of a sum of vectors clipped to the ball: the l1 ball for Laplace noise, else the l2 ball.
 
-    Claim: removing a unit moves the sum by a vector of the ball; replacing it, by the difference of two.
-    Proof: the sum has one vector for each unit. For integers l1 <= l2², so a bound on l2² is one on l1 as well.
-    Needs: that every vector lies in the ball: noisy_sum, noisy_histograms, noisy_sparse_sum see to it.
+    Claim: removing a unit moves the sum by a vector in the ball; replacing it, by the difference of two such vectors.
+    Proof: the sum has one vector per unit. For integers l1 <= l2², so a bound on l2² is also one on l1.
+    Needs: every vector is in the ball, which noisy_sum, noisy_histograms and noisy_sparse_sum ensure.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_replacing_a_unit_moves_a_sum_by_two_balls_at_most
     Seal: 0841a619977d
     """
@@ -27,7 +27,7 @@ def clipped_sum_sensitivity(noise: Noise, *, substitution: bool = False) -> Sens
 
 
 class Reservation:
-    """Draws of noise that were paid for, to be used in turn. Made by `reserve`.
+    """Noise mechanisms that are already charged, to be used in order. Created by `reserve`.
 
     >>> reservation = reserve([Laplace(CLIP_RADIUS * 10), Laplace(CLIP_RADIUS * 10)])
     >>> reservation.loss, reservation.take_noise() == reservation.take_noise(), len(reservation)
@@ -42,22 +42,22 @@ class Reservation:
 
     @property
     def next_noise(self) -> Noise:
-        """The noise of the next draw."""
+        """The mechanism of the next draw."""
         if not self._remaining:
-            raise ValueError("reservation: everything that was paid for has been drawn")
+            raise ValueError("reservation: all reserved noise has been used")
         return self._remaining[0]
 
     def take_noise(self) -> Noise:
-        """Return the noise of the next draw, which is then used up."""
+        """Return the mechanism of the next draw and remove it from the reservation."""
         noise = self.next_noise
         del self._remaining[0]
         return noise
 
     def settle(self, answer: bytes) -> None:
-        """Store what was learned, before it is shown.
+        """Store the result before it is shown.
 
-        Claim: the charge stands, and what was learned is kept beside it, or Failed is raised with its one text.
-        Proof: Ledger.settle; without a ledger nothing is kept. Whatever it raises is caught.
+        Claim: the charge stands, and the result is stored with it, or Failed is raised with its fixed message.
+        Proof: Ledger.settle; without a ledger nothing is stored. Every exception is caught.
         Needs: Ledger.settle.
         Checked by: test_a_fit_is_on_record_with_its_price_and_its_result,
             test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure
@@ -66,14 +66,14 @@ class Reservation:
         try:
             if self._ledger is not None and self.receipt is not None:
                 self._ledger.settle(self.receipt, answer)
-        except Exception:  # noqa: BLE001 - whatever it is, a charge without an answer has one text
-            LOG.exception("what was learned could not be stored, after it was charged")
+        except Exception:  # noqa: BLE001 - one fixed message after a charge
+            LOG.exception("the result of a fit could not be stored after it was charged")
         else:
             return
-        raise Failed(FAILED)  # out here, where no other error is on record beside it
+        raise Failed(FAILED)  # outside the handler, so that no other exception is attached
 
 
-def reserve(  # noqa: PLR0913 - each has a name, and most a default
+def reserve(  # noqa: PLR0913 - keyword-only, most with a default
     noises: Sequence[Noise],
     *,
     cost: Loss | None = None,
@@ -82,29 +82,29 @@ def reserve(  # noqa: PLR0913 - each has a name, and most a default
     by: str = OWNER,
     substitution: bool = False,
 ) -> Reservation:
-    """Pay for draws of noise, all at once and before any data is read.
+    """Charge the noise of a model fit at once, before any data is read.
 
-    Without a ledger nobody is charged: the owner keeps account, by the reservation's loss. `substitution` is for neighbours
-    that differ in one unit's data instead of its presence.
+    Without a ledger nothing is charged; the owner accounts for the reservation's loss. `substitution` selects neighbours
+    that differ in the data of one unit instead of its presence.
 
     Claim: all draws of the reservation together cost at most `cost`, which is charged first.
-    Proof: their losses add, also when what is summed depends on earlier draws; each noise is taken once.
-    Needs: ball, Laplace.loss, Gaussian.loss, Loss.__add__, Ledger.charge.
+    Proof: their losses add up, even if the summands depend on earlier draws; each mechanism is used once.
+    Needs: clipped_sum_sensitivity, Laplace.loss, Gaussian.loss, Loss.__add__, Ledger.charge.
     Checked by: test_a_purse_holds_what_was_paid_for_and_no_more, test_a_fit_is_on_record_with_its_price_and_its_result
     Seal: 677101776038
     """
     if not noises or not all(isinstance(noise, Laplace | Gaussian) for noise in noises):
-        raise TypeError("noises must be Laplace and Gaussian mechanisms, at least one")
+        raise TypeError("noises must be one or more Laplace or Gaussian mechanisms")
     sensitivities = [clipped_sum_sensitivity(noise, substitution=substitution) for noise in noises]
     loss = sum(
-        (noise.loss(sensitivity_of_draw) for noise, sensitivity_of_draw in zip(noises, sensitivities, strict=True)),
+        (noise.loss(bound) for noise, bound in zip(noises, sensitivities, strict=True)),
         ZERO_LOSS,
     )
-    charged = loss if cost is None else check_type(Loss, cost, "price")
+    charged = loss if cost is None else check_type(Loss, cost, "cost")
     if not charged.includes(loss):
-        raise ValueError("price: the noise costs more than that")
+        raise ValueError("cost must be at least the loss of the noise")
     mechanism, sensitivity = combine_mechanisms(
-        [(str(noise), str(moved)) for noise, moved in zip(noises, sensitivities, strict=True)]
+        [(str(noise), str(bound)) for noise, bound in zip(noises, sensitivities, strict=True)]
     )
     event = Event(mechanism=mechanism, sensitivity=sensitivity, question=question, by=by)
     return Reservation(noises, charged, ledger, None if ledger is None else ledger.charge(charged, event))

@@ -36,11 +36,11 @@ class Exponential:
         object.__setattr__(self, "scale", as_positive(scale, "scale"))
 
     def loss(self, sensitivity: Number | Sensitivity) -> Loss:
-        """Return what a choice costs if one unit moves each utility by at most `sensitivity`.
+        """Return the loss of a choice if one unit moves each utility by at most `sensitivity`.
 
         Claim: epsilon = 2·sensitivity/scale and rho = epsilon²/8.
         Proof: epsilon: McSherry and Talwar 2007. rho: the log-ratio of two outcomes' probabilities has a range of at
-            most epsilon (it lies within an interval of that length), and a bounded range of epsilon implies
+            most epsilon (it is within an interval of that length), and a bounded range of epsilon implies
             epsilon²/8 (Cesar and Rogers 2021, Lemma 3.2, after Dong et al. 2020).
         Needs: choose has the stated probabilities.
         Checked by: test_choice_loses_at_most_its_epsilon, test_bounded_range_gives_an_eighth_of_the_square
@@ -53,9 +53,9 @@ class Exponential:
         """Return the index of the chosen candidate.
 
         Claim: index i has probability exp(u_i/scale)/sum(exp(u_j/scale)), exactly.
-        Proof: with a uniform U, i is the first with U·(w_0 + … + w_n) < w_0 + … + w_i. Weights are enclosed between
-            integers and U is known to so many bits; an index is returned only if the enclosures leave no
-            other; otherwise both are continued to twice the bits, with the bits of U kept.
+        Proof: with a uniform U, i is the first with U·(w_0 + … + w_n) < w_0 + … + w_i. Weights and U are enclosed
+            between integers; an index is returned only if the enclosures leave no other; otherwise both are extended
+            to twice the bits, with the bits of U kept.
         Needs: exp_bounds, Keystream.bytes.
         Checked by: test_choices_have_the_exact_law, test_undecided_choices_are_continued
         Seal: 0fb8b4979cb9
@@ -69,9 +69,9 @@ class Exponential:
             pairs = [exp_bounds(gap, bits) for gap in gaps]
             lows = list(accumulate(low for low, _ in pairs))
             highs = list(accumulate(high for _, high in pairs))
-            # U lies in [known, known + 1)·2^-bits, and the sum of the weights in [lows[-1], highs[-1]]·2^-bits.
-            lower = prefix * lows[-1] >> bits  # U·sum >= least
-            upper = -(-(prefix + 1) * highs[-1] >> bits)  # U·sum < most
+            # U is in [prefix, prefix + 1)·2^-bits, and the sum of the weights in [lows[-1], highs[-1]]·2^-bits.
+            lower = prefix * lows[-1] >> bits  # U·sum >= lower
+            upper = -(-(prefix + 1) * highs[-1] >> bits)  # U·sum < upper
             index = bisect_right(highs, lower)  # every earlier sum is surely at most U·sum
             if index < len(gaps) and upper <= lows[index]:
                 return index
@@ -89,7 +89,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class PermuteAndFlip:
-    """Chooses among candidates with less regret than `Exponential` at the same epsilon; for pure budgets.
+    """Permute-and-flip: a higher expected utility than `Exponential` at the same epsilon; for pure budgets.
 
     >>> PermuteAndFlip(scale=20).loss(1).epsilon
     Fraction(1, 10)
@@ -101,11 +101,11 @@ class PermuteAndFlip:
         object.__setattr__(self, "scale", as_positive(scale, "scale"))
 
     def loss(self, sensitivity: Number | Sensitivity) -> Loss:
-        """Return what a choice costs if one unit moves each utility by at most `sensitivity`.
+        """Return the loss of a choice if one unit moves each utility by at most `sensitivity`.
 
         Claim: epsilon = 2·sensitivity/scale.
-        Proof: McKenna and Sheldon 2020, Theorem 1. Its rho is hardly below that of any epsilon-DP release, so
-            with a delta `Exponential` is the better choice.
+        Proof: McKenna and Sheldon 2020, Theorem 1. Its rho is hardly below epsilon²/2, so with a delta `Exponential` is the
+            better choice.
         Needs: choose has the stated probabilities.
         Checked by: test_choice_loses_at_most_its_epsilon
         Seal: 6829adf93698
@@ -115,11 +115,11 @@ class PermuteAndFlip:
     def choose(self, utilities: Utilities) -> int:
         """Return the index of the chosen candidate.
 
-        Claim: it is the first, in an order drawn at random, whose coin of probability exp((u_i - max)/scale)
-            shows heads.
-        Proof: Fisher and Yates' shuffle with exact integers below n; exact coins. All coins are tossed, so that
-            their number does not depend on the utilities; the best candidate's is always heads.
-        Needs: below, bernoulli_exp.
+        Claim: it is the first, in a uniformly random order, whose coin of probability exp((u_i - max)/scale) shows
+            heads.
+        Proof: a Fisher-Yates shuffle with exact uniform integers; exact coins. All coins are tossed, so that their
+            number does not depend on the utilities; that of the best candidate always shows heads.
+        Needs: uniform_integer, bernoulli_exp.
         Checked by: test_choices_have_the_exact_law
         Seal: 80a4b51202da
         """
@@ -148,10 +148,10 @@ class PermuteAndFlip:
 
 
 def _probability_none_before(heads: list[float]) -> float:
-    """Return the probability that no candidate with heads comes before ours.
+    """Return the probability that no other candidate with heads comes first.
 
-    Given a uniform place t of ours in [0, 1], every other is before it with heads with probability t·h: the
-    integral of prod(1 - t·h) over t, with Gauss' rule, exact for a polynomial of this degree.
+    Given the candidate's uniform position t in [0, 1], each other one precedes it with heads with probability t·h: the
+    integral of prod(1 - t·h) over t, by Gauss-Legendre quadrature, exact for a polynomial of this degree.
     """
     nodes, weights = _gauss_legendre(len(heads) // 2 + 1)
     t = (nodes + 1) / 2
@@ -168,7 +168,7 @@ def _utility_sensitivity(sensitivity: Number | Sensitivity) -> Fraction:
 
 
 def _exact_utilities(utilities: Utilities) -> list[Fraction]:
-    """Return utilities at their exact values: a float is the binary number that it is, not its decimal text."""
+    """Return exact utilities; a float means its exact binary value, not its shortest decimal."""
     if not isinstance(utilities, Sequence | np.ndarray) or isinstance(utilities, str | bytes):
         raise TypeError(f"utilities must be a list or an array of numbers, not {type(utilities).__name__}")
     exact = [_exact_utility(value) for value in utilities]
@@ -184,12 +184,12 @@ def _exact_utility(value: Any) -> Fraction:
         return Fraction(float(value))
     try:
         return as_fraction(value, "utilities")
-    except (TypeError, ValueError):  # whose text would show the utility
+    except (TypeError, ValueError):  # their message would show the utility
         raise TypeError(f"utilities must be numbers, not {type(value).__name__}") from None
 
 
 def _float_weights(utilities: list[Fraction], scale: Fraction) -> list[float]:
-    """Return exp(-gap) as floats, for display; beyond 1,000 they are 0."""
+    """Return exp(-gap) as floats, for display; for gaps above 1,000 they are 0."""
     return [math.exp(-float(min(gap, Fraction(1000)))) for gap in _gaps(utilities, scale)]
 
 

@@ -1,1 +1,1 @@
-"""The ledger in PostgreSQL, which several servers share (trusted; needs psycopg)."""
+"""The PostgreSQL ledger, which several servers can share (trusted; needs psycopg)."""

@@ -14,16 +14,16 @@ from discreet.postgres.server import driver
 if TYPE_CHECKING:
     import psycopg
 
-# A setting of newer servers: they would end a connection that waits for its question to be answered.
+# Newer servers have this setting and would close the connection while its query is being answered.
 _NO_IDLE_TIMEOUT = "SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
 _ABANDONED_CONNECTIONS: list[Any] = []
 
 
 class KeyLocks:
-    """The keys that this process uses, locked for all servers that share a ledger.
+    """Locks on the keys in use by this process, valid for all servers that share a ledger.
 
-    If the connection is lost, so are the locks: another server then finds the outcome of a question unknown that is
-    still under way here. Nothing is charged twice for it, and its answer is there for the key when it is stored.
+    If the connection is lost, so are the locks: another server then reports an unknown outcome for a query that is
+    still running here. The query is not charged twice, and the key returns its answer once it is stored.
     """
 
     def __init__(self, location: PostgresLocation) -> None:
@@ -33,7 +33,7 @@ class KeyLocks:
 
     @contextmanager
     def exclusive_lock(self, name: str, wait: Callable[[Callable[[], bool]], None]) -> Iterator[None]:
-        """Hold the lock of a key; `wait` tries until it is free."""
+        """Hold the lock of a key; `wait` calls the given function until it returns True."""
         digest = sha256(f"{self._location.schema} {name}".encode()).digest()
         number = int.from_bytes(digest[:8], "big", signed=True)
         wait(lambda: self._query_flag("SELECT pg_try_advisory_lock(%s)", number))
@@ -45,18 +45,18 @@ class KeyLocks:
                     self._connection.execute("SELECT pg_advisory_unlock(%s)", (number,))
 
     def close(self) -> None:
-        """Let go of the connection, and of all locks."""
+        """Close the connection, which releases all locks."""
         with self._thread_lock:
             if self._connection:
                 self._connection.close()
                 self._connection = None
 
     def abandon_connection(self) -> None:
-        """In a forked child: leave the parent's connection alone."""
+        """Drop the inherited connection in a forked child without ending the parent's session."""
         self._thread_lock = threading.Lock()
         if self._connection:
             with contextlib.suppress(driver().Error, OSError):
-                os.close(self._connection.pgconn.socket)  # or the server would not see the parent's end
+                os.close(self._connection.pgconn.socket)  # otherwise the server would not notice when the parent exits
             _ABANDONED_CONNECTIONS.append(self._connection)  # closing it would end the parent's session
             self._connection = None
 

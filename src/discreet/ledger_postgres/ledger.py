@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL, which several servers share: create, open, find."""
+"""Create, open and find ledgers in PostgreSQL."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from discreet.ledger_postgres.session import PostgresSession
 
 
 class PostgresLedger(Account):
-    """A shared ledger that is open. Made by create_postgres_ledger or open_postgres_ledger."""
+    """An open ledger in PostgreSQL, returned by create_postgres_ledger and open_postgres_ledger."""
 
     _session: PostgresSession
 
@@ -22,7 +22,7 @@ class PostgresLedger(Account):
         super().__init__(PostgresSession(location))
 
 
-def create_postgres_ledger(  # noqa: PLR0913 - all but the URL by name
+def create_postgres_ledger(  # noqa: PLR0913 - keyword-only except the URL
     url: str,
     *,
     name: str,
@@ -31,19 +31,19 @@ def create_postgres_ledger(  # noqa: PLR0913 - all but the URL by name
     unit_declaration: str = "",
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> PostgresLedger:
-    """Make a new ledger for the data set `name` in a database where it has none; `checkpoint` is this server's own file.
+    """Create a ledger for the data set `name` in a database; `checkpoint` is a local file of this server.
 
-    The tables are in a schema of their own, and belong to the user who makes them.
+    The tables are in a schema of their own and belong to the user who creates them.
 
     >>> create_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo", budget=Budget(1))
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer. Check \
-host and port, and that it runs.
+    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: cannot connect to the server. \
+Check the host and port, and that the server is running.
     """
     terms = Terms(name, budget, analysts, unit_declaration)
     ledger = PostgresLedger(PostgresLocation(url, name, checkpoint))
     try:
-        _create(ledger._session, terms)  # noqa: SLF001 - the constructor's other half
+        _create(ledger._session, terms)  # noqa: SLF001 - part of the construction
     except BaseException:
         ledger.close()
         raise
@@ -51,16 +51,16 @@ host and port, and that it runs.
 
 
 def open_postgres_ledger(url: str, *, name: str, checkpoint: str | os.PathLike[str] | None = None) -> PostgresLedger:
-    """Open the ledger of the data set `name`, which must exist; a server that never had a head file gets one.
+    """Open the existing ledger of the data set `name`; a server without a checkpoint file gets one.
 
     >>> open_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo")
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer. Check \
-host and port, and that it runs.
+    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: cannot connect to the server. \
+Check the host and port, and that the server is running.
     """
     ledger = PostgresLedger(PostgresLocation(url, name, checkpoint))
     try:
-        _check_opened(ledger._session, name)  # noqa: SLF001 - the constructor's other half
+        _check_opened(ledger._session, name)  # noqa: SLF001 - part of the construction
     except BaseException:
         ledger.close()
         raise
@@ -68,21 +68,21 @@ host and port, and that it runs.
 
 
 def has_postgres_ledger(url: str, *, name: str) -> bool:
-    """Tell whether the data set `name` has a ledger in a database, or one that is moving there.
+    """Return whether a database has a ledger for the data set `name`, or a reservation for one.
 
     >>> has_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo")
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: the server does not answer. Check \
-host and port, and that it runs.
+    discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: cannot connect to the server. \
+Check the host and port, and that the server is running.
     """
-    with PostgresLedger(PostgresLocation(url, name, None)) as ledger, ledger._session.read_transaction() as table:  # noqa: SLF001 - ours
+    with PostgresLedger(PostgresLocation(url, name, None)) as ledger, ledger._session.read_transaction() as table:  # noqa: SLF001 - same package
         return not table.is_empty
 
 
 def open_target_postgres_ledger(
     url: str, *, name: str, checkpoint: str | os.PathLike[str] | None = None
 ) -> PostgresLedger:
-    """Open a place that a ledger moves to: a fresh one, or one where an earlier try came to some point.
+    """Open the destination of a move: an empty one, or one that an interrupted move left behind.
 
     >>> open_target_postgres_ledger("postgresql://127.0.0.1:1/clinic", name="demo").close()
     """
@@ -93,10 +93,10 @@ def _create(session: PostgresSession, terms: Terms) -> None:
     with session.write_transaction() as table:
         if not table.is_empty:
             raise LedgerError(
-                "there is a ledger of this name already. Open it with open_postgres_ledger, or choose another name."
+                "a ledger with this name already exists. Open it with open_postgres_ledger, or choose another name."
             )
         if session.location.has_checkpoint:
-            raise LedgerError("a ledger was here, its head file remains. Restore the ledger from a backup.")
+            raise LedgerError("the ledger is missing, but its checkpoint exists. Restore the ledger from a backup.")
         table.create()
         table.add_row(first_row(terms))
 
@@ -106,5 +106,7 @@ def _check_opened(session: PostgresSession, name: str) -> None:
         table.check_format()
         stored_name = data_set_name(table)
     if stored_name != name:
-        raise PolicyError(f"name: the ledger belongs to {stored_name!r}, not {name!r}. Its schema was renamed.")
+        raise PolicyError(
+            f"name: the ledger belongs to data set {stored_name!r}, not {name!r}. Its schema was renamed; rename it back."
+        )
     session.create_checkpoint()

@@ -1,4 +1,4 @@
-"""Where a shared ledger is: a database schema, this server's checkpoint file, and error messages."""
+"""The location of a PostgreSQL ledger: a schema and a local checkpoint file; and its error messages."""
 
 import errno
 import fcntl
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import psycopg
 
 
-# No function or operator of anybody else's is ever called. The server, too, notices within half a minute that this
-# machine is gone, or has stopped in the middle of an answer. That a commit did not wait for its standby is a warning.
+# The search path keeps functions and operators of other users from being called. Keepalives let the server notice within
+# half a minute that this machine is gone or hangs. A commit that did not wait for its standby is reported as a warning.
 _SESSION_SETTINGS = {
     "search_path": "pg_catalog",
     "client_min_messages": "warning",
@@ -30,19 +30,19 @@ _SESSION_SETTINGS = {
     "tcp_keepalives_count": "4",
     "tcp_user_timeout": "30000",
 }
-CHECKPOINT_LOCK_TIMEOUT, _RETRY_PAUSE = 30, 0.002  # seconds for the head's lock, in all and between two tries
+CHECKPOINT_LOCK_TIMEOUT, _RETRY_PAUSE = 30, 0.002  # seconds: for the checkpoint lock in total, and between two attempts
 
 
 class PostgresLocation:
-    """The ledger of one data set in a database; its text says where the database is, and nothing about who asks.
+    """The schema of one data set in a database; str() names the server, but not the user.
 
-    Each server that shares the ledger has a head file of its own, which all its processes share. Without one there is
-    no witness: a ledger that was rolled back is then taken as it is.
+    Each server that shares the ledger has its own checkpoint file, which all its processes share. Without a checkpoint
+    file a rollback of the database is not detected.
     """
 
     def __init__(self, url: str, name: str, checkpoint: str | os.PathLike[str] | None) -> None:
         if ambiguity := server_ambiguity(url):
-            raise PolicyError(f"ledger: {ambiguity}, and each could get an account of its own. Name one server.")
+            raise PolicyError(f"ledger: {ambiguity}, and each could hold a separate ledger. Name exactly one server.")
         self._url = url
         self._description = server_description(url)
         self._checkpoint_path = None if checkpoint is None else Path(checkpoint).absolute()
@@ -54,28 +54,28 @@ class PostgresLocation:
         return self._description
 
     def connect(self) -> "psycopg.Connection[tuple[Any, ...]]":
-        """Open a connection to the database."""
+        """Connect to the database."""
         return connect(self._url, **_SESSION_SETTINGS)
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether this server has a head file, readable or not."""
+        """Whether the checkpoint file exists, valid or not."""
         return self._checkpoint_path is not None and self._checkpoint_path.exists()
 
     @property
     def lost_checkpoint(self) -> bool:
-        """Whether this server had a head file and has none: the lock file remains, and a new server has neither."""
+        """Whether the checkpoint file is missing although its lock file exists; a new server has neither."""
         if self._checkpoint_path is None or not _lock_path(self._checkpoint_path).exists():
             return False
-        with _file_lock(_lock_path(self._checkpoint_path)):  # whoever makes the first head holds it
+        with _file_lock(_lock_path(self._checkpoint_path)):  # held while the first checkpoint is written
             return not self._checkpoint_path.exists()
 
     def checkpoint(self) -> Checkpoint | None:
-        """Read the head file of this server."""
+        """Return the checkpoint of this server; EMPTY_CHECKPOINT if it keeps none."""
         return EMPTY_CHECKPOINT if self._checkpoint_path is None else read_checkpoint(self._checkpoint_path)
 
     def store_checkpoint(self, checkpoint: Checkpoint, replaces: Checkpoint | None = None) -> None:
-        """Write the head file of this server; it goes back only from the head that an owner acknowledged to be lost."""
+        """Store a checkpoint; it goes back only if it replaces the one that the owner acknowledged as lost."""
         if self._checkpoint_path is None:
             return
         with _file_lock(_lock_path(self._checkpoint_path)):
@@ -84,12 +84,12 @@ class PostgresLocation:
                 write_checkpoint(self._checkpoint_path, checkpoint)
 
 
-_WRITER_LOCK = threading.Lock()  # held at forks: a child would inherit the lock file, open and locked
+_WRITER_LOCK = threading.Lock()  # held during a fork: a child would inherit the locked lock file
 
 
 @contextmanager
 def _file_lock(path: Path) -> Iterator[None]:
-    """Wait for the lock file, and not for ever: whoever has it may have been stopped."""
+    """Hold the lock file; the wait is limited, because the process that holds it may hang."""
     with _WRITER_LOCK:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -121,30 +121,29 @@ os.register_at_fork(
 
 
 _CONNECTION_LOST = (
-    "the connection was lost, and nothing was written there. When the server answers, ask again, or give the command "
-    "again."
+    "the connection to the server was lost, and nothing was written. Try again when the server is available."
 )
-_READ_ONLY = "the server only reads: it is a standby, or was told so. Give the URL of the one that writes."
+_READ_ONLY = "the server is read-only: a standby, or configured so. Use the URL of the primary server."
 _ERROR_TEXTS = {
-    "55P03": "others have held the ledger for too long. Look in pg_stat_activity for a client that stands still.",
-    "57014": "the server took too long, or somebody cancelled this. Look in pg_stat_activity for what it is busy with.",
-    "25P03": "this process stood still in the middle of a transaction, so the server ended it. Nothing was written.",
+    "55P03": "timed out waiting for the lock of the ledger. Look in pg_stat_activity for a client that is idle in transaction.",
+    "57014": "the statement timed out or was cancelled. Look in pg_stat_activity for what keeps the server busy.",
+    "25P03": "this process was idle in a transaction for too long, so the server ended it. Nothing was written.",
     "25006": _READ_ONLY,
     "0A000": _READ_ONLY,
     "42501": (
-        "the user may not do this. Whoever owns the ledger can allow it: GRANT USAGE ON SCHEMA {schema}, and GRANT "
-        "SELECT, INSERT ON ALL TABLES IN SCHEMA {schema}. Making a ledger needs GRANT CREATE ON DATABASE."
+        "permission denied. The owner of the ledger must run GRANT USAGE ON SCHEMA {schema} and GRANT SELECT, INSERT ON "
+        "ALL TABLES IN SCHEMA {schema}. Creating a ledger needs GRANT CREATE ON DATABASE."
     ),
-    "42P01": "a table of schema {schema} is missing. Restore the ledger from a backup.",
-    "42P06": "there is a ledger of this name already. Open it with open_postgres_ledger, or choose another name.",
-    "23505": "somebody wrote without waiting for the others. Nothing was written. Find out who has rights on {schema}.",
-    "53100": "the server's disk is full, and nothing was written. Make room there.",
-    "P0001": "a trigger of schema {schema} stopped this, and nothing was written.",
+    "42P01": "a table of schema {schema} does not exist. Restore the ledger from a backup.",
+    "42P06": "a ledger with this name already exists. Open it with open_postgres_ledger, or choose another name.",
+    "23505": "another client wrote without holding the lock. Nothing was written. Check who has privileges on {schema}.",
+    "53100": "the disk of the server is full, and nothing was written. Free some space there.",
+    "P0001": "a trigger of schema {schema} rejected the write, and nothing was written.",
 }
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether the connection itself is gone: the server stopped, or ended it, or the network did."""
+    """Return whether the connection itself is gone, because of the server or the network."""
     state = getattr(error, "sqlstate", None)
     return isinstance(error, driver().OperationalError) and (
         state is None or state.startswith(("08", "57P")) or state in ("25P03", "25P04")
@@ -153,7 +152,7 @@ def is_connection_lost(error: BaseException) -> bool:
 
 @contextmanager
 def ledger_errors(location: PostgresLocation) -> Iterator[None]:
-    """Turn what goes wrong into a LedgerError that names the place."""
+    """Convert errors to LedgerErrors that name the location."""
     try:
         yield
     except LedgerError as error:
@@ -162,8 +161,8 @@ def ledger_errors(location: PostgresLocation) -> Iterator[None]:
         raise LedgerError(str(error)) from None
     except OSError as cause:
         raise LedgerError(
-            f"{location}: the head file cannot be read or written ({cause}). What was charged stays charged. Check that "
-            "its folder is there, can be written to and has space."
+            f"{location}: cannot read or write the checkpoint file ({cause}). Charges already made stay charged. Check "
+            "that its folder exists, is writable and has free space."
         ) from cause
     except driver().Error as error:
         raise LedgerError(f"{location}: {_error_text(error, location.schema)}") from None
@@ -175,4 +174,4 @@ def _error_text(error: BaseException, schema: str) -> str:
         return _ERROR_TEXTS[state].format(schema=schema)
     if is_connection_lost(error):
         return _CONNECTION_LOST
-    return f"the server refused with SQLSTATE {state}, and nothing was written. Its log has the reason."
+    return f"the server reported SQLSTATE {state}, and nothing was written. See the server log for the reason."

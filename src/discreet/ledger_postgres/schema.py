@@ -1,21 +1,24 @@
 """The schema of a ledger in PostgreSQL: tables, indexes and the triggers that make it append-only.
 
-Each data set has a schema of its own. Whoever may only SELECT and INSERT can charge; triggers stop the owner of the
-tables too from changing or removing what is there. A row must be the next one, and its total not below the last.
+Each data set has a schema of its own. SELECT and INSERT privileges are enough to charge; triggers keep even the owner of
+the tables from updating or deleting rows. A row must have the next number, and its total must not be below the last.
 """
 
 import re
 from hashlib import sha256
 
-FORMAT = "Discreet ledger, format 2"
-RESERVED = "Discreet ledger, on its way"
+from discreet.kernel.ledger.storage import FORMAT
+
+FORMAT_PREFIX = "Discreet ledger, format "
+FORMAT_COMMENT = f"{FORMAT_PREFIX}{FORMAT}"
+RESERVED_COMMENT = "Discreet ledger, unfinished move"
 TABLES = ("answers", "rows")
-SEARCH_PATH = "pg_catalog, pg_temp"  # where the functions find names: nobody else's come in between
-_READABLE_LENGTH = 20  # characters of a data set's name that its schema shows
+SEARCH_PATH = "pg_catalog, pg_temp"  # of the functions, so that they use no objects of other users
+_READABLE_LENGTH = 20  # characters of the data set's name in the name of its schema
 
-_APPEND_ONLY_BODY = "BEGIN RAISE EXCEPTION 'a ledger only grows'; END"
+_APPEND_ONLY_BODY = "BEGIN RAISE EXCEPTION 'a ledger is append-only'; END"
 
-# Fractions are compared by multiplication, which numeric does exactly; an unknown epsilon, -, is above all others.
+# Fractions are compared by cross-multiplication, which is exact for numeric; a missing epsilon (-) counts as infinite.
 _ROW_FOLLOWS_BODY = """
 DECLARE
     last record;
@@ -24,15 +27,15 @@ DECLARE
     loss CONSTANT text := '^(-|[0-9]+(/[1-9][0-9]*)?)( [0-9]+(/[1-9][0-9]*)?){{2}}$';
 BEGIN
     IF NEW.loss !~ loss OR NEW.spent !~ loss OR NEW.spent_by !~ loss THEN
-        RAISE EXCEPTION 'a loss is three fractions';
+        RAISE EXCEPTION 'a loss must be three fractions';
     END IF;
     SELECT r.seq, r.kind, r.spent, r.hash INTO last FROM {schema}.rows AS r ORDER BY r.seq DESC LIMIT 1;
     IF last.seq IS NULL THEN
-        IF NEW.seq <> 1 THEN RAISE EXCEPTION 'a row must follow the last one'; END IF;
+        IF NEW.seq <> 1 THEN RAISE EXCEPTION 'a row must follow the last row'; END IF;
         RETURN NEW;
     END IF;
     IF NEW.seq <> last.seq + 1 OR NEW.previous <> last.hash THEN
-        RAISE EXCEPTION 'a row must follow the last one';
+        RAISE EXCEPTION 'a row must follow the last row';
     END IF;
     IF last.kind = 'move' AND NEW.kind <> 'arrive' THEN
         RAISE EXCEPTION 'the ledger was moved';
@@ -45,14 +48,14 @@ BEGIN
             OR split_part(new_part, '/', 1)::numeric * coalesce(nullif(split_part(old_part, '/', 2), ''), '1')::numeric
             < split_part(old_part, '/', 1)::numeric * coalesce(nullif(split_part(new_part, '/', 2), ''), '1')::numeric
         THEN
-            RAISE EXCEPTION 'what is spent never falls';
+            RAISE EXCEPTION 'the spent total must not decrease';
         END IF;
     END LOOP;
     RETURN NEW;
 END
 """
 
-# Byte order, whatever language the server speaks: a new version of its sorting rules would spoil the indexes.
+# Byte order, whatever the server's locale: a new version of its collation would corrupt the indexes.
 _TEXT_TYPE = 'text COLLATE pg_catalog."C"'
 TABLE_COLUMNS = {
     "answers": (f"receipt {_TEXT_TYPE} NOT NULL", "answer bytea NOT NULL"),
@@ -72,7 +75,7 @@ INDEXES = (
 
 
 def schema_name(name: str) -> str:
-    """Return the schema of a data set: what is readable of its name, and a hash that no other name has.
+    """Return the schema name of a data set: a readable part and a hash of its name.
 
     >>> schema_name("Visits 2024")
     'discreet_visits_2024_f3e407bbd6143f74c6e1aa1c991e4558'
@@ -82,12 +85,12 @@ def schema_name(name: str) -> str:
 
 
 def trigger_functions(schema: str) -> dict[str, str]:
-    """Return the functions that the triggers call."""
+    """Return the bodies of the trigger functions by name."""
     return {"only_grows": _APPEND_ONLY_BODY, "rows_follow": _ROW_FOLLOWS_BODY.format(schema=schema)}
 
 
 def create_statements(schema: str) -> list[str]:
-    """Return what makes the tables, their indexes and triggers in a schema that is there."""
+    """Return the statements that create the tables, indexes and triggers in an existing schema."""
     created = [
         f"CREATE FUNCTION {schema}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = {SEARCH_PATH} AS $${body}$$"
         for name, body in trigger_functions(schema).items()
@@ -110,5 +113,5 @@ def create_statements(schema: str) -> list[str]:
         f"ALTER TABLE {schema}.rows ENABLE ALWAYS TRIGGER rows_follow",
         f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC",
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC",
-        f"COMMENT ON SCHEMA {schema} IS '{FORMAT}'",
+        f"COMMENT ON SCHEMA {schema} IS '{FORMAT_COMMENT}'",
     ]

@@ -12,7 +12,7 @@ _BEFORE_INSERT_OF_ROW = 1 + 2 + 4  # pg_trigger.tgtype: each row, before, insert
 _BEFORE_ANY_CHANGE = 2 + 8 + 16 + 32  # before, delete, update, truncate
 _C_COLLATION = 950  # the collation "C" in every server's catalog
 
-# pg_class.relhasrules is a hint that stays after the last rule is gone: the rules themselves are asked for.
+# pg_class.relhasrules may stay true after the last rule was dropped, so pg_rewrite is queried.
 _RELATIONS_QUERY = """SELECT c.relname, c.relkind::text, c.relpersistence::text, c.relrowsecurity, c.relforcerowsecurity,
     EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid), c.relispartition
     FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
@@ -42,7 +42,7 @@ _OWNERS_QUERY = """SELECT o.name FROM pg_namespace AS n JOIN (
     SELECT relname AS name, relnamespace AS space, relowner AS owner FROM pg_class
     UNION ALL SELECT proname, pronamespace, proowner FROM pg_proc) AS o ON o.space = n.oid
     WHERE n.oid = to_regnamespace(%(schema)s) AND o.owner <> n.nspowner"""
-# Whoever may do more than read and add could put a trigger in front of those here, or hold everybody up with a lock.
+# With more privileges than SELECT and INSERT, a user could add a trigger before these, or block others with a lock.
 _RIGHTS_QUERY = """SELECT o.name, r.privilege_type FROM (
     SELECT relname AS name, relowner AS owner, relacl AS acl, '{SELECT,INSERT}'::text[] AS needed
     FROM pg_class WHERE relnamespace = to_regnamespace(%(schema)s)
@@ -54,19 +54,19 @@ _RIGHTS_QUERY = """SELECT o.name, r.privilege_type FROM (
 
 
 def check_schema(connection: "psycopg.Connection[tuple[Any, ...]]", schema: str) -> None:
-    """Stop if the tables, functions and triggers are not those of this module, or anybody got rights to change them."""
+    """Raise LedgerError if tables, functions or triggers were modified, or others have privileges to modify them."""
     for what, (query, expected) in _expected_catalog(schema).items():
         actual = [tuple(map(_as_hashable, row)) for row in connection.execute(query, {"schema": schema}).fetchall()]
         if sorted(actual, key=str) != sorted(expected, key=str):
             names = ", ".join(sorted({str(row[0]) for row in {*actual} ^ {*expected}}))
             raise LedgerError(
-                f"the tables, functions, rights or triggers were changed: see the {what} of {names} in {schema}. Undo "
-                "that, or restore the ledger from a backup."
+                f"the {what} of {names} in schema {schema} were modified. Undo the change, or restore the ledger from a "
+                "backup."
             )
 
 
 def _expected_catalog(schema: str) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
-    """Return what the server's catalog is asked, and what it must answer: no more, no less."""
+    """Return the catalog queries and the rows that each must return."""
     indexes = [(f"{table}_pkey", table, True, PRIMARY_KEYS[table]) for table in TABLES] + list(INDEXES)
     relations = [(name, "r") for name in TABLES] + [(name, "i") for name, *_ in indexes]
     setting = (f"search_path={SEARCH_PATH}",)
@@ -109,7 +109,7 @@ def _expected_columns(table: str) -> list[tuple[Any, ...]]:
 
 
 def _expected_index_columns(columns: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the columns of an index and their collations, as the catalog writes them."""
+    """Return the columns of an index and their collations in the notation of the catalog."""
     return columns, " ".join("0" if column == "seq" else str(_C_COLLATION) for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""Exclusive durable transactions on a shared ledger; lost connections and forks."""
+"""Exclusive, durable transactions on a shared ledger; handling of lost connections and forks."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ from discreet.postgres.server import driver
 if TYPE_CHECKING:
     import psycopg
 
-# Seconds. Who stands still inside of a transaction is put out before anybody who waits gives up.
+# Seconds. A client that is idle in a transaction is disconnected before those who wait for it time out.
 IDLE_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOUT = 15, 60, 120
-READER_IDLE_TIMEOUT = 3600  # a reader stops nobody
+READER_IDLE_TIMEOUT = 3600  # readers block nobody
 
 _BEGIN_WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; "
@@ -36,17 +36,16 @@ _DURABILITY_QUERY = """SELECT current_setting('fsync'), current_setting('full_pa
     (SELECT bool_and(relpersistence = 'p') FROM pg_class
     WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s)))"""
 _COMMIT_UNKNOWN = (
-    "the connection was lost while a row was being written, so it is not known whether it was. If it was, it counts: "
-    "use the same key, or give the same command, again, and you will see."
+    "the connection was lost during the commit, so the row may or may not have been written. If it was, it is charged. "
+    "Repeat the request with the same key, or the same command, to find out."
 )
 
 
 class PostgresSession:
-    """The way to a shared ledger's tables for all threads of this process.
+    """Access to a shared ledger's tables for all threads of this process.
 
-    A lost connection fails what was under way; the next use connects anew. A file cannot go on like that: after an
-    I/O error, what its cache holds may differ from what is on the disk. Here the server answers for its disk, and
-    every transaction begins with a look at what was committed.
+    A lost connection fails the current transaction; the next one reconnects. This is safe here, unlike with a file,
+    because the server is responsible for its disk and every transaction begins by reading the committed rows.
     """
 
     def __init__(self, location: PostgresLocation) -> None:
@@ -54,27 +53,25 @@ class PostgresSession:
         self.stop_reason: str | None = None
         self.thread_lock = threading.Lock()
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._pending_checkpoint: tuple[Checkpoint, Checkpoint | None] | None = (
-            None  # a head that could not be written yet
-        )
+        self._pending_checkpoint: tuple[Checkpoint, Checkpoint | None] | None = None  # could not be written yet
         self._warned = False
         _OPEN_SESSIONS.add(self)
 
     @contextmanager
     def write_transaction(self) -> Iterator[PostgresTable]:
-        """Run one transaction, alone among all threads, processes and servers; move the head after the commit.
+        """Run one transaction, exclusive among all threads, processes and servers; then update the checkpoint.
 
-        Claim: no two of these run at the same time on one ledger; when it ends, what was written is on the server's
-            disk; what raises leaves the rows as they were, or says that this is not known; the head never names a row
+        Claim: no two of these run at the same time on one ledger; when it ends, everything written is on the server's
+            disk; an exception leaves the rows unchanged or says that this is unknown; the checkpoint never names a row
             that is not committed, and goes back only when the owner acknowledges a loss.
-        Proof: the lock of the threads and that of the database, whose queue is fair, are held from before the first
-            read until after the commit, and each statement sees what was committed before it began (READ COMMITTED).
-            COMMIT returns after the rows are on the disk: each transaction sets synchronous_commit, and looks at the
-            server's fsync and full_page_writes. Its answer is looked at, and so are warnings, which every connection
-            asks for: it also succeeds when it undoes everything, or gave up on a standby. Whoever writes without the
-            lock cannot write a second row of the same number: the table has one of each. The head is written after
-            the commit, by one process at a time, and never replaces a later one.
-        Needs: PostgreSQL's atomic commit, and a disk that keeps what it synced; flock between processes of one machine.
+        Proof: the thread lock and the database lock, whose queue is fair, are held from before the first read until
+            after the commit, and each statement sees what was committed before it began (READ COMMITTED). COMMIT
+            returns after the rows are on disk: each transaction sets synchronous_commit and checks the server's fsync
+            and full_page_writes. Its command tag is checked, and so are warnings, which every connection enables:
+            COMMIT also succeeds if it rolls back, or if it stopped waiting for a standby. A client that writes without
+            the lock cannot write a second row with the same number, which is the primary key. The checkpoint is
+            written after the commit, by one process at a time, and never replaces a later one.
+        Needs: PostgreSQL's atomic commit; a disk that keeps synced data; flock between processes of one machine.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_nothing_seen_is_lost_and_nothing_charged_twice_while_the_server_goes_away,
             test_a_server_that_may_forget_is_refused, test_commits_are_durable_whatever_the_server_does_for_others,
@@ -98,7 +95,7 @@ class PostgresSession:
 
     @contextmanager
     def read_transaction(self) -> Iterator[PostgresTable]:
-        """Read one state of the ledger, whatever others write meanwhile; the head follows what was seen."""
+        """Read a snapshot of the ledger, and advance the checkpoint to its last row."""
         limits = {"standstill": READER_IDLE_TIMEOUT, "statement": STATEMENT_TIMEOUT}
         with self.thread_lock, ledger_errors(self.location):
             with self._transaction(_BEGIN_READ.format(**limits)) as table:
@@ -108,10 +105,10 @@ class PostgresSession:
                 self.location.store_checkpoint(*checkpoint)
 
     def create_checkpoint(self) -> None:
-        """Make the head file of a server that sees this ledger for the first time; check that charges will be kept."""
+        """Create the checkpoint of a server that opens this ledger for the first time; check that commits are durable."""
         with self.read_transaction() as table:
             self._check_durable(table)
-            # A witness that was lost is not made anew: what it knew may be gone from the ledger, so the owner must say.
+            # A lost checkpoint is not recreated: the ledger may have lost rows since, so the owner must acknowledge it.
             has_or_had_one = self.location.has_checkpoint or self.location.lost_checkpoint
             checkpoint = None if has_or_had_one else table.checkpoint_at(table.last_row())
         if checkpoint:
@@ -119,19 +116,19 @@ class PostgresSession:
                 self.location.store_checkpoint(checkpoint)
 
     def close(self) -> None:
-        """Let go of the connection, for good."""
+        """Close the session for good."""
         with self.thread_lock:
             self.stop_reason = "the ledger is closed"
             self._disconnect()
 
     def _store_pending_checkpoint(self) -> None:
-        """Write the head that is due: what cannot be witnessed is charged once, and not again and again."""
+        """Store the pending checkpoint, if any; while this fails, nothing more is charged."""
         if self._pending_checkpoint:
             self.location.store_checkpoint(*self._pending_checkpoint)
             self._pending_checkpoint = None
 
     def _next_checkpoint(self, table: PostgresTable) -> tuple[Checkpoint, Checkpoint | None] | None:
-        """Return the head after this transaction, and the one that an owner's act replaces; None if it stays."""
+        """Return the checkpoint after this transaction, and the one that an acknowledgement replaces; None if unchanged."""
         current = self.location.checkpoint()
         if current == EMPTY_CHECKPOINT:
             return None
@@ -150,7 +147,7 @@ class PostgresSession:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresTable]:
-        """Begin a transaction, and undo whatever was not committed."""
+        """Begin a transaction and roll back whatever was not committed."""
         if self.stop_reason:
             raise LedgerError(self.stop_reason)
         try:
@@ -159,7 +156,7 @@ class PostgresSession:
             self._roll_back()
 
     def _begin_on_connection(self, begin: str) -> "psycopg.Connection[tuple[Any, ...]]":
-        """Begin on the connection that is open; one that was lost while nothing was under way is replaced."""
+        """Begin a transaction on the open connection; reconnect if it was lost while idle."""
         if self._connection:
             try:
                 self._connection.execute(begin)
@@ -180,10 +177,10 @@ class PostgresSession:
         for setting, value in {"fsync": fsync, "full_page_writes": pages}.items():
             if value != "on":
                 raise LedgerError(
-                    f"the server's {setting} is {value}, so a crash could undo charges. Set {setting} = on there."
+                    f"{setting} is {value} on the server, so a crash could undo charges. Set {setting} = on there."
                 )
         if encoding != "UTF8":
-            raise LedgerError(f"the database stores texts as {encoding}. Use one that was made with ENCODING 'UTF8'.")
+            raise LedgerError(f"the encoding of the database is {encoding}. Use a database with ENCODING 'UTF8'.")
         if logged is False:
             raise LedgerError("a table is UNLOGGED, so a crash would empty it. Restore the ledger from a backup.")
 
@@ -195,10 +192,10 @@ class PostgresSession:
             self._disconnect()
             raise LedgerError(_COMMIT_UNKNOWN) from None
         if status != "COMMIT":
-            raise LedgerError("the server did not commit, and undid what was written")
+            raise LedgerError("the server rolled the transaction back, and nothing was written. Try again.")
         if self._warned:
             raise LedgerError(
-                "the row was written, and the server did not wait for its standby. It counts; look at the standby."
+                "the row was written and is charged, but the server did not wait for its standby. Check the standby."
             )
 
     def _on_notice(self, notice: Any) -> None:
@@ -220,11 +217,11 @@ class PostgresSession:
             self._connection = None
 
     def _abandon_connection(self) -> None:
-        """In a forked child: leave the parent's connection alone, and open one of its own when it is needed."""
+        """Drop the inherited connection in a forked child without ending the parent's session."""
         self.thread_lock = threading.Lock()
         if self._connection:
             with contextlib.suppress(driver().Error, OSError):
-                os.close(self._connection.pgconn.socket)  # or the server would not see the parent's end
+                os.close(self._connection.pgconn.socket)  # otherwise the server would not notice when the parent exits
             _ABANDONED_CONNECTIONS.append(self._connection)  # closing it would end the parent's session
             self._connection = None
 
@@ -235,7 +232,7 @@ _ABANDONED_CONNECTIONS: list[Any] = []
 
 def _after_fork_in_child() -> None:
     for session in _OPEN_SESSIONS:
-        session._abandon_connection()  # noqa: SLF001 - this module's own
+        session._abandon_connection()  # noqa: SLF001 - same module
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

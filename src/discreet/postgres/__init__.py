@@ -1,1 +1,1 @@
-"""PostgreSQL: what the engine and the shared ledger have in common."""
+"""PostgreSQL connections, used by the engine and the shared ledger."""

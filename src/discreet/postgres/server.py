@@ -1,8 +1,8 @@
 """Connect to a PostgreSQL server safely, and list the types of its columns.
 
-A place is a URL without a password, postgresql://user@host:port/database. What it leaves out comes from a service file,
-from the usual environment (PGHOST, PGUSER, PGPASSWORD, …) or from the file of PGPASSFILE (~/.pgpass). Texts of errors
-name the server and never the password, nor what the server said: that may quote what is stored there.
+A URL has the form postgresql://user@host:port/database, without a password. Missing parts come from a service file, from
+the usual environment variables (PGHOST, PGUSER, PGPASSWORD, …) or from the password file (PGPASSFILE, ~/.pgpass). Error
+messages name the server, but never the password, nor the server's own message, which may quote stored data.
 """
 
 import ipaddress
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 SCHEMES = ("postgresql://", "postgres://")
-_URL = re.compile(rf"(?:{'|'.join(SCHEMES)})(?:[^@/]*@)?[^@]*", re.DOTALL)  # one @, behind who asks
+_URL = re.compile(rf"(?:{'|'.join(SCHEMES)})(?:[^@/]*@)?[^@]*", re.DOTALL)  # at most one @, after the user
 _ENCRYPTED_MODES = ("require", "verify-ca", "verify-full")
-_CONNECT_TIMEOUT = 10  # seconds until a server that does not answer is given up
-# A server that vanished is noticed within a minute; in seconds, how often, and in milliseconds.
+_CONNECT_TIMEOUT = 10  # seconds
+# Detects within a minute that the server is gone; tcp_user_timeout is in milliseconds, the others in seconds or a count.
 _KEEPALIVE = {
     "keepalives_idle": "30",
     "keepalives_interval": "10",
@@ -41,20 +41,20 @@ _SERVER_VARIABLES |= {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 _OTHER_VARIABLES = {"passfile": "PGPASSFILE", "options": "PGOPTIONS", "servicefile": "PGSERVICEFILE"}
 _PASSWORD_LINE = re.compile(r"^\s*password\s*=", re.MULTILINE)
 _INVALID_URL = (
-    "PostgreSQL: the URL cannot be read. Write it as postgresql://user@host:port/database, and in names and passwords "
-    "@ as %40 and / as %2F."
+    "PostgreSQL: invalid URL. Expected postgresql://user@host:port/database; in names and passwords, write @ as %40 and "
+    "/ as %2F."
 )
 _DRIVER_MISSING = "PostgreSQL: the driver is not installed. Install it with: pip install 'discreet[postgres]'"
 
 
-class ServerUnreachable(DiscreetError):  # noqa: N818 - as the errors of the kernel are called
-    """No connection to a server; the text names the server, and what to look at."""
+class ServerUnreachable(DiscreetError):  # noqa: N818 - like the errors of the kernel
+    """No connection to a server; the message names the server and what to check."""
 
 
 def connect(url: str, **settings: str) -> "psycopg.Connection[tuple[Any, ...]]":
-    """Open a connection that commits each statement by itself, encrypted unless the server is on this machine.
+    """Open an autocommit connection, encrypted unless the server is on this machine.
 
-    `settings` are the server's own, such as statement_timeout, for this connection alone.
+    `settings` are server settings for this connection, such as statement_timeout.
     """
     parameters, library = _connection_parameters(url), driver()
     _check_secret_files(parameters)
@@ -75,16 +75,16 @@ def connect(url: str, **settings: str) -> "psycopg.Connection[tuple[Any, ...]]":
 
 
 def driver() -> Any:
-    """Return psycopg, which is loaded where it is needed first."""
+    """Import and return psycopg; PolicyError if it is not installed."""
     try:
-        import psycopg  # noqa: PLC0415 - an extra
+        import psycopg  # noqa: PLC0415 - optional dependency
     except ImportError:
         raise PolicyError(_DRIVER_MISSING) from None
     return psycopg
 
 
 def server_description(url: str) -> str:
-    """Write where a server is, without who asks and with which password.
+    """Return a description of the server and database, without the user and password.
 
     >>> server_description("postgresql://reader@db.example:5433/clinic")
     'PostgreSQL at db.example:5433, database clinic'
@@ -99,44 +99,48 @@ def server_description(url: str) -> str:
 
 
 def server_ambiguity(url: str) -> str | None:
-    """Say why more servers than one may answer to a URL, with what the environment adds; None if there is one only.
+    """Return why a URL, with the environment, may refer to more than one server; None if it refers to one.
 
     >>> server_ambiguity("postgresql://a.example,b.example/clinic")
-    'the URL, or the environment, names several servers'
+    'the URL or the environment names several servers'
     """
     parameters = _connection_parameters(url)
     if "service" in parameters:
-        return "the URL, or the environment, names a service, and its file may name several servers"
+        return "the URL or the environment names a service, and the service file may list several servers"
     several = any("," in str(parameters.get(name) or "") for name in ("host", "hostaddr", "port"))
-    return "the URL, or the environment, names several servers" if several else None
+    return "the URL or the environment names several servers" if several else None
 
 
 def _connection_parameters(url: str) -> Mapping[str, Any]:
-    """Read a URL, and add what the environment says about the same.
+    """Return the parameters of a URL, completed from the environment.
 
-    With a service, it says nothing of where the server is: what the file has, which is not known here, counts before.
+    With a service, the environment is not used for the server itself: the service file, which is not read here, takes
+    precedence over it.
     """
     library = driver()
     try:
         from_url = library.conninfo.conninfo_to_dict(url)
     except library.Error:
         raise PolicyError(_INVALID_URL) from None
-    # A password that is not escaped would be read as a host, a port, a database …, and these are shown.
+    # Parts of an unescaped password would be parsed as host, port or database, which error messages show.
     if (url.startswith(SCHEMES) and not _URL.fullmatch(url)) or not re.fullmatch(
         "[0-9,]*", str(from_url.get("port", ""))
     ):
         raise PolicyError(_INVALID_URL)
     if "PGSERVICE" in os.environ:
-        from_url = {"service": os.environ["PGSERVICE"], **from_url}  # also an empty one: a file may have that
+        from_url = {
+            "service": os.environ["PGSERVICE"],
+            **from_url,
+        }  # even if empty: a file may define a service with an empty name
     names = _OTHER_VARIABLES if "service" in from_url else {**_SERVER_VARIABLES, **_OTHER_VARIABLES}
     from_environment = {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
     return {**from_environment, **from_url}
 
 
 def _encryption(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Ask for an encrypted connection to a server whose certificate fits, unless it is on this machine.
+    """Return the options for an encrypted connection with a verified certificate, unless the server is local.
 
-    Where the server of a service is, only its file says: it may be anywhere, whatever host is named beside it.
+    The server of a service is only known from the service file, so it never counts as local.
     """
     hosts = [host for name in ("host", "hostaddr") for host in str(parameters.get(name) or "").split(",") if host]
     service = "service" in parameters
@@ -146,17 +150,17 @@ def _encryption(parameters: Mapping[str, Any]) -> dict[str, str]:
     if mode not in _ENCRYPTED_MODES:
         where = f"service {parameters['service']}" if service else hosts[0]
         raise PolicyError(
-            f"{where}: sslmode={mode} lets others on the way read and change what is sent. Use sslmode=verify-full."
+            f"{where}: sslmode={mode} does not protect the connection from eavesdropping and tampering. Use sslmode=verify-full."
         )
     has_root_certificate = (
         parameters.get("sslrootcert") or service or mode == "require" or _home_path(".postgresql/root.crt").exists()
     )
-    # Kerberos would come before TLS, and look at no certificate.
+    # GSSAPI encryption would be tried before TLS and verifies no certificate.
     return {"sslmode": mode, "gssencmode": "disable", **({} if has_root_certificate else {"sslrootcert": "system"})}
 
 
 def _is_local(host: str) -> bool:
-    """Whether a host is this machine: a socket's folder, or a loopback address."""
+    """Return whether a host is this machine: a socket folder or a loopback address."""
     if host.startswith(("/", "@")) or host == "localhost":
         return True
     try:
@@ -166,13 +170,13 @@ def _is_local(host: str) -> bool:
 
 
 def _home_path(name: str) -> Path:
-    return Path(os.path.expanduser(f"~/{name}"))  # noqa: PTH111 - which fails where nobody lives
+    return Path(os.path.expanduser(f"~/{name}"))  # noqa: PTH111 - Path.expanduser raises without a home directory
 
 
 def _check_secret_files(parameters: Mapping[str, Any]) -> None:
     file = Path(parameters.get("passfile") or _home_path(".pgpass"))
     if _is_readable_by_others(file):
-        raise PolicyError(f"{file}: others may read this file of passwords. Take that away: chmod 600 {file}")
+        raise PolicyError(f"{file}: the password file is readable by other users. Run: chmod 600 {file}")
     if "service" not in parameters:
         return
     files = [Path(parameters.get("servicefile") or _home_path(".pg_service.conf"))]
@@ -184,7 +188,7 @@ def _check_secret_files(parameters: Mapping[str, Any]) -> None:
             and _PASSWORD_LINE.search(file.read_text(errors="replace"))
         ):
             raise PolicyError(
-                f"{file}: others may read this file, and a password in it. Take one of them away: chmod 600 {file}"
+                f"{file}: the file contains a password and is readable by other users. Run: chmod 600 {file}"
             )
 
 
@@ -193,7 +197,7 @@ def _is_readable_by_others(file: Path) -> bool:
 
 
 def _options(parameters: Mapping[str, Any], settings: Mapping[str, str]) -> dict[str, str]:
-    """Write settings as the command line of the server has them, after those that the URL or environment has."""
+    """Return the `options` parameter: the settings, after the options of the URL or environment."""
     if not settings:
         return {}
     words = [f"-c {name}={_escape_option(value)}" for name, value in settings.items()]
@@ -205,21 +209,21 @@ def _escape_option(value: str) -> str:
 
 
 def _connection_hint(error: Exception) -> str:
-    """Say why there is no connection, in words of ours."""
+    """Return the reason of a failed connection and a hint, without quoting the server."""
     message = str(error).lower()
     if "password" in message or "authentication" in message or "pg_hba" in message:
-        return "the server does not admit this user. Check the user, and PGPASSWORD or the file of PGPASSFILE."
+        return "authentication failed. Check the user name, and PGPASSWORD or the file named by PGPASSFILE."
     if "ssl" in message or "certificate" in message or "tls" in message:
-        return "no encrypted connection. Check the server's certificate, sslmode and sslrootcert."
+        return "could not establish an encrypted connection. Check the server certificate, sslmode and sslrootcert."
     if "does not exist" in message:
-        return "there is no such database or user. Correct the URL, or make it there."
+        return "the database or user does not exist. Correct the URL, or create it on the server."
     if "too many" in message or "remaining connection slots" in message:
-        return "the server has too many connections. Raise max_connections, or close some."
-    return "the server does not answer. Check host and port, and that it runs."
+        return "the server has too many connections. Raise max_connections, or close some connections."
+    return "cannot connect to the server. Check the host and port, and that the server is running."
 
 
-# The columns of tables: number of the table, name, number of the type, whether the role may read it, name of the type.
-# Only PostgreSQL's own types go by a bare name: anybody may call another one numeric.
+# The columns of tables: table oid, name, type oid, whether the role may read it, type name.
+# Only PostgreSQL's own types have unqualified names: anyone may create another type called numeric.
 COLUMNS_QUERY = """
 WITH RECURSIVE columns AS (
     SELECT attrelid, attnum, attname, atttypid AS kind FROM pg_attribute

@@ -1,9 +1,10 @@
-"""The ledger: every question is paid for, durably, before any data is read, and nothing is ever refunded.
+"""The ledger: every query is charged durably before any data is read, and charges are never refunded.
 
     charge ──► reserved ──► settle ──► released
 
-A charge is one transaction: find the key, check the budget, append a row, commit. A crash before the commit
-costs nothing and shows nothing; after it the charge stands; once the answer is stored, its key returns it.
+A charge is one transaction: look up the key, check the budget, append a row, commit. A crash before the commit
+charges nothing and reveals nothing. After the commit the charge stands, and once the answer is stored, repeating the
+request with the same key returns it.
 """
 
 from discreet.kernel.ledger.account import UNKNOWN_OUTCOME, Account

@@ -1,4 +1,4 @@
-"""The account of one data set: charge, settle, and what is checked before, wherever the rows are kept."""
+"""The account of one data set: charges, settlements and their checks, independent of the storage."""
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,34 +38,36 @@ from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.numbers import check_type
 
 MAX_KEY_LENGTH = 200
-UNKNOWN_OUTCOME = "key: it was charged before and its outcome is unknown. Use another key, which is a new charge."
+UNKNOWN_OUTCOME = "key: the earlier request with this key was charged, but its outcome is unknown. Use another key; it is charged again."
 _ROLLED_BACK_EVENT = event_text(
-    Event(mechanism=canonical_json({"name": "lost"}), sensitivity="{}", question="lost in a rollback")
+    Event(mechanism=canonical_json({"name": "lost"}), sensitivity="{}", question="charges lost in a rollback")
 )
 
 
 class Account:
-    """A ledger that is open, in whatever place its session leads to."""
+    """An open ledger; the session gives access to its storage."""
 
     def __init__(self, session: LedgerSession) -> None:
         self._session = session
-        self._chain = Chain()  # the committed rows that were read so far
+        self._chain = Chain()  # the committed rows read so far
 
     def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
-        """Pay for a question before any data is read, or return what the same key paid for before.
+        """Charge a query before any data is read, or return the stored answer of an earlier charge with the same key.
 
-        Claim: when it returns a receipt without an answer, the charge is durable, and what was spent, this
-            included, is within the budget; when it raises Refused, nothing has changed. One key of one
-            analyst is charged at most once. Of the charges that follow an earlier one there is at most one, whether it
-            was settled or not, also if the ledger was rolled back in between. Nothing gives a charge back.
-        Proof: looking up the key, reading the totals, checking and appending are one transaction, alone among
-            all threads, processes and machines; it ends after the row is on the disk. What is looked up comes from the
-            chain of all committed rows, which the same transaction brings up to date and compares with the head: rows
-            that were changed, removed or exchanged are an error. A refusal is raised before anything is written. No
-            statement of this package updates or deletes, and triggers stop those of others. Who follows a charge has
-            its topic and is newer, so a second one finds that it is not the newest any more; a rollback must be
-            acknowledged before the next charge, and nothing from before an acknowledgement is the newest.
-        Needs: the session's writing(): atomic, alone and durable; check_cost, row_after, check_checkpoint, Chain.add.
+        Claim: when it returns a receipt without an answer, the charge is durable, and the total spent, including
+            this charge, is within the budget; when it raises Refused, nothing has changed. One key of one analyst is
+            charged at most once. At most one charge follows a given earlier charge, whether that was settled or not,
+            even if the ledger was rolled back in between. No charge is ever refunded.
+        Proof: looking up the key, reading the totals, checking and appending are one transaction, which excludes all
+            other threads, processes and machines and ends after the row is on disk. All lookups use the chain of all
+            committed rows, which the same transaction updates and compares with the checkpoint: modified, deleted or
+            replaced rows raise an error. A refusal is raised before anything is written. No statement of this
+            package updates or deletes, and triggers reject such statements of others. A charge that follows another
+            has the same fingerprint and is later, so for a second one the earlier charge is no longer the latest; a
+            rollback must be acknowledged before the next charge, and no charge from before an acknowledgement is the
+            latest.
+        Needs: the session's write_transaction(): atomic, exclusive and durable; check_cost, row_after,
+            check_checkpoint, Chain.add.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
@@ -81,7 +83,7 @@ class Account:
             if key is not None and (by, key) in chain.keys:
                 return _replay_answer(table, chain, chain.keys[by, key], event)
             if any(chain.latest_receipts.get(fingerprint) != before for fingerprint, before in event.follows):
-                raise Refused("the same was asked by somebody else at this moment. Ask again.")
+                raise Refused("another request charged for the same totals at the same time. Try again.")
             check_cost(terms, by, cost, read_loss(chain.last_row.spent), chain.spent_of(by))
             receipt = Receipt(secrets.token_hex(12))
             body = event_text(event)
@@ -91,13 +93,14 @@ class Account:
         return receipt
 
     def settle(self, receipt: Receipt, answer: bytes) -> None:
-        """Store the answer of a charge, once, before its first byte is sent.
+        """Store the answer to a charge, once, before its first byte is sent.
 
-        Claim: when it returns, the answer is durable, its hash is in the chain, and its key returns these
-            bytes ever after; there is no answer without a charge, and no second answer to one.
-        Proof: one transaction, alone, finds the charge in the chain and no settlement, and writes both the answer and
-            the row with its hash; it ends after they are on the disk.
-        Needs: the session's writing(): atomic, alone and durable; row_after, check_checkpoint, Chain.add.
+        Claim: when it returns, the answer is durable, its hash is in the chain, and its key returns these bytes from
+            then on; no answer exists without a charge, and no charge has two answers.
+        Proof: one exclusive transaction finds the charge and no settlement in the chain, and writes both the answer
+            and the row with its hash; it ends after they are on disk.
+        Needs: the session's write_transaction(): atomic, exclusive and durable; row_after, check_checkpoint,
+            Chain.add.
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
@@ -108,8 +111,8 @@ class Account:
             raise ValueError(f"answer must have at most {MAX_ANSWER_BYTES} bytes, not {len(answer)}")
         with self._write_transaction(moved_error=Failed(FAILED)) as (table, chain):
             if receipt_id not in chain.charges or receipt_id in chain.settlements:
-                was = "settled before" if receipt_id in chain.settlements else "never charged here"
-                raise LedgerError(f"receipt {receipt_id!r} was {was}")
+                state = "is already settled" if receipt_id in chain.settlements else "does not exist"
+                raise LedgerError(f"receipt {receipt_id!r} {state}")
             table.add_answer(receipt_id, answer)
             body = canonical_json({"sha256": sha256(answer).hexdigest()})
             _append_row(
@@ -119,12 +122,12 @@ class Account:
             )
 
     def spent(self, by: str | None = None) -> Loss:
-        """Return what was lost in all, or by one analyst's questions: read from one row, not added up."""
+        """Return the total loss, or that of one analyst's queries."""
         with self._read_transaction() as (_, chain):
             return read_loss(chain.last_row.spent) if by is None else chain.spent_of(by)
 
     def events(self) -> list[Event]:
-        """Return everything that was charged, oldest first."""
+        """Return all charges, oldest first."""
         with self._read_transaction() as (table, chain):
             rows = [
                 _check_same_row(row, chain, row.seq)
@@ -135,11 +138,11 @@ class Account:
         return [read_event(row, EventState.RELEASED if row.receipt in settled else EventState.RESERVED) for row in rows]
 
     def answers(self, fingerprints: Iterable[str]) -> list[tuple[Event, bytes | None]]:
-        """Return the charges that have any of these topics, oldest first, with their stored answers.
+        """Return the charges with any of these fingerprints, oldest first, and their stored answers.
 
-        Claim: they are all that there are, each as it was charged, and each answer as it was stored.
-        Proof: the charges are found in the chain of all rows, which ends as the head says; the row of each is read
-            and has the hash that the chain has for it; each answer has the hash that its settlement names.
+        Claim: the list is complete; each charge is as it was recorded, and each answer as it was stored.
+        Proof: the charges are found in the chain of all rows, which contains the row of the checkpoint; each row is
+            read and has the hash that the chain has for it; each answer has the hash that its settlement names.
         Needs: Chain.add, check_checkpoint.
         Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
             test_a_changed_or_missing_answer_is_never_recalled
@@ -152,31 +155,29 @@ class Account:
             return [_event_and_answer(table, chain, seq) for seq in seqs]
 
     def latest_receipt(self, fingerprint: str) -> str | None:
-        """Return the receipt of the newest charge with a topic, unless the owner acknowledged a loss since."""
+        """Return the receipt of the latest charge with a fingerprint; None if the owner has acknowledged a loss since."""
         with self._verified_read() as (_, chain):
             return chain.latest_receipts.get(fingerprint)
 
     def event_with_key(self, by: str, key: str) -> Event | None:
-        """Return the charge that an analyst made with a key."""
+        """Return the charge of an analyst with a key; None if there is none."""
         with self._verified_read() as (table, chain):
             return _event_and_answer(table, chain, chain.keys[by, key])[0] if (by, key) in chain.keys else None
 
     def verify(self) -> None:
-        """Recompute every hash, total, state and answer, and compare the end with the head.
+        """Recompute every hash, total, state and answer, and compare the ledger with its checkpoint.
 
-        Claim: if nothing is raised, the ledger is whole: everything that was charged and stored is there,
-            unchanged, up to the head at least, or to the move to another place, and never exceeded the terms then in
-            force.
-        Proof: check_table for the rows and answers, check_head for their end.
+        Claim: if nothing is raised, the ledger is intact: all charges and answers up to the checkpoint at least, or up
+            to the move to another location, are present and unmodified, and never exceeded the terms then in force.
+        Proof: check_table for the rows and answers, check_checkpoint for the end of the chain.
         Needs: check_table, check_checkpoint.
         Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
             test_a_deleted_tail_is_found, test_dropped_triggers_are_found
         Seal: ee7ecaa9a791
         """
         with self._session.read_transaction() as table:
-            checkpoint = (
-                self._session.location.checkpoint()
-            )  # before the first read of the rows, which may only be newer
+            # Read before the rows: these may only be newer.
+            checkpoint = self._session.location.checkpoint()
             _check_against_checkpoint(check_table(table), checkpoint)
             table.check_storage()
 
@@ -187,21 +188,21 @@ class Account:
 
     @property
     def budget(self) -> Budget:
-        """How much may be lost in all."""
+        """The total budget."""
         return self._terms().budget
 
     @property
     def analysts(self) -> Mapping[str, Budget] | None:
-        """The limits of the listed analysts; None if any name may ask."""
+        """The limits of the analysts; None if anyone may ask."""
         return self._terms().analysts
 
     @property
     def unit_declaration(self) -> str:
-        """Who is protected, in the owner's words."""
+        """The declaration of the privacy unit, as the owner wrote it."""
         return self._terms().unit_declaration
 
     def unsettled_events(self) -> list[Event]:
-        """Return what was charged and has no answer, since the owner last acknowledged it."""
+        """Return the charges without an answer since the last acknowledgement by the owner."""
         with self._read_transaction() as (table, chain):
             return [
                 read_event(_verified_row(table, chain, seq), EventState.RESERVED) for seq in chain.unsettled.values()
@@ -210,11 +211,12 @@ class Account:
     def set_budget(
         self, budget: Budget, *, analysts: Mapping[str, Budget] | None, unit_declaration: str | None = None
     ) -> None:
-        """Change the limits: an owner's act, on record. What is spent stays spent, and delta's split stays put.
+        """Change the budget and the limits of analysts, and record the change; the loss already spent stays.
 
-        Claim: the two limits of a delta are never traded for one another after an answer was seen.
-        Proof: once something is charged, a budget with a delta is replaced only by one with the same delta and the
-            same part of it set apart; epsilon, and analysts' limits, which are fairness, may change.
+        Claim: the split of delta is never changed after an answer was seen.
+        Proof: after the first charge, a budget with a delta can only be replaced by one with the same delta and the
+            same share for partition selection; epsilon may change, and so may the limits of analysts, on which privacy
+            does not depend.
         Needs: Budget.covers.
         Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
         Seal: 6e5f6f13050c
@@ -228,11 +230,12 @@ class Account:
             _append_row(table, chain, PendingRow(kind=RowKind.BUDGET, by=OWNER, body=terms_text(terms)))
 
     def acknowledge(self) -> None:
-        """Let a ledger that was rolled back, lost its head or has failures serve again: an owner's act, on record.
+        """Let a ledger serve again after a rollback, a lost checkpoint or failures, and record the acknowledgement.
 
-        Claim: afterwards what is spent is not below what the head says was spent before the rollback.
-        Proof: what was lost is charged to the owner in the same row. A ledger that is not the head's is refused.
-        Needs: rolled_back_loss; a missing head says nothing, so what was lost with it is not known.
+        Claim: afterwards the total spent is not below the total that the checkpoint recorded before the rollback.
+        Proof: the lost charges are charged to the owner in the same row. A ledger that does not belong to the
+            checkpoint is refused.
+        Needs: rolled_back_loss; if the checkpoint is missing, charges lost with it cannot be known.
         Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
         Seal: dc6e500bac4b
         """
@@ -249,17 +252,17 @@ class Account:
 
     @property
     def moved_to(self) -> str | None:
-        """Where the ledger went, if it was moved: then it can be read and verified here, and nothing else."""
+        """The new location of a moved ledger, else None. A moved ledger can only be read and verified here."""
         with self._session.read_transaction() as table:
             return moved_to(table.last_row())
 
     def mark_moved(self, to: str, token: str) -> None:
-        """End this ledger, durably: it goes on in the place that knows the token. An owner's act, on record."""
+        """Close this ledger for charges and record that it continues at the location that holds the token."""
         with self._write_transaction() as (table, chain):
             _append_row(table, chain, departure_row(bounded_text(to, "to", max_length=4000), token))
 
     def close(self) -> None:
-        """Let go of the place; a closed ledger stays closed."""
+        """Close the ledger; it cannot be reopened through this object."""
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -274,7 +277,7 @@ class Account:
 
     @contextmanager
     def _write_transaction(self, moved_error: DiscreetError | None = None) -> Iterator[tuple[LedgerTable, Chain]]:
-        """Run a transaction on a ledger that was not changed, rolled back nor moved."""
+        """Run a transaction on a ledger that was not modified, rolled back or moved."""
         with self._session.write_transaction() as table:
             chain = self._update_chain(table)
             _check_not_moved(chain.last_row, moved_error)
@@ -283,18 +286,17 @@ class Account:
 
     @contextmanager
     def _verified_read(self) -> Iterator[tuple[LedgerTable, Chain]]:
-        """Read a ledger that was not changed nor rolled back: what is in it may be served."""
+        """Read a ledger that was not modified or rolled back, so that its answers may be served."""
         with self._session.read_transaction() as table:
-            checkpoint = (
-                self._session.location.checkpoint()
-            )  # before the first read of the rows, which may only be newer
+            # Read before the rows: these may only be newer.
+            checkpoint = self._session.location.checkpoint()
             chain = self._update_chain(table)
             _check_against_checkpoint(chain, checkpoint)
             yield table, chain
 
     @contextmanager
     def _read_transaction(self) -> Iterator[tuple[LedgerTable, Chain]]:
-        """Read a ledger that was not changed; the owner may also look at one that was rolled back or lost its head."""
+        """Read a ledger that was not modified; it may have been rolled back or have lost its checkpoint."""
         with self._session.read_transaction() as table:
             checkpoint = self._session.location.checkpoint()
             chain = self._update_chain(table)
@@ -303,16 +305,16 @@ class Account:
             yield table, chain
 
     def _update_chain(self, table: LedgerTable) -> Chain:
-        """Return the chain of all rows; those that were read before are not read again, but for the last."""
+        """Extend the chain by the rows that were added since, and return it; rebuild it if its last row is gone."""
         last = self._chain.last
         rows = table.rows(last.seq if last else 1)
-        if last and next(rows, None) != last:  # rolled back, or written anew: from the beginning
+        if last and next(rows, None) != last:  # rolled back or rewritten
             self._chain, rows = Chain(), table.rows()
         return self._chain.extend(rows)
 
 
 def _check_against_checkpoint(chain: Chain, checkpoint: Checkpoint | None) -> None:
-    """Stop unless the chain has the row that the head names; nothing follows a move, so its end needs no witness."""
+    """Raise LedgerError unless the chain contains the row of the checkpoint, or ends with a move."""
     if moved_to(chain.last_row) is None:
         check_checkpoint(checkpoint, chain.last_row, chain.hash_at(checkpoint.seq) if checkpoint else None)
 
@@ -326,23 +328,23 @@ def _verified_row(table: LedgerTable, chain: Chain, seq: int) -> LedgerRow:
 
 
 def _check_same_row(row: LedgerRow | None, chain: Chain, seq: int) -> LedgerRow:
-    """Return a row if it is the one in the chain."""
+    """Return the row if its hash is the one in the chain."""
     if row is None or row.hash != chain.hash_at(seq):
-        raise LedgerError(f"row {seq} was changed or removed while the ledger was open{RESTORE_HINT}")
+        raise LedgerError(f"row {seq} was modified or deleted while the ledger was open{RESTORE_HINT}")
     return row
 
 
 def _check_not_moved(last: LedgerRow, error: DiscreetError | None = None) -> None:
-    """Stop, with another error if one is given, if the ledger goes on in another place."""
+    """Raise an error if the ledger was moved."""
     to = moved_to(last)
     if to is not None:
         raise error or LedgerError(moved_message(to))
 
 
 def _replay_answer(table: LedgerTable, chain: Chain, seq: int, event: Event) -> Receipt:
-    """Return the answer that a key has paid for; what has none is never executed again."""
+    """Return the receipt and stored answer of an earlier charge; a charge without an answer is not run again."""
     if _verified_row(table, chain, seq).body != event_text(event):
-        raise Refused("key: it was used for another question before. Use another key.")
+        raise Refused("key: already used for a different query. Use another key.")
     charge, answer = _event_and_answer(table, chain, seq)
     if answer is None:
         raise Failed(UNKNOWN_OUTCOME)
@@ -350,14 +352,14 @@ def _replay_answer(table: LedgerTable, chain: Chain, seq: int, event: Event) -> 
 
 
 def _event_and_answer(table: LedgerTable, chain: Chain, seq: int) -> tuple[Event, bytes | None]:
-    """Return a charge with its stored answer, checked against the chain; None if it has none."""
+    """Return a charge and its stored answer, if any, both checked against the chain."""
     row = _verified_row(table, chain, seq)
     settled = chain.settlements.get(row.receipt or "")
     if settled is None:
         return read_event(row, EventState.RESERVED), None
     answer = table.answer(row.receipt or "")
     if answer is None or sha256(answer).hexdigest() != settled[1]:
-        raise LedgerError(f"row {settled[0]}: its answer is missing or was changed{RESTORE_HINT}")
+        raise LedgerError(f"row {settled[0]}: the stored answer is missing or was modified{RESTORE_HINT}")
     return read_event(row, EventState.RELEASED), answer
 
 

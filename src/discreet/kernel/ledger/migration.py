@@ -1,10 +1,10 @@
 """Move a ledger to another location without losing or repeating a charge.
 
-    reserve the target ──► copy ──► last row of the source ──► copy the rest ──► arrive
+    reserve the target ──► copy ──► last row of the source ──► copy the rest ──► arrival
 
-The source takes charges until its last row, the move, is committed. The target is a ledger from its only commit on,
-which comes later and brings all rows, answers and the arrival at once. Before either, the target keeps a random mark:
-only a place that has the mark can finish the move.
+The source accepts charges until its last row, the move, is committed. The target becomes a ledger with a single commit,
+which comes later and adds all rows, answers and the arrival at once. Before both, a random marker is stored in the
+target: only a location with this marker can finish the move.
 """
 
 import json
@@ -19,23 +19,23 @@ from discreet.kernel.ledger.chain import Chain, LedgerRow, RowKind, arrival_row,
 from discreet.kernel.ledger.checkpoint import Checkpoint
 from discreet.kernel.ledger.storage import LedgerSession, LedgerTable, check_table
 
-ProgressCallback = Callable[[int, int], None]  # how many rows were copied, of how many
+ProgressCallback = Callable[[int, int], None]  # rows copied, rows in total
 _NOT_RESERVED = (
-    "row {row} of the ledger says that it moves here, and there is no trace of that: this may be another machine, or "
-    "the place was emptied. Finish the move where it began."
+    "row {row} of the ledger records a move to this location, but the location is not reserved for it: this may be "
+    "another machine, or the location was emptied. Finish the move on the machine where it began."
 )
-_OCCUPIED = "there is a ledger already. Move it to a place where there is none."
+_OCCUPIED = "a ledger already exists here. Choose an empty location."
 _LEFT_FROM_HERE = (
-    "this ledger left from here with row {row}, and no place is used twice. Move it to another database or file."
+    "this ledger was moved away from here with row {row}, and a location cannot be used twice. Choose another location."
 )
 _RESERVED_FOR_ANOTHER = (
-    "this place is reserved for another ledger, or by another try to move this one. Choose another place; a move that "
-    "has begun is finished where it began."
+    "this location is reserved for another ledger, or by another attempt to move this one. Choose another location; a "
+    "move that has begun must be finished to its original destination."
 )
 
 
 class _SourceRows(NamedTuple):
-    """The first and the last row of the source, and the last one again if it is a move."""
+    """The first and last row of the source, and its departure if it was moved."""
 
     first: LedgerRow
     last: LedgerRow
@@ -43,23 +43,24 @@ class _SourceRows(NamedTuple):
 
 
 def move_ledger(source: Account, target: Account, *, to: str, progress: ProgressCallback | None = None) -> bool:
-    """Move everything to the target; False if it had arrived before, and the two agree. `to` names the target.
+    """Move the ledger to the target, which `to` names; return False if it had arrived there before.
 
     >>> from tempfile import mkdtemp
-    >>> from discreet.kernel.ledger.sqlite import memory_ledger, target_ledger
+    >>> from discreet.kernel.ledger.sqlite import memory_ledger, open_target_ledger
     >>> from discreet.kernel.loss import Budget
-    >>> location = mkdtemp() + "/kept.sqlite"
-    >>> with memory_ledger(name="demo", budget=Budget(1)) as source, target_ledger(location) as target:
-    ...     move_ledger(source, target, to=location), source.moved == location, target.budget
+    >>> location = mkdtemp() + "/moved.sqlite"
+    >>> with memory_ledger(name="demo", budget=Budget(1)) as source, open_target_ledger(location) as target:
+    ...     move_ledger(source, target, to=location), source.moved_to == location, target.budget
     (True, True, Budget(epsilon=1))
 
-    Claim: at no time do two places take charges. Everything that was charged or stored in the source is in the target,
-        once and unchanged. A move that was interrupted is finished by the same call, in the same place and in no other.
-    Proof: the source takes nothing after the row that records the move, and the target has no rows before its only
-        commit, which is later. So the rows up to that row are all that there will ever be, and they are recomputed in
-        the target before the commit. That row has the token of the target's mark, which is random and was committed
-        before: no place that was reserved at another time, or on another machine under the same name, has it.
-    Needs: Account.mark_moved, Session.write_transaction, check_table; that nobody copies a ledger or a reserved place by hand.
+    Claim: two locations never accept charges at the same time. All charges and answers of the source are in the target,
+        once and unmodified. An interrupted move is finished by the same call, at the same location and at no other.
+    Proof: the source accepts nothing after the row that records the move, and the target has no rows before its only
+        commit, which is later. So the source never gets rows after that one, and all its rows are recomputed in the
+        target before the commit. That row contains the token of the target's marker, which is random and was committed
+        before: no location that was reserved at another time, or on another machine under the same name, has it.
+    Needs: Account.mark_moved, LedgerSession.write_transaction, check_table; nobody copies a ledger or a reserved
+        location by hand.
     Checked by: test_a_move_survives_a_crash_at_every_step, test_charges_during_a_move_are_neither_lost_nor_doubled,
         test_two_places_never_take_charges, test_a_move_is_finished_in_the_same_place_only
     Seal: 1d261d2f2750
@@ -72,10 +73,9 @@ def move_ledger(source: Account, target: Account, *, to: str, progress: Progress
         return False
     with new.write_transaction() as table:
         if table.is_empty or table.reservation_marker() != marker:
-            raise LedgerError("this move was finished by somebody else just now. Give the command again to see.")
-        new.location.store_checkpoint(
-            Checkpoint.of_row(source_rows.last)
-        )  # a ledger has a witness from its first moment on
+            raise LedgerError("another process has just finished this move. Run the command again to check.")
+        # Before the commit, so that the ledger is never without a checkpoint.
+        new.location.store_checkpoint(Checkpoint.of_row(source_rows.last))
         table.create()
         with old.read_transaction() as rows:
             copied = _copy(rows, table, progress)
@@ -90,24 +90,24 @@ def move_ledger(source: Account, target: Account, *, to: str, progress: Progress
 
 
 def _session_of(account: Account) -> LedgerSession:
-    return account._session  # noqa: SLF001 - what is moved is what lies behind it
+    return account._session  # noqa: SLF001 - the move works on the storage
 
 
 def _check_source(source: Account, to: str) -> _SourceRows:
-    """Stop unless the source is whole, and is not moving elsewhere."""
+    """Raise LedgerError unless the source is intact and is not being moved elsewhere."""
     source.verify()
     with _session_of(source).read_transaction() as table:
         first, last = next(table.rows()), table.last_row()
         destination = moved_to(last)
         if destination is not None and destination != to:
             raise LedgerError(
-                f"it moves to {destination} since row {last.seq}. Finish that, and move it on from there."
+                f"a move to {destination} began at row {last.seq}. Finish that move first, then move the ledger from there."
             )
     return _SourceRows(first, last, None if destination is None else last)
 
 
 def _reserve_target(target: LedgerSession, source_rows: _SourceRows) -> str | None:
-    """Mark the target for this ledger, and return the mark that it has; None if the ledger is there already."""
+    """Reserve the target for this ledger and return its marker; None if the ledger is already there."""
     with target.write_transaction() as table:
         if table.is_empty:
             if source_rows.departure:
@@ -131,7 +131,7 @@ def _reserve_target(target: LedgerSession, source_rows: _SourceRows) -> str | No
 
 
 def _has_arrived(target: LedgerTable, departure: LedgerRow) -> bool:
-    """Whether a ledger goes on from where another left."""
+    """Return whether the target contains this departure and its arrival."""
     next_row = target.row_at(departure.seq + 1)
     return (
         target.row_at(departure.seq) == departure
@@ -141,7 +141,7 @@ def _has_arrived(target: LedgerTable, departure: LedgerRow) -> bool:
 
 
 def _copy(old: LedgerTable, new: LedgerTable, progress: ProgressCallback | None) -> int:
-    """Copy the rows that there are now, with their answers, one by one; return how many."""
+    """Copy the present rows with their answers and return their number."""
     count = old.last_row().seq
     for row in old.rows():
         _copy_row(old, new, row)
@@ -151,7 +151,7 @@ def _copy(old: LedgerTable, new: LedgerTable, progress: ProgressCallback | None)
 
 
 def _copy_rest(old: LedgerTable, new: LedgerTable, copied: int) -> None:
-    """Copy what was appended since."""
+    """Copy the rows that were appended since."""
     while row := old.row_at(copied + 1):
         _copy_row(old, new, row)
         copied = row.seq

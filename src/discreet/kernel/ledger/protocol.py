@@ -1,4 +1,4 @@
-"""The Ledger protocol: what every ledger can do, wherever it is stored."""
+"""The Ledger protocol, common to all storages."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -6,11 +6,11 @@ from typing import Protocol
 from discreet.kernel.event import Event, Receipt
 from discreet.kernel.loss import Budget, Loss
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class Ledger(Protocol):
-    """A durable, append-only account of what has been learned from one data set.
+    """A durable, append-only account of the privacy loss of one data set.
 
     >>> from discreet.kernel.ledger import memory_ledger
     >>> def left(ledger: Ledger) -> str:
@@ -21,54 +21,54 @@ class Ledger(Protocol):
 
     @property
     def name(self) -> str:
-        """The data set that the ledger belongs to."""
+        """The name of the data set."""
 
     @property
     def budget(self) -> Budget:
-        """How much may be lost in all."""
+        """The total budget."""
 
     @property
     def analysts(self) -> Mapping[str, Budget] | None:
-        """The limits of the listed analysts; None if any name may ask."""
+        """The limits of the analysts; None if anyone may ask."""
 
     def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
-        """Pay before any data is read; Refused if it does not fit."""
+        """Charge before any data is read; raise Refused if not enough budget is left."""
 
     def settle(self, receipt: Receipt, answer: bytes) -> None:
-        """Store the answer durably, before its first byte is sent."""
+        """Store the answer durably before its first byte is sent."""
 
     def spent(self, by: str | None = None) -> Loss:
-        """Return what was lost in all, or by one analyst's questions."""
+        """Return the total loss, or that of one analyst's queries."""
 
     def events(self) -> list[Event]:
-        """Return everything that was charged, oldest first."""
+        """Return all charges, oldest first."""
 
     def answers(self, fingerprints: Iterable[str]) -> list[tuple[Event, bytes | None]]:
-        """Return the charges that have any of these topics, oldest first, with their stored answers."""
+        """Return the charges with any of these fingerprints, oldest first, and their stored answers."""
 
     def latest_receipt(self, fingerprint: str) -> str | None:
-        """Return the receipt of the newest charge with a topic, unless the owner acknowledged a loss since."""
+        """Return the receipt of the latest charge with a fingerprint; None if the owner has acknowledged a loss since."""
 
     def event_with_key(self, by: str, key: str) -> Event | None:
-        """Return the charge that an analyst made with a key."""
+        """Return the charge of an analyst with a key; None if there is none."""
 
     def verify(self) -> None:
-        """Recompute everything; LedgerError names the first bad row."""
+        """Verify all rows and answers; LedgerError names the first invalid row."""
 
     @property
     def unit_declaration(self) -> str:
-        """Who is protected, in the owner's words."""
+        """The declaration of the privacy unit, as the owner wrote it."""
 
     def unsettled_events(self) -> list[Event]:
-        """Return what was charged and has no answer, since the owner last acknowledged it."""
+        """Return the charges without an answer since the last acknowledgement by the owner."""
 
     def set_budget(
         self, budget: Budget, *, analysts: Mapping[str, Budget] | None, unit_declaration: str | None = None
     ) -> None:
-        """Change the limits: an owner's act, on record."""
+        """Change the budget and the limits of analysts, and record the change."""
 
     def acknowledge(self) -> None:
-        """Let a ledger that was rolled back, or has failed questions, serve again: an owner's act, on record."""
+        """Let a ledger serve again after a rollback or failures, and record the acknowledgement."""
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""

@@ -19,7 +19,7 @@ from discreet.kernel.loss import Budget
 
 
 class SQLiteSession:
-    """The way to a ledger's tables for all threads of this process; after an I/O error it is closed for good."""
+    """Access to a ledger's tables for all threads of this process; an I/O error during a write stops it for good."""
 
     def __init__(self, location: SQLiteLocation) -> None:
         self.location = location
@@ -30,18 +30,17 @@ class SQLiteSession:
 
     @contextmanager
     def write_transaction(self) -> Iterator[SQLiteTable]:
-        """Run one transaction, alone among all threads and processes; move the head after the commit.
+        """Run one transaction, exclusive among all threads and processes; update the checkpoint after the commit.
 
-        Claim: no two of these run at the same time on one file; when it ends, what was written is on the disk; what
-            raises leaves the rows as they were, or the session stopped; the head never names a row that is not
+        Claim: no two of these run at the same time on one file; when it ends, everything written is on disk; an
+            exception leaves the rows unchanged or the session stopped; the checkpoint never names a row that is not
             committed, and goes back only when the owner acknowledges a loss.
-        Proof: the lock of the threads and that of the file are held from before BEGIN until after the head is
-            written, in this order; COMMIT returns after the rows are on the disk (WAL, synchronous=FULL, both read back
-            when the file is opened); what was not committed is rolled back; after an I/O error, when the outcome
-            is not known, every later use raises. The rows are numbered upwards, so the head is, too.
-        Needs: SQLite's atomic commit; a disk that keeps what it synced; flock between processes of one machine; that
-            nobody forks in between, which _before_fork
-            sees to: a child would inherit SQLite's record of locks that it does not hold.
+        Proof: the thread lock and the file lock are held, in this order, from before BEGIN until after the checkpoint
+            is written; COMMIT returns after the rows are on disk (WAL, synchronous=FULL, both read back when the file
+            is opened); uncommitted changes are rolled back; after an I/O error, when the outcome is unknown, every
+            later use raises. Row numbers increase, so that of the checkpoint does, too.
+        Needs: SQLite's atomic commit; a disk that keeps synced data; flock between processes of one machine; no fork in
+            between, which _before_fork ensures: a child would inherit SQLite's record of locks that it does not hold.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_the_head_is_written_after_the_commit,
             test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again,
@@ -59,24 +58,24 @@ class SQLiteSession:
                     if row:
                         self.location.store_checkpoint(Checkpoint.of_row(row))
             except (sqlite3.Error, OSError) as cause:
-                # Whether the row was committed is not known: whoever goes on must read the file afresh.
-                self.stop_reason = f"an earlier write failed ({cause}). Repair the cause, then open the ledger again"
+                # Whether the row was committed is unknown, so the file must be read again before any further use.
+                self.stop_reason = f"an earlier write failed ({cause}). Fix the cause, then reopen the ledger"
                 raise
 
     @contextmanager
     def read_transaction(self) -> Iterator[SQLiteTable]:
-        """Read one state of the ledger, whatever others write meanwhile."""
+        """Read a snapshot of the ledger."""
         with self.thread_lock, ledger_errors(self.location), _transaction(self._open_table(), "DEFERRED") as table:
             yield table
 
     def close(self) -> None:
-        """Let go of the file, for good."""
+        """Close the session for good."""
         with self.thread_lock:
             self.stop_reason = "the ledger is closed"
             self.disconnect()
 
     def disconnect(self) -> None:
-        """Let go of the file until it is needed again; the caller holds the lock of the threads."""
+        """Close the connection until it is needed again; the caller holds the thread lock."""
         if self._table:
             self._table.connection.close()
             self._table = None
@@ -91,24 +90,24 @@ class SQLiteSession:
 
 @contextmanager
 def ledger_errors(location: SQLiteLocation) -> Iterator[None]:
-    """Turn what goes wrong into a LedgerError that names the place."""
+    """Convert errors to LedgerErrors that name the location."""
     try:
         yield
     except LedgerError as error:
         raise LedgerError(f"{location}: {error}") from error.__cause__
     except (sqlite3.Error, OSError) as cause:
         raise LedgerError(
-            f"{location}: the ledger cannot be read or written ({cause}). "
-            "Check that the file is whole, the disk has space and the folder can be written to."
+            f"{location}: cannot read or write the ledger ({cause}). "
+            "Check the file, the free disk space and the permissions of the folder."
         ) from cause
 
 
 @contextmanager
 def _transaction(table: SQLiteTable, mode: str) -> Iterator[SQLiteTable]:
-    """Begin a transaction, and undo whatever was not committed."""
+    """Begin a transaction and roll back whatever was not committed."""
     table.last_appended = None
     try:
-        if table.connection.in_transaction:  # an interrupt left it open; nothing of it was committed
+        if table.connection.in_transaction:  # left open by an interrupt, uncommitted
             table.connection.execute("ROLLBACK")
         table.connection.execute(f"BEGIN {mode}")
         yield table
@@ -117,8 +116,8 @@ def _transaction(table: SQLiteTable, mode: str) -> Iterator[SQLiteTable]:
             table.connection.execute("ROLLBACK")
 
 
-# SQLite keeps, for the whole process, which locks it holds on a file, and a forked child inherits that record
-# without the locks: not even a new connection is safe there. So no file may be connected when a fork happens.
+# SQLite records per process which locks it holds on a file, and a forked child inherits this record without the locks:
+# not even a new connection would be safe there. So all connections are closed before a fork.
 _OPEN_SESSIONS: weakref.WeakSet[SQLiteSession] = weakref.WeakSet()
 _FORK_LOCK = threading.Lock()
 _LOCKED_SESSIONS: list[SQLiteSession] = []
@@ -127,7 +126,7 @@ _LOCKED_SESSIONS: list[SQLiteSession] = []
 def _before_fork() -> None:
     _FORK_LOCK.acquire()
     for session in sorted(_OPEN_SESSIONS, key=id):
-        session.thread_lock.acquire()  # waits for the end of its transaction
+        session.thread_lock.acquire()  # waits until its transaction ends
         _LOCKED_SESSIONS.append(session)
         if isinstance(session.location, FileLocation):
             session.disconnect()
@@ -141,8 +140,8 @@ def _after_fork() -> None:
 
 def _after_fork_in_child() -> None:
     for session in _LOCKED_SESSIONS:
-        if isinstance(session.location, MemoryLocation):  # a copy would be spent a second time
-            session.stop_reason = "it belongs to the process that made it; use a file to share it"
+        if isinstance(session.location, MemoryLocation):  # the budget of a copy could be spent a second time
+            session.stop_reason = "an in-memory ledger belongs to the process that created it; use a file to share one"
     _after_fork()
 
 
@@ -150,7 +149,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 
 
 class SQLiteLedger(Account):
-    """A ledger that is open. Made by create_ledger, open_ledger or memory_ledger."""
+    """An open ledger in SQLite, returned by create_ledger, open_ledger and memory_ledger."""
 
     _session: SQLiteSession
 
@@ -166,27 +165,27 @@ def create_ledger(
     analysts: Mapping[str, Budget] | None = None,
     unit_declaration: str = "",
 ) -> SQLiteLedger:
-    """Make a new ledger for the data set `name`, at a path where none was before.
+    """Create a ledger for the data set `name` at a path where none exists.
 
     >>> from tempfile import mkdtemp
     >>> path = mkdtemp() + "/ledger.sqlite"
     >>> create_ledger(path, name="demo", budget=Budget(1)).close()
     >>> create_ledger(path, name="demo", budget=Budget(1))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: ...ledger.sqlite: the file exists. Open it with open_ledger, ...
+    discreet.kernel.errors.LedgerError: ...ledger.sqlite: the file already exists. Open it with open_ledger, ...
     """
     terms = Terms(name, budget, analysts, unit_declaration)
     return _write_first_row(create_empty_ledger(path), terms)
 
 
 def create_empty_ledger(path: str | os.PathLike[str]) -> SQLiteLedger:
-    """Take a path where no ledger was; whoever does must make the tables and the first row, in one transaction.
+    """Create an empty file; the caller must create the tables and the first row in one transaction.
 
     >>> from tempfile import mkdtemp
     >>> with create_empty_ledger(mkdtemp() + "/ledger.sqlite") as ledger:
     ...     ledger.spent()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: ...ledger.sqlite: the ledger cannot be read or written (no such table: rows)...
+    discreet.kernel.errors.LedgerError: ...ledger.sqlite: cannot read or write the ledger (no such table: rows)...
     """
     location = FileLocation(path)
     with ledger_errors(location):
@@ -195,7 +194,7 @@ def create_empty_ledger(path: str | os.PathLike[str]) -> SQLiteLedger:
 
 
 def open_target_ledger(path: str | os.PathLike[str]) -> SQLiteLedger:
-    """Open a path that a ledger moves to: a fresh one, or one where an earlier try came to some point.
+    """Open the destination of a move: a new file, or one that an interrupted move left behind.
 
     >>> from tempfile import mkdtemp
     >>> open_target_ledger(mkdtemp() + "/moved.sqlite").close()
@@ -209,7 +208,7 @@ def open_target_ledger(path: str | os.PathLike[str]) -> SQLiteLedger:
 def memory_ledger(
     *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None, unit_declaration: str = ""
 ) -> SQLiteLedger:
-    """Make a ledger that ends with its process: for trying things out.
+    """Create a ledger that exists only in memory, for trials.
 
     >>> from discreet.kernel.event import Event
     >>> from discreet.kernel.loss import Loss
@@ -224,15 +223,15 @@ def memory_ledger(
 
 
 def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
-    """Open the ledger of the data set `name`, which must exist.
+    """Open the existing ledger of the data set `name`.
 
     >>> open_ledger("nowhere.sqlite", name="demo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: ...nowhere.sqlite: there is no ledger here. Correct the path, ...
+    discreet.kernel.errors.LedgerError: ...nowhere.sqlite: the ledger does not exist. Correct the path, ...
     """
     ledger = SQLiteLedger(FileLocation(path))
     try:
-        with ledger._session.read_transaction() as table:  # noqa: SLF001 - the constructor's other half
+        with ledger._session.read_transaction() as table:  # noqa: SLF001 - part of the construction
             table.check_format()
             stored_name = data_set_name(table)
     except BaseException:
@@ -240,13 +239,15 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
         raise
     if stored_name != name:
         ledger.close()
-        raise PolicyError(f"name: the ledger {path} belongs to {stored_name!r}, not {name!r}. Give each its own file.")
+        raise PolicyError(
+            f"name: the ledger {path} belongs to data set {stored_name!r}, not {name!r}. Each data set needs its own ledger file."
+        )
     return ledger
 
 
 def _write_first_row(ledger: SQLiteLedger, terms: Terms) -> SQLiteLedger:
     try:
-        with ledger._session.write_transaction() as table:  # noqa: SLF001 - the constructor's other half
+        with ledger._session.write_transaction() as table:  # noqa: SLF001 - part of the construction
             table.create()
             table.add_row(first_row(terms))
     except BaseException:

@@ -1,4 +1,4 @@
-"""What an account needs from its storage, and the check that the stored rows and answers are intact."""
+"""The storage interface of a ledger, and the verification of stored rows and answers."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -10,97 +10,100 @@ from discreet.kernel.ledger.chain import RESTORE_HINT, Chain, LedgerRow, check_r
 from discreet.kernel.ledger.checkpoint import Checkpoint
 from discreet.kernel.ledger.terms import read_terms
 
+FORMAT = 6  # of every ledger, in a file or a database; no other is read
+MOVE_UNFINISHED = "a move to this location is unfinished. Run the move command again."
+
 
 class LedgerTable(Protocol):
-    """The rows and answers, inside of one transaction."""
+    """The rows and answers within one transaction."""
 
     def create(self) -> None:
-        """Make the tables, their indexes and triggers."""
+        """Create the tables, indexes and triggers."""
 
     def last_row(self) -> LedgerRow:
         """Return the last row."""
 
     def row_at(self, seq: int) -> LedgerRow | None:
-        """Return a row by its number."""
+        """Return the row with this number, or None."""
 
     def rows(self, start: int = 1) -> Iterator[LedgerRow]:
-        """Return the rows in order, from one on."""
+        """Return the rows in order, beginning with number `start`."""
 
     def answers(self) -> Iterator[tuple[str, bytes]]:
         """Return all answers with their receipts."""
 
     def answer(self, receipt: str) -> bytes | None:
-        """Return the stored answer of a receipt."""
+        """Return the stored answer of a receipt, or None."""
 
     def add_row(self, row: LedgerRow) -> None:
-        """Write a row as it is."""
+        """Insert a row."""
 
     def add_answer(self, receipt: str, answer: bytes) -> None:
-        """Write an answer."""
+        """Insert an answer."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever made here."""
+        """Whether nothing has been created here."""
 
     def reserve(self, marker: str) -> None:
-        """Keep an empty place for the ledger that moves here with this mark."""
+        """Reserve the empty location for the move with this marker."""
 
     def reservation_marker(self) -> str | None:
-        """Return the mark of the ledger that is moving here; None if there is a ledger already."""
+        """Return the marker of an unfinished move; None if there is a ledger."""
 
     def check_storage(self) -> None:
-        """Stop if the database is damaged, or its tables and triggers are not those that were made."""
+        """Raise LedgerError if the database is corrupt, or its tables or triggers were modified."""
 
 
 class StorageLocation(Protocol):
-    """Where a ledger is; its text names it in errors."""
+    """The location of a ledger; str() names it in error messages."""
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return how far the ledger had come by the record in the second place."""
+        """Return the stored checkpoint; None if it is missing or invalid."""
 
     def store_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Record how far the ledger has come."""
+        """Store a checkpoint."""
 
 
 class LedgerSession(Protocol):
-    """The way to a ledger's tables, for all threads of a process."""
+    """Access to a ledger's tables for all threads of a process."""
 
     @property
     def location(self) -> StorageLocation:
-        """Where the ledger is."""
+        """The location of the ledger."""
 
     def write_transaction(self) -> AbstractContextManager[LedgerTable]:
-        """Run one durable transaction, alone among all threads and processes; move the head after the commit."""
+        """Run one exclusive, durable transaction; update the checkpoint after the commit."""
 
     def read_transaction(self) -> AbstractContextManager[LedgerTable]:
-        """Read one state of the ledger, whatever others write meanwhile."""
+        """Read a snapshot of the ledger."""
 
     def close(self) -> None:
-        """Let go of the ledger, for good."""
+        """Close the session for good."""
 
 
 def read_row(columns: Iterable[Any]) -> LedgerRow:
-    """Read a stored row, and stop if its hash does not fit."""
+    """Return a stored row; LedgerError if its hash does not match."""
     row = LedgerRow(*columns)
     if row.hash != row.digest():
-        raise LedgerError(f"row {row.seq} was changed: its hash does not fit{RESTORE_HINT}")
+        raise LedgerError(f"row {row.seq} was modified: its hash does not match{RESTORE_HINT}")
     return row
 
 
 def data_set_name(table: LedgerTable) -> str:
-    """Return the name of the data set, by the first row alone."""
+    """Return the name of the data set, read from the first row."""
     row = table.row_at(1)
     if row is None:
-        raise LedgerError("there are no rows: the ledger was not completely created")
+        raise LedgerError("the ledger has no rows: its creation was interrupted")
     return read_terms(row.body).name
 
 
 def check_table(table: LedgerTable) -> Chain:
-    """Recompute every hash, total, state and answer, and return the chain; LedgerError names the first bad row.
+    """Verify all rows and answers and return the chain; LedgerError names the first invalid row.
 
-    Claim: if nothing is raised, the rows are a whole chain, each answer is the one that was stored, none is missing.
-    Proof: check_rows for the rows; each answer has the hash that its row names, and each settled row has one.
-    Needs: check_row_clauses; the end of the chain is vouched for by the head only.
+    Claim: if nothing is raised, the rows are a complete chain, each answer is the one that was stored, none is missing.
+    Proof: check_rows for the rows; each answer has the hash that its row names, and each settled row has an answer.
+    Needs: check_rows; only the checkpoint attests the end of the chain.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found
     Seal: cd690d7c3e20
     """
@@ -109,8 +112,8 @@ def check_table(table: LedgerTable) -> Chain:
     for receipt, answer in table.answers():
         seq, digest = settled.pop(receipt, (0, ""))
         if sha256(answer).hexdigest() != digest:
-            what = f"row {seq}: its answer was changed" if seq else "an answer has no charge"
-            raise LedgerError(what + RESTORE_HINT)
+            problem = f"row {seq}: the stored answer was modified" if seq else "a stored answer has no charge"
+            raise LedgerError(problem + RESTORE_HINT)
     for seq, _ in settled.values():
-        raise LedgerError(f"row {seq}: its answer is missing{RESTORE_HINT}")
+        raise LedgerError(f"row {seq}: the stored answer is missing{RESTORE_HINT}")
     return chain

@@ -1,7 +1,7 @@
-"""What the owner allows: the budget of the data set and the limits of analysts, and when a price fits."""
+"""The terms set by the owner: the budget of the data set, the limits of analysts, and the check of a cost."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,15 +11,16 @@ from discreet.kernel.event import OWNER, bounded_text, canonical_json
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.numbers import round_down, round_up
 
-_MAX_PLACES = 100  # decimal places of a recorded loss: sums of arbitrary fractions would grow without end
+_MAX_PLACES = 100  # decimal places of a recorded loss, so that sums of arbitrary fractions stay short
 _ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The data set's name, its budget, the analysts who may ask (None: any name, under the total), and the promise.
+    """The name of the data set, its budget, the limits of analysts, and the declaration of the privacy unit.
 
-    The promise says who is protected, in the owner's own text; whoever opens the data set again can compare.
+    `analysts` is None if anyone may ask. `unit_declaration` is the owner's text; it is compared when the data set is
+    opened again.
     """
 
     name: str
@@ -32,21 +33,21 @@ class Terms:
         if self.unit_declaration:
             bounded_text(self.unit_declaration, "unit_declaration", max_length=1_000_000)
         if self.analysts is not None and not isinstance(self.analysts, Mapping):
-            raise TypeError(f"analysts must map names to budgets, not be a {type(self.analysts).__name__}")
+            raise TypeError(f"analysts must be a mapping from names to budgets, not {type(self.analysts).__name__}")
         for who, limit in {"": self.budget, **(self.analysts or {})}.items():
             if not isinstance(limit, Budget):
                 raise TypeError(f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}")
         for who in self.analysts or {}:
-            bounded_text(who, "analysts: a name", max_length=200)
+            bounded_text(who, "analysts: the name", max_length=200)
             if who == OWNER:
-                raise ValueError(f"analysts must not list {OWNER!r}: the owner has only the total")
+                raise ValueError(f"analysts must not include {OWNER!r}: the owner has no separate limit")
 
 
 def round_for_ledger(loss: Loss) -> Loss:
-    """Return the loss as the ledger writes it: exact, or rounded up if its fractions are too long.
+    """Return the loss as recorded in the ledger: exact, or rounded up if its fractions are too long.
 
-    Claim: no bound of the result is below that of the loss.
-    Proof: each part is kept or rounded up.
+    Claim: no bound of the result is below the same bound of the loss.
+    Proof: each part is left unchanged or rounded up.
     Needs: round_up, Loss.of_bounds.
     Checked by: test_long_fractions_are_rounded_up_and_stay_short
     Seal: 1098329c3c54
@@ -56,56 +57,56 @@ def round_for_ledger(loss: Loss) -> Loss:
 
 
 def check_analyst(terms: Terms, by: str) -> None:
-    """Refuse a name that is not listed, if there is a list; the owner is always admitted."""
+    """Refuse an analyst who is not listed, if there is a list; the owner always has access."""
     if terms.analysts is not None and by != OWNER and by not in terms.analysts:
-        raise Refused(f"by: {by!r} may not ask about {terms.name!r}. The owner can list the name as an analyst.")
+        raise Refused(f"by: {by!r} has no access to {terms.name!r}. The owner must add them under [budget.analysts].")
 
 
 def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -> None:
-    """Refuse a price that does not fit in the total, or in the analyst's own limit.
+    """Refuse a cost that exceeds the remaining total budget or the analyst's remaining limit.
 
-    Claim: if nothing is raised, the budget covers everything spent so far and this price.
-    Proof: covers() is asked for the recorded sum, which is not below the sum.
-    Needs: Budget.covers, recorded; that `spent` is the whole of what was spent.
+    Claim: if nothing is raised, the budget covers everything spent so far plus this cost.
+    Proof: covers() is checked for the recorded sum, which is not below the true sum.
+    Needs: Budget.covers, round_for_ledger; `spent` is everything that was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
     Seal: e40f229117dd
     """
     check_analyst(terms, by)
-    limits = [("in all", terms.budget, spent)]
+    limits = [("in total", terms.budget, spent)]
     if terms.analysts is not None and by != OWNER:
         limits.append((f"for {by}", terms.analysts[by], spent_by))
     if not all(budget.covers(round_for_ledger(before + cost)) for _, budget, before in limits):
         if any(budget.rho is None for _, budget, _ in limits) and (cost.epsilon is None or cost.delta):
             what = "has a delta" if cost.delta else "has no epsilon"
             raise Refused(
-                f"loss: this loss {what}, and the budget is pure. Use a mechanism with an epsilon, such as Laplace, or "
-                "give the budget a delta."
+                f"loss: the budget is pure, but this loss {what}. Use a pure mechanism such as Laplace, or a budget with a "
+                "delta."
             )
-        remaining = "; ".join(f"{scope} {_remaining_text(budget, before)}" for scope, budget, before in limits)
-        raise Refused(f"budget: the price does not fit. What still fits: {remaining}.")
+        remaining = "; ".join(f"{_remaining_text(budget, before)} {scope}" for scope, budget, before in limits)
+        raise Refused(f"not enough budget left: this needs {_cost_text(terms.budget, cost)}. Remaining: {remaining}.")
 
 
 def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
-    """Stop an owner who moves delta, or the part set apart for discovery, after the first charge.
+    """Raise PolicyError if delta, or its share for partition selection, changes after the first charge.
 
-    A pure budget may get a delta if what was spent fits in it: there is no way back.
+    A pure budget may get a delta if the new budget covers the loss already spent; a delta cannot be removed.
     """
     if spent == ZERO_LOSS:
         return
     if old.delta and (old.delta, old.discover) != (new.delta, new.discover):
         raise PolicyError(
-            "budget: delta, and its part for discovery, are fixed once something is charged, because a split chosen "
-            "after answers were seen would add up the failures of both. Keep them, and change epsilon only."
+            "budget: delta and its share for partition selection cannot change after the first charge, because a split "
+            "chosen after seeing answers would add up the failure probabilities of both. Change only epsilon."
         )
     if new.rho is not None and old.rho is None and spent.rho > new.rho:
         raise PolicyError(
-            "budget: what was spent of the pure budget does not fit in one with this delta, and there would be no way "
-            "back. Leave out the delta, raise epsilon, or begin a data set of another name."
+            "budget: the loss already spent from the pure budget exceeds a budget with this delta, and a delta cannot be "
+            "removed later. Leave out delta, raise epsilon, or start a new data set under another name."
         )
 
 
 def remaining_budget(budget: Budget, spent: Loss) -> Loss:
-    """Return the largest loss that still fits: an epsilon in a pure budget, else a rho and a delta.
+    """Return the remaining budget: an epsilon if the budget is pure, else a rho and a delta.
 
     >>> remaining_budget(Budget(1), Loss("3/4"))
     Loss(epsilon=1/4, rho=1/32)
@@ -129,7 +130,7 @@ def terms_text(terms: Terms) -> str:
 
 @lru_cache(maxsize=64)
 def read_terms(text: str) -> Terms:
-    """Read what terms_text wrote."""
+    """Parse the output of terms_text."""
     data = json.loads(text)
     analysts = data["analysts"]
     return Terms(
@@ -150,20 +151,20 @@ def loss_text(loss: Loss) -> str:
 
 
 def read_loss(text: str) -> Loss:
-    """Read what loss_text wrote."""
+    """Parse the output of loss_text."""
     epsilon, rho, delta = text.split(" ")
     return Loss.of_bounds(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
 
 
 def is_at_least(new: Loss, old: Loss) -> bool:
-    """Tell whether no part of the new loss is below the old; an unknown epsilon is above every other."""
+    """Return whether every part of the new loss is at least the old one; a missing epsilon counts as infinite."""
     if old.epsilon is None or new.epsilon is None:
         return new.epsilon is None and new.rho >= old.rho and new.delta >= old.delta
     return new.epsilon >= old.epsilon and new.rho >= old.rho and new.delta >= old.delta
 
 
 def shortfall(now: Loss, then: Loss) -> Loss:
-    """Return what brings `now` up to `then` when it is added."""
+    """Return the loss to add to `now` so that it is at least `then`."""
     if is_at_least(now, then):
         return ZERO_LOSS
     both_pure = now.epsilon is not None and then.epsilon is not None
@@ -180,20 +181,26 @@ def _remaining_epsilon(budget: Budget, spent: Loss) -> Fraction:
     return max(_ZERO, budget.epsilon - spent.epsilon) if pure else _ZERO  # type: ignore[operator]
 
 
+def _cost_text(budget: Budget, cost: Loss) -> str:
+    if budget.rho is None and cost.epsilon is not None:
+        return f"epsilon {_decimal_text(cost.epsilon, round_up)}"
+    delta = f" and delta {_decimal_text(cost.delta, round_up)}" if cost.delta else ""
+    return f"rho {_decimal_text(cost.rho, round_up)}{delta}"
+
+
 def _remaining_text(budget: Budget, spent: Loss) -> str:
     pure, rest = _remaining_epsilon(budget, spent), remaining_budget(budget, spent)
     if budget.rho is None:
-        return f"epsilon {_short_decimal(pure)}"
-    fits = f"rho {_short_decimal(rest.rho)} with delta {_short_decimal(rest.delta)}"
-    return fits + (f", or epsilon {_short_decimal(pure)} without a delta" if pure else "")
+        return f"epsilon {_decimal_text(pure, round_down)}"
+    text = f"rho {_decimal_text(rest.rho, round_down)} with delta {_decimal_text(rest.delta, round_down)}"
+    return text + (f", or epsilon {_decimal_text(pure, round_down)} without a delta," if pure else "")
 
 
-def _short_decimal(part: Fraction) -> str:
-    """Write a short fraction as it is, and a long one as a decimal, rounded down to six digits."""
-    if part.denominator <= 10**6:
-        return str(part)
+def _decimal_text(part: Fraction, rounding: Callable[[Fraction, int], Fraction]) -> str:
+    """Write a number as a decimal of about six significant digits."""
     zeros = max(0, len(str(part.denominator)) - len(str(part.numerator)))
-    return f"{float(round_down(part, zeros + 6)):.6g}"
+    places = zeros + 6 if part < 1 else max(0, 6 - len(str(int(part))))
+    return f"{float(rounding(part, places)):.12g}"
 
 
 def _budget_data(budget: Budget) -> dict[str, str | None]:
@@ -205,6 +212,6 @@ def _budget_data(budget: Budget) -> dict[str, str | None]:
 def _read_budget(data: Mapping[str, str]) -> Budget:
     budget = Budget(Fraction(data["epsilon"]), Fraction(data["delta"]), discover=Fraction(data["discover"]))
     if budget.rho is not None:
-        # The limit was fixed when the budget was made; the floats that chose it may differ on this machine.
+        # The limit is fixed when the budget is created; recomputing it could differ, because floats choose the order.
         object.__setattr__(budget, "rho", Fraction(data["rho"]))
     return budget

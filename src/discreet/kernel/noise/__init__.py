@@ -1,9 +1,11 @@
 """Exact integer noise, by the vector, from a cryptographic keystream.
 
-keystream   random bytes, one stream to each thread and process
-inversion   exact sampling from a table
-law         the distribution functions, to any number of bits
-sampler     noise of any scale
+keystream          random bytes, one stream per thread and process
+bernoulli          exact Bernoulli variables and uniform integers
+inverse_transform  exact sampling from a table
+distribution       the distribution functions, to any number of bits
+tail_bounds        tail probabilities, enclosed between integers
+sampler            noise of any scale
 """
 
 from discreet.kernel.noise.sampler import Sampler, gaussian_sampler, laplace_sampler

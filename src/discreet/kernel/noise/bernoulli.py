@@ -9,11 +9,11 @@ from discreet.kernel.numbers import exp_bounds
 
 
 def bernoulli_exp(source: RandomSource, exponent: Fraction, prefix: int = 0, bits: int = 0) -> bool:
-    """Toss a coin that shows heads with probability exp(-gap); `bits` bits of it may be known already.
+    """Return True with probability exp(-exponent); the first `bits` bits of the uniform variable may be given in `prefix`.
 
-    Claim: heads has probability exp(-gap), exactly.
-    Proof: heads means V < exp(-gap) for a uniform V of which ever more bits are drawn, until the enclosure of
-        exp(-gap) leaves no doubt.
+    Claim: True has probability exp(-exponent), exactly.
+    Proof: True means V < exp(-exponent) for a uniform V, whose bits are drawn until the enclosure of exp(-exponent)
+        decides.
     Needs: exp_bounds, Keystream.bytes.
     Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
     Seal: fc7298c54bbe
@@ -29,10 +29,10 @@ def bernoulli_exp(source: RandomSource, exponent: Fraction, prefix: int = 0, bit
 
 
 def uniform_integer(source: RandomSource, bound: int) -> int:
-    """Return a uniform integer from 0 to count - 1.
+    """Return a uniform integer from 0 to bound - 1.
 
-    Claim: each has probability 1/count, exactly.
-    Proof: a uniform number of enough bits, drawn again until it is below count.
+    Claim: each has probability 1/bound, exactly.
+    Proof: a uniform number of enough bits, drawn again until it is below bound.
     Needs: Keystream.bytes.
     Checked by: test_integers_below_a_count_are_uniform
     Seal: 8f4dd705dd52
@@ -44,17 +44,18 @@ def uniform_integer(source: RandomSource, bound: int) -> int:
             return drawn
 
 
-_DENSE_DIGITS = 8  # so many binary digits are compared in all words; then only in those that hold an open bit
+_DENSE_DIGITS = 8  # binary digits compared in all words; later ones only in words with undecided bits
 
 
 def bernoulli_words(source: RandomSource, count: int, probability: Fraction) -> np.ndarray:
-    """Return so many 64-bit words, each of whose bits is set with probability `probability`.
+    """Return `count` 64-bit words whose bits are set with the given probability.
 
-    Claim: every bit is 1 with probability chance, exactly, and independent of the others.
-    Proof: a bit is 1 if U < chance for a uniform U in [0, 1) of its own. U's binary digits are drawn one after
-        another, a word for 64 of them, and compared with those of the fraction, by long division: the first digit
-        in which they differ decides (U has 0 where chance has 1: below), and later digits cannot undo it. Where all
-        further digits of chance are 0, U is not below it. A bit is open after n digits with probability 2^-n.
+    Claim: every bit is 1 with the given probability, exactly, and independent of the others.
+    Proof: a bit is 1 if U < probability for its own uniform U in [0, 1). The binary digits of U are drawn one after
+        another, one word for 64 bits, and compared with those of the fraction, by long division: the first digit in
+        which they differ decides (U has 0 where the probability has 1: below), and later digits cannot change it. Where
+        all further digits of the probability are 0, U is not below it. A bit is undecided after n digits with
+        probability 2^-n.
     Needs: Keystream.bytes.
     Checked by: test_coins_show_their_chance_when_every_word_is_tried, test_real_coins_fall_as_often_as_they_should
     Seal: 4677e85a77e8
@@ -80,25 +81,24 @@ def bernoulli_words(source: RandomSource, count: int, probability: Fraction) -> 
 
 
 def bernoulli_bits(source: RandomSource, count: int, probability: Fraction) -> np.ndarray:
-    """Return so many coins that are True with probability `probability`, as `bernoulli_words` makes them."""
+    """Return `count` booleans that are True with the given probability, from bernoulli_words."""
     packed = bernoulli_words(source, -(-count // 64), probability)
     return np.unpackbits(packed.view(np.uint8), count=count).view(bool)
 
 
 def uniform_integers(source: RandomSource, count: int, bound: int) -> np.ndarray:
-    """Return so many uniform integers from 0 to faces - 1 as int64, for up to 2^32 faces.
+    """Return `count` uniform integers from 0 to bound - 1 as int64, for a bound up to 2^32.
 
-    Claim: each has probability 1/faces, exactly, and is independent of the others.
-    Proof: a word w of L bits makes w·faces, of which the upper half is the face and the lower half says where in
-        the face's stretch w lies. The stretch of a face holds the lower halves l, l + faces, … up to 2^L: without
-        those below 2^L mod faces it is floor(2^L/faces) words for every face alike (Lemire 2019). Words that are
-        left out are drawn again.
+    Claim: each has probability 1/bound, exactly, and is independent of the others.
+    Proof: a word w of L bits gives w·bound, whose upper half is the result. The words with the same result have the lower
+        halves l, l + bound, … up to 2^L: without those below 2^L mod bound they are floor(2^L/bound) words for every
+        result alike (Lemire 2019). Rejected words are drawn again.
     Needs: Keystream.bytes.
     Checked by: test_dice_are_fair_when_every_word_is_tried, test_dice_with_many_faces_are_fair
     Seal: 301700e33c0b
     """
     if not 1 <= bound <= 1 << 32:
-        raise ValueError(f"faces must be from 1 to 2^32, not {bound}")
+        raise ValueError(f"bound must be between 1 and 2^32, not {bound}")
     small = bound <= 1 << 8
     word, wide, bits = (np.uint16, np.uint32, 16) if small else (np.uint32, np.uint64, 32)
     excess = (1 << bits) % bound

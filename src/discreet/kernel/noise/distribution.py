@@ -1,7 +1,7 @@
 """The discrete Laplace and Gaussian distributions: exact floors of their distribution functions.
 
-With alpha = 1/b, beta = 0 this is the discrete Laplace law, with alpha = 0, beta = 1/(2·sigma²) the discrete
-Gaussian. Their distribution functions are computed here, to as many bits as are asked for.
+With alpha = 1/b and beta = 0 this is the discrete Laplace distribution, with alpha = 0 and beta = 1/(2·sigma²) the
+discrete Gaussian. The distribution functions are computed to any number of bits.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from discreet.kernel.numbers import exp_bounds
 
 
 class TailWeights(NamedTuple):
-    """Weights of {k, k+1, …} and of everything, in units of 2^-precision, and how wrong they may be."""
+    """Weights of {k, k+1, …} and their total, in units of 2^-precision, and their maximum error."""
 
     weights: list[int]
     total: int
@@ -22,17 +22,17 @@ class TailWeights(NamedTuple):
 
 
 class NoiseDistribution(NamedTuple):
-    """w(k) = exp(-alpha·k - beta·k²)."""
+    """The distribution with weights w(k) = exp(-alpha·k - beta·k²)."""
 
     alpha: Fraction
     beta: Fraction
 
     def two_sided_cdf(self, bits: int) -> Boundaries:
-        """Return floor(F·2^bits) of the law on all integers.
+        """Return floor(F·2^bits) of the distribution on all integers.
 
         Claim: these are the exact floors of the distribution function.
-        Proof: _floors has those of R(k) = P[X >= k]. By symmetry F(-k) = R(k) and F(k-1) = 1 - R(k), whose floor is
-            2^bits - 1 - floor(R(k)·2^bits), for R(k)·2^bits is not an integer.
+        Proof: _tail_floors gives those of R(k) = P[X >= k]. By symmetry F(-k) = R(k) and F(k-1) = 1 - R(k), whose floor
+            is 2^bits - 1 - floor(R(k)·2^bits), because R(k)·2^bits is not an integer.
         Needs: _tail_floors.
         Checked by: test_boundaries_agree_with_an_independent_computation
         Seal: ca042d39d89f
@@ -41,19 +41,19 @@ class NoiseDistribution(NamedTuple):
         return Boundaries(-len(floors), floors[::-1] + _complement_floors(floors, bits))
 
     def one_sided_cdf(self, bits: int) -> Boundaries:
-        """Return floor(F·2^bits) of the law on 0, 1, 2, …: the exact floors, as in both_sides."""
+        """Return floor(F·2^bits) of the distribution on 0, 1, 2, …; exact, as for two_sided_cdf."""
         return Boundaries(
             0, _complement_floors(_tail_floors(bits, lambda precision: self._one_sided_tails(bits, precision)), bits)
         )
 
     def digit_cdf(self, count: int, bits: int) -> Boundaries:
-        """Return floor(F·2^bits) of a geometric law (beta = 0) on 0 … count-1: the exact floors, as in both_sides."""
+        """Return floor(F·2^bits) of a geometric distribution (beta = 0) on 0 … count-1; exact, as for two_sided_cdf."""
         return Boundaries(
             0, _complement_floors(_tail_floors(bits, lambda precision: self._digit_tails(count, precision)), bits)
         )
 
     def two_sided_tails(self, bits: int, precision: int) -> TailWeights:
-        """Return the weights of {k, k+1, …}, down to 2^-bits, against that of all integers."""
+        """Return the weights of {k, k+1, …}, down to 2^-bits, and the weight of all integers."""
         tails = self._one_sided_tails(bits, precision)
         if self.beta:
             return tails._replace(total=tails.total + tails.weights[1], error=2 * tails.error)
@@ -65,7 +65,7 @@ class NoiseDistribution(NamedTuple):
             weights = self._weights(precision, minimum=1 << (precision - bits - 1))
             return TailWeights(weights, weights[0], _rounding_error(weights))
         weights = self._weights(precision, minimum=1 << (precision - bits - 40))
-        # What comes after the list falls at least as fast as its first step.
+        # The weights after the list decrease at least as fast as its first step.
         one = 1 << precision
         max_ratio = exp_bounds(self.alpha + self.beta, precision)[1]
         beyond = ((weights[-1] + _rounding_error(weights)) << precision) // (one - max_ratio) + 1
@@ -78,10 +78,10 @@ class NoiseDistribution(NamedTuple):
         return TailWeights([weight - last for weight in weights[:count]], weights[0] - last, _rounding_error(weights))
 
     def _weights(self, precision: int, *, minimum: int = -1, count: int = 0) -> list[int]:
-        """Return w(0), w(1), … rounded down, at least `count` after the first and until they pass `minimum`.
+        """Return w(0), w(1), … rounded down: at least `count` after the first, and until they fall below `minimum`.
 
-        w(k+1) = w(k)·s(k) and s(k+1) = s(k)·g. exp_bounds is short by at most 2 units, so s(k) is short by
-        at most 3·k + 2 and w(k) by at most the sum of 3·i + 4 over i < k, which is below 2·(k+2)² (_short).
+        w(k+1) = w(k)·s(k) and s(k+1) = s(k)·g. exp_bounds is low by at most 2 units, so s(k) is low by at most 3·k + 2
+        and w(k) by at most the sum of 3·i + 4 over i < k, which is below 2·(k+2)² (_rounding_error).
         """
         one = 1 << precision
         ratio = exp_bounds(self.alpha + self.beta, precision)[0]
@@ -106,12 +106,12 @@ def _complement_floors(floors: list[int], bits: int) -> list[int]:
 
 
 def _tail_floors(bits: int, tails_at: Callable[[int], TailWeights]) -> list[int]:
-    """Return floor(R(k)·2^bits) for k = 1, 2, … to the end or to the first that is 0.
+    """Return floor(R(k)·2^bits) for k = 1, 2, … up to the first that is 0, or to the end.
 
     Claim: these are the exact floors, and no R(k)·2^bits is an integer.
-    Proof: R(k) = weights[k]/all, both within `error` of the truth, so R(k)·2^(2p) is within 4·error·inverse + all
-        of weights[k]·inverse. A floor is used only if both ends have the same one; else the guard bits are doubled.
-        At the lower end 0 is safe, for R(k) itself is never 0.
+    Proof: R(k) = weights[k]/total, both within `error` of the true values, so R(k)·2^(2p) is within
+        4·error·inverse + total of weights[k]·inverse. A floor is used only if both ends of this interval have the same
+        one; else the guard bits are doubled. At the lower end 0 is safe, because R(k) is never 0.
     Needs: exp_bounds.
     Checked by: test_boundaries_agree_with_an_independent_computation
     Seal: 75ce941e9d3c

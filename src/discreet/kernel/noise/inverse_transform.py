@@ -1,9 +1,9 @@
 """Exact inverse transform sampling from a table: sixteen random bits nearly always decide.
 
-A symbol is drawn by inverting a distribution function F: with a uniform real U in [0, 1), the symbol is the
-first s with U < F(s). U is known bit by bit. Sixteen bits name a cell of a table, which holds the symbol if no
-boundary F(s) falls into the cell. Otherwise 48 more bits are drawn and compared with floor(F·2^64); and if that
-is equal, ever more, against ever longer integers. No float takes part.
+A symbol is drawn by inverting a distribution function F: with a uniform real U in [0, 1), the symbol is the first s with
+U < F(s). U is drawn bit by bit. Sixteen bits select a cell of a table, which contains the symbol if no boundary F(s) is in
+the cell. Otherwise 48 more bits are drawn and compared with floor(F·2^64); if they are equal, more bits are drawn and
+compared with longer integers. No floats are used.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from discreet.kernel.noise.keystream import RandomSource, random_integer, random
 
 CELL_BITS = 16
 WORD_BITS = 64
-UNDECIDED = 32767  # what a cell with a boundary in it holds
+UNDECIDED = 32767  # value of a cell that contains a boundary
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Boundaries:
 
 
 class InverseTransformSampler:
-    """A sampler for the law whose distribution function `boundaries(bits)` encloses."""
+    """A sampler for the distribution whose function `boundaries(bits)` encloses."""
 
     def __init__(
         self,
@@ -45,22 +45,22 @@ class InverseTransformSampler:
             raise ValueError("boundaries: too many symbols for one table")
         self._floors = np.array(initial.floors, np.uint64)
         tops = (self._floors >> np.uint64(word_bits - cell_bits)).astype(np.int64)
-        # Cell j holds the number of boundaries in cells before it …
+        # Cell j contains the number of boundaries in earlier cells …
         edges = np.concatenate(([-1], tops, [(1 << cell_bits) - 1]))
         symbols = np.arange(self.first, self.last + 1, dtype=np.int16)
         self._cells = np.repeat(symbols, np.diff(edges))
-        # … unless it has a boundary of its own.
+        # … unless a boundary is in the cell itself.
         self._cells[tops] = UNDECIDED
 
     def draw(self, source: RandomSource, count: int) -> np.ndarray:
         """Return independent draws as int64, or as Python integers if one of them is larger.
 
         Claim: symbol s has probability F(s) - F(s-1), exactly, and every s can occur.
-        Proof: a word w of n bits says w <= U·2^n < w + 1. If w > floor(F·2^n) then U >= F; if w < floor(F·2^n)
-            then U < F; so too for a cell without a boundary. Hence a symbol is returned only when all
-            further bits of U would give the same one, and these bits are fair and never seen. If w equals
-            a floor, U is continued to twice the bits. Beyond the ends of the list every floor is 0 or
-            2^n - 1, which are in the list: a symbol there is found with more bits, and the support is unbounded.
+        Proof: a word w of n bits means w <= U·2^n < w + 1. If w > floor(F·2^n) then U >= F; if w < floor(F·2^n) then
+            U < F; likewise for a cell without a boundary. Hence a symbol is returned only if all further bits of U
+            would give the same one; these bits are uniform and never drawn. If w equals a floor, U is extended to
+            twice the bits. Beyond the ends of the list every floor is 0 or 2^n - 1, which are in the list: a symbol
+            there is found with more bits, and the support is unbounded.
         Needs: boundaries(n) are the exact floors; Keystream.bytes.
         Checked by: test_every_word_gives_the_symbol_of_its_interval, test_equal_words_are_continued
         Seal: fb2757f8b131
@@ -100,7 +100,7 @@ class InverseTransformSampler:
 
 
 def put_integers(array: np.ndarray, where: np.ndarray | np.integer, values: np.ndarray) -> np.ndarray:
-    """Return the array with these values in their places, as Python integers if they need it."""
+    """Set these values in the array and return it, as Python integers if they exceed int64."""
     if values.dtype == object and array.dtype != object:
         array = array.astype(object)
     array[where] = values

@@ -1,4 +1,4 @@
-"""Random bytes: an AES-256-CTR keystream, keyed by the operating system, one to each thread and process."""
+"""Random bytes: an AES-256-CTR keystream per thread and process, keyed by the operating system."""
 
 import os
 import threading
@@ -7,22 +7,22 @@ from typing import Protocol
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-REKEY_AFTER = 1 << 26  # bytes; far below what one key could serve
+REKEY_AFTER = 1 << 26  # bytes; far below the limit for one key
 _ZEROS = bytes(1 << 16)
-_SLACK = 15  # update_into asks for room for one more block
+_SLACK = 15  # update_into needs a buffer with room for one more block
 
 
 class RandomSource(Protocol):
-    """Where random bytes come from; tests have sources of their own, users have not."""
+    """A source of random bytes; only tests replace it."""
 
     def bytes(self, count: int) -> bytearray:
-        """Return so many fresh bytes, which the caller may wipe."""
+        """Return `count` fresh bytes, which the caller may wipe."""
 
 
 class Keystream:
     """The keystream of one thread.
 
-    Only the cipher's state is kept: no byte is drawn ahead, so none can be handed out twice.
+    Only the state of the cipher is kept: no byte is drawn in advance, so none can be returned twice.
     """
 
     def __init__(self) -> None:
@@ -30,13 +30,13 @@ class Keystream:
         self._bytes_left = 0
 
     def bytes(self, count: int) -> bytearray:
-        """Return so many fresh bytes.
+        """Return `count` fresh bytes.
 
-        Claim: to anybody without the key they cannot be told from independent fair coins, and no two
-            calls, threads or processes share any.
+        Claim: without the key they are indistinguishable from independent uniform bits, and no two calls, threads or
+            processes share any.
         Proof: AES-256 in counter mode under a key from the operating system, replaced every 64 MiB; each call
-            moves the counter past what it returned. `thread_keystream` gives every thread, and every child of a
-            fork, an object of its own, which starts without a key.
+            advances the counter past the bytes that it returned. `thread_keystream` gives every thread, and every
+            child of a fork, its own object, which starts without a key.
         Needs: AES-256 is a pseudo-random permutation; os.urandom.
         Checked by: test_threads_and_forks_never_share_a_stream, test_the_stream_is_aes_in_counter_mode
         Seal: 2b8398e0207f
@@ -62,7 +62,7 @@ class Keystream:
 
 
 class _ThreadStreams(threading.local):
-    """One keystream to each thread; replaced as a whole in a forked child."""
+    """One keystream per thread; replaced as a whole in a forked child."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -73,14 +73,14 @@ _thread_streams = _ThreadStreams()
 
 
 def process_token() -> "_ThreadStreams":
-    """Return a token that is a new object in every child of a fork: what was drawn ahead of it is void."""
-    if _thread_streams.pid != os.getpid():  # a fork that Python was not told of
+    """Return a token that is a new object in every forked child, where noise drawn in advance must not be used."""
+    if _thread_streams.pid != os.getpid():  # a fork that bypassed Python's fork handlers
         _reset_streams()
     return _thread_streams
 
 
 def _reset_streams() -> None:
-    global _thread_streams  # noqa: PLW0603 - the one place where a process learns that it is new
+    global _thread_streams  # noqa: PLW0603 - called in a forked child only
     _thread_streams = _ThreadStreams()
 
 
@@ -93,16 +93,16 @@ def thread_keystream() -> Keystream:
 
 
 def random_words(source: RandomSource, count: int, dtype: type[np.unsignedinteger]) -> "np.ndarray":
-    """Return an array of so many uniform unsigned integers."""
+    """Return an array of `count` uniform unsigned integers."""
     return np.frombuffer(source.bytes(count * np.dtype(dtype).itemsize), dtype)
 
 
 def random_integer(source: RandomSource, bits: int) -> int:
-    """Return a uniform integer of so many bits (a multiple of 8)."""
+    """Return a uniform integer of `bits` bits (a multiple of 8)."""
     return int.from_bytes(source.bytes(bits // 8))
 
 
 def wipe(*arrays: "np.ndarray") -> None:
-    """Overwrite random words that have served."""
+    """Overwrite used random words."""
     for array in arrays:
         array.fill(0)

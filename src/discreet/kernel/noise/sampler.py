@@ -1,4 +1,4 @@
-"""Exact noise of any scale, by the vector: a table for the bucket, fair bits within it, and a coin that corrects."""
+"""Exact vectorised noise of any scale: a table draws a bucket, uniform bits a value in it, and rejection corrects."""
 
 import threading
 from fractions import Fraction
@@ -18,8 +18,8 @@ from discreet.kernel.noise.keystream import (
     wipe,
 )
 
-BLOCK_SIZE = 1 << 15  # so many at a time: what is needed for them stays in the processor's cache
-POOL_SIZE = 256  # so many single draws are made at once
+BLOCK_SIZE = 1 << 15  # draws per block, so that temporary arrays stay in the processor's cache
+POOL_SIZE = 256  # draws made in advance for draw_one
 _DIGIT_BITS = 6
 _INT64_BITS = 62
 
@@ -27,9 +27,9 @@ _INT64_BITS = 62
 class Sampler:
     """Draws integers with probability proportional to exp(-alpha·|x| - beta·x²).
 
-    A small scale is one table. A large one is cut into buckets of 2^low magnitudes: tables draw a bucket by the
-    weight of its first magnitude, fair bits choose within it, a fair bit makes it x or -1-x, and the candidate
-    is kept with probability exp(-gap), its weight against that of the bucket's first; else it is dropped.
+    A small scale needs one table. For a large one, magnitudes are grouped in buckets of 2^low: tables draw a bucket by
+    the weight of its first magnitude, uniform bits choose within it, one more bit makes it x or -1-x, and the candidate
+    is accepted with probability exp(-gap), the ratio of its weight to that of the bucket's first magnitude.
     """
 
     def __init__(self, alpha: Fraction, beta: Fraction, source: RandomSource | None = None) -> None:
@@ -40,33 +40,32 @@ class Sampler:
             self._table = InverseTransformSampler(NoiseDistribution(alpha, beta).two_sided_cdf)
         else:
             self._table = InverseTransformSampler(NoiseDistribution(alpha * 2**coarse, beta * 4**coarse).one_sided_cdf)
-        # A geometric law has no memory: the digits of a bucket's number are independent, so buckets can be finer.
+        # A geometric distribution is memoryless: the digits of a bucket's number are independent, so buckets can be finer.
         self._digit_bits = 0 if beta else min(coarse, _DIGIT_BITS)
         self._low_bit_count = low = coarse - self._digit_bits
-        # Whether int64 is too narrow is a matter of the scale; symbols beyond the table are looked at by themselves.
+        # Whether int64 is too narrow depends on the scale; symbols beyond the table are checked separately.
         self._exceeds_int64 = low + (self._table.last << self._digit_bits).bit_length() > _INT64_BITS
         if self._digit_bits:
             finer = NoiseDistribution(alpha * 2**low, beta)
             self._digit = InverseTransformSampler(lambda bits: finer.digit_cdf(1 << self._digit_bits, bits))
-        self._bucket_alpha, self._bucket_beta = (
-            float(alpha * 2**low),
-            float(beta * 4**low),
-        )  # the law in units of a bucket
-        # A coin below `sure` keeps any candidate of its bucket: exp(-gap) >= 1 - gap >= 1 - the bucket's largest gap.
-        # It is rounded down by a whole unit of 2^-15, far more than these floats can be wrong.
+        # The parameters in units of a bucket.
+        self._bucket_alpha, self._bucket_beta = float(alpha * 2**low), float(beta * 4**low)
+        # A coin below this accepts any candidate of its bucket: exp(-gap) >= 1 - gap >= 1 - the bucket's largest gap.
+        # It is rounded down by a whole unit of 2^-15, far more than the error of these floats.
         largest = self._bucket_alpha + self._bucket_beta * (2 * np.arange(self._table.last + 1) + 1)
         self._accept_below = (2 * np.maximum(np.floor((1 - largest) * (1 << 15)) - 1, 0)).astype(np.uint16)
-        self._accept_below[-1] = 0  # stands for all buckets beyond the table
+        self._accept_below[-1] = 0  # for all buckets beyond the table
 
     def draw(self, count: int) -> np.ndarray:
         """Return independent draws as int64, or as Python integers if one of them is larger.
 
         Claim: each is x with probability exp(-alpha·|x| - beta·x²)/Z, exactly, and independent of the others.
-        Proof: without buckets it is Inversion's claim. With them, magnitude m of bucket t is proposed, with either
-            sign, with a probability proportional to w(t·2^low), and x = m or -1-m is kept with probability
-            w(|x|)/w(t·2^low) = exp(-gap) <= 1, so what is kept has probability proportional to w(|x|). Candidates
-            are independent, keep their order, and the surplus is cut off at the end, by number, not by value.
-        Needs: InverseTransformSampler.draw, Law.two_sided_cdf, _kept, Keystream.bytes.
+        Proof: without buckets it is the claim of InverseTransformSampler.draw. With them, magnitude m of bucket t is
+            proposed, with either sign, with a probability proportional to w(t·2^low), and x = m or -1-m is accepted
+            with probability w(|x|)/w(t·2^low) = exp(-gap) <= 1, so accepted values have a probability proportional to
+            w(|x|). Candidates are independent, keep their order, and the surplus is dropped at the end, by number, not
+            by value.
+        Needs: InverseTransformSampler.draw, NoiseDistribution.two_sided_cdf, _accept, Keystream.bytes.
         Checked by: test_draws_have_the_exact_law_when_every_choice_is_enumerated,
             test_chi_square_accepts_the_law_and_rejects_its_neighbours, test_many_small_draws_have_the_law
         Seal: ad52684d9438
@@ -76,7 +75,7 @@ class Sampler:
             drawn = self._draw_from(self._source or thread_keystream(), count)
             if process_token() is token:
                 return drawn
-            # A signal handler forked in the middle, and this is the child: what was drawn is the parent's.
+            # A signal handler forked meanwhile, and this is the child: the draws belong to the parent.
 
     def _draw_from(self, source: RandomSource, count: int) -> np.ndarray:
         parts: list[np.ndarray] = []
@@ -88,17 +87,17 @@ class Sampler:
         return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.zeros(0, np.int64)])
 
     def draw_one(self) -> np.ndarray:
-        """Return one draw as an array, out of a few hundred that were made together.
+        """Return one draw as an array, from a pool of draws made in advance.
 
-        Nothing here looks at the value, so its time tells nothing of it; a Python integer, whose making takes longer
-        if it is large or negative, is left to those who know what they show.
+        No step depends on the value, so the time does not disclose it; converting it to a Python integer, which takes
+        longer for large or negative values, is left to the caller.
         """
         pool = self._pools
         while True:
-            token = process_token()  # before the draw: a child of a fork in between must not take it for its own
+            token = process_token()  # before the draw: a child forked in between must not use it
             if getattr(pool, "life", None) is not token:
                 pool.supply, pool.life = (self.draw(POOL_SIZE), iter(range(POOL_SIZE))), token
-            # Both of one supply, and a place taken in one step: a signal handler that draws, too, finds another.
+            # Both from one supply, and the index is taken atomically: a signal handler that also draws gets another.
             values, indices = pool.supply
             index = next(indices, None)
             if index is not None:
@@ -106,7 +105,7 @@ class Sampler:
             pool.life = None
 
     def _accepted_candidates(self, source: RandomSource, count: int) -> np.ndarray:
-        """Return the kept ones of so many candidates."""
+        """Return the accepted ones of `count` candidates."""
         buckets = self._table.draw(source, count)
         if not self._bucket_bits:
             return buckets
@@ -115,7 +114,7 @@ class Sampler:
         coins, lows = random_words(source, count, np.uint16), self._low_bits(source, count)
         undecided = np.flatnonzero(coins >= self._sure_acceptance(buckets))
         if self._exceeds_int64 or int(buckets.max()).bit_length() + self._low_bit_count > _INT64_BITS:
-            buckets = buckets.astype(object)  # no candidate is ever cut: it is a Python integer where it must be
+            buckets = buckets.astype(object)  # no candidate is ever truncated
         drawn: np.ndarray = (buckets << self._low_bit_count) + lows
         drawn ^= -(coins & np.uint16(1)).astype(np.int64)
         if len(undecided):
@@ -126,13 +125,13 @@ class Sampler:
 
     def _sure_acceptance(self, buckets: np.ndarray) -> np.ndarray | np.uint16:
         if not self._bucket_beta:
-            return np.uint16(self._accept_below[0])  # all geometric buckets are alike
+            return np.uint16(self._accept_below[0])  # the same for all geometric buckets
         rows = np.minimum(buckets, len(self._accept_below) - 1)
         sure: np.ndarray = self._accept_below.take(rows.astype(np.int64, copy=False))
         return sure
 
     def _low_bits(self, source: RandomSource, count: int) -> np.ndarray:
-        """Return fair integers below 2^low."""
+        """Return uniform integers below 2^low."""
         low = self._low_bit_count
         if not low:
             return np.zeros(count, np.int64)
@@ -143,14 +142,15 @@ class Sampler:
         return (random_words(source, count, dtype) & dtype((1 << low) - 1)).astype(np.int64)
 
     def _accept(self, source: RandomSource, buckets: np.ndarray, lows: np.ndarray, coins: np.ndarray) -> np.ndarray:
-        """Toss a coin for each candidate that shows heads with probability exp(-gap).
+        """Return which candidates are accepted, each with probability exp(-gap).
 
-        Claim: heads has probability exp(-gap) exactly, with gap = alpha·d + beta·d·(2·first + d), where d is the
+        Claim: acceptance has probability exp(-gap) exactly, with gap = alpha·d + beta·d·(2·first + d), where d is the
             distance of |x| from the first magnitude of its bucket.
-        Proof: heads means V < exp(-gap) for a uniform V of which 15 bits are the coin's and 48 are drawn here.
-            For 0 <= gap <= 1 exp(-gap) lies between Taylor's polynomials of degree 5 and 6. The floats decide only
-            where V is farther than 2^-40 from both: a gap off by a relative 2^-49 and thirty correctly rounded
-            operations on numbers of at most 1 are an error below 2^-46. All else is decided in integers.
+        Proof: a candidate is accepted if V < exp(-gap) for a uniform V, of which 15 bits are the coin's and 48 are
+            drawn here. For 0 <= gap <= 1, exp(-gap) is between the Taylor polynomials of degree 5 and 6. The floats
+            decide only where V is farther than 2^-40 from both: a gap with a relative error of 2^-49 and thirty
+            correctly rounded operations on numbers of at most 1 give an error below 2^-46. All other cases are decided
+            in integers.
         Needs: IEEE 754 addition and multiplication; bernoulli_exp.
         Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
         Seal: 3c504af52e68
@@ -174,7 +174,7 @@ class Sampler:
 
 
 def _bucket_bits(alpha: Fraction, beta: Fraction) -> int:
-    """Return 0 for a scale that one table serves, else the bits of buckets a few to the scale: some 300 entries."""
+    """Return 0 if one table is enough for the scale, else the bits of a bucket; tables have about 300 entries."""
     if alpha:
         return ((alpha.denominator - 1) // (6 * alpha.numerator)).bit_length() if 21 * alpha < 2 else 0
     return (((beta.denominator - 1) // (1568 * beta.numerator)).bit_length() + 1) // 2
@@ -182,11 +182,11 @@ def _bucket_bits(alpha: Fraction, beta: Fraction) -> int:
 
 @lru_cache(maxsize=128)
 def laplace_sampler(numerator: int, denominator: int) -> Sampler:
-    """Return the sampler of the discrete Laplace law of scale numerator/denominator, with its table kept."""
+    """Return the cached sampler of discrete Laplace noise of scale numerator/denominator."""
     return Sampler(Fraction(denominator, numerator), Fraction(0))
 
 
 @lru_cache(maxsize=128)
 def gaussian_sampler(numerator: int, denominator: int) -> Sampler:
-    """Return the sampler of the discrete Gaussian law with sigma = numerator/denominator, with its table kept."""
+    """Return the cached sampler of discrete Gaussian noise with sigma = numerator/denominator."""
     return Sampler(Fraction(0), Fraction(denominator**2, 2 * numerator**2))

@@ -1,4 +1,4 @@
-"""Tail probabilities of the normal and the discrete Gaussian distribution, between integers."""
+"""Tail probabilities of the normal and the discrete Gaussian distribution, enclosed between integers."""
 
 import math
 from fractions import Fraction
@@ -9,7 +9,7 @@ from discreet.kernel.noise.distribution import NoiseDistribution, TailWeights
 from discreet.kernel.numbers import Number, as_probability, exp_bounds
 
 _MIN_ERROR_PROBABILITY = Fraction(1, 10**15)
-_SUM_BELOW_SIGMA = 64  # up to this sigma a tail is simply added up
+_SUM_BELOW_SIGMA = 64  # up to this sigma a tail is summed term by term
 
 
 @lru_cache(maxsize=16)
@@ -34,10 +34,10 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
     Claim: low <= P[N >= x]·2^bits <= high.
     Proof: P[N >= x] = 1/2 - phi(x)·(x + x³/3 + x⁵/(3·5) + …) for x >= 0. Each step rounds its term down by at most
-        a unit and x² by at most a unit; carried on to a later term, either grows to at most 1 + L units, where L
+        a unit and x² by at most a unit; carried over to a later term, either grows to at most 1 + L units, where L
         is the largest term over 2^precision (terms rise only if x > 1, and then from at least 2^precision). So
-        term n is short by at most (n+1)·(4+2·L), and so is all that follows the last, once each term is less
-        than half of the one before: together less than (odd+2)²·(2+L) + 4. Products of enclosures enclose.
+        term n is low by at most (n+1)·(4+2·L), and so is the sum of all terms after the last, once each term is less
+        than half of the previous one: together less than (odd+2)²·(2+L) + 4. Products of enclosures enclose.
     Needs: exp_bounds.
     Checked by: test_normal_tails_enclose_the_value
     Seal: 47c2c23be861
@@ -48,7 +48,7 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     square = x * x
     if square > 4 * bits + 64:  # P <= exp(-x²/2)
         return 0, 1
-    # The series grows to about exp(x²/2) before it falls; phi(x) brings it back.
+    # The terms grow to about exp(x²/2) before they decrease; phi(x) compensates.
     precision = bits + 2 * math.ceil(square) + 32
     fixed = (square.numerator << precision) // square.denominator
     term = (x.numerator << precision) // x.denominator
@@ -69,31 +69,29 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def z_score(confidence: Number) -> float:
-    """Return within how many standard deviations of its mean a normal number lies with this probability.
-
-    A float, for margins: no privacy depends on it.
+    """Return the z-score of a two-sided confidence level; a float for margins, on which privacy does not depend.
 
     >>> round(z_score(0.95), 2)
     1.96
     """
     inside = as_probability(confidence, "confidence")
     if 1 - inside < _MIN_ERROR_PROBABILITY:
-        raise ValueError(f"confidence: nothing is as sure as that; take at most 1 - {float(_MIN_ERROR_PROBABILITY):g}")
+        raise ValueError(f"confidence must be at most 1 - {float(_MIN_ERROR_PROBABILITY):g}")
     return -NormalDist().inv_cdf(float((1 - inside) / 2))
 
 
 def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
-    """Enclose P[X >= k]·2^bits for the discrete Gaussian law.
+    """Enclose P[X >= k]·2^bits for a discrete Gaussian X.
 
     Claim: low <= P[X >= k]·2^bits <= high.
-    Proof: small sigma: the weights are added up (Law). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the summation
+    Proof: small sigma: the weights are summed (NoiseDistribution). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the summation
         formula of Euler and Maclaurin at midpoints, the sum of f(j) over j >= k is the integral of f from
         k-1/2 plus f'(k-1/2)/24, up to 1/384 of the integral of the fourth derivative's absolute value, which is at
         most sqrt(24)·sqrt(2·pi)/sigma³. The weight of all integers is sigma·sqrt(2·pi)·(1+t) with
         0 < t < 10^-50 by Poisson summation. Dividing: within 1/(64·sigma⁴). Beyond one sigma f is convex, so
         f(j) is at most its integral over (j-1/2, j+1/2), and the sum at least the integral from k: this
         bounds far tails by a ratio.
-    Needs: normal_tail_bounds, Law.
+    Needs: normal_tail_bounds, NoiseDistribution.
     Checked by: test_tails_of_the_discrete_gaussian_enclose_the_sum
     Seal: 9aa469134a8f
     """

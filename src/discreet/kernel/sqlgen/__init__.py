@@ -1,1 +1,1 @@
-"""From a Question to the engine's SELECT, written from the kernel's algebra only."""
+"""From a Question to the engine's SELECTs, written from the kernel's algebra only."""

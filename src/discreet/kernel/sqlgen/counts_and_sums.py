@@ -1,7 +1,7 @@
 """The SELECT of a question's counts and sums, with each unit's contribution clipped.
 
-k0, k1, … are the keys of groups; v0, v1, … what rows contribute to a total; m, m0, … how many of a unit's rows in one
-group do, s0, s1, … their sum; x0, x1, … a unit's term; t0, t1, … the totals.
+k0, k1, … are the keys of groups; v0, v1, … the contributions of rows to a total; m, m0, … their number for one unit in one
+group, s0, s1, … their sum; x0, x1, … a unit's term; t0, t1, … the totals.
 """
 
 from collections.abc import Mapping
@@ -35,14 +35,14 @@ _COUNTS_AND_SUMS = (Count, CountUnits, Sum, ClippedUnits)
 
 
 def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
-    """Write a question's counts and sums as one SELECT of the keys and totals of its groups.
+    """Return one SELECT of the keys, counts and sums of the groups of a question.
 
     Claim: each total is the sum over units of the terms whose bounds Question.sensitivity_of proves.
     Proof: rows → the values of one unit in one group, counted and summed (pairs) → each unit's number of groups, joined
-        if it is above the limit (heavy) or counted over the unit's pairs → terms scaled by rows/m and by
-        floor(groups·2^20/k)/2^20, truncated towards zero by taking the sign apart → sums. No intermediate exceeds 64
-        bits: Question checked it. Cells and different values have SELECTs of their own.
-    Needs: that the engine computes integers exactly; checked against a reference in plain Python.
+        if it is above the bound (heavy) or counted over the unit's pairs → terms scaled by rows/m and by
+        floor(groups·2^20/k)/2^20, truncated towards zero by separating the sign → sums. No intermediate result exceeds
+        64 bits, as Question checks. Cells and distinct values have SELECTs of their own.
+    Needs: the engine computes integers exactly; it is tested against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
     Seal: d6c180250ae2
     """
@@ -74,12 +74,12 @@ def _select_terms(
     terms: Mapping[int, str],
     dialect: Dialect,
 ) -> tuple[str, str]:
-    """Write what a SELECT begins with, and the terms of each unit in each group, with their weights."""
+    """Return the WITH clause, and a SELECT of the terms of each unit in each group with their weights."""
     (keyed, pair_columns), units = pair_source, unit_columns(question.relation)
     keys = [f"k{index}" for index in range(len(question.by))]
     clipped = [place for place, total in totals.items() if isinstance(total, ClippedUnits)]
     by_window = dialect.group_count_strategy is GroupCountStrategy.WINDOW and (question.needs_l0_clipping or clipped)
-    if by_window and dialect.colocate_hint:  # all that follows finds the rows of a unit in one place
+    if by_window and dialect.colocate_hint:  # later steps then find the rows of a unit in one place
         keyed = f"SELECT {dialect.colocate_hint.format(units=comma_list(units))}* FROM ({keyed}) AS r"
     pairs = f"SELECT {comma_list(units, keys, pair_columns)} FROM ({keyed}) AS r{group_by([*units, *keys])}"
     outputs = [f"{text} AS x{place}" for place, text in terms.items()]
@@ -98,7 +98,7 @@ def _select_terms(
 
 
 def _sum_terms(question: Question, total: Total, index: int, dialect: Dialect) -> str:
-    """Write one total of a group as the sum of its units' terms."""
+    """Return one total of a group as the sum of its units' terms."""
     if isinstance(total, ClippedUnits):
         by_join = dialect.group_count_strategy is GroupCountStrategy.JOIN
         return _count_clipped_units(question, total) if by_join else dialect.sum_or_zero.format(f"x{index}")
@@ -108,13 +108,13 @@ def _sum_terms(question: Question, total: Total, index: int, dialect: Dialect) -
 
 
 def _window_counts(question: Question, totals: Mapping[int, Total], keys: list[str], dialect: Dialect) -> list[str]:
-    """Write what is counted over all groups of a unit: .k its groups, .m its rows in one of them, .n the first."""
+    """Return window functions over all groups of a unit: .k their number, .m the most rows in one, .n the first."""
     over = f"PARTITION BY {comma_list(unit_columns(question.relation))}"
     columns = [f'COUNT(*) OVER ({over}) AS ".k"']
     clipped = [total for total in totals.values() if isinstance(total, ClippedUnits)]
     if any(total.by_rows for total in clipped):
         columns.append(f'MAX(m) OVER ({over}) AS ".m"')
-    if clipped and len(keys) == 1:  # without an order: there is less to sort
+    if clipped and len(keys) == 1:  # needs no ordering
         columns.append(f'{dialect.min_or_max("MIN", keys[0], question.by[0][1].type)} OVER ({over}) AS ".n"')
     elif clipped and keys:
         order = ", ".join(f"{key} ASC NULLS LAST" for key in keys)
@@ -123,7 +123,7 @@ def _window_counts(question: Question, totals: Mapping[int, Total], keys: list[s
 
 
 def _first_clipped_flag(question: Question, total: Total, keys: list[str], dialect: Dialect) -> str:
-    """Write 1 in the first of a unit's groups if it has more groups, or rows in one of them, than the limit; else 0."""
+    """Return 1 in the first group of a unit above the bounds on groups or rows per group, else 0."""
     excesses = [f'".m" > {question.max_rows_per_group}'] if isinstance(total, ClippedUnits) and total.by_rows else []
     excesses += [f'".k" > {question.bounds.groups}'] if question.needs_l0_clipping else []
     first = (
@@ -137,7 +137,7 @@ def _first_clipped_flag(question: Question, total: Total, keys: list[str], diale
 
 
 def _window_weights(question: Question, dialect: Dialect) -> list[str]:
-    """Write the weights of every unit from the number of its groups, as _heavy and _weights do."""
+    """Return the weights of every unit from its number of groups; same values as _joined_weights."""
     if not question.needs_l0_clipping:
         return []
     max_groups, full = question.bounds.groups, 1 << WEIGHT_BITS
@@ -153,7 +153,7 @@ def _window_weights(question: Question, dialect: Dialect) -> list[str]:
 
 
 def select_keyed_rows(question: Question, computed_columns: list[str], dialect: Dialect) -> str:
-    """Write the rows that a question is about, each with its unit, its keys, and what else is made of it."""
+    """Return a SELECT of the rows of a question, each with its unit, its keys and computed columns."""
     keys = [f"{write_key(expr, dialect)} AS k{index}" for index, (_, expr) in enumerate(question.by)]
     outputs = comma_list(unit_columns(question.relation), keys, computed_columns) or "1 AS one"
     computed = computed_columns or any(isinstance(expr, Call) for _, expr in question.by)
@@ -163,7 +163,7 @@ def select_keyed_rows(question: Question, computed_columns: list[str], dialect: 
 
 
 def _count_clipped_units(question: Question, total: ClippedUnits) -> str:
-    """Write how many units have more groups, or in one of them more rows, than the limit; the same in every group."""
+    """Return the number of units above the bounds on groups or rows per group; the same in every group."""
     units = comma_list(unit_columns(question.relation))
     selects = [f'SELECT {units} FROM ".pairs" WHERE m > {question.max_rows_per_group}'] if total.by_rows else []
     selects += [f'SELECT {units} FROM ".heavy"'] if question.needs_l0_clipping else []
@@ -172,26 +172,26 @@ def _count_clipped_units(question: Question, total: ClippedUnits) -> str:
 
 
 def _row_values(question: Question, dialect: Dialect) -> dict[str, str]:
-    """Return what rows contribute, each text once, with the names that they get."""
+    """Return the distinct contributions of rows with their column names."""
     texts = [_row_value(question, total, dialect) for total in question.totals if isinstance(total, _COUNTS_AND_SUMS)]
     return {text: f"v{index}" for index, text in enumerate(dict.fromkeys(text for text in texts if text))}
 
 
 def _row_value(question: Question, total: Total, dialect: Dialect) -> str | None:
-    """Write what a row contributes to a total: its step on the grid, or anything that is NULL where it counts not."""
+    """Return the contribution of a row: its grid index, or a value that is NULL if the row does not count."""
     if isinstance(total, Sum):
         return write_grid_step(write_expr(total.expr, dialect), total.grid, dialect)
     if total.expr is None:
         return None
     if total.expr.type is not Type.REAL:
         return write_expr(total.expr, dialect)
-    # A real counts where it is finite, which is where its step is; the step of a sum is at hand.
+    # A real counts if it is finite, like its grid index; if it is also summed, that index is reused.
     summed = [other for other in question.totals if isinstance(other, Sum) and other.expr == total.expr]
     return _row_value(question, summed[0], dialect) if summed else write_key(total.expr, dialect)
 
 
 def _public_key_conditions(question: Question, dialect: Dialect) -> list[str]:
-    """Write the conditions that keep rows of the listed keys only."""
+    """Return the conditions that select rows with public keys."""
     if not isinstance(question.groups, PublicGroups):
         return []
     conditions = []
@@ -203,13 +203,13 @@ def _public_key_conditions(question: Question, dialect: Dialect) -> list[str]:
 
 
 def _summand(total: Sum, name: str) -> str:
-    """Write what one row adds to a sum."""
+    """Return the summand of one row."""
     text = f"{name} * {name}" if total.power == 2 else name
     return f"{text} - {total.shift}" if total.shift else text
 
 
 def _unclipped_total(total: Total, name: str | None, dialect: Dialect) -> str:
-    """Write a total of rows that need no bounds."""
+    """Return a total without clipping."""
     if isinstance(total, Sum):
         assert name
         return dialect.sum_or_zero.format(_summand(total, name))
@@ -217,7 +217,7 @@ def _unclipped_total(total: Total, name: str | None, dialect: Dialect) -> str:
 
 
 def _pair_aggregates(total: Total, name: str | None, dialect: Dialect) -> list[str]:
-    """Write what is gathered of one unit in one group: how many values, and their sum."""
+    """Return the aggregates of one unit in one group: the number of values, and their sum."""
     if total in (CountUnits(), ClippedUnits(by_rows=False)):
         return []
     count = [f"COUNT({name or '*'}) AS {_count_name(name)}"]
@@ -236,7 +236,7 @@ def _sum_name(total: Sum, name: str) -> str:
 
 
 def _clipped_term(question: Question, total: Total, name: str | None, dialect: Dialect) -> str:
-    """Write a unit's term in one group, bounded by rows, in units of 2^-bits of the total's step."""
+    """Return a unit's term in one group, clipped by rows, in units of 2^-bits of the total's step."""
     bits, max_rows, count = question.fraction_bits(total), question.max_rows_per_group, _count_name(name)
     scale = f" * {1 << bits}" if bits else ""
     match total:
@@ -256,10 +256,10 @@ def _clipped_term(question: Question, total: Total, name: str | None, dialect: D
 
 
 def _select_heavy_units(question: Question, units: list[str], dialect: Dialect) -> str:
-    """Write the weight of each unit in more groups than the limit: `.w`, and `.v` where it is about which are shown."""
+    """Return the weight of each unit in more groups than the bound: `.w`, and `.v` for partition selection."""
     max_groups = question.bounds.groups
     lowered = dialect.quotient.format(f"{max_groups << WEIGHT_BITS}", "COUNT(*)")
-    # A unit in more groups than Discover.most has no say in which are shown.
+    # A unit in more than SelectedGroups.max_groups groups does not count for the selection.
     counts_for_selection = (
         f"COUNT(*) <= {question.groups.max_groups}" if isinstance(question.groups, SelectedGroups) else "TRUE"
     )
@@ -268,12 +268,12 @@ def _select_heavy_units(question: Question, units: list[str], dialect: Dialect) 
 
 
 def _joined_weights() -> list[str]:
-    """Write the weights of every unit: those of the others are 1. Without a CASE, which is slower."""
+    """Return the weights of every unit; the default is 1. COALESCE is faster than CASE."""
     return [f'COALESCE(h.".{name}", {1 << WEIGHT_BITS}) AS ".{name}"' for name in ("w", "v")]
 
 
 def _weighted_term(question: Question, total: Total, index: int, dialect: Dialect) -> str:
-    """Write a unit's term in one group, bounded by groups too."""
+    """Return a unit's term in one group, clipped by groups, too."""
     weight = '".v"' if isinstance(question.groups, SelectedGroups) and index == 0 else '".w"'
     if not isinstance(total, Sum):
         return dialect.right_shift.format(f"(x{index} * {weight})", WEIGHT_BITS)
@@ -283,7 +283,7 @@ def _weighted_term(question: Question, total: Total, index: int, dialect: Dialec
 
 
 def _group_by_having(question: Question, keys: list[str], sums: Mapping[int, str]) -> str:
-    """Write the groups, without keys that nobody has a say in; but one that carries a count over all groups stays."""
+    """Return GROUP BY, and HAVING to drop keys without counted units, except those that carry a count of clipped units."""
     if not isinstance(question.groups, SelectedGroups):
         return group_by(keys)
     clipped = [
@@ -294,5 +294,5 @@ def _group_by_having(question: Question, keys: list[str], sums: Mapping[int, str
 
 
 def output_columns(keys: list[str], totals: Mapping[int, str]) -> str:
-    """Write the columns of a result: the keys, then each total with the number of its place."""
+    """Return the output columns: the keys, then the totals with their indices."""
     return comma_list(keys, [f"{total} AS t{index}" for index, total in totals.items()])

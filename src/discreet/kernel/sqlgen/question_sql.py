@@ -1,6 +1,6 @@
 """All SELECTs of a question, and those of histogram cells and distinct counts.
 
-k0, k1, … are the keys of groups, v what is counted, .m a unit's rows in one group, .k its groups, .w a row's weight.
+k0, k1, … are the keys of groups, v the counted value, .m a unit's rows in one group, .k its groups, .w a row's weight.
 """
 
 from discreet.kernel.expr import Call, Column, Expr, Type
@@ -23,7 +23,7 @@ _TEXT_OPERATIONS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean"
 
 
 def write_selects(question: Question, dialect: Dialect) -> dict[int | None, str]:
-    """Write all SELECTs of a question: by the place of a total that has its own, and under None that of the others."""
+    """Return the SELECTs of a question, by the index of a total with its own SELECT; None for all other totals."""
     statements: dict[int | None, str] = {}
     for index, total in enumerate(question.totals):
         match total:
@@ -38,12 +38,12 @@ def write_selects(question: Question, dialect: Dialect) -> dict[int | None, str]
 
 
 def select_cell_counts(question: Question, total: HistogramTree, dialect: Dialect) -> str:
-    """Write a SELECT of the weight of each cell (v) of each group; empty ones may be left out.
+    """Return a SELECT of the weight of each cell (v) of each group; empty cells may be missing.
 
     Claim: a unit's weights in a group's cells sum to at most rows·2^bits, and to groups/k of that in k > groups groups.
     Proof: a unit with m values in a group, more than rows, gives each the weight floor(rows·2^bits/m), else 2^bits. In
         k > groups groups with values every weight is multiplied by floor(groups·2^20/k)/2^20 and rounded down.
-    Needs: that the engine computes integers exactly; checked against a reference in plain Python.
+    Needs: the engine computes integers exactly; it is tested against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
     Seal: c92510f7cc65
     """
@@ -56,7 +56,7 @@ def select_cell_counts(question: Question, total: HistogramTree, dialect: Dialec
     lowered = dialect.quotient.format(question.max_rows_per_group * full, '".m"')
     row_weight = f'CASE WHEN ".m" > {question.max_rows_per_group} THEN {lowered} ELSE {full} END'
     pairs = f'SELECT {comma_list(units, keys)}, COUNT(*) AS ".m" FROM ({source}) AS r{group_by([*units, *keys])}'
-    # Only what is not of full weight is joined to the rows.
+    # Only weights below full weight are joined to the rows.
     write_weights = _clipped_row_and_group_weights if question.needs_l0_clipping else _clipped_row_weights
     kinds = [expr.type for _, expr in question.by]
     equal = [dialect.null_safe_equal(f"r.{key}", f"w.{key}", kind) for key, kind in zip(keys, kinds, strict=True)]
@@ -70,14 +70,14 @@ def select_cell_counts(question: Question, total: HistogramTree, dialect: Dialec
 
 
 def _clipped_row_weights(question: Question, keys: list[str], row_weight: str, dialect: Dialect) -> str:
-    """Write the weights of a unit's rows in groups where it has too many."""
+    """Return the weights of a unit's rows in groups where it has too many."""
     names = comma_list(unit_columns(question.relation), keys)
     weights = f'SELECT {names}, {row_weight} AS ".w" FROM ".pairs" WHERE ".m" > {question.max_rows_per_group}'
     return f'".weights" AS {dialect.materialized}({weights})'
 
 
 def _clipped_row_and_group_weights(question: Question, keys: list[str], row_weight: str, dialect: Dialect) -> str:
-    """Write the weights of a unit's rows in groups where it has too many, or of all if it is in too many groups."""
+    """Return the weights of a unit's rows in groups where it has too many, or of all if it is in too many groups."""
     units, max_groups = unit_columns(question.relation), question.bounds.groups
     count = dialect.quotient.format(max_groups << WEIGHT_BITS, "COUNT(*)")
     lighter = dialect.right_shift.format(f'(({row_weight}) * COALESCE(h.".k", {1 << WEIGHT_BITS}))', WEIGHT_BITS)
@@ -92,13 +92,14 @@ def _clipped_row_and_group_weights(question: Question, keys: list[str], row_weig
 
 
 def select_distinct_counts(question: Question, total: CountDistinct, dialect: Dialect) -> str:
-    """Write a SELECT of how many different values each group has.
+    """Return a SELECT of the number of distinct values of each group.
 
-    Claim: of a unit's different values at most rows count in a group, and groups·rows in all.
-    Proof: a unit that may have more is numbered twice: its values within each group by a hash, then what is left over
-        all groups by those numbers; both numbers are cut off. The others have at most rows in all. No two have the same
-        place, even where hashes meet: which ones count depends on this unit's rows alone.
-    Needs: that numbering, hashing and comparing are the engine's own.
+    Claim: of a unit's distinct values at most rows count in a group, and groups·rows in total.
+    Proof: the values of a unit that may have more are numbered twice: within each group by a hash, then the remaining
+        ones over all groups by those numbers; both numbers are bounded. The other units have at most rows values in
+        total. No two values have the same number, even if hashes collide: which ones count depends on this unit's rows
+        alone.
+    Needs: the engine numbers, hashes and compares correctly.
     Checked by: test_the_engine_equals_the_reference, test_where_hashes_meet_the_value_decides_what_counts
     Seal: c3dd701b3a0c
     """
@@ -112,9 +113,9 @@ def select_distinct_counts(question: Question, total: CountDistinct, dialect: Di
     names = comma_list(units, keys, ["v", "x"])
     same = conjunction(unit_equalities(question.relation, "d", "m"))
     hashed = dialect.text_hash.format(f"{_write_unit_text(question, dialect)} || '/' || x")
-    # Hashes can be made to meet: without the value, other units' rows would decide which one an engine puts first.
+    # Hashes can be made to collide: without the value, rows of other units could decide which one comes first.
     in_group = f'ROW_NUMBER() OVER (PARTITION BY {comma_list(units, keys)} ORDER BY {hashed}, v) AS ".n"'
-    in_turn = ", ".join(['".n"', hashed, *(f"{key} ASC NULLS LAST" for key in keys)])  # one of each group, then on
+    in_turn = ", ".join(['".n"', hashed, *(f"{key} ASC NULLS LAST" for key in keys)])  # one of each group in turn
     in_all = f'ROW_NUMBER() OVER (PARTITION BY {comma_list(units)} ORDER BY {in_turn}) AS ".a"'
     numbered = f'SELECT *, {in_group} FROM ".pairs" AS d WHERE EXISTS (SELECT 1 FROM ".many" AS m WHERE {same})'
     numbered = f'SELECT *, {in_all} FROM ({numbered}) AS n WHERE ".n" <= {max_rows}'
@@ -134,7 +135,7 @@ def _qualify_names(alias: str, names: list[str]) -> list[str]:
 
 
 def _write_cell(total: HistogramTree, dialect: Dialect) -> str:
-    """Write where a row's value lies: the number of its step, or the value itself."""
+    """Return the cell of a row: its grid index, or the value itself."""
     if isinstance(total.domain, Grid):
         return write_grid_step(write_expr(total.expr, dialect), total.domain, dialect)
     return write_key(total.expr, dialect)
@@ -147,12 +148,12 @@ def _has_cell(total: HistogramTree, dialect: Dialect) -> str:
 
 
 def _write_text(expr: Expr, dialect: Dialect) -> str:
-    """Write a value as the text that every engine gives it."""
+    """Return the SQL of a value as text, the same on every engine."""
     return write_expr(Call(_TEXT_OPERATIONS[expr.type], (expr,)) if expr.type in _TEXT_OPERATIONS else expr, dialect)
 
 
 def _write_unit_text(question: Question, dialect: Dialect) -> str:
-    """Write a text that differs between units, where their key has one; the choice needs only to be the unit's own."""
+    """Return the SQL of a text that identifies a unit, or an empty text; the choice only has to depend on the unit."""
     kind = (question.relation.shape.unit or (Type.REAL,))[0]
     if kind is not Type.TEXT and kind not in _TEXT_OPERATIONS:
         return "''"

@@ -1,7 +1,7 @@
 """Expressions and relations as SQL.
 
-Every name is quoted and every constant is written here: no text of a query passes through. What differs between engines
-is in a Dialect.
+All names are quoted and all constants are written here: no text of a query is passed through. The differences between
+engines are in a Dialect.
 """
 
 from collections.abc import Callable
@@ -39,11 +39,11 @@ from discreet.kernel.relation import (
 from discreet.kernel.sqlgen.dialect import Dialect, Operation, quote_name
 
 _CONNECTIVES = {"and": " AND ", "or": " OR "}
-_PAIRWISE = ("least", "greatest")  # DuckDB may stop when it copies a plan in which they have a column twice among many
+_PAIRWISE = ("least", "greatest")  # DuckDB can fail to copy a plan in which they have the same column twice among many
 
 
-def write_expr(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for each kind
-    """Write an expression."""
+def write_expr(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one return per kind
+    """Return the SQL of an expression."""
     match expr:
         case Column(name):
             return quote_name(name)
@@ -57,10 +57,10 @@ def write_expr(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for 
         return f"(CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END)"
     if expr.op in _CONNECTIVES:
         return f"({_CONNECTIVES[expr.op].join(args)})"
-    # Cut, so that texts joined to themselves again and again do not fill the memory.
+    # Truncated, so that texts joined to themselves repeatedly do not exhaust memory.
     if expr.op == "join" and "join" not in dialect.operations:
         return f"SUBSTRING({' || '.join(args)}, 1, {MAX_TEXT_LENGTH})"
-    if expr.op in TEXT_SCANS:  # at so much of a text and no more: a long one must not take a time that tells of it
+    if expr.op in TEXT_SCANS:  # a long text must not take a time that discloses it
         args[0] = f"SUBSTRING({args[0]}, 1, {MAX_TEXT_LENGTH})"
     typed_op = f"{expr.op} {expr.args[0].type.value}"
     operation = dialect.operations.get(typed_op) or dialect.operations[expr.op]
@@ -69,9 +69,8 @@ def write_expr(expr: Expr, dialect: Dialect) -> str:  # noqa: PLR0911 - one for 
             f"({_fill_operation(operation, pair, expr)})" if len(pair) == 2 else pair[0] for pair in _in_pairs(args)
         ]
     if dialect.compute_once and (repeated := _repeated_arguments(operation, expr)):
-        columns = ", ".join(
-            f'{args[index]} AS ".a{index}"' for index in repeated
-        )  # no column of a table has such a name
+        # No column of a table has a name that begins with a dot.
+        columns = ", ".join(f'{args[index]} AS ".a{index}"' for index in repeated)
         args = [f'z.".a{place}"' if place in repeated else arg for place, arg in enumerate(args)]
         return f"({dialect.compute_once.format(value=_fill_operation(operation, args, expr), columns=columns)})"
     return f"({_fill_operation(operation, args, expr)})"
@@ -84,7 +83,7 @@ def _fill_operation(operation: str | Operation, args: list[str], expr: Call) -> 
 
 
 def _repeated_arguments(operation: str | Operation, expr: Call) -> list[int]:
-    """Return the places of computed arguments that an operation names more than once: written out, they would grow."""
+    """Return the indices of computed arguments that the SQL of an operation repeats, which would make it grow."""
     placeholders = [f"\0{index}\0" for index in range(len(expr.args))]
     text = _fill_operation(operation, placeholders, expr)
     return [
@@ -96,8 +95,8 @@ def _in_pairs(args: list[str]) -> list[list[str]]:
     return [args[start : start + 2] for start in range(0, len(args), 2)]
 
 
-def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - one case for each node
-    """Write a relation as a SELECT whose columns are the unit's key and the relation's own."""
+def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - one case per node
+    """Return the SELECT of a relation; its columns are the unit's key and those of the relation."""
 
     def sql(expr: Expr) -> str:
         return write_expr(expr, dialect)
@@ -132,7 +131,7 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             return f"SELECT {names} FROM {sides[0]} {_join_keyword(kind)} {sides[1]} ON {conjunction(on)}"
         case SemiJoinOnUnit(source, other, semi_kind):
             within = subquery(other, "o")
-            if "s" in map(str.casefold, other.shape.schema):  # else s would be that column there, and not the table
+            if "s" in map(str.casefold, other.shape.schema):  # otherwise s would be that column, not the alias
                 within = f"(SELECT {comma_list(unit_columns(other))} FROM {within}) AS o"
             exists = f"EXISTS (SELECT 1 FROM {within} WHERE {conjunction(unit_equalities(source, 's', 'o'))})"
             return f"SELECT * FROM {subquery(source)} WHERE {'NOT ' if semi_kind is SemiJoinKind.ANTI else ''}{exists}"
@@ -152,7 +151,7 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
 
 
 def select_rows_by_unit(relation: Relation, columns: tuple[str, ...], dialect: Dialect) -> str:
-    """Write the rows that lack none of these columns, unit by unit, each with the number of its unit."""
+    """Return a SELECT of the rows without NULLs in these columns, ordered by unit and with the number of the unit."""
     units, names = unit_columns(relation), [quote_name(name) for name in columns]
     number = f"DENSE_RANK() OVER (ORDER BY {_order_list(units)})" if units else "ROW_NUMBER() OVER ()"
     values = [
@@ -187,14 +186,14 @@ def _select_scan(scan: Scan, dialect: Dialect) -> str:
 
 
 def _own_unit(unit: tuple[Expr, ...], dialect: Dialect) -> tuple[list[str], str]:
-    """Write the columns of a row's own unit, and that it has one."""
+    """Return the unit columns of a row, and the condition that none is NULL."""
     parts = [write_expr(part, dialect) for part in unit]
     aliased = [f'{part} AS ".u{index}"' for index, part in enumerate(parts)]
     return aliased, conjunction([f"{part} IS NOT NULL" for part in parts])
 
 
 def _select_parent_units(scan: Scan, key: str, dialect: Dialect) -> str:
-    """Write who owns each key of a parent table: every owner, also where there are several."""
+    """Return a SELECT of all owners of each key of a parent table."""
     source = f"{dialect.table_source(scan.table)} AS c"
     match scan.owner:
         case ParentUnit(on, parent, parent_key):
@@ -206,11 +205,11 @@ def _select_parent_units(scan: Scan, key: str, dialect: Dialect) -> str:
         case UnitKey(unit):
             own_unit, has_unit = _own_unit(unit, dialect)
             return f'SELECT {quote_name(key)} AS ".key", {comma_list(own_unit)} FROM {source} WHERE {has_unit}'
-    raise ValueError("a parent table must have an owner")
+    raise ValueError("a parent table must have a unit key")
 
 
 def _select_public(table: PublicTable, equal: list[str], fanout: int, dialect: Dialect) -> str:
-    """Write a public table with at most `fanout` rows for the same values of `equal`."""
+    """Return a SELECT of a public table with at most `fanout` rows for the same values of `equal`."""
     aliased = [f"{quote_name(column.name)} AS {quote_name(name)}" for name, column in table.columns]
     source = f"SELECT {_select_list(aliased)} FROM {dialect.table_source(table.table)} AS p"
     if table.condition is not None:
@@ -222,7 +221,7 @@ def _select_public(table: PublicTable, equal: list[str], fanout: int, dialect: D
 
 
 def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
-    """Write a relation with at most `most` rows of a unit; only units with more of them have to be sorted."""
+    """Return a SELECT of at most `max_rows` rows per unit; only units with more rows are sorted."""
     if side.shape.max_rows_per_unit is not None and side.shape.max_rows_per_unit <= max_rows:
         return select_rows(side, dialect)
     units, names = unit_columns(side), _own_columns(side)
@@ -242,7 +241,7 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
 def _write_unit_aggregate(aggregate: UnitAggregate, dialect: Dialect) -> str:
     if aggregate.expr is None:
         return "COUNT(*)"
-    value = write_key(aggregate.expr, dialect)  # gathered values are finite, as those of a total are
+    value = write_key(aggregate.expr, dialect)  # aggregated values are finite, like those of a total
     match aggregate.function:
         case AggregateFunction.COUNT:
             return f"COUNT({value})"
@@ -257,7 +256,7 @@ def _write_unit_aggregate(aggregate: UnitAggregate, dialect: Dialect) -> str:
 
 
 def write_grid_step(value: str, grid: Grid, dialect: Dialect) -> str:
-    """Write the number of a value's step on its grid, from the grid's offset."""
+    """Return the SQL of the grid index of a value, relative to the offset."""
     low, high, step = (dialect.constant(end, Type.REAL) for end in grid.as_floats)
     if isinstance(dialect.grid_step, str):
         index = dialect.grid_step.format(value=value, low=low, high=high, step=step)
@@ -267,7 +266,7 @@ def write_grid_step(value: str, grid: Grid, dialect: Dialect) -> str:
 
 
 def write_key(expr: Expr, dialect: Dialect) -> str:
-    """Write a key: a real that is not finite is NULL, and zero has one sign."""
+    """Return the SQL of a key: a real that is not finite is NULL, and there is no negative zero."""
     text = write_expr(expr, dialect)
     return dialect.finite_or_null.format(value=text) if expr.type is Type.REAL else text
 
@@ -277,13 +276,13 @@ def _alias_columns(columns: NamedExprs, sql: Callable[[Expr], str]) -> list[str]
 
 
 def unit_columns(relation: Relation, alias: str = "") -> list[str]:
-    """Write the columns of a relation's unit."""
+    """Return the unit columns of a relation."""
     parts = range(len(relation.shape.unit or ()))
     return [f'{alias and alias + "."}".u{index}"' for index in parts]
 
 
 def _typed_unit_columns(relation: Relation) -> list[tuple[str, Type]]:
-    """Write the columns of a relation's unit, each with its type."""
+    """Return the unit columns of a relation with their types."""
     return list(zip(unit_columns(relation), relation.shape.unit or (), strict=True))
 
 
@@ -292,7 +291,7 @@ def _own_columns(relation: Relation, alias: str = "") -> list[str]:
 
 
 def unit_equalities(relation: Relation, left: str, right: str) -> list[str]:
-    """Write that two sides belong to the same unit."""
+    """Return the conditions that two rows belong to the same unit."""
     return [f"{left}.{unit} = {right}.{unit}" for unit in unit_columns(relation)]
 
 
@@ -305,20 +304,20 @@ def _join_keyword(kind: JoinKind) -> str:
 
 
 def conjunction(conditions: list[str]) -> str:
-    """Write that all conditions hold."""
+    """Return the conjunction of conditions."""
     return " AND ".join(conditions) or "TRUE"
 
 
 def comma_list(*parts: list[str]) -> str:
-    """Write columns one after the other."""
+    """Return the parts separated by commas."""
     return ", ".join(chain.from_iterable(parts))
 
 
 def _select_list(*parts: list[str]) -> str:
-    """Write the columns of a SELECT, which must have one: rows without columns can still be counted."""
+    """Return the select list; if it is empty, a constant, so that rows can still be counted."""
     return comma_list(*parts) or '1 AS ".one"'
 
 
 def group_by(names: list[str]) -> str:
-    """Write GROUP BY, if there is anything to group by."""
+    """Return the GROUP BY clause, or nothing."""
     return f" GROUP BY {comma_list(names)}" if names else ""
