@@ -82,7 +82,7 @@ def policy_line(location: LedgerLocation, base: Path | None) -> str:
 def checkpoint_path(policy: Policy) -> Path:
     """Return the path of the checkpoint of a ledger in a database: next to the policy, named after the data set.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "Zoë's visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -116,7 +116,7 @@ def open_or_create_ledger(policy: Policy) -> Account:
     If the ledger was moved, the error says what to write into the policy.
 
     >>> from tempfile import mkdtemp
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits", "ledger": mkdtemp() + "/visits.sqlite"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })

@@ -149,7 +149,7 @@ def _warn_about_changed_data(policy: Policy, frames: Mapping[str, Any]) -> None:
 def tuning_from_policy(policy: Policy) -> Tuning:
     """Return the performance settings of a policy's [tuning] section, with defaults for the rest.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -171,7 +171,7 @@ def open_engine(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engi
     """Open the engine that a policy names, with its tables; `data` supplies frames that replace sources.
 
     >>> import pyarrow as pa
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -198,7 +198,7 @@ def open_engine(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engi
 def postgres_url(policy: Policy) -> str:
     """Return the URL of the policy's PostgreSQL server, which may come from the environment, with a password.
 
-    >>> postgres_url(Policy.of({
+    >>> postgres_url(Policy.from_dict({
     ...     "data": {"name": "visits", "engine": "postgresql", "connection": "postgresql://reader@db.example/clinic"},
     ...     "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v", "unit": "who", "columns": {"who": {"type": "integer"}}}},

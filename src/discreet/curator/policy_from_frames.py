@@ -65,7 +65,7 @@ def policy_from_frames(data: Any, table: str, arguments: OpenArguments) -> Frame
     >>> rows = pa.table({"patient": [1], "ward": ["A"]})
     >>> arguments = OpenArguments(budget="1/2", ledger=None, name=None, version=None, **declared)
     >>> policy_from_frames(rows, "visits", arguments).policy.tables["visits"].unit
-    Column(name='patient')
+    ColumnUnit(name='patient')
     """
     single = not isinstance(data, Mapping)
     private = _inspect_frames({table: data} if single else data, "table")
