@@ -83,7 +83,7 @@ def test_only_what_is_missing_is_computed():
         replace(LISTED, bounds=ContributionBounds(1, 2)),
         replace(LISTED, groups=PublicGroups((("a", "b"),))),
         replace(LISTED, by=(), groups=PublicGroups(())),
-        replace(LISTED, relation=replace(VISITS, most=999)),
+        replace(LISTED, relation=replace(VISITS, max_rows=999)),
         replace(LISTED, groups=SelectedGroups(5), totals=(CountUnits(), *LISTED.totals)),
     ],
     ids=["groups", "rows", "keys", "none", "relation", "discovered"],
@@ -124,7 +124,7 @@ def test_nobody_decides_by_being_there_what_is_remembered(most):
     """A place of her own is shown to nobody; that a later answer takes longer must not tell of it either."""
     hers = [{"user": 9, "place": "hers", "x": 7}, {"user": 9, "place": "b", "x": 7}]
     found = Question(
-        replace(VISITS, most=100),
+        replace(VISITS, max_rows=100),
         BY,
         SelectedGroups(5),
         ContributionBounds(1, 1),

@@ -143,7 +143,7 @@ class Curator:
             return fit_on_query(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
 
     def budget(self, by: str | None = None) -> BudgetStatus:
-        """Return the budget of the data set or of one analyst, what is spent of it, and what remains for one more query.
+        """Return the budget of the data set or of an analyst, what is spent, and what remains for one more query.
 
         Both budgets must cover an analyst's query, so what remains is the smaller of the two.
 
@@ -194,7 +194,8 @@ class Curator:
     def _check_analyst(self, by: str) -> None:
         if by != OWNER and by not in self.policy.budget_entry.analysts:
             raise Refused(
-                f"by: {by!r} has no access to {self.policy.data.name!r}. The owner must add them under [budget.analysts]."
+                f"by: {by!r} has no access to {self.policy.data.name!r}. "
+                "The owner must add them under [budget.analysts]."
             )
 
     def _answer_plan(
@@ -263,7 +264,7 @@ class Curator:
         raise Failed(FAILED)
 
     def _budgets_and_spent(self, by: str) -> list[tuple[Budget, Loss]]:
-        """Return the budgets that apply to an analyst (the data set's, then their own), each with what is spent of it."""
+        """Return the budgets that apply to an analyst (the data set's, then their own), each with what is spent."""
         limits = [(self.ledger.budget, self.ledger.spent())]
         analyst_budget = None if by == OWNER else (self.ledger.analysts or {}).get(by)
         return limits if analyst_budget is None else [*limits, (analyst_budget, self.ledger.spent(by))]

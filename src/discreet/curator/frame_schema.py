@@ -60,9 +60,7 @@ def inspect_frame(table: str, rows: Any) -> InputFrame:
             )
     except Exception:  # noqa: BLE001 - a library's message may quote values of the table
         raise PolicyError(f"table {table}: the object cannot be read as a table.") from None
-    raise PolicyError(
-        f"table {table}: {type(rows).__name__} is not a table. Pass a pandas, polars or Arrow table."
-    )
+    raise PolicyError(f"table {table}: {type(rows).__name__} is not a table. Pass a pandas, polars or Arrow table.")
 
 
 def _arrow_type_name(dtype: pa.DataType) -> str | None:

@@ -25,7 +25,9 @@ from discreet.policy.problems import did_you_mean, shorten, with_article
 
 _UNIT_HINT = 'declare the privacy unit: unit="patient" for the column that identifies it, unit="row" for single rows.'
 _BUDGET_HINT = "budget: there is no default. Declare the total, for example budget=1 or budget=(1, 1e-9)."
-_COLUMNS_HINT = 'declare the columns to query, for example {"cost": (0, 500), "ward": ["A", "B"]}; others cannot be queried.'
+_COLUMNS_HINT = (
+    'declare the columns to query, for example {"cost": (0, 500), "ward": ["A", "B"]}; others cannot be queried.'
+)
 _COLUMN_HINT = (
     "Write (low, high), a list of values, a type, or a dict as in a policy. They are never taken from the rows."
 )
@@ -203,9 +205,7 @@ def _column_entry(table: str, name: str, entry: Any, frame: InputFrame) -> dict[
             kind = _column_type(table, name, frame, "columns")
             if kind in _ORDERED_TYPES:
                 return {"type": kind, "between": _policy_value(entry)}
-            cause = (
-                f'{with_article(kind)} column cannot have a range. Declare the type: {{"type": …, "between": […]}}'
-            )
+            cause = f'{with_article(kind)} column cannot have a range. Declare the type: {{"type": …, "between": […]}}'
         case list():
             kind = _column_type(table, name, frame, "columns")
             if len(entry) != 2 or kind not in _ORDERED_TYPES:

@@ -23,7 +23,7 @@ class PreparedReader(Protocol):
 
 
 class Engine(Protocol):
-    """Stores the data and computes exact totals. It fails with an EngineError, whose text is for the owner's log only."""
+    """Stores the data and computes exact totals. Failures are EngineErrors, whose text is for the owner's log only."""
 
     @property
     def dialect(self) -> Dialect:
@@ -57,7 +57,7 @@ class Engine(Protocol):
         """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table with equal values in these columns; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int

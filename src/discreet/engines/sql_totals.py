@@ -42,7 +42,7 @@ def compute_totals(question: Question, run: RunSelect, dialect: Dialect) -> Engi
 
 
 def _total_clipped_units(question: Question, table: pa.Table, dialect: Dialect) -> pa.Table:
-    """Sum the clipped units, each counted in its first group, over all groups; then drop groups that nobody votes for."""
+    """Sum the clipped units, each counted in its first group, over all groups; then drop groups without votes."""
     clipped_indices = [index for index, total in enumerate(question.totals) if isinstance(total, ClippedUnits)]
     if dialect.group_count_strategy is GroupCountStrategy.JOIN or not clipped_indices or not question.needs_clipping:
         return table

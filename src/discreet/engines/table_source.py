@@ -132,9 +132,7 @@ def column_types(
         {column.name: cast_rules.default_type(column.native_type) for column in part.columns} for part in parts
     ]
     if any(types != default_types[0] for types in default_types):
-        raise source_error(
-            table, "its files differ in columns or types. Declare the columns in the policy."
-        )
+        raise source_error(table, "its files differ in columns or types. Declare the columns in the policy.")
     types = {name: kind for name, kind in default_types[0].items() if kind is not None}
     if not types:
         raise source_error(table, "it has no column of a supported type. Store numbers, texts or dates.")

@@ -76,9 +76,7 @@ def _suffix(path: str) -> str | None:
 def _expand_paths(table: str, location: str, path: Path) -> list[str]:
     """Expand a glob pattern here, so that the engine can be restricted to exactly these files."""
     if path.is_dir():
-        raise source_error(
-            table, f'source "{location}" is a folder. Name its files, for example "{location}/*.csv".'
-        )
+        raise source_error(table, f'source "{location}" is a folder. Name its files, for example "{location}/*.csv".')
     candidates = [str(path)] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - a whole path
     paths = [candidate for candidate in candidates if Path(candidate).is_file()]
     if not paths:
@@ -169,9 +167,7 @@ def _open_database_table(connection: duckdb.DuckDBPyConnection, table: str, file
     try:
         alias = _attach_database(connection, file)
     except duckdb.Error:
-        message = (
-            f'source: "{file}" cannot be opened as a DuckDB file. Check that it is one, and that no process writes to it.'
-        )
+        message = f'source: cannot open "{file}" as a DuckDB file. Check its format, and that no process writes to it.'
         raise source_error(table, message) from None
     table_names = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?", [alias]

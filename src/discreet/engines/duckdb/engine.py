@@ -59,9 +59,7 @@ def create_table(connection: duckdb.DuckDBPyConnection, name: str, source: Table
     opened = _open_source(connection, name, source)
     types = column_types(name, source.columns, opened.parts)
     try:
-        parts = [
-            readable for part in opened.parts for readable in _readable_parts(connection, name, types, part)
-        ]
+        parts = [readable for part in opened.parts for readable in _readable_parts(connection, name, types, part)]
         select_sql = " UNION ALL ".join(
             declared_select(match_columns(name, types, part), part.from_sql, zone) for part in parts
         )
@@ -197,7 +195,7 @@ class DuckDB:
         return distinct
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table with equal values in these columns; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = [quote_name(self._require_column(table, column)) for column in columns]
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         rows = f"SELECT COUNT(*) AS n FROM {quote_name(table)} WHERE {present}"  # noqa: S608 - names in quotes
@@ -240,7 +238,7 @@ class DuckDB:
         return self._connection.sql(statements[0]).to_arrow_table()
 
     def _check_files(self) -> None:
-        """Fail if a file is not the one that was opened: only its columns were checked, and answers use one snapshot."""
+        """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
         for table, stamps in self._file_stamps.items():
             changed = next((stamp.path for stamp in stamps if not stamp.is_current), None)
             if changed is not None:

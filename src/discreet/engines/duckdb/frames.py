@@ -39,7 +39,7 @@ _READABLE_TYPES = (
 
 
 def open_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: object, wanted: Collection[str]) -> SourcePart:
-    """Register the wanted columns of a table object, or all of them if `wanted` is empty, so that they can be copied."""
+    """Register the wanted columns of a frame, or all of them if `wanted` is empty, so that they can be copied."""
     try:
         names, columns = _frame_columns(table, frame, {name.lower() for name in wanted})
     except PolicyError:

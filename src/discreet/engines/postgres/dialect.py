@@ -1,4 +1,4 @@
-"""PostgreSQL's SQL (13 and newer) for the kernel's operations; each is total: it yields a value or NULL and never raises.
+"""PostgreSQL's SQL (13 and newer) for the kernel's operations; each is total: a value or NULL, and never an error.
 
 PostgreSQL raises an error on everything out of range, so every operation checks its arguments first.
 NULLIF(smaller(x, c), c) is NULL where x >= c: functions like float8smaller, which implement MIN and MAX, are NULL if an

@@ -55,8 +55,8 @@ class Postgres:
     Of `tuning`, only seconds and threads apply; memory and disk are up to the server. Totals are not cached, since a
     database changes.
 
-    >>> table_source = TableSource("clinic.visits", {"patient": Type.INTEGER})
-    >>> with Postgres({"visits": table_source}, url="postgresql://reader@db.example/clinic") as engine:  # doctest: +SKIP
+    >>> source = TableSource("clinic.visits", {"patient": Type.INTEGER})
+    >>> with Postgres({"visits": source}, url="postgresql://reader@db.example/clinic") as engine:  # doctest: +SKIP
     ...     engine.columns("visits")
     {'patient': <Type.INTEGER: 'i'>}
     """
@@ -130,7 +130,7 @@ class Postgres:
         return distinct
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table with equal values in these columns; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = self._quoted_columns(table, columns)
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         with self.prepare({table: frozenset(columns)}) as reader:

@@ -47,7 +47,7 @@ _SETTINGS = {
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
     "client_min_messages": "error",
-    "enable_nestloop": "off",  # row estimates of a WITH are so wrong that nested loops were chosen and took 100 times longer
+    "enable_nestloop": "off",  # chosen because of wrong row estimates for a WITH, they took 100 times longer
     "jit": "off",  # compiling many small expressions takes longer than running them
 }
 _ARROW_TYPES = {

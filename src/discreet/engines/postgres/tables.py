@@ -55,8 +55,8 @@ class PostgresSourceTable:
 
     `native_types` are PostgreSQL's types of the declared columns; `type_oids` are the OIDs of the types of
     `columns_read`. `rows_hidden`: row-level security hides rows from the role. `lockable`: the table can be locked
-    before the snapshot is taken; `check_replaced`: it should be, but cannot. `misfits` are the declared columns that are
-    missing or not as declared, each with its error: they read as NULL, and questions that use them are refused.
+    before the snapshot is taken; `check_replaced`: it should be, but cannot. `misfits` are the declared columns that
+    are missing or not as declared, each with its error: they read as NULL, and questions that use them are refused.
     """
 
     oid: int
@@ -100,8 +100,9 @@ class PostgresSourceTable:
             raise self.misfits[column]
         if self.check_replaced and snapshot.catalog_rows(_REPLACED_TABLES):
             raise EngineError(
-                f"table {table}: it was replaced while the query was being prepared, and the role cannot lock it because "
-                f"it has no privilege on some columns. Run GRANT SELECT ON {self.qualified_name} TO …, or create a view."
+                f"table {table}: it was replaced while the query was being prepared, and the role cannot lock it "
+                "because it has no privilege on some columns. "
+                f"Run GRANT SELECT ON {self.qualified_name} TO …, or create a view."
             )
 
 
@@ -192,9 +193,7 @@ def _divide_by_fit(
         try:
             source_column, _ = match_columns(table, {column: kind}, part, casts)[column]
             if not source_column.readable:
-                raise source_error(
-                    table, f"permission denied. Run GRANT SELECT ON {qualified_name} TO …", column
-                )
+                raise source_error(table, f"permission denied. Run GRANT SELECT ON {qualified_name} TO …", column)
             fitting[column] = source_column
         except PolicyError as error:
             misfits[column] = error

@@ -132,7 +132,8 @@ def like_any_case(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     >>> print(like_any_case(["t"], [Constant("", Type.TEXT), Constant("A%", Type.TEXT)])[-22:])
     LIKE 'a%' ESCAPE E'\\'
     """
-    return f"{lower(texts, exprs)} LIKE {text_literal(lower_case(_constant_pattern(exprs)))} ESCAPE {text_literal(chr(92))}"
+    pattern = text_literal(lower_case(_constant_pattern(exprs)))
+    return f"{lower(texts, exprs)} LIKE {pattern} ESCAPE {text_literal(chr(92))}"
 
 
 def matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:

@@ -79,7 +79,7 @@ class ReferenceEngine:
         return sorted({row[column] for row in self._tables[table]} - {None}, key=sort_key)
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table with equal values in these columns; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         keys = [tuple(row[name] for name in columns) for row in self._tables[table]]
         return max((keys.count(key) for key in keys if None not in key), default=0)
 

@@ -45,7 +45,7 @@ def _floor_or_ceil(function: str) -> str:
 
 
 def _divide(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Return SQL for a division; for a constant divisor only the branch taken, as Spark may fail planning the others."""
+    """Return SQL for a division; for a constant divisor, only the branch taken: Spark might fail to plan the others."""
     a, b = args
     whole = exprs[0].type is Type.INTEGER
     quotient, negated = f"{a} {'DIV' if whole else '/'} {b}", f"TRY_SUBTRACT(0L, {a})" if whole else f"-{a}"
@@ -226,7 +226,7 @@ SPARK = Dialect(
     finite_or_null=f"({_case_when(f'ABS({{value}}) < {_INFINITY}', '{value} + 0D')})",
     quotient="{0} DIV {1}",
     sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
-    # Not TRY_CAST: when Sail compares a TRY_CAST with a number, it compares the original value, even if the cast is NULL.
+    # Not TRY_CAST: if Sail compares a TRY_CAST with a number, it compares the original value, even if the cast is NULL.
     sum_or_null=_SUM_OR_NULL,
     min_or_max=_min_or_max,
     materialized="",

@@ -207,7 +207,7 @@ class Spark:
         return sorted(self.query(rows, {table: frozenset({column})}).column("v").to_pylist())
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table with equal values in these columns; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = self._quoted_columns(table, columns)
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         rows = f"SELECT COUNT(*) AS n FROM {self._views.tables[table].view} WHERE {present}"  # noqa: S608 - names in quotes

@@ -149,7 +149,7 @@ def _complement(ranges: CharRanges) -> CharRanges:
 
 
 def _trim_for_search(node: RegexNode) -> RegexNode:
-    """Simplify a pattern for searching: repetitions of the first and the last part beyond the minimum are irrelevant."""
+    """Simplify a pattern for searching: extra repetitions of the first and the last part are irrelevant."""
     if isinstance(node, Alternation):
         return Alternation(tuple(map(_trim_for_search, node.branches)))
     parts: list[RegexNode] = list(node.parts) if isinstance(node, Concatenation) else [node]

@@ -163,7 +163,7 @@ class SparkViews:
             return table
 
     def check_files(self, spark: "SparkSession") -> None:
-        """Fail if a file is not the one that was opened: only its columns were checked, and answers use one snapshot."""
+        """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
         if _file_fingerprint(spark, self.tables.values()) != self._file_state:
             raise SourceChanged(_FILE_CHANGED)
 

@@ -75,7 +75,9 @@ def unsupported_pattern(call: Call) -> str:
     if call.op in {"like", "like_any_case"}:
         segments = _like_segments(_constant_pattern(call.args))
         if not _is_locatable(segments) and _steps_or_excess(_like_regex(segments)) > MAX_STEPS:
-            return "LIKE: this pattern could take too long on a single row in Spark. Use fewer %, and no _ between them."
+            return (
+                "LIKE: this pattern could take too long on a single row in Spark. Use fewer %, and no _ between them."
+            )
     return ""
 
 

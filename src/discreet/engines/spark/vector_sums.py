@@ -42,8 +42,8 @@ _WORKERS_UNABLE = (
     "pyarrow. Set PYSPARK_PYTHON for them, and check the server's log."
 )
 _WORKERS_DIFFER = (
-    "Spark: the workers' arithmetic differs, so sums would depend on which worker computes them. Use the same numpy and "
-    "the same processor type on all workers."
+    "Spark: the workers' arithmetic differs, so sums would depend on which worker computes them. Use the same numpy "
+    "and the same processor type on all workers."
 )
 
 
@@ -196,7 +196,9 @@ def _add_up(batches: Iterable[pa.RecordBatch], length: int) -> np.ndarray:
     total = np.zeros(length, np.int64)
     for batch in batches:
         for packed in batch.column(0):
-            total += np.frombuffer(packed.as_py(), "<i8").reshape(length)  # refuses a shorter vector, which would be broadcast
+            total += np.frombuffer(packed.as_py(), "<i8").reshape(
+                length
+            )  # refuses a shorter vector, which would be broadcast
     return total
 
 
