@@ -106,12 +106,12 @@ def test_asked_is_paid_whatever_the_number_of_aggregates(curator):
     sql = "SELECT city, COUNT(*), SUM(amount), AVG(amount), VAR_SAMP(pieces), STDDEV(amount) FROM sales GROUP BY city"
     curator.ask(sql, epsilon="1/3")
     assert curator.budget().spent.epsilon == Fraction(1, 3)
-    assert curator.budget().left.epsilon == Fraction(11, 3)
+    assert curator.budget().remaining.epsilon == Fraction(11, 3)
 
 
 def test_a_price_in_a_budget_with_a_delta_is_its_rho(approximate):
     answer = approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1)
-    assert answer.loss == approximate.policy.budget.price(1)
+    assert answer.loss == approximate.policy.budget.cost_of(1)
     assert answer.loss.epsilon is None
     other = approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", rho="1/1000")
     assert other.loss.rho == Fraction(1, 1000)
@@ -124,12 +124,12 @@ def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
     most = re.search(r"fits is ([0-9.]+)\.$", str(refused.value))[1]
     assert float(most) > 1
     approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=most)
-    assert float(approximate.budget().left.rho / approximate.budget().total.rho) < 0.02
+    assert float(approximate.budget().remaining.rho / approximate.budget().total.rho) < 0.02
 
 
 def test_a_refusal_is_one_however_little_is_left(approximate):
-    left = approximate.budget().left.rho
-    approximate.ask("SELECT COUNT(*) FROM sales", rho=left - Fraction(1, 10**30))
+    remaining = approximate.budget().remaining.rho
+    approximate.ask("SELECT COUNT(*) FROM sales", rho=remaining - Fraction(1, 10**30))
     with pytest.raises(dc.Refused, match="The largest epsilon that fits is"):
         approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=1)
 
@@ -214,7 +214,7 @@ def test_explain_tells_the_margin_that_ask_gives(curator):
 def test_options_in_the_query_say_the_price_the_limits_and_delta(approximate):
     options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=2, delta=1e-8, max_groups_contributed=1)"
     answer = approximate.ask(f"{options} street, COUNT(*) AS n FROM sales GROUP BY street")
-    assert answer.loss.rho == approximate.policy.budget.price(2).rho
+    assert answer.loss.rho == approximate.policy.budget.cost_of(2).rho
     assert answer.loss.delta == Fraction(1, 10**8)
     assert any("one group" in sentence for sentence in answer.bounded)
     with pytest.raises(dc.Refused, match="twice"):

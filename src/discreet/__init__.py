@@ -1,6 +1,6 @@
-"""Discreet: a curator that answers with differential privacy, and a ledger that nothing can overspend.
+"""Discreet answers queries on sensitive data with differential privacy and keeps an account that cannot be overspent.
 
-Importing it loads nothing else; every name comes with its module when it is first used.
+Submodules are imported lazily, when a name is first used.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _MODULES = frozenset({"anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy"})
-_HOMES = {
+_EXPORTS = {
     "answer.model": ("Answer", "Explanation"),
     "curator.curator": ("Curator",),
     "dbapi": ("connect",),
@@ -65,8 +65,8 @@ _HOMES = {
     "kernel.partition_selection": ("Threshold", "threshold_for"),
     "curator.open": ("open_curator",),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-_ELSEWHERE = {"open": "open_curator"}  # the name that users expect
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+_INTERNAL_NAMES = {"open": "open_curator"}  # inside the package, `open` is the builtin
 
 if TYPE_CHECKING:
     from discreet import anonymity, attacks, audit, dbapi, learn, local, policy, privacy
@@ -91,10 +91,10 @@ else:
             return import_module(f"discreet.{name}")
         if name not in __all__:
             raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-        known = _ELSEWHERE.get(name, name)
-        found = getattr(import_module(f"discreet.{_HOME[known]}"), known)
-        globals()[name] = found  # the next use needs no search
-        return found
+        internal_name = _INTERNAL_NAMES.get(name, name)
+        value = getattr(import_module(f"discreet.{_MODULE_OF[internal_name]}"), internal_name)
+        globals()[name] = value  # __getattr__ is not called for this name again
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The frame of an HTML page with a strict content security policy."""
+"""HTML pages with a strict content security policy."""
 
 from html import escape
 
@@ -7,7 +7,7 @@ INLINE_IMAGES_ONLY = f"{NO_EXTERNAL_CONTENT}; img-src data:"
 
 
 def html_document(title: str, style: str, body: str, *, content_policy: str = NO_EXTERNAL_CONTENT) -> str:
-    """Return a whole page; the title is escaped here, the body must be already.
+    """Return an HTML document; the title is escaped here, while the body must be escaped already.
 
     >>> "<title>a &amp; b</title>" in html_document("a & b", "", "<p>c</p>")
     True

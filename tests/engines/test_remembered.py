@@ -79,11 +79,11 @@ def test_only_what_is_missing_is_computed():
 @pytest.mark.parametrize(
     "other",
     [
-        replace(LISTED, limit=ContributionBounds(2, 1)),
-        replace(LISTED, limit=ContributionBounds(1, 2)),
+        replace(LISTED, bounds=ContributionBounds(2, 1)),
+        replace(LISTED, bounds=ContributionBounds(1, 2)),
         replace(LISTED, groups=PublicGroups((("a", "b"),))),
         replace(LISTED, by=(), groups=PublicGroups(())),
-        replace(LISTED, relation=replace(VISITS, most=999)),
+        replace(LISTED, relation=replace(VISITS, max_rows=999)),
         replace(LISTED, groups=SelectedGroups(5), totals=(CountUnits(), *LISTED.totals)),
     ],
     ids=["groups", "rows", "keys", "none", "relation", "discovered"],
@@ -113,7 +113,7 @@ def test_whatever_was_asked_before_the_totals_are_those_of_the_reference():
 def test_what_was_not_used_for_longest_is_forgotten():
     engine, known = Counting({"visits": ROWS}), TotalsCache(3000)
     for limit in (*range(1, 12), 11, 10, 1):
-        known.totals(replace(LISTED, limit=ContributionBounds(1, limit)), engine.totals)
+        known.totals(replace(LISTED, bounds=ContributionBounds(1, limit)), engine.totals)
     assert len(engine.asked) == 12  # the last ones were known still, the first was not
     assert TotalsCache(0).totals(LISTED, engine.totals).keys
     assert len(engine.asked) == 13
@@ -124,7 +124,7 @@ def test_nobody_decides_by_being_there_what_is_remembered(most):
     """A place of her own is shown to nobody; that a later answer takes longer must not tell of it either."""
     hers = [{"user": 9, "place": "hers", "x": 7}, {"user": 9, "place": "b", "x": 7}]
     found = Question(
-        replace(VISITS, most=100),
+        replace(VISITS, max_rows=100),
         BY,
         SelectedGroups(5),
         ContributionBounds(1, 1),
@@ -141,7 +141,7 @@ def test_nobody_decides_by_being_there_what_is_remembered(most):
             found,
             LISTED,
             tree,
-            replace(found, limit=ContributionBounds(2, 2)),
+            replace(found, bounds=ContributionBounds(2, 2)),
             LISTED,
             found,
         ):

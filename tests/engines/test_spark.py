@@ -146,7 +146,7 @@ def test_sums_are_computed_where_the_rows_are(engine):
     bounds = ((0.0, 100.0),)
     batches = engine.batches(SCAN, ("cost",), 500)
     here = part()((np.clip(rows, 0.0, 100.0), places) for rows, places in batches).tolist()
-    with engine.held(SCAN, ("cost",)) as sums:
+    with engine.cached_rows(SCAN, ("cost",)) as sums:
         there = [sums(part(), bounds).tolist() for _ in range(2)]
         assert engine.totals(COUNT).values.sum() > 0  # in the meantime
         there.append(sums(part(), bounds).tolist())

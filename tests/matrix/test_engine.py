@@ -76,7 +76,7 @@ def test_the_engine_equals_the_reference(plain, block):
 @pytest.mark.long
 def test_counting_over_a_units_rows_is_the_same_as_joining(plain):
     """The form for engines that move rows between machines, on an engine that is at hand."""
-    over = replace(DUCKDB, spread=GroupCountStrategy.WINDOW)
+    over = replace(DUCKDB, group_count_strategy=GroupCountStrategy.WINDOW)
     full, _ = compare.explore(under(plain, over), range(30_000, 30_040), questions=6, depth=1, inner=1, most=40)
     assert full > 40
 

@@ -60,7 +60,7 @@ def test_settings_of_the_server_change_nothing(postgres, connection):
 
 
 def test_counting_over_a_units_rows_is_the_same_as_joining(connection):
-    over = postgres_under.under(connection, replace(POSTGRES, spread=GroupCountStrategy.WINDOW))
+    over = postgres_under.under(connection, replace(POSTGRES, group_count_strategy=GroupCountStrategy.WINDOW))
     full, _ = compare.explore(over, range(30_000, 30_005), questions=6, depth=1, inner=1, most=40)
     assert full > 5
 

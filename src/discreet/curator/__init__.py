@@ -1,1 +1,1 @@
-"""The curator: a policy, an engine and a ledger, and how they are opened."""
+"""The curator, which combines a policy, an engine and a ledger."""

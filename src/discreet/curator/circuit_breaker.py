@@ -9,17 +9,17 @@ from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 
-GRACE_SECONDS = 60  # seconds beyond the engine's time limit, after which a question is no longer under way
+GRACE_SECONDS = 60  # added to the engine's time limit; a query still unsettled after both has failed
 
 
 class CircuitBreaker:
-    """What failed in this process, and what seems to have failed elsewhere."""
+    """Counts the charged queries that failed, in this process and, judging by their age, in others."""
 
     def __init__(self, policy: Policy, ledger: Ledger, seconds: float) -> None:
         self._policy, self._ledger = policy, ledger
         self._timeout = timedelta(seconds=seconds + GRACE_SECONDS)
         self._failed_ids: set[str] = set()
-        self._record_pending = False  # whether something failed while the ledger could not be read
+        self._record_pending = False  # whether a failure could not be recorded because the ledger was unreadable
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -29,14 +29,14 @@ class CircuitBreaker:
             yield
         except Failed:
             self._record_pending = True
-            with suppress(LedgerError):  # its server may have died with the data; the text of the failure is one
+            with suppress(LedgerError):  # the ledger may be down as well, and there is only one failure message
                 self._record_failures()
             raise
 
     def check(self) -> None:
-        """Refuse once so many questions failed that failing itself might tell something.
+        """Refuse once too many queries have failed, because failures themselves can disclose something.
 
-        What has no answer yet may still be under way in another process, but not for longer than the time limit.
+        A charge without an answer may still be in progress in another process, but not beyond the time limit.
         """
         if self._record_pending:
             self._record_failures()
@@ -48,12 +48,11 @@ class CircuitBreaker:
         ]
         if len(failed) >= self._policy.budget_entry.failures:
             raise Refused(
-                f"the data set {self._policy.data.name!r} has stopped after {len(failed)} failed questions. The owner "
-                f"can read the log, fix the cause and {self._acknowledge_hint()}."
+                f"the data set {self._policy.data.name!r} is suspended after {len(failed)} failed queries. The owner "
+                f"must check the log, fix the cause and {self._acknowledge_hint()}."
             )
 
     def _acknowledge_hint(self) -> str:
-        """Say how the owner acknowledges failures."""
         if self._policy.data.ledger == ":memory:":
             return "call curator.ledger.acknowledge()"
         without_policy = f"discreet ledger acknowledge LEDGER --name {shlex.quote(self._policy.data.name)}"

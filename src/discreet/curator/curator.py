@@ -32,9 +32,10 @@ _LOG = logging.getLogger("discreet")
 
 
 class RemainingBudget(NamedTuple):
-    """What one more question may cost: an epsilon, or the rho that it buys; and the delta left for discovering groups.
+    """The most that one more query may cost: epsilon, the corresponding rho, and delta for partition selection.
 
-    In a budget with a delta, epsilon is the largest for which the rho still fits, rounded down to three digits.
+    With a delta budget, epsilon is the largest whose rho is covered by the remaining budget, rounded down to three
+    digits.
     """
 
     epsilon: Fraction
@@ -48,7 +49,7 @@ class RemainingBudget(NamedTuple):
 
 
 class BudgetStatus(NamedTuple):
-    """A limit, how much of it is spent, and what remains for one more question under all limits that apply."""
+    """A budget, the part of it that is spent, and what remains for one more query under all budgets that apply."""
 
     total: Budget
     spent: Loss
@@ -62,7 +63,7 @@ class BudgetStatus(NamedTuple):
 
 
 class Curator:
-    """Stands between the data and those who ask. Made by `discreet.open`.
+    """Answers queries on the data of a policy and charges its ledger. Created by `discreet.open`.
 
     >>> import discreet as dc, pyarrow as pa
     >>> visits = pa.table({"patient": [1, 1, 2, 3], "ward": ["A", "B", "A", "A"]})
@@ -82,8 +83,8 @@ class Curator:
     ...     ward = { type = "text", in = ["A", "B"] }
     ... ''')
     >>> with dc.open(policy, data={"visits": visits}) as curator:
-    ...     build_answer = curator.release_totals("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon="1/2")
-    ...     build_answer.to_arrow().column_names, curator.budget().left.epsilon
+    ...     answer = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon="1/2")
+    ...     answer.to_arrow().column_names, curator.budget().remaining.epsilon
     (['ward', 'n'], Fraction(1, 2))
     """
 
@@ -108,15 +109,15 @@ class Curator:
         groups: int | None = None,
         rows: int | None = None,
     ) -> Answer:
-        """Answer a question, for a price or within a margin; what was answered before is not paid for again.
+        """Answer a query at a given cost or within a given margin of error; cached answers are not charged again.
 
-        The same `key` returns the same answer and is charged once. While the first question with it is being answered,
-        others wait for its answer, up to the time limit.
+        Requests with the same `key` get the same answer and are charged once. While the first of them is being
+        answered, the others wait for it, up to the time limit.
         """
         plan = self._plan_query(sql, by, groups, rows)
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         if plan.explain:
-            raise Refused("EXPLAIN: it costs nothing and is no answer. Use explain() for it.")
+            raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
         request_record = pricing.request_record(plan, self.policy.data.version, pricing.recorded_request(request))
         if key is None:
             return self._answer_plan(plan, request, request_record, by, None)
@@ -137,7 +138,7 @@ class Curator:
         groups: int | None = None,
         rows: int | None = None,
     ) -> Explanation:
-        """Tell what a question would cost and how exact its answer would be. It is free and reads no private data."""
+        """Return the cost and the expected margins of error of a query. This is free and reads no private data."""
         plan = self._plan_query(sql, by, groups, rows)
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
@@ -150,24 +151,24 @@ class Curator:
         )
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
-        """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
+        """Fit one of `discreet.learn`'s estimators on the rows of a query, charged to this ledger."""
         self._check_request(sql, by)
         with self._circuit_breaker.guard():
             return fit_on_query(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
 
     def budget(self, by: str | None = None) -> BudgetStatus:
-        """Return a limit, of all or of one analyst, what is spent of it, and what remains for one more question.
+        """Return the budget of the data set or of an analyst, what is spent, and what remains for one more query.
 
-        An analyst's question must fit in both, so what remains is the smaller of the two.
+        Both budgets must cover an analyst's query, so what remains is the smaller of the two.
 
         >>> import discreet as dc, pyarrow as pa
         >>> visits = pa.table({"patient": [1, 2, 3]})
         >>> with dc.open(
         ...     visits, unit="patient", budget=(1, "1e-6"), columns={}, groups=1, rows=1, ledger=":memory:"
         ... ) as curator:
-        ...     before = curator.budget().left.epsilon
-        ...     build_answer = curator.release_totals("SELECT COUNT(*) AS n FROM data", epsilon="1/2")
-        ...     float(before), float(curator.budget().left.epsilon)
+        ...     before = curator.budget().remaining.epsilon
+        ...     answer = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2")
+        ...     float(before), float(curator.budget().remaining.epsilon)
         (1.0, 0.844)
         """
         self._check_analyst(by or OWNER)
@@ -179,7 +180,7 @@ class Curator:
         return BudgetStatus(*limits[-1], RemainingBudget(epsilon, rho, delta))
 
     def close(self) -> None:
-        """Let go of the data and the ledger."""
+        """Close the engine and the ledger."""
         self._in_flight_keys.close()
         self._engine.close()
         self.ledger.close()
@@ -194,7 +195,7 @@ class Curator:
         self._check_request(sql, by)
         for name, bound in (("groups", groups), ("rows", rows)):
             if bound is not None and (type(bound) is not int or not 1 <= bound <= 1 << 42):
-                raise Refused(f"{name}: a whole number from 1 to 2^42 says how many a unit may weigh.")
+                raise Refused(f"{name}: the contribution bound must be an integer from 1 to 2^42.")
         plan = plan_query(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
         for part in plan.releases:
             check_supported(part.question, self._engine.dialect)
@@ -206,7 +207,10 @@ class Curator:
 
     def _check_analyst(self, by: str) -> None:
         if by != OWNER and by not in self.policy.budget_entry.analysts:
-            raise Refused(f"by: {by!r} may not ask about {self.policy.data.name!r}. The owner can list the name.")
+            raise Refused(
+                f"by: {by!r} has no access to {self.policy.data.name!r}. "
+                "The owner must add them under [budget.analysts]."
+            )
 
     def _answer_plan(
         self,
@@ -216,7 +220,7 @@ class Curator:
         by: str,
         key: str | None,
     ) -> Answer:
-        """Answer a question that was read: from the ledger, or for a charge."""
+        """Answer a planned query from the ledger if possible, and charge for what is missing."""
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
         release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
         if not release_plan.asks:
@@ -236,7 +240,7 @@ class Curator:
     def _build_answer(
         self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...], by: str
     ) -> Answer:
-        """Return the answer that is in the ledger, whether it was paid for now or before."""
+        """Build the answer from the noisy totals in the ledger, whether they are new or cached."""
         releases = list(map(pricing.combine_draws, history))
         answer = answer_builder.build_answer(plan, releases, release_plan, self.policy, self._budget_of(by))
         try:
@@ -250,7 +254,7 @@ class Curator:
         own = None if by == OWNER else (self.ledger.analysts or {}).get(by)
         return self.policy.budget if own is None else own
 
-    def _charge_and_release(  # noqa: PLR0913, PLR0917 - who asks what, at which cost
+    def _charge_and_release(  # noqa: PLR0913, PLR0917 - the request and its plan
         self,
         plan: QueryPlan,
         target: AccuracyTarget,
@@ -259,10 +263,9 @@ class Curator:
         by: str,
         key: str | None,
     ) -> tuple[ReleaseHistory, ...]:
-        """Prepare the engine, charge, read and store; return all that is known of the question then."""
-        self._check_budget(
-            target, release_plan, by
-        )  # first: without a budget nobody learns whether the data can be reached
+        """Prepare the engine, charge, read and store; return the query's release history, the new release included."""
+        # First of all: without budget, nobody learns whether the data can be reached.
+        self._check_budget(target, release_plan, by)
         with self._engine.prepare(usage_of_questions(request.question for request in release_plan.asks)) as reader:
             try:
                 released = release.release_totals(
@@ -277,22 +280,22 @@ class Curator:
                     key=key,
                 )
             except Refused:
-                self._check_budget(target, release_plan, by)  # others may have spent meanwhile
+                self._check_budget(target, release_plan, by)  # another request may have spent the budget meanwhile
                 raise
         try:
             return self._release_history(plan.releases, fresh=released)
-        except LedgerError:  # after the charge there is one text
-            _LOG.exception("the answer to question %s is stored, and the ledger cannot be read", released.receipt.id)
+        except LedgerError:  # after the charge there is only one failure message
+            _LOG.exception("query %s: the answer is stored, but the ledger cannot be read", released.receipt.id)
         raise Failed(FAILED)
 
     def _budgets_and_spent(self, by: str) -> list[tuple[Budget, Loss]]:
-        """Return the limits that apply to somebody, each with what is spent of it: of all, and the analyst's own."""
+        """Return the budgets that apply to an analyst (the data set's, then their own), each with what is spent."""
         limits = [(self.ledger.budget, self.ledger.spent())]
         analyst_budget = None if by == OWNER else (self.ledger.analysts or {}).get(by)
         return limits if analyst_budget is None else [*limits, (analyst_budget, self.ledger.spent(by))]
 
     def _check_budget(self, target: AccuracyTarget, release_plan: ReleasePlan, by: str) -> None:
-        """Refuse a price that does not fit, and say what does."""
+        """Refuse a cost that exceeds the remaining budget, with a hint at what is affordable."""
         remaining = self._remaining_if_exceeded(release_plan.marginal_cost, by)
         if remaining is not None:
             (total, spent), *analyst_limits = self._budgets_and_spent(by)
@@ -307,7 +310,7 @@ class Curator:
                 ) from None
 
     def _remaining_if_exceeded(self, cost: Loss, by: str) -> Loss | None:
-        """Return what still fits, if a price does not."""
+        """Return the remaining budget if it does not cover a cost, else None."""
         limits = self._budgets_and_spent(by)
         if all(total.covers(spent + cost) for total, spent in limits):
             return None
@@ -319,7 +322,7 @@ def _decimal(number: Fraction) -> str:
 
 
 def _check_texts(**texts: str) -> None:
-    """Refuse what is no text; the ledger could not keep it."""
+    """Refuse texts that the ledger cannot store."""
     for name, text in texts.items():
         try:
             bounded_text(text, name, max_length=1_000_000 if name == "sql" else 200)

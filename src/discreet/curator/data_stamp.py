@@ -1,7 +1,7 @@
-"""Detect data files that changed under the same `version`; reported to the owner only.
+"""Detect data files that changed while `version` stayed the same, and report them to the owner only.
 
-Cheap facts about each table's files (names, sizes and times, and the footers of Parquet files) are kept as a keyed
-hash, one for each version of the data, in a file beside the ledger that only the owner can read.
+Names, sizes and modification times of each table's files, and the footers of Parquet files, are stored as a keyed
+hash, one per version of the data, in a file next to the ledger that only the owner can read.
 """
 
 import glob
@@ -23,7 +23,7 @@ _MAX_FOOTER_BYTES = 1 << 26
 
 
 def stamp_path(policy: Policy) -> Path | None:
-    """Return where the stamps of a policy's data lie: beside its ledger, or the policy; None if nothing is kept."""
+    """Return the path of the stamp file, next to the ledger or the policy; None for a ledger in memory."""
     if policy.data.ledger == ":memory:":
         return None
     ledger = policy.ledger_location
@@ -33,7 +33,7 @@ def stamp_path(policy: Policy) -> Path | None:
 
 
 def owner_log_path(policy: Policy) -> Path:
-    """Return where the owner's log lies unless another place is named: beside the ledger, or beside the policy."""
+    """Return the default path of the owner's log, next to the ledger or the policy."""
     ledger = policy.ledger_location
     if isinstance(ledger, Path) and policy.data.ledger != ":memory:":
         return ledger.with_name(f"{ledger.name}.log")
@@ -45,7 +45,7 @@ def _path_beside_policy(policy: Policy, suffix: str) -> Path:
 
 
 def changed_tables(policy: Policy, frames: Collection[str] = ()) -> list[str]:
-    """Return the tables whose files are not those that were seen under this version; `frames` are not from files."""
+    """Return the tables whose files differ from those recorded for this version; `frames` are tables without files."""
     path = stamp_path(policy)
     stored = _read_stamps(path) if path else None
     if stored is None:
@@ -55,7 +55,7 @@ def changed_tables(policy: Policy, frames: Collection[str] = ()) -> list[str]:
 
 
 def record_stamps(policy: Policy, frames: Collection[str] = ()) -> None:
-    """Keep the stamps of tables that were not seen before under this version; what is known stays as it is."""
+    """Store the stamps of tables that have none for this version yet; existing stamps are kept."""
     path = stamp_path(policy)
     if path is None:
         return
@@ -68,12 +68,12 @@ def record_stamps(policy: Policy, frames: Collection[str] = ()) -> None:
 
 
 def changed_tables_warning(policy: Policy, tables: Collection[str]) -> str:
-    """Say which tables changed, what follows from it, and what to do."""
+    """Return a warning that names the changed tables, the consequence and the fix."""
     table_list = f"table{'' if len(tables) == 1 else 's'} {', '.join(tables)}"
     return (
         f"{policy.data.name}: the files of {table_list} have changed, but version is still "
-        f"{json.dumps(policy.data.version)}: cached answers are about the earlier data. Change version in [data]; if "
-        f"the rows are the same, delete {stamp_path(policy)}."
+        f"{json.dumps(policy.data.version)}, so cached answers describe the earlier data. Change version in [data], "
+        f"or delete {stamp_path(policy)} if the rows are the same."
     )
 
 
@@ -83,7 +83,7 @@ def _compute_stamps(policy: Policy, key: str, frames: Collection[str]) -> dict[s
     stamps = {}
     for table, source in policy.sources().items():
         facts: list[Any] = []
-        with suppress(OSError):  # gone meanwhile, or not to be read: the engine says so
+        with suppress(OSError):  # the engine reports files that are missing or unreadable
             facts = [] if table in frames else list(_file_facts(source))
         if facts:
             stamps[table] = hmac.digest(bytes.fromhex(key), json.dumps(facts).encode(), "sha256").hex()
@@ -91,7 +91,7 @@ def _compute_stamps(policy: Policy, key: str, frames: Collection[str]) -> dict[s
 
 
 def _file_facts(source: str) -> Iterator[list[Any]]:
-    """Yield what is known of each file of a source without reading a row."""
+    """Yield the path, size, modification time and footer hash of each file of a source; no row is read."""
     path = Path(source)
     if path.parent.is_file():  # file.duckdb/table
         path = path.parent
@@ -102,7 +102,7 @@ def _file_facts(source: str) -> Iterator[list[Any]]:
 
 
 def _parquet_footer_hash(path: str, size: int) -> str:
-    """Return a hash of a Parquet file's footer, which holds schema, sizes and statistics; of other files, nothing."""
+    """Return a hash of a Parquet file's footer (schema, sizes and statistics), and "" for other files."""
     if size < 12 or not path.lower().endswith((".parquet", ".pq")):
         return ""
     with Path(path).open("rb") as file:
@@ -125,7 +125,7 @@ def _read_stamps(path: Path) -> dict[str, Any] | None:
 
 
 def _write_stamps(path: Path, stored: dict[str, Any]) -> None:
-    """Replace the file in one step; it can be read by its owner only, from the start."""
+    """Replace the file atomically; only its owner can ever read it."""
     with NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}.", delete=False) as file:  # 0600
         json.dump(stored, file)
     Path(file.name).replace(path)

@@ -1,7 +1,7 @@
 """Fit Discreet's own estimators on private rows; the ledger is charged before any row is read.
 
-An estimator sees rows themselves, so only Discreet's own may: their sums pass through the kernel's door, which charges
-the ledger first. Everything else is refused.
+An estimator sees individual rows, so only Discreet's own are accepted: they release sums through
+`kernel.model_release` alone, which charges the ledger first.
 """
 
 import inspect
@@ -31,24 +31,23 @@ from discreet.query.relations.scope import ColumnInfo
 _PACKAGE = "discreet"
 _NUMERIC_TYPES = (Type.INTEGER, Type.REAL)
 ColumnBounds = tuple[tuple[float, float], ...]
-SumFunction = Callable[
-    [PartialSum, ColumnBounds], np.ndarray
-]  # of a part over rows, moved into bounds, divided by whole units
+# Sums a part over all rows, with values clamped to the column bounds and whole units assigned to partitions.
+SumFunction = Callable[[PartialSum, ColumnBounds], np.ndarray]
 
 
 @runtime_checkable
 class SummingEngine(Protocol):
-    """An engine that sums where the rows are, and gives integers."""
+    """An engine that computes integer sums where the rows are stored."""
 
     def cached_rows(self, relation: Relation, columns: tuple[str, ...]) -> AbstractContextManager[SumFunction]:
-        """Keep the rows that lack none of these numbers at hand, and give what sums them; Refused if it could not."""
+        """Cache the rows without NULL in these columns and return a function that sums them; Refused if it cannot."""
 
 
 @dataclass(frozen=True)
 class PrivateRows:
-    """The rows of a query, for an estimator: column names, their public ranges, the ledger, and who asks.
+    """The rows of a query, as an estimator sees them, with the ledger that pays for them.
 
-    `bounds` are the declared ends of every column. Rows with a missing value in any column are left out.
+    `bounds` are the declared ranges of the columns. Rows with NULL in any column are left out.
     """
 
     names: tuple[str, ...]
@@ -62,10 +61,7 @@ class PrivateRows:
     _engine: Engine = field(repr=False)
 
     def batches(self, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give batches of numbers (rows × columns) with the place of each row's unit; equal places, equal units.
-
-        Every number lies within its bounds: what is stored outside of them is moved to the nearer end.
-        """
+        """Yield batches of values (rows × columns), clamped to their bounds, with the index of each row's unit."""
         low, high = np.array(self.bounds, np.float64).reshape(-1, 2).T
         for numbers, unit_indices in self._engine.batches(self._relation, self._columns, size):
             yield np.clip(numbers, low, high), unit_indices
@@ -73,12 +69,12 @@ class PrivateRows:
 
 @dataclass(frozen=True)
 class RemoteRows(PrivateRows):
-    """The same, where they can be summed by the engine, and stay there."""
+    """Private rows that the engine sums where they are stored."""
 
     _sum: SumFunction = field(repr=False)
 
     def sum_units(self, part: PartialSum) -> np.ndarray:
-        """Return the sum of a part over all rows, moved into their bounds and into those of the part."""
+        """Return the sum of a part over all rows, with values clamped to the column bounds and to those of the part."""
         return self._sum(part, self.bounds)
 
 
@@ -86,77 +82,77 @@ class PrivateEstimator(Protocol):
     """An estimator that can be fitted on private rows."""
 
     def fit_rows(self, rows: PrivateRows) -> Any:
-        """Learn from the rows of a query, paying from its ledger before each look."""
+        """Fit on the rows of a query; the ledger is charged before each pass over them."""
 
 
 E = TypeVar("E", bound=PrivateEstimator)
 
 
-def fit_on_query(  # noqa: PLR0913 - who asks what of whom
+def fit_on_query(  # noqa: PLR0913 - the request, and what serves it
     estimator: E, sql: str, *, by: str, policy: Policy, engine: Engine, ledger: Ledger
 ) -> E:
-    """Fit an estimator of ours on the private rows of a query, and return it."""
+    """Fit one of Discreet's estimators on the private rows of a query, and return it."""
     clone = _clone_unfitted(estimator)
     rows = plan_row_query(sql, policy, engine, by=by)
     check_supported(rows.relation, engine.dialect)
-    names = tuple(_declared_spelling(arguments.name, policy) for arguments in rows.columns)
+    names = tuple(_declared_spelling(info.name, policy) for info in rows.columns)
     bounds = tuple(map(_public_range, rows.columns))
-    columns = tuple(known.column.name for known in rows.columns)
+    columns = tuple(info.column.name for info in rows.columns)
     _check_summable(rows.relation)
-    known = (names, bounds, ledger, by, sql, _unit_phrase(policy), rows.relation, columns, engine)
+    row_fields = (names, bounds, ledger, by, sql, _unit_phrase(policy), rows.relation, columns, engine)
     attributes_before = set(vars(clone))
     with engine.prepare(usage_of_relation(rows.relation, columns)):
-        pass  # what cannot be read is refused here, before anything is charged
+        pass  # refuses unreadable tables before anything is charged
     with (
         engine.cached_rows(rows.relation, columns)
         if isinstance(engine, SummingEngine)
         else nullcontext() as sum_function
     ):
-        private_rows = RemoteRows(*known, sum_function) if sum_function else PrivateRows(*known)
+        private_rows = RemoteRows(*row_fields, sum_function) if sum_function else PrivateRows(*row_fields)
         type(clone).fit_rows(clone, private_rows)
     vars(estimator).update({name: value for name, value in vars(clone).items() if name not in attributes_before})
     return estimator
 
 
 def _check_summable(relation: Relation) -> None:
-    """Refuse rows of which a unit would count as several, or of which there may be too many to be summed."""
+    """Refuse relations in which a unit counts more than once, or that may have too many rows to sum."""
     shape = relation.shape
     if shape.unit is None and shape.max_rows_per_unit != 1:
         raise Refused(
-            f"SELECT: every row is protected on its own, and one may become {shape.max_rows_per_unit} rows here, each of which "
-            "would count. Join tables with one row for each key, or ask the owner to declare a unit."
+            f"SELECT: the privacy unit is a row, and this query can turn one row into {shape.max_rows_per_unit}. "
+            "Join tables with one row per key, or ask the owner to declare a unit."
         )
     scans = [table.max_rows for table in tables_of(relation) if isinstance(table, Scan)]
     if min(shape.max_rows, sum(scans)) > MAX_UNITS:
-        raise Refused("SELECT: there may be too many rows to be summed. The owner can lower the table's rows_max.")
+        raise Refused("SELECT: the query may have too many rows to sum. The owner can lower rows_max of the table.")
 
 
 def _public_range(column: ColumnInfo) -> tuple[float, float]:
-    """Return the public range of a column, or Refused."""
+    """Return the public range of a column; Refused if it has none."""
     if column.column.type is Type.BOOLEAN:
         return 0.0, 1.0
     if column.column.type not in _NUMERIC_TYPES:
-        raise Refused(f"SELECT: {column.name} is not a number. Select numbers, or make some with CASE.")
+        raise Refused(f"SELECT: {column.name} is not numeric. Select numeric columns, or convert it with CASE.")
     low, high = column.bound.low, column.bound.high
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         raise Refused(
             f"SELECT: {column.name} has no public range. Select CLIP({column.name}, low, high) AS {column.name}, or "
-            "ask the owner to declare between."
+            "ask the owner to declare one with between."
         )
     return float(low), float(high)
 
 
 def is_own_estimator(class_: type) -> bool:
-    """Tell whether a class is one of `discreet.learn`, the very one and not one that says so."""
+    """Whether a class is an estimator of `discreet.learn` itself, not another class of the same name."""
     return getattr(import_module("discreet.learn"), class_.__name__, None) is class_ and hasattr(class_, "fit_rows")
 
 
 def _clone_unfitted(estimator: E) -> E:
-    """Return an estimator of the same class with the same settings and nothing else: no method of its own, no trace."""
+    """Return a new estimator of the same class and settings, without any attribute that was added to the instance."""
     class_ = type(estimator)
     if class_.__module__.partition(".")[0] != _PACKAGE or not is_own_estimator(class_):
         raise Refused(
-            f"estimator: {class_.__name__} is not one of Discreet's own. Others would see the rows of single people."
+            f"estimator: {class_.__name__} is not an estimator of discreet.learn. No other class may read private rows."
         )
     settings = vars(estimator)
     names = [name for name in inspect.signature(class_).parameters if name in settings]
@@ -164,7 +160,7 @@ def _clone_unfitted(estimator: E) -> E:
 
 
 def _plain_setting(value: Any, name: str) -> Any:
-    """Return a setting as plain data: an object of another kind could look at what it is compared with."""
+    """Return a setting as plain data; any other object could run code of its own on what it is compared with."""
     if value is None or type(value) in (bool, int, float, str, Fraction, Decimal):
         return value
     if type(value) in (list, tuple):
@@ -174,19 +170,19 @@ def _plain_setting(value: Any, name: str) -> Any:
     if isinstance(value, np.ndarray | np.generic) or type(value).__module__.partition(".")[0] in ("pandas", "polars"):
         return _plain_setting(np.asarray(value).tolist(), name)
     if isinstance(value, tuple) and type(value).__module__.startswith(f"{_PACKAGE}."):  # a prior of a mixture
-        return type(value)(*(np.asarray(_plain_setting(each, name), np.float64) for each in value))
-    raise Refused(f"{name}: settings are numbers, texts, lists and arrays, not {type(value).__name__}.")
+        return type(value)(*(np.asarray(_plain_setting(item, name), np.float64) for item in value))
+    raise Refused(f"{name}: parameters must be numbers, strings, lists or arrays, not {type(value).__name__}.")
 
 
 def _declared_spelling(name: str, policy: Policy) -> str:
-    """Return a column's name as the owner spells it, since SQL does not tell Age from age but frames do."""
+    """Return a column's name as declared: SQL names are case-insensitive, those of frames are not."""
     declared = {column for table in policy.tables.values() for column in table.columns}
     matches = [column for column in declared if column.lower() == name.lower()]
     return matches[0] if len(matches) == 1 else name
 
 
 def _unit_phrase(policy: Policy) -> str:
-    """Return the word for what is hidden."""
+    """Return the policy's noun for the privacy unit."""
     match policy.unit:
         case PersonInWindow(_, window, _):
             return f"{policy.data.protects}'s {window}"

@@ -21,14 +21,14 @@ _ARROW_TYPE_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_timestamp, "timestamp"),
 )
 _PANDAS_TYPE_NAMES = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "M": "timestamp"}
-_PANDAS_TEXT_TYPES = ("object", "str", "string")  # objects are read as the texts that Python writes for them
+_PANDAS_TEXT_TYPES = ("object", "str", "string")  # objects are read as str(object)
 
 
 @dataclass(frozen=True)
 class InputFrame:
-    """A table to be opened: its rows, in whatever library, and each column's type as a policy names it, if it can.
+    """A frame of any library, with the policy type of each column; None where a policy has no such type.
 
-    `object_columns` are columns of Python's objects, which are read as texts and may well be dates or numbers.
+    `object_columns` hold Python objects, which are read as text but may be dates or numbers.
     """
 
     rows: object
@@ -38,7 +38,7 @@ class InputFrame:
 
 
 def inspect_frame(table: str, rows: Any) -> InputFrame:
-    """Look at an object that holds a table; PolicyError if it holds none.
+    """Return the schema of a frame; PolicyError if the object is not a table.
 
     >>> inspect_frame("visits", pa.table({"ward": ["A"], "cost": [1.5]})).columns
     {'ward': 'text', 'cost': 'real'}
@@ -54,15 +54,13 @@ def inspect_frame(table: str, rows: Any) -> InputFrame:
         if "polars" in libraries and hasattr(rows, "collect_schema"):
             return InputFrame(rows, FrameKind.POLARS, _polars_type_names(rows.collect_schema()))
         if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
-            arrow_table = pa.table(rows)  # a stream can be read once, and this is the time
+            arrow_table = pa.table(rows)  # a stream can be read only once
             return InputFrame(
                 arrow_table, FrameKind.ARROW, {field.name: _arrow_type_name(field.type) for field in arrow_table.schema}
             )
-    except Exception:  # noqa: BLE001 - of whatever library; its words may quote what is in the table
-        raise PolicyError(f"table {table}: the object that holds its rows cannot be read as a table.") from None
-    raise PolicyError(
-        f"table {table}: its rows are given as {type(rows).__name__}. Give a table of pandas, polars or Arrow."
-    )
+    except Exception:  # noqa: BLE001 - a library's message may quote values of the table
+        raise PolicyError(f"table {table}: the object cannot be read as a table.") from None
+    raise PolicyError(f"table {table}: {type(rows).__name__} is not a table. Pass a pandas, polars or Arrow table.")
 
 
 def _arrow_type_name(dtype: pa.DataType) -> str | None:
@@ -72,7 +70,7 @@ def _arrow_type_name(dtype: pa.DataType) -> str | None:
 
 
 def _pandas_type_name(dtype: Any) -> str | None:
-    if hasattr(dtype, "categories"):  # which they are is what the rows hold, and none of a policy's business
+    if hasattr(dtype, "categories"):  # the categories themselves are private; only their type is used
         return None if dtype.categories is None else _pandas_type_name(dtype.categories.dtype)
     if hasattr(dtype, "pyarrow_dtype"):
         return _arrow_type_name(dtype.pyarrow_dtype)
@@ -80,7 +78,7 @@ def _pandas_type_name(dtype: Any) -> str | None:
 
 
 def _polars_type_names(schema: Any) -> dict[str, str | None]:
-    import polars as pl  # noqa: PLC0415 - here, because whoever has such a frame has it
+    import polars as pl  # noqa: PLC0415 - optional, and installed if there is a polars frame
 
     def type_name(dtype: Any) -> str | None:
         try:

@@ -1,10 +1,9 @@
 """Locks for idempotency keys: a second request with the same key waits for the first.
 
-The lock of a key is held while its question is being answered: by threads in this process, beside the ledger's file
-for other processes, in the database for other servers. A process that dies loses its locks at once, so whoever gets
-one knows that nobody is at work with this key: a charge without an answer then has an unknown outcome.
-
-The wait ends when the first answer is stored or has failed, which whoever asked first sees at the same time.
+The lock of a key is held while its query is being answered: a condition variable within this process, a file next to
+the ledger for other processes, an advisory lock in the database for other servers. A process that dies releases its
+locks at once, so the holder of a lock knows that no other request with this key is running, and that a charge without
+an answer has an unknown outcome.
 """
 
 import fcntl
@@ -23,15 +22,15 @@ from discreet.kernel.event import canonical_json
 from discreet.kernel.ledger import Account, Ledger
 from discreet.kernel.ledger.sqlite_location import FileLocation, MemoryLocation
 
-_RETRY_PAUSES = 0.002, 0.1  # seconds between two attempts: at first, and at most
+_RETRY_PAUSES = 0.002, 0.1  # first and longest pause between two attempts, in seconds
 
 
 class InFlightKeys:
-    """The keys that are in use in this process, and the way to those of others; `seconds` is the longest wait."""
+    """Locks on the keys that are in use, within this process and across processes; `seconds` is the longest wait."""
 
     def __init__(self, ledger: Ledger, seconds: float) -> None:
         self._timeout = seconds
-        self._ledger_location: Any = ledger._session.location if isinstance(ledger, Account) else None  # noqa: SLF001 - its name
+        self._ledger_location: Any = ledger._session.location if isinstance(ledger, Account) else None  # noqa: SLF001 - locks live where the ledger is
         self._locked_names: set[str] = set()
         self._unlocked = threading.Condition()
         self._descriptors: set[int] = set()
@@ -40,7 +39,7 @@ class InFlightKeys:
 
     @contextmanager
     def exclusive(self, by: str, key: str) -> Iterator[None]:
-        """Wait until nobody is at work with this key of this analyst, and keep others waiting meanwhile.
+        """Hold the lock of one analyst's key; wait for it until the time limit, then refuse.
 
         >>> from discreet.kernel.ledger import memory_ledger
         >>> from discreet.kernel.loss import Budget
@@ -48,7 +47,7 @@ class InFlightKeys:
         >>> with in_flight.exclusive("ana", "k"), in_flight.exclusive("ana", "k"):  # doctest: +ELLIPSIS
         ...     pass
         Traceback (most recent call last):
-        discreet.kernel.errors.Refused: key: the first question with this key is still being answered...
+        discreet.kernel.errors.Refused: key: an earlier query with this key is still running...
         """
         name = sha256(canonical_json([by, key]).encode()).hexdigest()[:32]
         deadline = time.monotonic() + self._timeout
@@ -56,7 +55,7 @@ class InFlightKeys:
             yield
 
     def close(self) -> None:
-        """Let go of the database, if there is one."""
+        """Close the connection to the database, if there is one."""
         if self._database_locks:
             self._database_locks.close()
 
@@ -86,12 +85,12 @@ class InFlightKeys:
 
     @contextmanager
     def _lock_file(self, path: Path, deadline: float) -> Iterator[None]:
-        """Lock a file that is there only while somebody uses it; a kill leaves it behind, empty and not locked."""
+        """Lock a file that exists only while in use; a killed process leaves it behind, empty and unlocked."""
         try:
             while (descriptor := self._open_and_lock(path, deadline)) is None:
-                pass  # whoever had the lock has removed the file: others lock a new one
+                pass  # the previous holder has removed the file: lock a new one
         except OSError as cause:
-            raise LedgerError(f"{path}: the key cannot be locked ({cause}). Check the folder and the disk.") from cause
+            raise LedgerError(f"{path}: cannot lock the key ({cause}). Check the folder and the disk.") from cause
         try:
             yield
         finally:
@@ -99,7 +98,7 @@ class InFlightKeys:
             self._close_descriptor(descriptor)
 
     def _open_and_lock(self, path: Path, deadline: float) -> int | None:
-        """Open and lock a file; None if it is no longer there."""
+        """Open and lock a file; None if it was removed meanwhile."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._descriptors.add(descriptor)
         try:
@@ -126,12 +125,12 @@ class InFlightKeys:
 
     def _timeout_refusal(self) -> Refused:
         return Refused(
-            "key: the first question with this key is still being answered, and the time limit of "
-            f"{self._timeout:g} seconds is over. Nothing was charged for this one: use the same key again later."
+            "key: an earlier query with this key is still running after the time limit of "
+            f"{self._timeout:g} seconds. This one was not charged. Retry later with the same key."
         )
 
     def _reset_after_fork(self) -> None:
-        """In a forked child: no thread that holds a key exists here, and the parent's locks end with the parent."""
+        """Drop all locks in a forked child: threads that hold keys exist only in the parent, which keeps its locks."""
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._locked_names, self._unlocked, self._descriptors = set(), threading.Condition(), set()
@@ -159,7 +158,7 @@ _INSTANCES: weakref.WeakSet[InFlightKeys] = weakref.WeakSet()
 
 def _reset_all_after_fork() -> None:
     for instance in _INSTANCES:
-        instance._reset_after_fork()  # noqa: SLF001 - this module's own
+        instance._reset_after_fork()  # noqa: SLF001 - of this module
 
 
 os.register_at_fork(after_in_child=_reset_all_after_fork)

@@ -1,7 +1,7 @@
-"""Where a data set's ledger is, a file or a PostgreSQL database; open, create and move it.
+"""Open, create and move the ledger of a data set, in a file or in a PostgreSQL database.
 
-A place is a Path, or a postgresql:// URL without a password. The head of a ledger in a file lies beside it; that of
-a ledger in a database lies beside the policy, on each machine that uses it.
+A location is a Path, or a postgresql:// URL without a password. The checkpoint of a ledger in a file is next to it;
+that of a ledger in a database is next to the policy, on each machine that uses it.
 """
 
 import json
@@ -22,38 +22,38 @@ from discreet.policy.validators import parse_location as checked
 
 LedgerLocation = Path | str
 _POSTGRES_SCHEMES = ("postgresql", "postgres")
-_LOCATION_PARAMETERS = ("host", "hostaddr", "port", "dbname", "service")  # what says where, and not who or how
+_LOCATION_PARAMETERS = ("host", "hostaddr", "port", "dbname", "service")  # not the user or connection options
 _SAFE_FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
 def parse_location_option(text: str, option: str) -> LedgerLocation:
-    """Read a place from the command line, where `option` is how it is called there.
+    """Parse a ledger location from the command line; `option` names it in errors.
 
-    >>> parse_location_option("postgresql://ana:secret@db.example/clinic", "--moved_to")  # doctest: +ELLIPSIS
+    >>> parse_location_option("postgresql://ana:secret@db.example/clinic", "--to")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    discreet.kernel.errors.PolicyError: --to: others can read a password on the command line. Leave it out, ...
+    discreet.kernel.errors.PolicyError: --to: a password on the command line is visible to other users. ...
     """
     if not URL_PREFIX.match(text):
         return Path(text)
     try:
         scheme = urlsplit(text).scheme
     except ValueError:
-        raise PolicyError(f"{option}: the URL cannot be read. Write it as postgresql://user@host/database.") from None
+        raise PolicyError(f"{option}: invalid URL. Write postgresql://user@host/database.") from None
     if scheme not in _POSTGRES_SCHEMES:
         raise PolicyError(
-            f"{option}: a ledger is a file or in PostgreSQL. Write a path, or postgresql://host/database."
+            f"{option}: a ledger is a file or a PostgreSQL database. Write a path, or postgresql://host/database."
         )
     try:
         return checked(text, option)
     except ValueError:
         raise PolicyError(
-            f"{option}: others can read a password on the command line. Leave it out, and give it in PGPASSWORD or the "
-            "file ~/.pgpass."
+            f"{option}: a password on the command line is visible to other users. Put it in PGPASSWORD or in ~/.pgpass "
+            "instead."
         ) from None
 
 
 def address_without_user(location: LedgerLocation) -> str:
-    """Write where a place is, without who asks: an absolute path, or a URL.
+    """Return a location as an absolute path or a URL, without user and connection options.
 
     >>> address_without_user("postgresql://ana@db.example:5433/clinic?sslmode=verify-full")
     'postgresql://db.example:5433/clinic'
@@ -66,7 +66,7 @@ def address_without_user(location: LedgerLocation) -> str:
 
 
 def policy_line(location: LedgerLocation, base: Path | None) -> str:
-    """Write the line that a policy in the folder `base` needs to find its ledger in a place.
+    """Return the `ledger = ...` line for a policy in the folder `base`.
 
     >>> policy_line(Path("/srv/clinic/visits.sqlite"), Path("/srv/clinic"))
     'ledger = "visits.sqlite"'
@@ -80,9 +80,9 @@ def policy_line(location: LedgerLocation, base: Path | None) -> str:
 
 
 def checkpoint_path(policy: Policy) -> Path:
-    """Return where the head of a policy's ledger in a database lies: beside the policy, under the data set's name.
+    """Return the path of the checkpoint of a ledger in a database: next to the policy, named after the data set.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "Zoë's visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -97,7 +97,7 @@ def checkpoint_path(policy: Policy) -> Path:
 
 
 def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | None = None) -> Account:
-    """Open the ledger of a data set, to look at it, to check it or to move it.
+    """Open the existing ledger of a data set.
 
     >>> open_ledger_at(Path("nowhere.sqlite"), name="demo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -111,17 +111,17 @@ def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | No
 
 
 def open_or_create_ledger(policy: Policy) -> Account:
-    """Open the ledger of a policy to charge it, or make it with the policy's terms if there is none.
+    """Open the ledger of a policy, or create it with the policy's budget if there is none.
 
-    A ledger that was moved is not opened: the error says what to write into the policy.
+    If the ledger was moved, the error says what to write into the policy.
 
     >>> from tempfile import mkdtemp
-    >>> policy = Policy.of({
-    ...     "data": {"name": "visits", "ledger_location": mkdtemp() + "/visits.sqlite"}, "budget": {"epsilon": 1},
+    >>> policy = Policy.from_dict({
+    ...     "data": {"name": "visits", "ledger": mkdtemp() + "/visits.sqlite"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
-    >>> with open_or_create_ledger(policy) as ledger_location:
-    ...     ledger_location.name, ledger_location.budget
+    >>> with open_or_create_ledger(policy) as ledger:
+    ...     ledger.name, ledger.budget
     ('visits', Budget(epsilon=1))
     """
     ledger = (
@@ -148,16 +148,18 @@ def move_ledger_to(
     checkpoint: Path | None = None,
     progress: ProgressCallback | None = None,
 ) -> bool:
-    """Move an open ledger to a place where there is none; False if it had arrived there before.
+    """Move an open ledger to a location without one; False if it had been moved there before.
 
-    `progress` hears how many rows were copied, of how many. The same call finishes a move that was interrupted.
+    `progress` receives the numbers of rows copied and in all. The same call completes a move that was interrupted.
 
     >>> from tempfile import mkdtemp
     >>> from discreet.kernel.loss import Budget
     >>> folder = Path(mkdtemp())
-    >>> with create_ledger(folder / "old.sqlite", name="demo", budget=Budget(1)) as ledger_location:
-    ...     move_ledger_to(ledger_location, folder / "new.sqlite", name="demo"), ledger_location.moved_to == str(folder / "new.sqlite")
-    (True, True)
+    >>> with create_ledger(folder / "old.sqlite", name="demo", budget=Budget(1)) as ledger:
+    ...     move_ledger_to(ledger, folder / "new.sqlite", name="demo")
+    ...     ledger.moved_to == str(folder / "new.sqlite")
+    True
+    True
     """
     with _open_move_target(location, name, checkpoint) as target:
         try:
@@ -167,8 +169,8 @@ def move_ledger_to(
 
 
 def _move_error_text(text: str, source: Account, target: Account) -> str:
-    """Say what went wrong while both places were in use: each of them has put its name in front."""
-    old, new = (account._session.location for account in (source, target))  # noqa: SLF001 - a place has no other name
+    """Replace the two locations that were prepended to the message of an error by "from … to …"."""
+    old, new = (account._session.location for account in (source, target))  # noqa: SLF001 - it has no public name
     both = f"{new}: {old}: "
     return f"from {old} to {new}: {text.removeprefix(both)}" if text.startswith(both) else text
 
@@ -191,24 +193,30 @@ def _create_or_open(policy: Policy) -> Account:
     except LedgerError:
         if not _ledger_exists(policy.ledger_location, policy.data.name):
             raise
-        return _open_policy_ledger(policy)  # somebody else made it at this moment
+        return _open_policy_ledger(policy)  # another process created it at the same moment
 
 
 def _create_policy_ledger(policy: Policy) -> Account:
     name, budget, analysts = policy.data.name, policy.budget, policy.analyst_budgets()
-    promise, location, checkpoint = policy.unit_fingerprint(), policy.ledger_location, checkpoint_path(policy)
+    unit_declaration, location, checkpoint = policy.unit_fingerprint(), policy.ledger_location, checkpoint_path(policy)
     if isinstance(location, Path):
         if checkpoint.exists():
             raise LedgerError(
-                f"{address_without_user(location)}: there is no ledger here, and {checkpoint} remembers one in a database, which this server "
-                "used: a new one would be a second account. Write that database into the policy. If the ledger was "
-                "moved to a file, serve on the machine that has it, or move it from there to a database."
+                f"{address_without_user(location)}: there is no ledger here, but {checkpoint} belongs to a ledger in a "
+                "database that this server used before; a second ledger would double the budget. Write that database "
+                "into the policy. If the ledger was moved to a file, serve from the machine that has the file, or move "
+                "the ledger to a database."
             )
-        return create_ledger(location, name=name, budget=budget, analysts=analysts, unit_declaration=promise)
+        return create_ledger(location, name=name, budget=budget, analysts=analysts, unit_declaration=unit_declaration)
     from discreet.ledger_postgres.ledger import create_postgres_ledger  # noqa: PLC0415 - an extra
 
     return create_postgres_ledger(
-        location, name=name, budget=budget, analysts=analysts, unit_declaration=promise, checkpoint=checkpoint
+        location,
+        name=name,
+        budget=budget,
+        analysts=analysts,
+        unit_declaration=unit_declaration,
+        checkpoint=checkpoint,
     )
 
 

@@ -1,4 +1,4 @@
-"""Open a data set: the engine with the policy's tables, and the ledger."""
+"""Open a data set: an engine with the policy's tables, and the ledger."""
 
 import logging
 import os
@@ -28,8 +28,8 @@ _OWNER_LOG = logging.getLogger("discreet.owner")
 _DEFAULT_TABLE = "data"
 _SERVER_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 _MEMORY_LEDGER_WARNING = (
-    "ledger: what is spent is kept in memory only, and forgotten when this process ends: then it can be spent again. "
-    'Keep it with ledger="visits.sqlite", or say that it is meant with ledger=":memory:".'
+    "ledger: it is kept in memory only, so what is spent is lost when this process ends, and the budget starts afresh. "
+    'Pass ledger="visits.sqlite" to keep it, or ledger=":memory:" if this is intended.'
 )
 
 
@@ -57,7 +57,7 @@ def open_curator(
 ) -> Curator: ...
 
 
-def open_curator(  # noqa: PLR0913 - what a policy says, or what is said instead of one
+def open_curator(  # noqa: PLR0913 - a policy, or the arguments that replace one
     policy: Any,
     *,
     data: Mapping[str, Any] | None = None,
@@ -73,11 +73,11 @@ def open_curator(  # noqa: PLR0913 - what a policy says, or what is said instead
     name: str | None = None,
     version: str | None = None,
 ) -> Curator:
-    """Open the data of a policy (a file, or a Policy), or a table of pandas, polars or Arrow, or a dict of tables.
+    """Open the data of a policy (a path or a Policy), a pandas, polars or Arrow table, or a dict of tables.
 
-    With a policy, `data` gives tables as frames instead of their sources. With a frame, the other arguments say what a
-    policy would: docs/python.md has them all. A ledger is made if it is not there yet; without one, or with ":memory:",
-    the account ends with the process.
+    With a policy, `data` supplies frames that replace the sources of tables. With a frame, the other arguments replace
+    the policy; docs/python.md describes them. The ledger is created if it does not exist; without one, or with
+    ":memory:", it ends with the process.
 
     >>> import pyarrow as pa
     >>> visits = pa.table({"patient": [1, 1, 2], "ward": ["A", "B", "A"], "cost": [10.0, 25.5, 300.0]})
@@ -103,9 +103,9 @@ def open_curator(  # noqa: PLR0913 - what a policy says, or what is said instead
         _check_no_arguments(arguments, table)
         return _open_policy(policy if isinstance(policy, Policy) else Policy.load(policy), data or {}, tuning)
     if data is not None:
-        raise PolicyError("data: it goes with a policy. Give all frames first, as a dict by the names of their tables.")
+        raise PolicyError("data: only allowed with a policy. Pass the frames as the first argument, as {name: frame}.")
     if isinstance(policy, Mapping) and table != _DEFAULT_TABLE:
-        raise PolicyError("table: a dict of frames has the names of its tables. Leave it out.")
+        raise PolicyError("table: a dict of frames already names its tables. Omit this argument.")
     frame_policy = policy_from_frames(policy, table, arguments)
     if ledger is None:
         warnings.warn(_MEMORY_LEDGER_WARNING, stacklevel=2)
@@ -120,14 +120,14 @@ def _check_no_arguments(arguments: OpenArguments, table: str) -> None:
     given_names = [field.name for field in fields(arguments) if getattr(arguments, field.name) is not None]
     if given_names or table != _DEFAULT_TABLE:
         raise PolicyError(
-            f"{given_names[0] if given_names else 'table'}: the policy says it. Change it there, or open a frame instead."
+            f"{given_names[0] if given_names else 'table'}: not allowed with a policy. Set it in the policy."
         )
 
 
 def _open_policy(policy: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> Curator:
     unknown = set(data) - set(policy.tables)
     if unknown:
-        raise PolicyError(f"data: the policy has no table {min(unknown)!r}. It has {', '.join(policy.tables)}.")
+        raise PolicyError(f"data: the policy has no table {min(unknown)!r}. Its tables: {', '.join(policy.tables)}.")
     engine = open_engine(policy, data, tuning or tuning_from_policy(policy))
     try:
         ledger = _open_ledger(policy)
@@ -139,17 +139,17 @@ def _open_policy(policy: Policy, data: Mapping[str, Any], tuning: Tuning | None)
 
 
 def _warn_about_changed_data(policy: Policy, frames: Mapping[str, Any]) -> None:
-    """Tell the owner's log, and nobody who asks, that data have changed under the same version."""
+    """Warn in the owner's log, which analysts do not see, if data changed while the version stayed the same."""
     if changed := changed_tables(policy, frames):
         _OWNER_LOG.warning("%s", changed_tables_warning(policy, changed))
-    with suppress(OSError):  # a folder that cannot be written: questions do not depend on it
+    with suppress(OSError):  # a read-only folder must not prevent queries
         record_stamps(policy, frames)
 
 
 def tuning_from_policy(policy: Policy) -> Tuning:
-    """Return the performance settings of a policy's section [tuning]; what it leaves out is as usual.
+    """Return the performance settings of a policy's [tuning] section, with defaults for the rest.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -168,10 +168,10 @@ def tuning_from_policy(policy: Policy) -> Tuning:
 
 
 def open_engine(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engine:
-    """Open the engine that a policy names, with its tables; `data` gives some of them as frames instead.
+    """Open the engine that a policy names, with its tables; `data` supplies frames that replace sources.
 
     >>> import pyarrow as pa
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -182,7 +182,7 @@ def open_engine(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engi
     """
     kind, zone, url = policy.data.engine, policy.data.timezone, policy.data.connection
     if data and kind != "duckdb":
-        raise PolicyError(f"data: frames are for DuckDB, and the policy has engine = {kind!r}. Leave one of them out.")
+        raise PolicyError(f"data: frames need DuckDB, but the policy has engine = {kind!r}. Remove one of the two.")
     if kind == "postgresql":
         from discreet.engines.postgres.engine import Postgres  # noqa: PLC0415 - an extra
 
@@ -196,9 +196,9 @@ def open_engine(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> Engi
 
 
 def postgres_url(policy: Policy) -> str:
-    """Return where the policy's PostgreSQL is; the environment may say it instead, also with a password.
+    """Return the URL of the policy's PostgreSQL server, which may come from the environment, with a password.
 
-    >>> postgres_url(Policy.of({
+    >>> postgres_url(Policy.from_dict({
     ...     "data": {"name": "visits", "engine": "postgresql", "connection": "postgresql://reader@db.example/clinic"},
     ...     "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v", "unit": "who", "columns": {"who": {"type": "integer"}}}},
@@ -208,14 +208,14 @@ def postgres_url(policy: Policy) -> str:
     url = policy.data.connection or os.environ.get("DISCREET_POSTGRES")
     if not url and not any(os.environ.get(name) for name in _SERVER_VARIABLES):
         raise PolicyError(
-            'connection: nothing says where PostgreSQL is. Add connection = "postgresql://user@host/database" to '
+            'connection: no PostgreSQL server is configured. Add connection = "postgresql://user@host/database" to '
             "[data], or set DISCREET_POSTGRES or PGHOST."
         )
     return url or "postgresql://"
 
 
 def engine_sources(policy: Policy, locations: Mapping[str, Any]) -> dict[str, TableSource]:
-    """Return where the rows of a policy's tables are, with their declared columns."""
+    """Return the sources of a policy's tables, with their declared columns."""
     return {
         name: TableSource(locations[name], {column.name: kernel_type(column.type) for column in table.columns.values()})
         for name, table in policy.tables.items()
@@ -223,7 +223,7 @@ def engine_sources(policy: Policy, locations: Mapping[str, Any]) -> dict[str, Ta
 
 
 def _open_ledger(policy: Policy) -> Ledger:
-    """Open the policy's ledger, or make it; what the owner changed in the policy is recorded there."""
+    """Open or create the policy's ledger, and record in it what the owner changed in the policy."""
     if policy.data.ledger == ":memory:":
         terms: dict[str, Any] = {"budget": policy.budget, "analysts": policy.analyst_budgets()}
         return memory_ledger(name=policy.data.name, unit_declaration=policy.unit_fingerprint(), **terms)

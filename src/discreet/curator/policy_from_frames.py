@@ -1,7 +1,8 @@
-"""Build a policy from data frames and the arguments of open(). Only the schemas are read, no row.
+"""Build a policy from data frames and the arguments of open().
 
-Only names and types are taken from a table, and only from its schema. Who is protected, ranges and keys must be said:
-found in the rows, they would tell of the rows. The policy is then read and checked like one from a file.
+Only column names and types are taken from a frame, and only from its schema. The privacy unit, ranges and keys must be
+declared, because inferring them from the rows would disclose information about the rows. The policy is then checked
+like one from a file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,18 +23,20 @@ from discreet.policy.declarations import declared_name, find_by_name
 from discreet.policy.file_hazards import stored_type_hazard
 from discreet.policy.problems import did_you_mean, shorten, with_article
 
-_UNIT_HINT = 'say who is protected: unit="patient" for a column that names them, unit="row" for single rows.'
-_BUDGET_HINT = "budget: say how much may be learned in all, such as budget=1 or budget=(1, 1e-9); there is no default."
-_COLUMNS_HINT = 'list the columns to ask about, such as {"cost": (0, 500), "ward": ["A", "B"]}; others do not exist.'
+_UNIT_HINT = 'declare the privacy unit: unit="patient" for the column that identifies it, unit="row" for single rows.'
+_BUDGET_HINT = "budget: there is no default. Declare the total, for example budget=1 or budget=(1, 1e-9)."
+_COLUMNS_HINT = (
+    'declare the columns to query, for example {"cost": (0, 500), "ward": ["A", "B"]}; others cannot be queried.'
+)
 _COLUMN_HINT = (
-    "Write (low, high), a list of its values, its type, or a dict as in a policy. They are never taken from the rows."
+    "Write (low, high), a list of values, a type, or a dict as in a policy. They are never taken from the rows."
 )
 _ORDERED_TYPES = ("integer", "real", "decimal", "date", "timestamp")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenArguments:
-    """What is said beside the tables, as it was given."""
+    """The arguments of open() that replace a policy, as they were passed."""
 
     unit: Any
     budget: Any
@@ -48,7 +51,7 @@ class OpenArguments:
 
 @dataclass(frozen=True)
 class FramePolicy:
-    """The policy that was made, the rows of its tables, the kind of the first of them, and what to look at again."""
+    """A policy built from frames, the rows of its tables, the library of the first frame, and warnings about types."""
 
     policy: Policy
     rows: Mapping[str, object]
@@ -57,23 +60,23 @@ class FramePolicy:
 
 
 def policy_from_frames(data: Any, table: str, arguments: OpenArguments) -> FramePolicy:
-    """Make the policy of one frame, called `table`, or of a dict of frames; PolicyError tells what is wrong.
+    """Build the policy of one frame, named `table`, or of a dict of frames.
 
     >>> import pyarrow as pa
-    >>> words = {"unit": "patient", "columns": {"ward": ["A", "B"]}, "groups": 1, "rows": 1, "public": None}
+    >>> declared = {"unit": "patient", "columns": {"ward": ["A", "B"]}, "groups": 1, "rows": 1, "public": None}
     >>> rows = pa.table({"patient": [1], "ward": ["A"]})
-    >>> arguments = OpenArguments(budget="1/2", ledger=None, name=None, version=None, **words)
+    >>> arguments = OpenArguments(budget="1/2", ledger=None, name=None, version=None, **declared)
     >>> policy_from_frames(rows, "visits", arguments).policy.tables["visits"].unit
-    Column(name='patient')
+    ColumnUnit(name='patient')
     """
     single = not isinstance(data, Mapping)
     private = _inspect_frames({table: data} if single else data, "table")
     public = _inspect_frames(arguments.public or {}, "public")
     for name in public:
         if declared_name(private, name):
-            raise PolicyError(f"public: there is also a private table {shorten(name)}. Rename one of them.")
+            raise PolicyError(f"public: there is a private table {shorten(name)}, too. Rename one of them.")
     if not private:
-        raise PolicyError("frame: there is no table that protects anybody. Give at least one.")
+        raise PolicyError("frame: there is no private table. Pass at least one.")
     frames = {**private, **public}
     allowed_tables = {"unit": private, "groups": private, "rows": private, "columns": frames}
     table_arguments = {
@@ -89,13 +92,12 @@ def policy_from_frames(data: Any, table: str, arguments: OpenArguments) -> Frame
 
 
 def _type_warnings(policy: Policy, frames: Mapping[str, InputFrame]) -> Iterator[str]:
-    """Tell of columns that are declared as another type than they have, and may lose values by that."""
+    """Yield a warning for each column whose declared type differs from the stored one and may lose values."""
     for table, frame in frames.items():
         for column in policy.tables[table].columns.values():
             stored = find_by_name(frame.columns, column.name)
-            may_be_integers = (
-                frame.frame_kind is FrameKind.PANDAS and stored == "real"
-            )  # whole numbers, too, where some are missing
+            # pandas stores integers with missing values as floats
+            may_be_integers = frame.frame_kind is FrameKind.PANDAS and stored == "real"
             if stored is None or may_be_integers or column.name.lower() in map(str.lower, frame.object_columns):
                 continue
             if hazard := stored_type_hazard(table, column.name, stored, column.type):
@@ -104,28 +106,27 @@ def _type_warnings(policy: Policy, frames: Mapping[str, InputFrame]) -> Iterator
 
 def _inspect_frames(tables: Any, argument: str) -> dict[str, InputFrame]:
     if not isinstance(tables, Mapping):
-        message = f"{argument}: give a dict of tables by their names, not {type(tables).__name__}."
-        raise PolicyError(message)
+        raise PolicyError(f"{argument}: expected a dict {{name: frame}}, not {type(tables).__name__}.")
     for name in tables:
         if not isinstance(name, str):
-            raise PolicyError(f"{argument}: {shorten(repr(name))} is no name for a table. Use a text.")
+            raise PolicyError(f"{argument}: {shorten(repr(name))} is not a table name. Use a string.")
     return {name: inspect_frame(name, rows) for name, rows in tables.items()}
 
 
 def _argument_by_table(
     argument: str, value: Any, allowed_tables: Mapping[str, InputFrame], private: Mapping[str, InputFrame], single: bool
 ) -> dict[str, Any]:
-    """Return what an argument says of each table: of the only one, of each by its name, or of all private ones."""
+    """Return an argument's value per table: given for the only table, by table name, or for all private tables."""
     if value is None:
         return {}
     if single or (not isinstance(value, Mapping) and argument != "columns"):
         return dict.fromkeys(private, value)
     if not isinstance(value, Mapping):
-        raise PolicyError(f"columns: give a dict by the names of the tables. For each, {_COLUMNS_HINT}")
+        raise PolicyError(f"columns: expected a dict by table name. For each table, {_COLUMNS_HINT}")
     for name in value:
         if declared_name(allowed_tables, str(name)) is None:
             raise PolicyError(
-                f"{argument}: there is no table {shorten(repr(name))} that it fits{did_you_mean(name, allowed_tables)}"
+                f"{argument}: it does not apply to a table {shorten(repr(name))}{did_you_mean(name, allowed_tables)}"
             )
     return {str(declared_name(allowed_tables, name)): entry for name, entry in value.items()}
 
@@ -157,7 +158,7 @@ def _private_table(table: str, frame: InputFrame, table_arguments: Mapping[str, 
     unit = table_arguments["unit"].get(table)
     if unit is None:
         raise PolicyError(
-            f"unit: table {shorten(table)}: {_UNIT_HINT} Tables that protect nobody are given in public=…."
+            f"unit: table {shorten(table)}: {_UNIT_HINT} Pass non-private tables as public={{name: frame}}."
         )
     if table not in table_arguments["columns"]:
         raise PolicyError(f"columns: table {shorten(table)}: {_COLUMNS_HINT}")
@@ -183,13 +184,13 @@ def _column_entries(table: str, frame: InputFrame, columns: Any) -> dict[str, An
     for name in columns:
         if not isinstance(name, str):
             raise PolicyError(
-                f"columns: table {shorten(table)}: {shorten(repr(name))} is no name for a column. Use a text."
+                f"columns: table {shorten(table)}: {shorten(repr(name))} is not a column name. Use a string."
             )
     return {name: _column_entry(table, name, entry, frame) for name, entry in columns.items()}
 
 
 def _column_entry(table: str, name: str, entry: Any, frame: InputFrame) -> dict[str, Any]:
-    """Return a column's entry as a policy has it."""
+    """Return a column's entry in the form that a policy uses."""
     match entry:
         case str():
             return {"type": entry}
@@ -204,34 +205,32 @@ def _column_entry(table: str, name: str, entry: Any, frame: InputFrame) -> dict[
             kind = _column_type(table, name, frame, "columns")
             if kind in _ORDERED_TYPES:
                 return {"type": kind, "between": _policy_value(entry)}
-            cause = (
-                f'a range does not fit {with_article(kind)} column. Name another type, {{"type": …, "between": […]}}'
-            )
+            cause = f'{with_article(kind)} column cannot have a range. Declare the type: {{"type": …, "between": […]}}'
         case list():
             kind = _column_type(table, name, frame, "columns")
             if len(entry) != 2 or kind not in _ORDERED_TYPES:
                 return {"type": kind, "in": _policy_value(entry)}
-            cause = 'two values in a list may be keys or a range. Write (low, high), or {"in": [one, other]}'
+            cause = 'a list of two values is ambiguous. Write (low, high) for a range, {"in": [first, second]} for keys'
         case _:
-            cause = f"it is described by {type(entry).__name__}. {_COLUMN_HINT.removesuffix('.')}"
+            cause = f"{type(entry).__name__} is not a declaration. {_COLUMN_HINT.removesuffix('.')}"
     raise PolicyError(f"columns: table {shorten(table)}, column {shorten(name)}: {cause}.")
 
 
 def _column_type(table: str, name: str, frame: InputFrame, argument: str) -> str:
-    """Return a column's type by its schema."""
+    """Return a column's type from the schema of its frame."""
     where = f"{argument}: table {shorten(table)}"
     if declared_name(frame.columns, name) is None:
-        raise PolicyError(f'{where}: the frame has no column "{shorten(name)}"{did_you_mean(name, frame.columns)}')
+        raise PolicyError(f'{where}: column "{shorten(name)}" does not exist{did_you_mean(name, frame.columns)}')
     type_name = find_by_name(frame.columns, name)
     if type_name is None:
         raise PolicyError(
-            f'{where}, column {shorten(name)}: its schema does not say what it holds. Name it in columns: {{"type": …}}.'
+            f'{where}, column {shorten(name)}: the schema has no type that a policy knows. Declare one: {{"type": …}}.'
         )
     return type_name
 
 
 def _policy_value(value: Any) -> Any:
-    """Return a value as a policy's reader knows it."""
+    """Return a value as the policy parser expects it."""
     match value:
         case list() | tuple():
             return [_policy_value(item) for item in value]

@@ -1,8 +1,10 @@
-"""PEP 249, the Database API 2.0: `connect` and all that the specification wants beside it.
+"""The Python Database API 2.0 (PEP 249).
 
-errors       the tree of PEP 249, joined with Discreet's own
-types        what a column holds;  binding: values in the places of ? and :name
-statements   SET, RESET, SHOW, EXPLAIN;  connection, cursor: what a program holds
+connection   connect, Connection, and the statements SET, RESET, SHOW and EXPLAIN
+cursor       Cursor
+parameters   binding of values to ? and :name
+types        type codes and constructors
+errors       the exceptions of PEP 249, combined with Discreet's own
 """
 
 from discreet.dbapi.connection import Connection, connect
@@ -40,7 +42,7 @@ from discreet.dbapi.types import (
 
 apilevel = "2.0"
 threadsafety = 2  # threads may share the module and connections, but not cursors
-paramstyle = "qmark"  # a mapping binds :name instead
+paramstyle = "qmark"  # with a dict, placeholders are :name
 
 __all__ = [
     "BINARY",

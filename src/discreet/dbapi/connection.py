@@ -1,4 +1,4 @@
-"""A connection, with the statements SET, RESET, SHOW and EXPLAIN."""
+"""Connections, with the statements SET, RESET, SHOW and EXPLAIN."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,25 +24,27 @@ from discreet.query.syntax.parse import ParsedQuery, check_text, parse_query, to
 _COMMANDS = ("EXPLAIN", "SET", "RESET", "SHOW")
 _SETTINGS = ("epsilon", "rho")
 _VALUES = (TokenType.NUMBER, TokenType.STRING, TokenType.SLASH)
-_EXAMPLES = {"SET": "SET epsilon = '1/10'", "RESET": "RESET epsilon", "SHOW": "SHOW epsilon"}
+_EXAMPLES = {"SET": "SET epsilon = 0.1", "RESET": "RESET epsilon", "SHOW": "SHOW epsilon"}
 
 
 @dataclass(frozen=True)
 class CostSetting:
-    """What a connection pays for a question that does not name its own price; neither: what the policy says."""
+    """The cost of a query that does not state its own; if neither is set, the policy's default applies."""
 
     epsilon: Fraction | None = None
     rho: Fraction | None = None
 
 
 def split_command(text: str) -> tuple[str, str]:
-    """Take off the first word if it is not the question's; blanks keep the places of the rest.
+    """Split off a leading command, replacing it by spaces so that positions in the rest stay the same.
 
     >>> split_command("explain SELECT 1"), split_command("SELECT 1")
     (('EXPLAIN', '        SELECT 1'), ('', 'SELECT 1'))
     """
     check_text(text)
-    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # some editors begin files with it
+    text = (
+        text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
+    )  # a byte order mark, as some editors write it
     first = next(iter(tokenise(text)), None)
     if first is None or text[first.start : first.end + 1].upper() not in _COMMANDS:
         return "", text
@@ -50,25 +52,29 @@ def split_command(text: str) -> tuple[str, str]:
 
 
 def parse_setting(command: str, rest: str) -> tuple[str, str | None]:
-    """Read what follows SET, RESET or SHOW: the setting, and its new value as text; None for DEFAULT, or none."""
+    """Return the setting after SET, RESET or SHOW, and its new value as text; None for DEFAULT or without a value."""
     tokens = [token for token in tokenise(rest) if token.token_type is not TokenType.SEMICOLON]
     name = tokens[0].text.lower() if tokens else ""
     if name not in _SETTINGS:
-        raise QuestionRefused(f'{command}: there is no setting "{shorten(name)}". The settings are epsilon and rho.')
+        raise QuestionRefused(
+            f'{command}: unrecognized configuration parameter "{shorten(name)}". The parameters are epsilon and rho.'
+        )
     values = tokens[2:] if command == "SET" and len(tokens) > 2 and tokens[1].text.upper() in ("=", "TO") else []
     if [token.token_type for token in values] == [TokenType.DEFAULT]:
         return name, None
     if bool(values) != (command == "SET") or len(tokens) != 1 + bool(values) + len(values):
-        raise QuestionRefused(f"{command}: it cannot be read. Write {_EXAMPLES[command]}.")
+        raise QuestionRefused(f"{command}: syntax error. Write {_EXAMPLES[command]}.")
     if any(token.token_type not in _VALUES for token in values):
-        raise QuestionRefused(f"SET {name}: it must be a number above 0. Write SET {name} = '1/10'.")
+        raise QuestionRefused(f"SET {name}: the value must be a number above 0. Write SET {name} = 0.1.")
     return name, "".join(token.text for token in values) if values else None
 
 
 def cost_setting(name: str, value: object, budget: Budget) -> CostSetting:
-    """Return what is offered once a price is set; a rho needs a budget that counts in it."""
+    """Return the cost after SET; rho needs a budget with a delta."""
     if name == "rho" and budget.rho is None:
-        raise QuestionRefused("rho: the budget is pure, so prices are in epsilon. Set epsilon instead.")
+        raise QuestionRefused(
+            "rho: the budget is pure (it has no delta), so the cost is in epsilon. Set epsilon instead."
+        )
     try:
         cost = as_positive(value, name)
     except (TypeError, ValueError) as error:
@@ -76,22 +82,20 @@ def cost_setting(name: str, value: object, budget: Budget) -> CostSetting:
     return CostSetting(rho=cost) if name == "rho" else CostSetting(epsilon=cost)
 
 
-_NO_COST = (
-    "epsilon: say what an answer may cost: SET epsilon = '1/10', or connect(…, epsilon=\"1/10\"); there is no default."
-)
+_NO_COST = "epsilon: there is no default. State the cost of an answer: SET epsilon = 0.1, or connect(…, epsilon=0.1)."
 
 
 def connect(
     policy: str | PathLike[str] | Policy | Curator, by: str = OWNER, epsilon: Number | None = None
 ) -> "Connection":
-    """Connect to the data of a policy, or of a curator that is open already and stays so: PEP 249, DB-API 2.0.
+    """Connect to the data of a policy, or to an open curator, which stays open (PEP 249).
 
-    `epsilon` is the price of a question that names none. Margins are columns: n is followed by n_margin.
+    `epsilon` is the cost of a query that does not state one. Margins of error are columns: n is followed by n_margin.
 
     >>> import discreet as dc, pyarrow as pa
     >>> visits = pa.table({"patient": [1, 1, 2], "ward": ["A", "B", "A"]})
-    >>> words = {"unit": "patient", "columns": {"ward": ["A", "B"]}, "groups": 2, "rows": 2}
-    >>> with dc.open(visits, budget=1, ledger=":memory:", **words) as curator:
+    >>> declared = {"unit": "patient", "columns": {"ward": ["A", "B"]}, "groups": 2, "rows": 2}
+    >>> with dc.open(visits, budget=1, ledger=":memory:", **declared) as curator:
     ...     with dc.connect(curator, epsilon="1/4") as connection:
     ...         cursor = connection.cursor()
     ...         _ = cursor.execute("SELECT COUNT(*) AS n FROM data WHERE ward = ?", ["A"])
@@ -101,7 +105,7 @@ def connect(
     with translate_errors():
         curator = policy if isinstance(policy, Curator) else open_curator(policy)
         try:
-            curator.budget(by)  # is the name listed?
+            curator.budget(by)  # refuses analysts without access
             cost = CostSetting() if epsilon is None else cost_setting("epsilon", epsilon, curator.policy.budget)
         except BaseException:
             if curator is not policy:
@@ -111,27 +115,27 @@ def connect(
 
 
 class Connection:
-    """Made by `connect`. Threads may share it, each with cursors of its own; what is SET, is set for all of them."""
+    """A connection, created by `connect`. Threads may share it, with a cursor each; SET applies to all of them."""
 
     def __init__(self, curator: Curator, by: str, cost: CostSetting, owned_curator: Curator | None = None) -> None:
         self.curator, self.by, self.closed = curator, by, False
         self._initial_cost, self._cost, self._owned_curator = cost, cost, owned_curator
 
     def cursor(self) -> Cursor:
-        """Return a cursor, which asks."""
+        """Return a new cursor."""
         self._check_open()
         return Cursor(self)
 
     def commit(self) -> None:
-        """Do nothing: questions change nothing but the ledger, which is durable before any answer is seen."""
+        """Do nothing: queries change only the ledger, which is durable before an answer is returned."""
         self._check_open()
 
     def rollback(self) -> None:
-        """Do nothing: what was charged stays charged."""
+        """Do nothing: charges are never refunded."""
         self._check_open()
 
     def close(self) -> None:
-        """End; a curator that the connection opened is closed with it."""
+        """Close the connection, and the curator if the connection opened it."""
         self.closed = True
         if self._owned_curator is not None:
             self._owned_curator.close()
@@ -143,10 +147,10 @@ class Connection:
         self.close()
 
     def execute_statement(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any]) -> Result | None:
-        """Do what a cursor was told."""
+        """Run a statement for a cursor; return its result, or None if it has none."""
         self._check_open()
         if not isinstance(operation, str):
-            raise QuestionRefused(f"operation: give SQL as a text, not {type(operation).__name__}.")
+            raise QuestionRefused(f"operation: expected SQL as a string, not {type(operation).__name__}.")
         with translate_errors():
             command, rest = split_command(operation)
             text = bind(rest, parameters)
@@ -170,7 +174,7 @@ class Connection:
             return Result(answer.with_margins(), answer)
 
     def _cost_for(self, parsed: ParsedQuery) -> CostSetting:
-        """Return what is offered for a question: nothing if it names its price, or the policy does."""
+        """Return the cost of a query; empty if the query states it, or the policy has a default."""
         cost = self._cost
         if parsed.options.epsilon is not None or parsed.within is not None:
             return CostSetting()
@@ -183,11 +187,11 @@ class Connection:
         return analyst.each if analyst else None
 
     def _show(self, name: str) -> Result:
-        """Return the price that is set; the policy's own if none is."""
+        """Return the cost that is set, or else the policy's default."""
         cost = self._cost if self._cost != CostSetting() else CostSetting(epsilon=self._policy_epsilon())
         value = getattr(cost, name)
         return Result(pa.table({name: pa.array([None if value is None else str(value)], pa.string())}))
 
     def _check_open(self) -> None:
         if self.closed:
-            raise InterfaceError("the connection is closed. Open another one.")
+            raise InterfaceError("the connection is closed. Open a new one.")

@@ -1,4 +1,4 @@
-"""A cursor: asks one question after the other, and hands out the rows of the answer."""
+"""Cursors, which run one query after another and return the rows of the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Result:
-    """A table to be fetched, and the answer that it is of, if it is of one."""
+    """A table to fetch, and the answer that it belongs to, if any."""
 
     table: pa.Table
     answer: Answer | None = None
 
 
 class Cursor:
-    """Made by `Connection.cursor`; `answer` is the last one, with margins, noise, price and receipt."""
+    """A cursor, created by `Connection.cursor`; `answer` is the last answer, with margins, noise, cost and receipt."""
 
     def __init__(self, connection: "Connection") -> None:
         self.connection = connection
@@ -46,16 +46,16 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """How many rows the answer has; -1 if there is none."""
+        """The number of rows of the result; -1 if there is none."""
         return -1 if self._result is None else int(self._result.table.num_rows)
 
     @property
     def answer(self) -> Answer | None:
-        """The whole answer; None if nothing private was asked."""
+        """The last answer; None after SET, RESET, SHOW or EXPLAIN."""
         return None if self._result is None else self._result.answer
 
     def execute(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Self:
-        """Ask, and pay; or SET, RESET or SHOW the price; or EXPLAIN, which is free."""
+        """Run a query, which is charged; or SET, RESET or SHOW the cost; or EXPLAIN, which is free."""
         self._check_open()
         self._result, self._rows = None, iter(())
         self._result = self.connection.execute_statement(operation, parameters)
@@ -65,27 +65,27 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, parameters: Sequence[Any]) -> None:
-        """Refuse: each question has its own price and its own answer."""
+        """Raise NotSupportedError: each query has its own cost and answer."""
         del operation, parameters
-        raise NotSupportedError("executemany: each question has its price and its answer. Call execute for each.")
+        raise NotSupportedError("executemany is not supported: each query has its own cost. Call execute for each.")
 
     def fetchone(self) -> Row | None:
         """Return the next row; None after the last."""
         return next(self, None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Return the next rows, `arraysize` of them unless another number is given."""
+        """Return the next `size` rows, by default `arraysize`."""
         self._check_result()
         wanted = self.arraysize if size is None else size
         return list(islice(self._rows, max(0, wanted)))
 
     def fetchall(self) -> list[Row]:
-        """Return all rows that are left."""
+        """Return all remaining rows."""
         self._check_result()
         return list(self._rows)
 
     def close(self) -> None:
-        """Let go of the answer."""
+        """Close the cursor and release its result."""
         self._closed, self._result, self._rows = True, None, iter(())
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
@@ -109,9 +109,9 @@ class Cursor:
 
     def _check_open(self) -> None:
         if self._closed or self.connection.closed:
-            raise InterfaceError("the cursor or its connection is closed. Open another one.")
+            raise InterfaceError("the cursor or its connection is closed. Open a new one.")
 
     def _check_result(self) -> None:
         self._check_open()
         if self._result is None:
-            raise InterfaceError("there is nothing to fetch. Ask a question with execute first.")
+            raise InterfaceError("there is no result to fetch. Run a query with execute first.")

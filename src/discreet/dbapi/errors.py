@@ -1,13 +1,13 @@
-"""The errors of PEP 249, and Discreet's own as such: each can be caught as either.
+"""The exceptions of PEP 249; those that correspond to one of Discreet's own can be caught as either.
 
 DiscreetError
 ├── Error
-│   ├── InterfaceError                used after it was closed, or fetched without a question
+│   ├── InterfaceError                closed, or nothing to fetch
 │   └── DatabaseError
-│       ├── ProgrammingError ──────── QuestionRefused, which is Refused too: not charged
-│       ├── OperationalError ──────── QuestionFailed, which is Failed too: charged
-│       │                        ├─── LedgerStopped, which is LedgerError too
-│       │                        └─── PolicyUnusable, which is PolicyError too
+│       ├── ProgrammingError ──────── QuestionRefused, also a Refused: not charged
+│       ├── OperationalError ──────── QuestionFailed, also a Failed: charged
+│       │                        ├─── LedgerStopped, also a LedgerError
+│       │                        └─── PolicyUnusable, also a PolicyError
 │       ├── NotSupportedError         executemany
 │       └── DataError, IntegrityError, InternalError: never raised
 └── Refused, Failed, LedgerError, PolicyError
@@ -20,31 +20,31 @@ from discreet.kernel.errors import DiscreetError, Failed, LedgerError, PolicyErr
 
 
 class Warning(Exception):  # noqa: A001, N818 - PEP 249's name
-    """Never raised; PEP 249 wants it to be there."""
+    """Never raised; required by PEP 249."""
 
 
 class Error(DiscreetError):
-    """The root of all errors of this module."""
+    """The base class of all exceptions of this module."""
 
 
 class InterfaceError(Error):
-    """The connection or cursor is closed, or has nothing to give."""
+    """The connection or cursor is closed, or has no result."""
 
 
 class DatabaseError(Error):
-    """The question, the data or the ledger."""
+    """An error of the query, the data or the ledger."""
 
 
 class DataError(DatabaseError):
-    """Never raised: a value that does not fit is NULL."""
+    """Never raised: values out of range become NULL."""
 
 
 class OperationalError(DatabaseError):
-    """Something that is not the question's fault."""
+    """An error that is not caused by the query."""
 
 
 class IntegrityError(DatabaseError):
-    """Never raised: questions change nothing."""
+    """Never raised: queries do not change data."""
 
 
 class InternalError(DatabaseError):
@@ -52,19 +52,19 @@ class InternalError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """The question cannot be answered as it stands."""
+    """The query is not valid or not allowed."""
 
 
 class NotSupportedError(DatabaseError):
-    """Something that PEP 249 has and a private curator has not."""
+    """A feature of PEP 249 that Discreet does not support."""
 
 
 class QuestionRefused(ProgrammingError, Refused):  # noqa: N818 - an outcome
-    """Not answered and not charged; see discreet.Refused."""
+    """The query was not answered and not charged; see discreet.Refused."""
 
 
 class QuestionFailed(OperationalError, Failed):  # noqa: N818 - an outcome
-    """Charged and not answered; see discreet.Failed."""
+    """The query was charged but not answered; see discreet.Failed."""
 
 
 class LedgerStopped(OperationalError, LedgerError):  # noqa: N818 - an outcome
@@ -77,7 +77,7 @@ class PolicyUnusable(OperationalError, PolicyError):  # noqa: N818 - an outcome
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise Discreet's errors as those of PEP 249 that they are as well."""
+    """Raise Discreet's errors as the corresponding ones of PEP 249."""
     try:
         yield
     except Error:

@@ -1,7 +1,7 @@
-"""Values in the places of marks: each becomes one literal, and nothing else of the text changes its meaning.
+"""Bind values to placeholders: each becomes one literal, and the meaning of the rest of the text does not change.
 
-Marks are found by the tokenizer that reads the question later, so that a ? in a text, a name or a comment is none. What
-comes out is tokenized once more, and must be what went in, with literals for marks.
+Placeholders are found by the tokenizer that parses the query later, so a ? in a string, a name or a comment is none.
+The result is tokenized again and must have the same tokens, with literals in place of placeholders.
 """
 
 import math
@@ -20,13 +20,13 @@ from discreet.dbapi.errors import QuestionRefused
 from discreet.query.syntax.parse import tokenise
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_MAX_DIGITS = 400  # digits: far more than any type holds
+_MAX_DIGITS = 400  # far more than any type holds
 Token = tuple[TokenType, str]
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """Where a value goes: the letters from start to end, and its place or name among the parameters."""
+    """A placeholder: its start and end in the text, and its index or name among the parameters."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class Placeholder:
 
 
 def bind(text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
-    """Put a sequence's values in the places of ?, or a mapping's in those of :name.
+    """Replace each ? by a value of a sequence, or each :name by a value of a mapping.
 
     >>> bind("SELECT COUNT(*) FROM visits WHERE ward = ? AND age > :a -- ?", ["O'Hara"])
     "SELECT COUNT(*) FROM visits WHERE ward =  'O''Hara'  AND age > :a -- ?"
@@ -44,30 +44,30 @@ def bind(text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
     elif isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes):
         placeholders = _positional_placeholders(text, parameters)
     else:
-        raise QuestionRefused("parameters: give a list for marks like ?, or a dict for marks like :name.")
+        raise QuestionRefused("parameters: expected a list for the placeholder ?, or a dict for :name.")
     if not placeholders:
         return text
-    values = [parameters[mark.key] for mark in placeholders]  # type: ignore[index]
+    values = [parameters[placeholder.key] for placeholder in placeholders]  # type: ignore[index]
     bound = _fill(text, placeholders, [literal(value) for value in values])
     expected = _expected_tokens(tokenise(_fill(text, placeholders, ["?"] * len(placeholders))), values)
     if [(token.token_type, token.text) for token in tokenise(bound)] != list(expected):
-        raise QuestionRefused("parameters: a value cannot stand where its mark does. Put blanks around the mark.")
+        raise QuestionRefused("parameters: a placeholder is not separated from its context. Put spaces around it.")
     return bound
 
 
 def refuse_bound_names(text: str, query: exp.Expr, parameters: Sequence[Any] | Mapping[str, Any]) -> None:
-    """Refuse a bound question in which a text became a name, as sqlglot has it after FROM and AS."""
+    """Refuse a bound query in which a string became a name, as sqlglot accepts it after FROM and AS."""
     values = parameters.values() if isinstance(parameters, Mapping) else parameters
     texts = {str.__str__(value) for value in values if isinstance(value, str)}
     quoted_names = (
         {token.text for token in tokenise(text) if token.token_type is TokenType.IDENTIFIER} if texts else set()
     )
     if any(name.quoted and name.this in texts - quoted_names for name in query.find_all(exp.Identifier)):
-        raise QuestionRefused("parameters: a mark stands where a name must be. Write the name itself.")
+        raise QuestionRefused("parameters: a placeholder cannot replace the name of a table or column. Write the name.")
 
 
 def literal(value: Any) -> str:
-    """Write a value as SQL.
+    """Return a value as an SQL literal.
 
     >>> literal(None), literal(-5), literal("it's"), literal(date(2026, 1, 31))
     ('NULL', '(-5)', "'it''s'", "CAST('2026-01-31' AS DATE)")
@@ -86,7 +86,7 @@ def literal(value: Any) -> str:
             text = _parenthesise_negative(f"{value:f}")
         case str():
             text = "'" + _valid_text(str.__str__(value)).replace("'", "''") + "'"
-        case datetime() if value == value and value.tzinfo is None:  # noqa: PLR0124 - pandas' NaT is not itself
+        case datetime() if value == value and value.tzinfo is None:  # noqa: PLR0124 - pandas' NaT does not equal itself
             text = f"CAST('{value.isoformat(' ', 'microseconds')}' AS TIMESTAMP)"
         case date() if not isinstance(value, datetime):
             text = f"CAST('{value.isoformat()}' AS DATE)"
@@ -96,14 +96,14 @@ def literal(value: Any) -> str:
 
 
 def _python_scalar(value: Any) -> Any:
-    """Return one of numpy's scalars as Python's own, if it means the same there."""
+    """Convert a numpy scalar to a Python one of the same meaning, if there is one."""
     match value:
         case np.datetime64() if not np.isnat(value):
             day = value.astype("datetime64[D]")
             is_date = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
             converted = (day if is_date else value.astype("datetime64[us]")).item()
-            return value if isinstance(converted, int) else converted  # Python has no name for times so far away
-        case np.timedelta64():  # a kind of whole number to numpy
+            return value if isinstance(converted, int) else converted  # outside of the range of Python's dates
+        case np.timedelta64():  # a np.integer, which the next case would accept
             return value
         case np.bool_() | np.integer() | np.floating():
             return value.item()
@@ -113,20 +113,22 @@ def _python_scalar(value: Any) -> Any:
 def _unsupported_value(value: Any) -> str:
     match value:
         case int() | float() | Decimal():
-            return "a number is not finite, or too large. Give NULL as None, and numbers that the columns can hold."
+            return (
+                "a number is not finite or too large. Pass None for NULL, and numbers within the range of the column."
+            )
         case datetime():
-            return "a time has a zone, or is missing. Give local times of the data's time zone, and NULL as None."
+            return "a datetime is NaT or has a time zone. Pass None for NULL, and local times in the data's time zone."
     kind = type(value).__name__
-    return f"a value is of type {kind}. Give None, bool, int, float, Decimal, str, date or datetime."
+    return f"type {kind} is not supported. Pass None, bool, int, float, Decimal, str, date or datetime."
 
 
 def _valid_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise QuestionRefused("parameters: a text holds half a character (a lone surrogate). Take it out.") from None
+        raise QuestionRefused("parameters: a string contains a lone surrogate. Remove it.") from None
     if "\0" in text:
-        raise QuestionRefused("parameters: a text holds a NUL character. Take it out.")
+        raise QuestionRefused("parameters: a string contains a NUL character. Remove it.")
     return text
 
 
@@ -140,22 +142,22 @@ def _positional_placeholders(text: str, parameters: Sequence[Any]) -> list[Place
         _refuse_other_styles(text)
     if len(starts) != len(parameters):
         raise QuestionRefused(
-            f"parameters: {len(starts)} marks (?) stand in the question, and {len(parameters)} values were given. "
-            "Give one for each."
+            f"parameters: the number of placeholders (?) is {len(starts)}, but the number of values is "
+            f"{len(parameters)}. Pass one value for each."
         )
-    return [Placeholder(start, start + 1, place) for place, start in enumerate(starts)]
+    return [Placeholder(start, start + 1, index) for index, start in enumerate(starts)]
 
 
 def _question_marks(text: str) -> Iterator[int]:
-    """Find each ? that is no part of a text, name or comment; some begin longer signs, such as ?:: and ?|."""
+    """Yield the position of each ? outside of strings, names and comments; some start longer tokens, such as ?::."""
     for token in tokenise(text):
         if text[token.start] == "?":
-            yield from (token.start + at for at, sign in enumerate(token.text) if sign == "?")
+            yield from (token.start + offset for offset, char in enumerate(token.text) if char == "?")
 
 
 def _named_placeholders(text: str, parameters: Mapping[str, Any]) -> list[Placeholder]:
     if next(_question_marks(text), None) is not None:
-        raise QuestionRefused("parameters: the question has marks like ?, and a dict was given. Give a list.")
+        raise QuestionRefused("parameters: the query has the placeholder ?, which needs a list, not a dict.")
     tokens = tokenise(text)
     placeholders = [
         Placeholder(colon.start, name.end + 1, text[name.start : name.end + 1])
@@ -169,28 +171,30 @@ def _named_placeholders(text: str, parameters: Mapping[str, Any]) -> list[Placeh
     for placeholder in placeholders:
         if placeholder.key not in parameters:
             raise QuestionRefused(
-                f"parameters: there is no value for :{placeholder.key}. Give one, or write the value itself."
+                f"parameters: there is no value for :{placeholder.key}. Pass one, or write the value in the query."
             )
     return placeholders
 
 
 def _refuse_other_styles(text: str) -> None:
-    """Refuse %s and %(name)s, the marks of other drivers; a % in a text, or with a blank behind it, is none."""
-    signs = [(one.text, other.text.lower()) for one, other in pairwise(tokenise(text)) if one.end + 1 == other.start]
-    if {("%", "s"), ("%", "(")} & set(signs):
-        raise QuestionRefused("parameters: %s is no mark here. Use ? for values in their order, or :name for a dict.")
+    """Refuse %s and %(name)s, the placeholders of other drivers; a % in a string or before a space is none."""
+    adjacent = [(one.text, other.text.lower()) for one, other in pairwise(tokenise(text)) if one.end + 1 == other.start]
+    if {("%", "s"), ("%", "(")} & set(adjacent):
+        raise QuestionRefused(
+            "parameters: the placeholder %s is not supported. Use ? with a list, or :name with a dict."
+        )
 
 
 def _fill(text: str, placeholders: Sequence[Placeholder], texts: Sequence[str]) -> str:
-    """Return the text with words in the places of the marks, and blanks around them."""
-    ends = [0, *(mark.end for mark in placeholders)]
-    starts = [*(mark.start for mark in placeholders), len(text)]
+    """Replace the placeholders by texts, with spaces around them."""
+    ends = [0, *(placeholder.end for placeholder in placeholders)]
+    starts = [*(placeholder.start for placeholder in placeholders), len(text)]
     between = [text[end:start] for end, start in zip(ends, starts, strict=True)]
-    return "".join(f"{piece} {word} " for piece, word in zip(between, texts, strict=False)) + between[-1]
+    return "".join(f"{piece} {value} " for piece, value in zip(between, texts, strict=False)) + between[-1]
 
 
 def _expected_tokens(tokens: Sequence[Any], values: Sequence[Any]) -> Iterator[Token]:
-    """Return the tokens of a text, with those of each value in the place of its mark."""
+    """Return the tokens of a text, with each placeholder replaced by the tokens of its value."""
     remaining = iter(values)
     for token in tokens:
         if token.token_type is not TokenType.PLACEHOLDER:

@@ -1,4 +1,4 @@
-"""The types of PEP 249: what a column of an answer holds, and how dates and times are made."""
+"""The type codes of columns and the constructors of PEP 249."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 class TypeGroup(frozenset[str]):
-    """Types that PEP 249 takes for one: it equals the code of each.
+    """A type object of PEP 249, which equals each of its type codes.
 
     >>> NUMBER == "integer", NUMBER == "text", "real" == NUMBER
     (True, False, True)
@@ -36,13 +36,13 @@ DateFromTicks = dt.date.fromtimestamp
 
 
 def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802 - PEP 249's name
-    """Return the time of day, local, so many seconds after 1970 began."""
+    """Return the local time of day for seconds since the epoch."""
     return TimestampFromTicks(ticks).time()
 
 
-def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - the same
-    """Return the local time so many seconds after 1970 began."""
-    return dt.datetime.fromtimestamp(ticks)  # noqa: DTZ006 - local is what PEP 249 says
+def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - PEP 249's name
+    """Return the local timestamp for seconds since the epoch."""
+    return dt.datetime.fromtimestamp(ticks)  # noqa: DTZ006 - PEP 249 asks for local time
 
 
 _TYPE_CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
@@ -56,7 +56,7 @@ _TYPE_CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def type_code(kind: pa.DataType) -> str:
-    """Return the code of an answer's column: the type's word in a policy.
+    """Return the type code of a column: the name of its type in a policy.
 
     >>> type_code(pa.int64()), type_code(pa.string())
     ('integer', 'text')

@@ -1,4 +1,4 @@
-"""Which columns of which tables a query reads: what must be available before it is charged."""
+"""Find the columns that a query reads, which must be available before it is charged."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,17 +19,18 @@ from discreet.kernel.relation import (
     Where,
 )
 
-ColumnUsage = Mapping[str, frozenset[str]]  # columns by table, under the names of the policy
+ColumnUsage = Mapping[str, frozenset[str]]  # column names by table name, both as in the policy
 
 
 def usage_of_questions(questions: Iterable[Question]) -> ColumnUsage:
-    """Return the columns that questions read, those of their privacy units included.
+    """Return the columns that questions read, including those of their privacy units.
 
     >>> from discreet.kernel.expr import Column, Type
-    >>> from discreet.kernel.question import Count, Limit, Public
+    >>> from discreet.kernel.question import ContributionBounds, Count, PublicGroups
     >>> user, age = Column("user", Type.INTEGER), Column("age", Type.INTEGER)
-    >>> visits = Scan("visits", (user, age), UnitKey((user,)), most=10**9)
-    >>> usage_of_questions([Question(visits, (), Public(()), Limit(groups=1, rows=20), (Count(),))])
+    >>> visits = Scan("visits", (user, age), UnitKey((user,)), max_rows=10**9)
+    >>> bounds = ContributionBounds(groups=1, rows=20)
+    >>> usage_of_questions([Question(visits, (), PublicGroups(()), bounds, (Count(),))])
     {'visits': frozenset({'user'})}
     """
     columns_by_table: dict[str, set[str]] = {}
@@ -40,7 +41,7 @@ def usage_of_questions(questions: Iterable[Question]) -> ColumnUsage:
 
 
 def usage_of_relation(relation: Relation, columns: Iterable[str]) -> ColumnUsage:
-    """Return the columns that some columns of a relation depend on."""
+    """Return the source columns that the given columns of a relation depend on."""
     columns_by_table: dict[str, set[str]] = {}
     _collect(relation, set(columns), columns_by_table)
     return {table: frozenset(names) for table, names in columns_by_table.items()}
@@ -51,7 +52,7 @@ def _column_names(*exprs: Expr | None) -> set[str]:
 
 
 def _collect(relation: Relation, needed: set[str], columns_by_table: dict[str, set[str]]) -> None:
-    """Add what a relation reads if only the `needed` ones of its columns matter."""
+    """Add the columns that a relation reads to produce its `needed` columns."""
     match relation:
         case Scan():
             columns_by_table.setdefault(relation.table, set()).update(needed & relation.shape.schema.keys())
@@ -61,16 +62,15 @@ def _collect(relation: Relation, needed: set[str], columns_by_table: dict[str, s
         case Derive(source, columns):
             _collect(source, _column_names(*(expr for name, expr in columns if name in needed)), columns_by_table)
         case PerUnit(source, keys, values):
-            aggregated = (each.expr for name, each in values if name in needed)
+            aggregated = (aggregate.expr for name, aggregate in values if name in needed)
             _collect(source, _column_names(*(expr for _, expr in keys), *aggregated), columns_by_table)
         case JoinPublic(source, table, equal, also):
             _collect(source, needed | _column_names(also) | {ours for ours, _ in equal}, columns_by_table)
             _collect_public(table, columns_by_table)
         case JoinOnUnit(left, right, also, _, most):
             for side in (left, right):
-                truncated = (
-                    side.shape.max_rows_per_unit is None or side.shape.max_rows_per_unit > most
-                )  # all columns decide which rows are kept
+                # Truncation orders rows by all columns.
+                truncated = side.shape.max_rows_per_unit is None or side.shape.max_rows_per_unit > most
                 _collect(side, set(side.shape.schema) if truncated else needed | _column_names(also), columns_by_table)
         case SemiJoinOnUnit(source, other):
             _collect(source, needed, columns_by_table)
@@ -91,5 +91,5 @@ def _collect_unit_columns(scan: Scan, columns_by_table: dict[str, set[str]]) -> 
 
 
 def _collect_public(table: PublicTable, columns_by_table: dict[str, set[str]]) -> None:
-    """Add all columns of a public table: their order decides which rows a join keeps."""
+    """Add all columns of a public table, because a join orders its rows by all of them."""
     columns_by_table.setdefault(table.table, set()).update(column.name for _, column in table.columns)

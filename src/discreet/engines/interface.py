@@ -16,67 +16,67 @@ from discreet.kernel.sqlgen.dialect import Dialect
 
 
 class PreparedReader(Protocol):
-    """Tables that were found ready to be read; used within the context of `Engine.prepare` alone."""
+    """Reads tables that were found to be available; valid only within the context of `Engine.prepare`."""
 
     def totals(self, question: Question) -> EngineTotals:
-        """Compute the exact totals of a question, all questions of one state of the data where the engine has such."""
+        """Compute the exact totals of a question, from one snapshot for all questions if the engine has snapshots."""
 
 
 class Engine(Protocol):
-    """Where the data are. A failure is an EngineError, whose text is for the owner's log only."""
+    """Stores the data and computes exact totals. Failures are EngineErrors, whose text is for the owner's log only."""
 
     @property
     def dialect(self) -> Dialect:
-        """How the engine writes what it is asked."""
+        """The SQL dialect of the engine."""
 
     @property
     def seconds(self) -> float:
-        """How long one question may take."""
+        """The time limit of one question."""
 
     def prepare(self, usage: ColumnUsage) -> AbstractContextManager[PreparedReader]:
-        """Find out, before a charge, whether these columns of these tables can be read, and give what reads them.
+        """Check, before a charge, that these columns of these tables can be read, and return a reader of them.
 
-        What cannot is Unavailable, or a PolicyError if the tables are not as the policy says: both cost nothing. What
-        goes wrong afterwards, within the context, is an EngineError after a charge.
+        It raises Unavailable if they cannot be read, and PolicyError if the tables differ from the policy; neither is
+        charged. Errors within the context are EngineErrors after a charge.
 
-        Claim: what it raises, and whether it raises, does not depend on any private row.
+        Claim: whether it raises, and what it raises, does not depend on any private row.
         Proof: it is given names of tables and columns and no other part of a question. It connects, waits for locks
-            (ACCESS SHARE, as any reader) and reads the catalog, or the names, sizes, times and schemas of files. No
-            SELECT on a private table runs but one of no rows (LIMIT 0), which ends before it fetches any.
-        Needs: that the owner's tables are not altered or locked because of what one person's rows hold.
+            (ACCESS SHARE, as any reader) and reads the catalog, or the names, sizes, times and schemas of files. The
+            only SELECT that runs on a private table has LIMIT 0 and ends before it fetches a row.
+        Needs: the owner's tables are not altered or locked depending on what one person's rows contain.
         Checked by: test_to_prepare_a_question_reads_no_row, test_what_is_not_ready_is_refused_and_not_charged
         """
 
     def totals(self, question: Question) -> EngineTotals:
-        """Compute the exact totals of a question, all from one state of the data: prepare and read at once."""
+        """Prepare and compute the exact totals of a question, all from one snapshot of the data."""
 
     def columns(self, table: str) -> dict[str, Type]:
-        """Return a table's columns, as questions see them."""
+        """Return a table's columns with their kernel types."""
 
     def values(self, table: str, column: str) -> list[Any]:
-        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+        """Yield batches of the rows without NULL in these columns: their values, and the index of each row's unit.
 
-        Rows of one unit follow each other.
+        Rows of one unit are contiguous.
         """
 
     def close(self) -> None:
-        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        """Cancel a running question and release all resources; closing twice does nothing."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How much of the machine the engine may use; nothing here affects privacy.
+    """Limits on the resources that the engine may use; none of them affects privacy.
 
-    `memory` is a share or a size ("4GB"); what does not fit, and not more than `disk`, is spilled to a private folder
-    inside `folder` (None: the system's place for temporary files), which is removed at the end (engines/duckdb/spill.py).
+    `memory` is a share or a size ("4GB"); what exceeds it is spilled, up to `disk`, to a private folder inside `folder`
+    (None: the system's temporary folder), which is removed at the end (engines/duckdb/spill.py).
 
     >>> Tuning(memory="4GB", threads=2, seconds=60).disk
     '20GB'
@@ -86,13 +86,13 @@ class Tuning:
     threads: int | None = None
     seconds: float = 600
     folder: str | None = None
-    disk: str = "20GB"  # a question that fills the disk would stop the ledger too
-    remember: int = 1 << 28  # bytes of exact totals that are kept for other questions about the same rows and groups
+    disk: str = "20GB"  # a full disk would stop the ledger as well
+    remember: int = 1 << 28  # bytes of exact totals that are cached for other questions on the same rows and groups
 
     def __post_init__(self) -> None:
         if not 0.001 <= self.seconds <= 10**7:
-            raise ValueError(f"seconds must lie between 0.001 and 10^7, not {self.seconds!r}")
+            raise ValueError(f"seconds must be between 0.001 and 10^7, not {self.seconds!r}")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {self.threads!r}")
         if self.remember < 0:
-            raise ValueError(f"remember must not be below 0, not {self.remember!r}")
+            raise ValueError(f"remember must be at least 0, not {self.remember!r}")

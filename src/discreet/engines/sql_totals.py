@@ -42,7 +42,7 @@ def compute_totals(question: Question, run: RunSelect, dialect: Dialect) -> Engi
 
 
 def _total_clipped_units(question: Question, table: pa.Table, dialect: Dialect) -> pa.Table:
-    """Add up what was counted over all groups, each unit in the first of its own; then leave out unvoted groups."""
+    """Sum the clipped units, each counted in its first group, over all groups; then drop groups without votes."""
     clipped_indices = [index for index, total in enumerate(question.totals) if isinstance(total, ClippedUnits)]
     if dialect.group_count_strategy is GroupCountStrategy.JOIN or not clipped_indices or not question.needs_clipping:
         return table
@@ -54,7 +54,7 @@ def _total_clipped_units(question: Question, table: pa.Table, dialect: Dialect) 
 
 
 class _GroupKeys:
-    """The groups that were found so far; of groups that are discovered, only those of the first result count."""
+    """The group keys read so far; with partition selection, only those of the first result are used."""
 
     def __init__(self, question: Question) -> None:
         self._width = len(question.by)
@@ -70,7 +70,7 @@ class _GroupKeys:
         return list(self._index_by_key)
 
     def group_indices(self, table: pa.Table) -> np.ndarray:
-        """Return the place of every row's key among all keys, -1 for those that do not count."""
+        """Return the index of each row's key among all keys, or -1 for keys that are not used."""
         if not self._width:
             self._index_by_key.setdefault((), 0)
             return np.zeros(table.num_rows, np.int64)

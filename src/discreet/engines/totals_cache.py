@@ -1,8 +1,8 @@
-"""Exact totals that were computed before: another question about the same bounded pairs costs the engine nothing.
+"""A cache of exact totals, for questions on the same relation, groups and contribution bounds.
 
-They stay in the process, as the data do, and are let go when there are too many. What is remembered depends on earlier
-questions alone, and not on what they found: else a group that one person owns, shown to nobody, would decide how long a
-later answer takes.
+Totals stay within the process, as the data do, and are evicted when there are too many. What is cached depends on
+earlier questions alone and not on their results: otherwise a group with one person in it, never released, would
+affect how long a later answer takes.
 """
 
 from collections import OrderedDict
@@ -15,12 +15,12 @@ from discreet.kernel.histogram_tree import CellCounts
 from discreet.kernel.question import HistogramTree, PublicGroups, Question, SelectedGroups, Total
 from discreet.kernel.release import EngineTotals, GroupKey
 
-_ASSUMED_GROUPS = 400_000  # groups
+_ASSUMED_GROUPS = 400_000  # with partition selection, where the number of groups is private
 
 
 @dataclass(frozen=True, eq=False)
 class _CachedTotal:
-    """One total of every group that was found with it."""
+    """The values of one total, by group."""
 
     keys: list[GroupKey]
     values: np.ndarray
@@ -29,7 +29,7 @@ class _CachedTotal:
 
 
 class TotalsCache:
-    """Totals by what they are of; those that were not used for longest go first."""
+    """Exact totals by relation, groups, bounds and total; the least recently used are evicted first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -37,9 +37,9 @@ class TotalsCache:
         self._entries: OrderedDict[Hashable, _CachedTotal] = OrderedDict()
 
     def totals(self, question: Question, compute: Callable[[Question], EngineTotals]) -> EngineTotals:
-        """Return the totals of a question, and compute those that are not known."""
+        """Return the totals of a question, computing those that are not cached."""
         query_key = (question.relation, question.by, question.groups, question.bounds)
-        # To discover groups, the first total counts who has a say, which other counts of units do not.
+        # With partition selection, the first total counts the units that vote, unlike other counts of units.
         discovers = isinstance(question.groups, SelectedGroups)
         keys = [(query_key, total, discovers and place == 0) for place, total in enumerate(question.totals)]
         missing = [key for key in dict.fromkeys(keys) if key not in self._entries]
@@ -67,9 +67,9 @@ class TotalsCache:
 
 
 def _estimated_bytes(question: Question, total: Total) -> int:
-    """Return about how many bytes a total is taken to have, from what is public.
+    """Estimate the size of a total in bytes from public information.
 
-    How many groups there are to be discovered is not: with more than are supposed here, more memory is used.
+    The number of groups before partition selection is private; if it exceeds the assumed number, more memory is used.
     """
     rows = question.relation.shape.max_rows
     groups = min(question.groups.key_count if isinstance(question.groups, PublicGroups) else _ASSUMED_GROUPS, rows)
@@ -84,7 +84,7 @@ def _cached_total(totals: EngineTotals, index: int, byte_size: int) -> _CachedTo
 
 
 def _combine(question: Question, entries: list[_CachedTotal]) -> EngineTotals:
-    """Put totals side by side that were computed at different times, perhaps with different groups."""
+    """Combine totals that were computed at different times, possibly with different groups."""
     keys = entries[0].keys
     if all(entry.keys is keys for entry in entries):
         values = np.stack([part.values for part in entries], axis=1)

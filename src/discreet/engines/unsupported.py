@@ -1,4 +1,4 @@
-"""Operations that an engine cannot compute like the reference; refused before anything is charged."""
+"""Refuse operations that an engine cannot compute like the reference, before anything is charged."""
 
 from collections.abc import Iterator
 
@@ -22,13 +22,13 @@ from discreet.kernel.sqlgen.dialect import Dialect
 
 
 def check_supported(question_or_relation: Question | Relation, dialect: Dialect) -> None:
-    """Refuse what the engine would compute otherwise than the reference, or not at all."""
+    """Refuse what the engine cannot compute, or would compute differently from the reference."""
     if reason := unsupported_reason(question_or_relation, dialect):
         raise Refused(reason)
 
 
 def unsupported_reason(question_or_relation: Question | Relation, dialect: Dialect) -> str:
-    """Return why an engine cannot answer a question, in words for its author; nothing if it can."""
+    """Return the reason why an engine does not support a question or relation, or "" if it does."""
     for expr in (
         _question_exprs(question_or_relation)
         if isinstance(question_or_relation, Question)
@@ -40,8 +40,8 @@ def unsupported_reason(question_or_relation: Question | Relation, dialect: Diale
         longest_domain = max(map(len, question_or_relation.groups.domains), default=0)
         if dialect.max_listed is not None and longest_domain > dialect.max_listed:
             return (
-                f"GROUP BY: {longest_domain:,} listed keys in one column are more than the {dialect.max_listed:,} that this "
-                "engine takes. Group more coarsely, or let groups be discovered."
+                f"GROUP BY: a column has {longest_domain:,} listed keys, but this engine supports at most "
+                f"{dialect.max_listed:,}. Group more coarsely, or use partition selection."
             )
     return ""
 
@@ -80,7 +80,7 @@ def _relation_exprs(relation: Relation) -> Iterator[Expr]:
             yield from (*_relation_exprs(left), *_relation_exprs(right))
         case PerUnit(source, keys, values):
             yield from (expr for _, expr in keys)
-            yield from (folded.expr for _, folded in values if folded.expr is not None)
+            yield from (aggregate.expr for _, aggregate in values if aggregate.expr is not None)
             yield from _relation_exprs(source)
 
 

@@ -1,6 +1,6 @@
 """The definitions of differential privacy, as code.
 
-A pmf is a dictionary {outcome: probability}; `output(mechanism, value)` stands for a mechanism's exact law.
+A pmf is a dictionary {outcome: probability}; `output(mechanism, value)` is the exact distribution of a mechanism.
 
     >>> from discreet import privacy
     >>> here, there = privacy.uniform_pmf(0, 5), privacy.uniform_pmf(1, 6)
@@ -9,12 +9,13 @@ A pmf is a dictionary {outcome: probability}; `output(mechanism, value)` stands 
     >>> privacy.sensitivity.mean(0, 1, n=100)
     Fraction(1, 100)
 
-    divergence    max_divergence, hockey_stick, renyi, privacy_loss, likelihood_ratio, posterior_bound
-    pmf, laws     uniform_pmf; output: a mechanism on one input
-    sensitivity   how far one person can move a count, sum, mean, median, variance
-    gaussian      gaussian_delta, classic_gaussian_sigma, analytic_gaussian_sigma
-    game          threshold_game
-    accounting    to_dp_event, composed_dp_event, declared_epsilon, declared_count
+    divergence        max_divergence, hockey_stick, renyi, privacy_loss, likelihood_ratio, posterior_bound
+    pmf               uniform_pmf
+    mechanism_output  output: the distribution of a mechanism on one input
+    sensitivity       count, histogram, sum, mean, median, variance
+    gaussian          gaussian_delta, classic_gaussian_sigma, analytic_gaussian_sigma
+    membership_game   threshold_game
+    accounting        to_dp_event, composed_dp_event, declared_epsilon, declared_count
 """
 
 from discreet.privacy import sensitivity

@@ -23,7 +23,7 @@ _ROUNDING = 1 + Fraction(1, 10**6)  # scales are rounded up, so a recorded loss 
 
 @dataclass(frozen=True)
 class AccountedRelease:
-    """The loss of a release, and if it adds noise to integers, the noise and how far they move."""
+    """The loss of a release; if it adds noise to integers, also the noise and its l1 and squared l2 sensitivity."""
 
     loss: Loss
     noise: Laplace | Gaussian | None = None
@@ -32,12 +32,12 @@ class AccountedRelease:
 
 
 def account_release(release: ReleaseLike) -> AccountedRelease:
-    """Read an event, or a pair (mechanism, sensitivity)."""
+    """Account for an event, or for a pair (mechanism, sensitivity)."""
     return account_event(release) if isinstance(release, Event) else account_mechanism(*release)
 
 
 def account_mechanism(mechanism: Mechanism, sensitivity: SensitivityLike = None) -> AccountedRelease:
-    """Return what is known of a mechanism whose input moves by `sensitivity`."""
+    """Account for a mechanism whose input has the given sensitivity."""
     if isinstance(mechanism, RandomizedResponse):
         return AccountedRelease(mechanism.loss())
     if isinstance(mechanism, Threshold):
@@ -47,7 +47,7 @@ def account_mechanism(mechanism: Mechanism, sensitivity: SensitivityLike = None)
             mechanism.loss(), mechanism.noise, threshold_sensitivity.l1, threshold_sensitivity.l2_squared
         )
     if sensitivity is None:
-        raise ValueError("sensitivity is missing: how far can one unit move the input?")
+        raise ValueError("sensitivity is missing: give the largest change of the input due to one unit")
     if isinstance(mechanism, Exponential | PermuteAndFlip):
         return AccountedRelease(mechanism.loss(sensitivity))
     if isinstance(mechanism, Laplace | Gaussian):
@@ -58,15 +58,15 @@ def account_mechanism(mechanism: Mechanism, sensitivity: SensitivityLike = None)
 
 
 def account_event(event: Event) -> AccountedRelease:
-    """Return what is known of an event: its mechanism if that explains the recorded loss, else the loss alone.
+    """Account for an event: by its mechanism if that explains the recorded loss, else by the loss alone.
 
-    A draw that made an earlier one finer counts as a whole, although only the difference was charged: by itself it
-    loses no less. Together with the earlier one it loses no more, so `without_refined` leaves that one out.
+    A draw that refines an earlier one has its full loss, although only the difference was charged. Both draws together
+    lose no more than the refined one alone, so `without_refined` leaves the earlier one out.
     """
     release = _account_record(json.loads(event.mechanism), json.loads(event.sensitivity))
     if event.loss is None:
         if release is None:
-            raise ValueError("event: neither its mechanism nor its loss is known")
+            raise ValueError("event: it has no loss, and its mechanism is unknown")
         return release
     if event.follows:
         return release or _account_parts(event)
@@ -74,27 +74,27 @@ def account_event(event: Event) -> AccountedRelease:
 
 
 def without_refined(releases: Iterable[ReleaseLike]) -> list[ReleaseLike]:
-    """Leave out events that later ones among them made finer in every total: the later ones tell all of it."""
+    """Leave out events of which every total is refined by a later event, whose loss covers both."""
     listed = list(releases)
-    refined = {pair for each in listed if isinstance(each, Event) for pair in each.follows}
+    refined = {pair for release in listed if isinstance(release, Event) for pair in release.follows}
     return [
-        each
-        for each in listed
-        if not (isinstance(each, Event) and _drawn_totals(each) and _drawn_totals(each) <= refined)
+        release
+        for release in listed
+        if not (isinstance(release, Event) and _drawn_totals(release) and _drawn_totals(release) <= refined)
     ]
 
 
 def _drawn_totals(event: Event) -> set[tuple[str, str]]:
-    return {(topic, event.id) for part in event.fingerprints for topic in part if topic}
+    return {(fingerprint, event.id) for part in event.fingerprints for fingerprint in part if fingerprint}
 
 
 def _account_parts(event: Event) -> AccountedRelease:
-    """Return the loss of several draws, some of them finer than earlier ones, each counted as a whole."""
+    """Return the loss of several draws, some of which refine earlier ones, each with its full loss."""
     pairs = zip(json.loads(event.mechanism)["parts"], json.loads(event.sensitivity), strict=True)
     parts = [_account_record(*pair) for pair in pairs]
     if None in parts:
-        raise ValueError("event: a part of its mechanism is not known")
-    loss = sum((known.loss for known in parts if known), ZERO_LOSS)
+        raise ValueError("event: a part of its mechanism is unknown")
+    loss = sum((part.loss for part in parts if part), ZERO_LOSS)
     return AccountedRelease(loss + Loss(0, 0, event.loss.delta if event.loss else 0))
 
 
@@ -116,7 +116,7 @@ def _account_record(mechanism: Any, sensitivity: Any) -> AccountedRelease | None
         norms = Sensitivity.of_norms(int(sensitivity["l1"]), int(sensitivity["l2_squared"]))
         return account_mechanism(_noise_of_record(mechanism), norms)
     except (KeyError, TypeError, ValueError):
-        return None  # another kind of mechanism, or of record
+        return None  # an unknown mechanism, or a record without its parameters
 
 
 def _noise_of_record(mechanism: dict[str, str]) -> Laplace | Gaussian:
@@ -125,6 +125,6 @@ def _noise_of_record(mechanism: dict[str, str]) -> Laplace | Gaussian:
 
 
 def _explains(own: Loss, recorded: Loss) -> bool:
-    """Tell whether a mechanism's own loss accounts for all that was charged."""
+    """Whether a mechanism's own loss covers the recorded one."""
     epsilon = own.epsilon is None or recorded.epsilon is None or recorded.epsilon <= own.epsilon * _ROUNDING
     return epsilon and recorded.rho <= own.rho * _ROUNDING and recorded.delta <= own.delta * _ROUNDING

@@ -1,12 +1,12 @@
 """Releases as dp_accounting's events, and their numerical accounting.
 
-A privacy-loss distribution (PLD) gives the smallest epsilon for a sequence of releases, but only if mechanisms,
-scales and number were all fixed before the first answer. A ledger must not use it to admit the next question.
+A privacy-loss distribution (PLD) gives the smallest epsilon for a sequence of releases, but only if the mechanisms,
+their scales and their number were all fixed before the first answer. A ledger must not use it to admit the next query.
 
-Our noise is discrete, and that is what is converted. Discrete Laplace noise moved by one *is* the worst pair of
-all mechanisms with the same pure epsilon, so it stands for those too. Discrete Gaussian noise is up to some
-percent worse in delta than continuous noise of its scale, and is replaced by slightly narrower noise that is
-surely worse (`_continuous_multiplier`).
+The noise is discrete, and so is the conversion. Discrete Laplace noise shifted by one is the dominating pair of all
+mechanisms with the same pure epsilon, so it represents those, too. The delta of discrete Gaussian noise is up to a few
+percent larger than that of continuous noise of the same scale, so it is replaced by slightly narrower continuous noise,
+which is provably worse (`_continuous_multiplier`).
 """
 
 import math
@@ -30,26 +30,23 @@ from discreet.privacy.accounted_releases import (
     without_refined,
 )
 
-_FINE_INTERVAL, _COARSE_INTERVAL = (
-    1e-4,
-    1e-3,
-)  # of the losses' grid: a coarser one gives a larger epsilon, never a smaller
-_LARGE_EPSILON = 5  # an epsilon from which on the coarser grid does
-_PLD_ROUNDING = Fraction(1, 10**13)  # of a PLD's delta: its convolutions are off by up to 1e-14
-_MAX_REPEATS = 100_000  # repeats beyond which a PLD is no better than rho, and slow
-_MIN_RHO = Fraction(1, 10**11)  # a rho so small that the grid is too coarse for it
-_MAX_TIGHT_EPSILON = 50  # an epsilon beyond which nobody needs it tight
-_MAX_L1 = 10_000  # an l1 beyond which only its epsilon counts
-_MAX_DISCRETE_SCALE = 1000  # a scale beyond which Gaussian noise is as good as continuous
-_VARIANCE_GIVEN_UP = 2  # of the variance, by _narrower
-_EPSILON_SLACK = 1e-15  # of epsilon for each coordinate, for the same
+_FINE_INTERVAL, _COARSE_INTERVAL = 1e-4, 1e-3  # of the grid of losses; a coarser grid never gives a smaller epsilon
+_LARGE_EPSILON = 5  # from which the coarse grid suffices
+_PLD_ROUNDING = Fraction(1, 10**13)  # of a PLD's delta, whose convolutions have errors of up to 1e-14
+_MAX_REPEATS = 100_000  # beyond which a PLD is slow and no better than rho
+_MIN_RHO = Fraction(1, 10**11)  # below which the grid is too coarse
+_MAX_TIGHT_EPSILON = 50  # beyond which a tight epsilon has no use
+_MAX_L1 = 10_000  # beyond which only the pure epsilon is used
+_MAX_DISCRETE_SCALE = 1000  # beyond which Gaussian noise is treated as continuous
+_VARIANCE_GIVEN_UP = 2  # by _continuous_multiplier
+_EPSILON_SLACK = 1e-15  # per coordinate, by _continuous_multiplier
 
 
 def to_dp_event(release: Event | Mechanism, sensitivity: SensitivityLike = None) -> Any:
-    """Return a release as a `dp_accounting.DpEvent`, for neighbours by removal.
+    """Return a release as a `dp_accounting.DpEvent`, for the add/remove neighbouring relation.
 
-    An event of the ledger knows its own sensitivity. A delta becomes an event that reveals all with that
-    probability; accountants that do not know it refuse it.
+    An event of the ledger has its own sensitivity. A delta becomes an event that reveals everything with that
+    probability; accountants that do not support it refuse it.
 
     >>> to_dp_event(Laplace(10), 1)
     DiscreteLaplaceDpEvent(noise_parameter=0.1, sensitivity=1)
@@ -59,7 +56,7 @@ def to_dp_event(release: Event | Mechanism, sensitivity: SensitivityLike = None)
 
 
 def composed_dp_event(releases: Iterable[ReleaseLike]) -> Any:
-    """Return several releases, events or pairs (mechanism, sensitivity), as one `ComposedDpEvent`; repeats are counted.
+    """Return releases (events or pairs (mechanism, sensitivity)) as one `ComposedDpEvent`, equal ones with a count.
 
     >>> composed_dp_event([(Laplace(10), 1)] * 3).events[0].count
     3
@@ -68,16 +65,16 @@ def composed_dp_event(releases: Iterable[ReleaseLike]) -> Any:
     counted = Counter(map(account_release, without_refined(releases)))
     return library.ComposedDpEvent(
         [
-            _dp_event(known) if times == 1 else library.SelfComposedDpEvent(_dp_event(known), times)
-            for known, times in counted.items()
+            _dp_event(release) if count == 1 else library.SelfComposedDpEvent(_dp_event(release), count)
+            for release, count in counted.items()
         ]
     )
 
 
 def declared_epsilon(releases: Iterable[ReleaseLike], delta: Number) -> float:
-    """Return an epsilon, never too small, for which releases *fixed beforehand* are together (epsilon, delta)-DP.
+    """Return an upper bound on the epsilon for which releases *fixed in advance* are together (epsilon, delta)-DP.
 
-    Invalid if any release, or their number, was chosen after seeing an answer: then add up `Loss` instead.
+    It is invalid if a release, or the number of releases, was chosen after seeing an answer: then add up `Loss`.
 
     >>> round(declared_epsilon([(Laplace(100), 1)] * 336, delta=1e-9), 2)
     1.0
@@ -90,7 +87,7 @@ def declared_epsilon(releases: Iterable[ReleaseLike], delta: Number) -> float:
 
 
 def declared_count(mechanism: Mechanism, sensitivity: SensitivityLike, epsilon: Number, delta: Number) -> int:
-    """Return how many equal releases, their number *fixed beforehand*, fit into (epsilon, delta).
+    """Return the largest number of equal releases, *fixed in advance*, that are together (epsilon, delta)-DP.
 
     >>> declared_count(Laplace(100), 1, epsilon=1, delta=1e-9)
     336
@@ -111,17 +108,17 @@ def declared_count(mechanism: Mechanism, sensitivity: SensitivityLike, epsilon: 
 
 
 def _composed_epsilon(counted: Counter[AccountedRelease], allowed: Fraction) -> Fraction:
-    """Return the best of several valid epsilons: losses added up, and PLDs in two ways."""
-    total = sum((_repeated_loss(known.loss, count) for known, count in counted.items()), ZERO_LOSS)
+    """Return the smallest of several valid epsilons: from the sum of losses, and from PLDs in two ways."""
+    total = sum((_repeated_loss(release.loss, count) for release, count in counted.items()), ZERO_LOSS)
     remaining_delta = allowed - total.delta
     if remaining_delta < 0:
-        raise ValueError(f"delta must be at least the releases' own {float(total.delta):.3g}")
+        raise ValueError(f"delta must be at least {float(total.delta):.3g}, the sum of the releases' own")
     if not remaining_delta and total.epsilon is None:
-        raise ValueError("delta must be above 0 and above the releases' own: they have no pure epsilon")
+        raise ValueError("delta must be above the sum of the releases' own, because they have no pure epsilon")
     summed = total.to_epsilon(allowed)
     if remaining_delta < 100 * _PLD_ROUNDING or summed > _MAX_TIGHT_EPSILON:
         return summed
-    pure_choices = (True,) if all(known.noise for known in counted) else (True, False)
+    pure_choices = (True,) if all(release.noise for release in counted) else (True, False)
     grid = {"value_discretization_interval": _FINE_INTERVAL if summed < _LARGE_EPSILON else _COARSE_INTERVAL}
     candidates = [_epsilon_by_pld(counted, remaining_delta, grid, pure=pure) for pure in pure_choices]
     return min([summed, *(Fraction(epsilon) for epsilon in candidates if epsilon < math.inf)])
@@ -130,9 +127,9 @@ def _composed_epsilon(counted: Counter[AccountedRelease], allowed: Fraction) -> 
 def _epsilon_by_pld(
     counted: Counter[AccountedRelease], delta: Fraction, grid: dict[str, float], *, pure: bool
 ) -> Fraction | float:
-    """Compose what has a PLD; add the rest by rho, at half of delta each.
+    """Compose the releases that have a PLD, and add the others by rho, with half of delta for each.
 
-    A release known only by its loss has a PLD by its epsilon (`pure`), or is left to the rest.
+    A release known only by its loss gets the PLD of its pure epsilon (`pure`), or is one of the others.
     """
     library = _pld_library()
     composed, rest_rho, inverse_variance, slack = library.identity(**grid), Fraction(0), 0.0, 0.0
@@ -142,7 +139,9 @@ def _epsilon_by_pld(
             composed = composed.compose(pld if count == 1 else pld.self_compose(count))
         elif isinstance(release.noise, Gaussian) and (multiplier := _continuous_multiplier(release)):
             inverse_variance += count / multiplier**2
-            slack += count * _EPSILON_SLACK * min(release.l1, release.l2_squared)  # at most so many integers move
+            slack += (
+                count * _EPSILON_SLACK * min(release.l1, release.l2_squared)
+            )  # the number of integers that can change
         else:
             rest_rho += count * release.loss.rho
     if inverse_variance:
@@ -156,15 +155,15 @@ def _epsilon_by_pld(
 
 
 def _pld_of_release(release: AccountedRelease, library: Any, grid: dict[str, float], *, pure: bool) -> Any:
-    """Return the PLD of one release, or None if it has none of its own."""
+    """Return the PLD of one release; None if it has none."""
     settings = {**grid, "use_connect_dots": True}
     if release.loss.rho < _MIN_RHO:
         return None
     if isinstance(release.noise, Laplace) and release.l1 <= _MAX_L1:
-        # Log-concave noise: to move one integer by l1 is worse than to move several by l1 in all.
+        # The noise is log-concave: moving one integer by l1 is worse than moving several by l1 in all.
         return library.from_discrete_laplace_mechanism(float(1 / release.noise.scale), release.l1, **settings)
     if isinstance(release.noise, Gaussian):
-        # Only where one integer moves: several do not turn into one, as they would with continuous noise.
+        # Only if a single integer moves: unlike with continuous noise, several do not reduce to one.
         if release.l2_squared < release.l1**2 or release.noise.scale > _MAX_DISCRETE_SCALE:
             return None
         return library.from_discrete_gaussian_mechanism(float(release.noise.scale), release.l1, **settings)
@@ -174,12 +173,12 @@ def _pld_of_release(release: AccountedRelease, library: Any, grid: dict[str, flo
 
 
 def _continuous_multiplier(release: AccountedRelease) -> float | None:
-    """Return the noise multiplier of continuous Gaussian noise that is surely no better than the discrete.
+    """Return the noise multiplier of continuous Gaussian noise whose loss is at least that of the discrete noise.
 
-    Continuous noise of variance s²-2 on integers, then discrete noise of variance 2 around the result, has within
-    a factor 1 ± 4·exp(-4·pi²) the law of discrete noise of variance s² (Poisson's formula). The second step looks
-    at nothing else, so in any number of coordinates the discrete noise loses at most what the first step does,
-    and 6e-17 of epsilon for each coordinate that moves.
+    Continuous noise of variance s²-2 on integers, followed by discrete noise of variance 2 around the result, has the
+    distribution of discrete noise of variance s² within a factor of 1 ± 4·exp(-4·pi²) (Poisson summation). The second
+    step is post-processing, so in any number of coordinates the discrete noise loses at most what the first step does,
+    plus 6e-17 of epsilon for each coordinate that moves.
     """
     assert isinstance(release.noise, Gaussian)
     variance = release.noise.scale**2
@@ -214,7 +213,7 @@ def _dp_event_library() -> Any:
     try:
         from dp_accounting import dp_event  # noqa: PLC0415 - optional, and slow to import
     except ImportError:
-        raise ImportError("accounting needs dp_accounting: pip install discreet[accounting]") from None
+        raise ImportError("accounting needs dp_accounting. Run: pip install 'discreet[accounting]'") from None
     return dp_event
 
 

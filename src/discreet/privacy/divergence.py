@@ -1,7 +1,7 @@
-"""How far apart two distributions of outcomes are: the definitions of differential privacy.
+"""Divergences between distributions of outcomes, which define differential privacy.
 
-p and q are pmfs {outcome: probability}, or two outputs of one mechanism (see `output`), whose laws are exact
-and not cut. All divergences are directed: of p against q. A mechanism is private if both directions are small.
+p and q are pmfs {outcome: probability}, or two outputs of one mechanism (see `output`), whose distributions are exact
+and not truncated. All divergences are directed, of p from q. A mechanism is private if both directions are small.
 """
 
 import math
@@ -21,12 +21,12 @@ Distribution = Pmf | MechanismOutput
 
 
 def max_divergence(p: Distribution, q: Distribution) -> float | Fraction:
-    """Return the least epsilon with p(S) <= exp(epsilon)·q(S) for every set S of outcomes: ln of the worst ratio.
+    """Return the least epsilon with p(S) <= exp(epsilon)·q(S) for every set S of outcomes: ln of the largest ratio.
 
-    A set's ratio is never above that of its worst outcome, so outcomes suffice.
+    The ratio of a set never exceeds that of its worst outcome, so single outcomes suffice.
 
     >>> from discreet.kernel.mechanism import Laplace
-    >>> max_divergence(laws.output(Laplace(10), 0), laws.output(Laplace(10), 1))
+    >>> max_divergence(mechanism_output.output(Laplace(10), 0), mechanism_output.output(Laplace(10), 1))
     Fraction(1, 10)
     """
     if isinstance(p, MechanismOutput) and isinstance(q, MechanismOutput):
@@ -47,16 +47,16 @@ def hockey_stick(p: Distribution, q: Distribution, epsilon: Number) -> float:
     limit = as_nonnegative(epsilon, "epsilon")
     if isinstance(p, MechanismOutput) and isinstance(q, MechanismOutput) and isinstance(p.mechanism, Gaussian):
         return discrete_gaussian_delta(p.mechanism, mechanism_output.single_shift(mechanism_output.shifts(p, q)), limit)
-    # p - exp(epsilon)·q = p·(1 - exp(epsilon - loss)); a loss that is exactly epsilon adds exactly nothing.
+    # p - exp(epsilon)·q = p·(1 - exp(epsilon - loss)); a loss of exactly epsilon contributes exactly 0.
     excess = [(loss - (limit if isinstance(loss, Fraction) else float(limit)), c) for loss, c in _losses(p, q)]
     return math.fsum(chance * -math.expm1(-above) for above, chance in excess if above > 0)
 
 
 def renyi(p: Distribution, q: Distribution, alpha: Number) -> float:
-    """Return the Renyi divergence of order alpha; order 1 is Kullback and Leibler's, infinity the worst case.
+    """Return the Rényi divergence of order alpha; order 1 is the Kullback-Leibler divergence, infinity the maximum.
 
     >>> from discreet.kernel.mechanism import Gaussian
-    >>> renyi(laws.output(Gaussian(10), 0), laws.output(Gaussian(10), 1), alpha=2)
+    >>> renyi(mechanism_output.output(Gaussian(10), 0), mechanism_output.output(Gaussian(10), 1), alpha=2)
     0.01
     """
     if alpha == math.inf:
@@ -81,15 +81,15 @@ def renyi(p: Distribution, q: Distribution, alpha: Number) -> float:
 
 
 def _gaussian_renyi(mechanism: Gaussian, d: int, order: Fraction) -> float:
-    """Complete the square: order·d²/(2·scale²), and a little less if (order-1)·d is not an integer."""
+    """Return order·d²/(2·scale²), by completing the square, and slightly less if (order-1)·d is not an integer."""
     main = order * d * d / (2 * mechanism.scale**2)
     return float(main) + (log_theta_ratio(mechanism.scale, (order - 1) * d) / float(order - 1) if order > 1 else 0)
 
 
 def privacy_loss(p: Distribution, q: Distribution) -> dict[float | Fraction, Probability]:
-    """Return the distribution of the privacy loss ln(p/q) when outcomes come from p, as a pmf {loss: probability}.
+    """Return the distribution of the privacy loss ln(p/q) for outcomes drawn from p, as a pmf {loss: probability}.
 
-    Losses of float probabilities are rounded to 12 decimals, so that equal ones meet; others are not rounded.
+    Losses of float probabilities are rounded to 12 decimals, so that equal ones are merged; others are not rounded.
 
     >>> privacy_loss({0: Fraction(1, 2), 1: Fraction(1, 2)}, {0: Fraction(1)})
     {-0.6931471805599453: Fraction(1, 2), inf: Fraction(1, 2)}
@@ -104,7 +104,7 @@ def privacy_loss(p: Distribution, q: Distribution) -> dict[float | Fraction, Pro
 
 
 def likelihood_ratio(p: Distribution, q: Distribution, outcomes: Any) -> float | Fraction:
-    """Return p(S)/q(S) for one outcome, or for a set, list or range of them.
+    """Return p(S)/q(S) for one outcome, or for a set, list or range of outcomes.
 
     >>> likelihood_ratio({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)}, 0)
     Fraction(3, 1)
@@ -114,21 +114,24 @@ def likelihood_ratio(p: Distribution, q: Distribution, outcomes: Any) -> float |
     if isinstance(first, MechanismOutput) and isinstance(second, MechanismOutput) and not several:
         return mechanism_output.point_ratio(first, second, outcomes)
     selected = list(dict.fromkeys(outcomes)) if several else [outcomes]
-    above, below = (total_probability([_probability(law, outcome) for outcome in selected]) for law in (first, second))
+    above, below = (
+        total_probability([_probability(distribution, outcome) for outcome in selected])
+        for distribution in (first, second)
+    )
     if not above and not below:
         raise ValueError(mechanism_output.IMPOSSIBLE_OUTCOMES)
     return above / below if below else math.inf
 
 
 def posterior_bound(prior: Number, epsilon: Number) -> float:
-    """Return the highest belief that an observer of an epsilon-DP release can come to, starting from `prior`.
+    """Return the largest posterior belief of an observer of an epsilon-DP release whose prior belief is `prior`.
 
     >>> round(posterior_bound(0.5, epsilon=0.1), 5)
     0.52498
     """
     belief = as_fraction(prior, "prior")
     if not 0 <= belief <= 1:
-        raise ValueError(f"prior must lie between 0 and 1, not {prior}")
+        raise ValueError(f"prior must be between 0 and 1, not {prior}")
     decay = 0.0 if epsilon == math.inf else math.exp(-as_nonnegative(epsilon, "epsilon"))
     if not belief:
         return 0.0

@@ -1,4 +1,4 @@
-"""The exact output distribution of a mechanism on one input: no truncation, no sampling."""
+"""The exact output distribution of a mechanism on one input, without truncation or sampling."""
 
 import math
 from collections import defaultdict
@@ -19,19 +19,19 @@ Mechanism = Laplace | Gaussian | RandomizedResponse | Exponential | PermuteAndFl
 Losses = list[tuple[float | Fraction, Probability]]
 
 _MIN_INTEGER = -(1 << 200)
-_MAX_LOSSES = 1_000_000  # losses in a list
+_MAX_LOSSES = 1_000_000
 IMPOSSIBLE_OUTCOMES = "outcomes must have a positive probability under p or q"
 
 
 @dataclass(frozen=True)
 class MechanismOutput:
-    """A mechanism on one input: integers (Laplace, Gaussian), bits, or the utilities of candidates."""
+    """The output of a mechanism on one input: integers (Laplace, Gaussian), bits, or utilities of candidates."""
 
     mechanism: Mechanism
     value: tuple[Fraction, ...]
 
     def probability(self, outcome: Any) -> Probability:
-        """Return the probability of one outcome: as many integers as the input has, or a candidate's index.
+        """Return the probability of one outcome: integers, one per coordinate of the input, or a candidate's index.
 
         >>> output(RandomizedResponse("1/2"), 1).probability(1)
         Fraction(3, 4)
@@ -56,7 +56,7 @@ class MechanismOutput:
 
 
 def output(mechanism: Mechanism, value: Any) -> MechanismOutput:
-    """Return the law of what a mechanism says about a value: an integer or several, or utilities.
+    """Return the output distribution of a mechanism on a value: one or more integers or bits, or utilities.
 
     >>> output(Laplace(10), 3).probability(3) == Laplace(10).pmf(0)
     True
@@ -66,7 +66,7 @@ def output(mechanism: Mechanism, value: Any) -> MechanismOutput:
     if isinstance(mechanism, RandomizedResponse):
         bits = _integers(np.asarray(value).astype(np.int64) if _is_bool(value) else value, "value")
         if not set(bits) <= {0, 1}:
-            raise ValueError("value must be a bit, 0 or 1, or several")
+            raise ValueError("value must be one or more bits (0 or 1)")
         return MechanismOutput(mechanism, bits)
     if isinstance(mechanism, Exponential | PermuteAndFlip):
         return MechanismOutput(mechanism, tuple(_exact_utility(u) for u in value))
@@ -78,7 +78,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _exact_utility(value: Any) -> Fraction:
-    # A float utility is the binary number that it is, as in the mechanism itself.
+    # A float utility is its exact binary value, as in the mechanism itself.
     if isinstance(value, float | np.floating) and math.isfinite(value):
         return Fraction(float(value))
     return as_fraction(value, "value")
@@ -93,16 +93,16 @@ def _integers(value: Any, name: str) -> tuple[Fraction, ...]:
 
 
 def shifts(p: MechanismOutput, q: MechanismOutput) -> list[int]:
-    """Return how far each coordinate that differs has moved; two outputs of one mechanism are compared."""
+    """Return the distances of the inputs of two outputs of one mechanism, in the coordinates that differ."""
     if p.mechanism != q.mechanism:
-        raise ValueError("q must be an output of the same mechanism as p; for two laws, pass two pmfs")
+        raise ValueError("q must be an output of the same mechanism as p; to compare two mechanisms, pass two pmfs")
     if len(p.value) != len(q.value):
-        raise ValueError(f"q must have {len(p.value)} coordinates as p has, not {len(q.value)}")
+        raise ValueError(f"q must have {len(p.value)} coordinates, as p does, not {len(q.value)}")
     return [abs(int(y - x)) for x, y in zip(p.value, q.value, strict=True) if x != y]
 
 
 def losses(p: MechanismOutput, q: MechanismOutput) -> Losses:
-    """List the privacy losses ln(p/q) with their probabilities under p: all of them, except of a Gaussian."""
+    """Return the privacy losses ln(p/q) with their probabilities under p; for a Gaussian, without negligible tails."""
     distances = shifts(p, q)
     mechanism = p.mechanism
     if isinstance(mechanism, Laplace):
@@ -113,12 +113,12 @@ def losses(p: MechanismOutput, q: MechanismOutput) -> Losses:
         return _response_losses(mechanism, len(distances))
     chances = list(zip(mechanism.probabilities(p.value), mechanism.probabilities(q.value), strict=True))
     if not all(a and b for a, b in chances):
-        raise ValueError("value: utilities some 700 scales apart are beyond what floats can compare")
+        raise ValueError("value: utilities that differ by some 700 scales exceed the range of floats")
     return [(log_ratio(a, b), a) for a, b in chances]
 
 
 def point_ratio(p: MechanismOutput, q: MechanismOutput, outcome: Any) -> float | Fraction:
-    """Return p/q at one outcome: of additive noise also where both are too small for a float."""
+    """Return p/q at one outcome; for additive noise, even where both underflow a float."""
     if not isinstance(p.mechanism, Laplace | Gaussian):
         above, below = p.probability(outcome), q.probability(outcome)
         if not above and not below:
@@ -135,17 +135,17 @@ def point_ratio(p: MechanismOutput, q: MechanismOutput, outcome: Any) -> float |
 
 
 def single_shift(distances: list[int]) -> int:
-    """Return the only shift; the Gaussian law of several has no list of losses here."""
+    """Return the only shift; for several, the losses of a Gaussian are not supported."""
     if len(distances) > 1:
-        raise ValueError("value: a Gaussian's loss is computed for one differing coordinate; use renyi for more")
+        raise ValueError("value: for Gaussian noise, only one coordinate may differ; use renyi for more")
     return distances[0] if distances else 0
 
 
 def _laplace_losses(mechanism: Laplace, distances: list[int]) -> Mapping[int, float]:
-    """Return the law of the loss times the scale, an integer.
+    """Return the distribution of the loss times the scale, which is an integer.
 
-    Against noise moved by d, the noise j loses |j-d| - |j|: d for j <= 0, -d for j >= d, d-2j in between.
-    The losses of independent coordinates add.
+    Against noise shifted by d, the noise j loses |j-d| - |j|: d for j <= 0, -d for j >= d, d-2j in between.
+    The losses of independent coordinates add up.
     """
     if sum(distances) > _MAX_LOSSES:
         raise ValueError(f"value: the inputs differ by more than {_MAX_LOSSES}; use max_divergence")
@@ -173,7 +173,7 @@ def _response_losses(mechanism: RandomizedResponse, differing: int) -> Losses:
 
 
 def _gaussian_losses(mechanism: Gaussian, d: int) -> Losses:
-    """List the losses of all noise down to the smallest positive float."""
+    """Return the losses of all noise values whose probability does not underflow a float."""
     reach = math.ceil(38 * mechanism.scale)  # exp(-38²/2) is below 1e-313
     if reach > _MAX_LOSSES:
         raise ValueError("value: the scale is too large for a list of losses; use hockey_stick or renyi")

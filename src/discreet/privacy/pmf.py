@@ -1,4 +1,4 @@
-"""A distribution of outcomes as a plain dictionary, and how likely two of them make the same outcome."""
+"""Probability mass functions as dictionaries, and log ratios of probabilities."""
 
 import math
 from collections.abc import Collection, Hashable, Mapping
@@ -12,21 +12,21 @@ from discreet.kernel.numbers import as_integer
 Probability = float | Fraction
 Pmf = Mapping[Any, Probability]
 
-_ROUNDING = 1e-9  # how far above 1 a sum of rounded probabilities may lie
+_ROUNDING = 1e-9  # by which a sum of rounded probabilities may exceed 1
 
 
 def validate_pmf(pmf: Any, name: str) -> dict[Hashable, Probability]:
-    """Return the pmf, as plain floats and fractions, if it is one.
+    """Return a pmf with floats and fractions; raise if it is not valid.
 
-    A sum below 1 is accepted: an infinite law cut to the outcomes listed. What is missing counts as outcomes
-    that nobody looks at, so every divergence of a cut pmf is that of the listed outcomes.
+    A sum below 1 is accepted, for an infinite distribution truncated to the listed outcomes. Divergences of a truncated
+    pmf are those of the listed outcomes.
     """
     if not isinstance(pmf, Mapping):
         raise TypeError(f"{name} must be a pmf {{outcome: probability}} or an output, not {type(pmf).__name__}")
     probabilities = {outcome: _valid_probability(value, f"{name}[{outcome!r}]") for outcome, value in pmf.items()}
     total = total_probability(probabilities.values())
     if not 0 < total <= 1 + _ROUNDING:
-        raise ValueError(f"{name} must sum to 1, or less if it is cut; it sums to {float(total)}")
+        raise ValueError(f"{name} must sum to 1, or less if it is truncated; it sums to {float(total)}")
     return probabilities
 
 
@@ -43,14 +43,14 @@ def _valid_probability(value: Any, name: str) -> Probability:
 
 
 def total_probability(probabilities: Collection[Probability]) -> Probability:
-    """Add probabilities: exactly if all are fractions, else with one rounding."""
+    """Sum probabilities, exactly if all are fractions, else with one rounding."""
     if all(isinstance(p, Fraction) for p in probabilities):
         return sum(probabilities, Fraction(0))
     return math.fsum(probabilities)
 
 
 def log_ratio(p: Probability, q: Probability) -> float:
-    """Return ln(p/q) for p > 0, accurate also near p = q; infinite for q = 0."""
+    """Return ln(p/q) for p > 0, accurate even near p = q; infinite for q = 0."""
     if not q:
         return math.inf
     if 0.5 < p / q < 2:
@@ -63,7 +63,7 @@ def _log(p: Probability) -> float:
 
 
 def uniform_pmf(low: int, high: int) -> dict[int, Fraction]:
-    """Return the uniform law on the integers from low to high, both included.
+    """Return the uniform distribution on the integers from low to high, inclusive.
 
     >>> uniform_pmf(0, 1)
     {0: Fraction(1, 2), 1: Fraction(1, 2)}

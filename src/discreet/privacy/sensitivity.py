@@ -1,7 +1,7 @@
-"""Global sensitivities: how far one person can move a statistic of n values within public bounds.
+"""Global sensitivities of statistics of n values within public bounds, one value per person.
 
-Removal: one data set lacks one person. Replacement: n is public, and one person's value is another one.
-Exact fractions; bounds may be infinite, and then so is the sensitivity.
+With removal, neighbours differ by the presence of one person. With replacement, n is public and neighbours differ in
+one person's value. Sensitivities are exact fractions, and infinite if a bound is.
 """
 
 import math
@@ -14,18 +14,18 @@ from typing import Any
 
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
 
-SensitivityValue = Fraction | float  # a float only if it is infinite
+SensitivityValue = Fraction | float  # a float only if infinite
 
 
 class NeighbouringRelation(StrEnum):
-    """Which pairs of data sets must be hard to tell apart."""
+    """Which data sets are neighbours."""
 
     REMOVAL = "removal"
     REPLACEMENT = "replacement"
 
 
 def count() -> Fraction:
-    """Return the sensitivity of a number of people, under either kind of neighbours.
+    """Return the sensitivity of a count of people, under either neighbouring relation.
 
     >>> count()
     Fraction(1, 1)
@@ -34,7 +34,7 @@ def count() -> Fraction:
 
 
 def histogram(*, neighbours: NeighbouringRelation | str = NeighbouringRelation.REMOVAL) -> Fraction:
-    """Return the l1 sensitivity of disjoint counts: a person who is replaced leaves one and enters another.
+    """Return the l1 sensitivity of disjoint counts; a replacement changes two of them.
 
     >>> histogram(neighbours="replacement")
     Fraction(2, 1)
@@ -53,11 +53,11 @@ def sum(  # noqa: A001 - read as sensitivity.sum
     bottom, top = _valid_bounds(low, high)
     if NeighbouringRelation(neighbours) is NeighbouringRelation.REPLACEMENT:
         return top - bottom
-    return max(-bottom, top)  # bottom <= top: the larger of the two sizes
+    return max(-bottom, top)  # the larger absolute value, since bottom <= top
 
 
 def mean(low: Number, high: Number, n: int) -> SensitivityValue:
-    """Return the sensitivity of a mean of n values, one of them replaced.
+    """Return the sensitivity of a mean of n values, under replacement.
 
     >>> mean(0, 1, n=100)
     Fraction(1, 100)
@@ -66,10 +66,10 @@ def mean(low: Number, high: Number, n: int) -> SensitivityValue:
 
 
 def median(low: Number, high: Number, n: int | None = None) -> SensitivityValue:
-    """Return the sensitivity of a median, one value replaced: the whole range, or half of it for an even n.
+    """Return the sensitivity of a median, under replacement: the whole range, or half of it for an even n.
 
-    With an even n the median is the middle of the two middle values, and a replacement moves only one of them
-    across the range. Without n, the worst n counts.
+    For an even n, the median is the mean of the two middle values, of which a replacement moves only one across the
+    range. Without n, it is the worst case over n.
 
     >>> median(0, 1), median(0, 1, n=4)
     (Fraction(1, 1), Fraction(1, 2))
@@ -79,7 +79,7 @@ def median(low: Number, high: Number, n: int | None = None) -> SensitivityValue:
 
 
 def variance(low: Number, high: Number, n: int, *, ddof: int = 0) -> SensitivityValue:
-    """Return the sensitivity of a variance of n values, one replaced: of the population, or with ddof=1 of a sample.
+    """Return the sensitivity of a variance of n values, under replacement; ddof=1 is the sample variance.
 
     >>> variance(0, 1, n=4), variance(0, 1, n=4, ddof=1)
     (Fraction(3, 16), Fraction(1, 4))
@@ -99,14 +99,14 @@ def brute_force(
     *,
     neighbours: NeighbouringRelation | str = NeighbouringRelation.REPLACEMENT,
 ) -> Any:
-    """Return the largest change of a statistic over all neighbours of n values from a small grid, by trying.
+    """Return the largest change of a statistic over all neighbouring data sets of n values from a small grid.
 
     >>> brute_force(max, [0, 1, 5], n=3)
     5
     """
     size = as_integer(n, "n", minimum=1)
     if len(values) ** size * len(values) * size > 10_000_000:
-        raise ValueError("values: too many data sets to try all; take a smaller grid or n")
+        raise ValueError("values: there are too many data sets to enumerate; use a smaller grid or n")
     results = {data: statistic(data) for data in product(values, repeat=size)}
     if NeighbouringRelation(neighbours) is NeighbouringRelation.REMOVAL:
         return max(
@@ -122,7 +122,7 @@ def brute_force(
 
 @dataclass(frozen=True)
 class Usefulness:
-    """The noise that a statistic needs, beside what the statistic can be at all."""
+    """The noise that a statistic needs, relative to its range."""
 
     statistic: str
     sensitivity: SensitivityValue
@@ -136,14 +136,14 @@ class Usefulness:
 
 
 def usefulness(low: Number, high: Number, n: int, epsilon: Number) -> list[Usefulness]:
-    """Compare, for each statistic of n values, the scale of Laplace noise at epsilon with the statistic's range.
+    """Compare the scale of Laplace noise at epsilon with the range of each statistic of n values.
 
-    >>> [(row.statistic, row.useful) for row in useful(0, 1, n=1001, epsilon=0.1)]
+    >>> [(row.statistic, row.is_useful) for row in usefulness(0, 1, n=1001, epsilon=0.1)]
     [('count', True), ('sum', True), ('mean', True), ('median', False), ('variance', True)]
     """
     size, cost = as_integer(n, "n", minimum=1), as_positive(epsilon, "epsilon")
     width = _range_width(low, high)
-    max_variance = Fraction(size // 2 * (size - size // 2), size * size)  # a variance is largest with half at each end
+    max_variance = Fraction(size // 2 * (size - size // 2), size * size)  # with half of the values at each end
     rows: list[tuple[str, SensitivityValue, SensitivityValue]] = [
         ("count", count(), Fraction(size)),
         ("sum", sum(low, high, neighbours=NeighbouringRelation.REPLACEMENT), size * width),
@@ -151,12 +151,12 @@ def usefulness(low: Number, high: Number, n: int, epsilon: Number) -> list[Usefu
         ("median", median(low, high, size), width),
         ("variance", variance(low, high, size), width * width * max_variance if max_variance else Fraction(0)),
     ]
-    return [Usefulness(name, moved, spread, _noise_share(moved / cost, spread)) for name, moved, spread in rows]
+    return [Usefulness(name, change, extent, _noise_share(change / cost, extent)) for name, change, extent in rows]
 
 
 def _noise_share(noise: SensitivityValue, width: SensitivityValue) -> SensitivityValue:
     if noise == math.inf:
-        return math.inf  # unbounded noise helps nobody, however wide the range
+        return math.inf  # also if the range is infinite
     return noise / width if width else Fraction(0)
 
 
@@ -165,7 +165,7 @@ def _valid_bounds(low: Number, high: Number) -> tuple[SensitivityValue, Sensitiv
     if not bottom <= top:
         raise ValueError(f"high must be at least low, not {high}")
     if math.inf in (bottom, -top):
-        raise ValueError("low and high leave no value between them")
+        raise ValueError("low and high must have a finite value between them")
     return bottom, top
 
 

@@ -1,18 +1,18 @@
-"""How DuckDB reads a source's column as one of the kernel's types: a value is itself, or NULL, and none can raise.
+"""How DuckDB casts a source column to a kernel type: each value is kept or becomes NULL, and no cast can raise.
 
-integer    whole numbers that 64 bits hold; a real, a decimal or a text only if it is such a number: 3.0 and "3.0" are,
-           3.7 is not and is never rounded, "3e0" is not; false and true are 0 and 1
+integer    64-bit integers; reals, decimals and texts only if they are integers: 3.0 and "3.0" are, 3.7 is not (and is
+           never rounded), "3e0" is not; false and true become 0 and 1
 real       finite numbers
-boolean    0 and 1 among numbers; true, t, yes, y, 1 and false, f, no, n, 0 among texts, in any case
-text       texts, labels of an enumeration, UUIDs, and whole numbers as they are written
-date       dates of the years 1 to 9999; of a time, its day in the policy's time zone
-timestamp  times of these years in microseconds, local in the policy's time zone: moved there if they have a zone, taken
-           as they are if they have none; a date is its midnight
+boolean    the numbers 0 and 1; the texts true, t, yes, y, 1 and false, f, no, n, 0 in any case
+text       texts, labels of an enumeration, UUIDs, and integers as decimal digits
+date       dates in the years 1 to 9999; a timestamp becomes its day in the policy's time zone
+timestamp  timestamps in these years with microseconds, local in the policy's time zone: converted if they have a zone,
+           kept if they have none; a date becomes its midnight
 
-A text is a date or a time only in the form 2026-01-31 or 2026-01-31 12:00:00.5, with T for the blank, with Z or +01:00
-behind it, at most 15:59; hours end at 23, and what is smaller than a microsecond is cut off. The exponent of a number
-has at most three digits. Blanks around a number, a date or a time do not count, and none has more than 400 characters
-with them. Other engines read the same.
+A text is a date or a timestamp only in the form 2026-01-31 or 2026-01-31 12:00:00.5, with a space or a T, optionally
+followed by Z or an offset such as +01:00 of at most 15:59; hours end at 23, and fractions of a microsecond are
+truncated. The exponent of a number has at most three digits. Spaces around a number, a date or a timestamp are
+ignored, and a text of more than 400 characters, spaces included, is none of these. Other engines follow the same rules.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from discreet.kernel.expr import Type
 from discreet.kernel.sqlgen.dialect import quote_name
 
-MAX_PARSED_LENGTH = 400  # characters of a text that is read as a number or a time
+MAX_PARSED_LENGTH = 400  # characters of a text that is parsed as a number or a timestamp
 
 _INTEGER_PATTERN = r"' *[+-]?[0-9]{1,19}(\.0*)? *'"
 _REAL_PATTERN = r"' *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *'"
@@ -65,7 +65,7 @@ _SQL_TYPES = {
 
 
 def default_type(native_type: str) -> Type | None:
-    """Return the kernel's type for a column that the owner did not describe; None if there is none.
+    """Return the kernel type of an undeclared column; None if there is none.
 
     >>> default_type("DECIMAL(18,2)"), default_type("BIGINT[]")
     (<Type.REAL: 'r'>, None)
@@ -74,14 +74,14 @@ def default_type(native_type: str) -> Type | None:
 
 
 def can_cast(native_type: str, kind: Type) -> bool:
-    """Whether any value of DuckDB's type can be one of the kernel's."""
+    """Whether some value of DuckDB's type can be cast to a kernel type."""
     return _type_family(native_type) in _casts_by_type("UTC")[kind]
 
 
 def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]], zone: str) -> str:
-    """Write a SELECT of columns: name, and from what (its text in SQL and DuckDB's type), as what.
+    """Return a SELECT of columns, given by name as (SQL expression, DuckDB's type, kernel type).
 
-    The inner one converts, the outer one keeps what lies in the type's range, so that nothing is computed twice.
+    The inner SELECT casts, and the outer one replaces values out of range by NULL, so that nothing is computed twice.
     """
     inner = [f"{_convert(*column, zone)} AS {quote_name(name)}" for name, column in columns.items()]
     outer = [
@@ -91,7 +91,7 @@ def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]], zon
 
 
 def _type_family(native_type: str) -> str:
-    """Return what a type is read like: DECIMAL(18,2) is a decimal, ENUM('a', 'b') a label, BIGINT[] nothing we know."""
+    """Return the family of a type: DECIMAL(18,2) is a decimal, ENUM('a', 'b') a label, BIGINT[] has none ("")."""
     return "" if native_type.endswith("]") else _TYPE_FAMILIES.get(native_type.partition("(")[0], "")
 
 
@@ -102,7 +102,7 @@ def _convert(sql: str, native_type: str, kind: Type, zone: str) -> str:
 def _null_out_of_range(name: str, native_type: str, kind: Type) -> str:
     family = _type_family(native_type)
     if kind is Type.REAL and family in ("real", "text", "label"):
-        # Not by comparison: a file's statistics leave NaN out, and DuckDB would take the comparison for true.
+        # Not by comparison: a file's statistics omit NaN, so DuckDB would assume that the comparison is true.
         return f"CASE WHEN ISFINITE({name}) THEN {name} END"
     if kind is Type.DATE and family == "date":
         return f"CASE WHEN {name} {_DATE_RANGE} THEN {name} END"
@@ -116,7 +116,7 @@ _Cast = Callable[[str], str]
 
 
 def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
-    """Return how each family of types is read as each of the kernel's; what is not listed never fits."""
+    """Return the cast from each type family to each kernel type; pairs that are not listed cannot be cast."""
     times: dict[str, _Cast] = {
         "local": _unchanged,
         "other local": _try_cast_to("TIMESTAMP"),
@@ -145,7 +145,7 @@ def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
         Type.DATE: times | {"date": _unchanged},
         Type.TIMESTAMP: times,
     }
-    return {kind: known | {"nothing": _cast_to(_SQL_TYPES[kind])} for kind, known in casts.items()}
+    return {kind: by_family | {"nothing": _cast_to(_SQL_TYPES[kind])} for kind, by_family in casts.items()}
 
 
 def _unchanged(x: str) -> str:
@@ -193,7 +193,7 @@ def _parse_boolean(x: str) -> str:
 
 
 def _instant_to_local(zone: str) -> _Cast:
-    """Move an instant to the session's zone, which is the policy's; UTC needs no calendar, and 20 times less time."""
+    """Convert an instant to the session's zone, which is the policy's; UTC needs no calendar and is 20 times faster."""
     if zone in ("UTC", "Etc/UTC"):
         return lambda x: f"MAKE_TIMESTAMP(EPOCH_US(TRY_CAST({x} AS TIMESTAMPTZ)))"
     return lambda x: f"TRY_CAST(TRY_CAST({x} AS TIMESTAMPTZ) AS TIMESTAMP)"

@@ -1,4 +1,4 @@
-"""DuckDB's SQL for the kernel's operations: each has a value or is NULL for every row."""
+"""DuckDB's SQL for the kernel's operations; each is total: it yields a value or NULL and never raises."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,8 @@ from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
 _INTEGER_PATTERN = "'[+-]?[0-9]{{1,18}}'"
 _REAL_PATTERN = "'[+-]?([0-9]{{1,100}}(\\.[0-9]{{0,100}})?|\\.[0-9]{{1,100}})([eE][+-]?(0?[0-9]{{1,2}}|1[0-9]{{2}}))?'"
-_DATE_PATTERN = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{{2}}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}"  # there is no year 0
-_TIME_PATTERN = (
-    "([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?"  # nor a 24:00, which would be the next day
-)
+_DATE_PATTERN = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{{2}}|[1-9][0-9]{{3}})-[0-9]{{2}}-[0-9]{{2}}"  # no year 0
+_TIME_PATTERN = "([01][0-9]|2[0-3]):[0-9]{{2}}(:[0-9]{{2}}(\\.[0-9]{{1,6}})?)?"  # no 24:00, which is the next day
 _DATE_RANGE = "DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMESTAMP_RANGE = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
 
@@ -29,7 +27,7 @@ def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 
 _OPERATIONS: dict[str, str | Operation] = {
-    # 128 bits hold every sum, difference and product of 64, and what does not fit back is NULL.
+    # 128 bits hold every sum, difference and product of 64-bit integers; overflow on the way back becomes NULL.
     "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
     "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
     "multiply i": "TRY_CAST(CAST({0} AS HUGEINT) * {1} AS BIGINT)",
@@ -88,7 +86,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
     "matches": "REGEXP_MATCHES({0}, {1})",
     **{
-        part: f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"  # of a NULL it would be a DOUBLE
+        part: f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"  # EXTRACT from a NULL is a DOUBLE
         for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
     },
     **{
@@ -118,7 +116,7 @@ def _constant(value: Value, kind: Type) -> str:
             return "TRUE" if value else "FALSE"
         case float():
             assert math.isfinite(value)
-            return f"CAST('{value!r}' AS DOUBLE)"  # the shortest text that gives this double again
+            return f"CAST('{value!r}' AS DOUBLE)"  # the shortest text that parses to this double
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime():

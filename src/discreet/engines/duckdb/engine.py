@@ -1,4 +1,4 @@
-"""DuckDB, locked down: every table is a view of its declared columns, and no other file is reachable."""
+"""The DuckDB engine: every table is a view of its declared columns, and no other file can be read."""
 
 import glob
 import os
@@ -47,7 +47,7 @@ from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
 
 @dataclass(frozen=True)
 class DuckDBSourceTable:
-    """A table as questions see it, the files that each question reads, and those that the engine holds open."""
+    """A table's column types, the files that each question scans, and those that the engine keeps open."""
 
     types: ColumnTypes
     scanned_files: tuple[FileStamp, ...]
@@ -55,11 +55,11 @@ class DuckDBSourceTable:
 
 
 def create_table(connection: duckdb.DuckDBPyConnection, name: str, source: TableSource, zone: str) -> DuckDBSourceTable:
-    """Make the view, or the copy, that shows exactly the declared columns in the declared types."""
+    """Create the view, or the copy, of exactly the declared columns in the declared types."""
     opened = _open_source(connection, name, source)
     types = column_types(name, source.columns, opened.parts)
     try:
-        parts = [each for part in opened.parts for each in _readable_parts(connection, name, types, part)]
+        parts = [readable for part in opened.parts for readable in _readable_parts(connection, name, types, part)]
         select_sql = " UNION ALL ".join(
             declared_select(match_columns(name, types, part), part.from_sql, zone) for part in parts
         )
@@ -69,8 +69,8 @@ def create_table(connection: duckdb.DuckDBPyConnection, name: str, source: Table
             connection.unregister(frame)
     except PolicyError:
         raise
-    except Exception:  # noqa: BLE001 - of the engine or of Arrow; its words may quote what is in the file
-        raise source_error(name, "its source cannot be read to the end. Check that it is whole.") from None
+    except Exception:  # noqa: BLE001 - from the engine or Arrow; its message may quote values of the file
+        raise source_error(name, "its source cannot be read to the end. Check that it is complete.") from None
     return DuckDBSourceTable(types, () if frames else opened.scanned_files, opened.attached_files)
 
 
@@ -83,7 +83,7 @@ def _open_source(connection: duckdb.DuckDBPyConnection, name: str, source: Table
 def _readable_parts(
     connection: duckdb.DuckDBPyConnection, name: str, types: ColumnTypes, part: SourcePart
 ) -> list[SourcePart]:
-    """Return a part as it is, or, if DuckDB might stop at one of its columns, its files as Arrow reads them."""
+    """Return the part itself or, if DuckDB might fail on one of its columns, its files as read by Arrow."""
     columns = [column for column, _ in match_columns(name, types, part).values()]
     if all(column.readable for column in columns):
         return [part]
@@ -103,7 +103,7 @@ _DEFAULT_TUNING = Tuning()
 
 
 class DuckDB:
-    """Tables by their names; one question is answered at a time, with all threads.
+    """The DuckDB engine; it answers one question at a time, with all threads.
 
     >>> with DuckDB({"t": TableSource(pa.table({"x": [1, 2, None]}), {"x": Type.INTEGER})}) as engine:
     ...     engine.query("SELECT COUNT(x) AS n FROM t").to_pydict()
@@ -137,8 +137,8 @@ class DuckDB:
         self._file_stamps = {name: (*table.scanned_files, *table.attached_files) for name, table in tables.items()}
 
     @contextmanager
-    def prepare(self, usage: ColumnUsage) -> Iterator[Self]:  # noqa: ARG002 - all files are looked at, as each SELECT does
-        """Find out, before a charge, whether the files are those that were opened, as Engine.prepare says."""
+    def prepare(self, usage: ColumnUsage) -> Iterator[Self]:  # noqa: ARG002 - all files are checked, as for each SELECT
+        """Check, before a charge, that the files are those that were opened; see Engine.prepare."""
         self._check_process()
         try:
             self._check_files()
@@ -147,30 +147,30 @@ class DuckDB:
         yield self
 
     def totals(self, question: Question) -> EngineTotals:
-        """Compute the exact totals of a question, as the kernel writes it."""
+        """Compute the exact totals of a question with the kernel's SQL."""
         with self._question_lock:
             self._check_open()
-            return self._totals_cache.totals(question, lambda asked: compute_totals(asked, self.query, DUCKDB))
+            return self._totals_cache.totals(question, lambda missing: compute_totals(missing, self.query, DUCKDB))
 
     def query(self, sql: str) -> pa.Table:
-        """Run one SELECT that the kernel has written; EngineError if it fails, takes too long or too much memory."""
+        """Run one SELECT of the kernel; EngineError if it fails, exceeds the time limit or runs out of memory."""
         with self._connection_lock:
             self._check_open()
             try:
                 rows = self._run(sql)
             except EngineError:
                 raise
-            except Exception as error:  # DuckDB's, Arrow's, or Python's while it reads their words
-                raise EngineError(f"the engine stopped: {error}") from error
+            except Exception as error:  # from DuckDB or Arrow, or from Python while it decodes their messages
+                raise EngineError(f"the engine failed: {error}") from error
             self._check_files()
         return rows
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+        """Yield batches of the rows without NULL in these columns: their values, and the index of each row's unit.
 
-        Rows of one unit follow each other. No other question is answered until the last batch was taken.
+        Rows of one unit are contiguous. No other question is answered before the last batch has been read.
         """
         sql = select_rows_by_unit(relation, columns, DUCKDB)
         with self._question_lock, self._connection_lock:
@@ -178,24 +178,24 @@ class DuckDB:
             try:
                 for batch in self._connection.sql(sql).to_arrow_reader(size):
                     unit_numbers, *numbers = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-                    yield np.stack([each.astype(np.float64) for each in numbers], axis=1), unit_numbers
+                    yield np.stack([column.astype(np.float64) for column in numbers], axis=1), unit_numbers
             except duckdb.Error as error:
-                raise EngineError(f"the engine stopped: {error}") from error
+                raise EngineError(f"the engine failed: {error}") from error
             self._check_files()
 
     def columns(self, table: str) -> dict[str, Type]:
-        """Return a table's columns, as questions see them."""
+        """Return a table's columns with their kernel types."""
         return dict(self._column_types[table])
 
     def values(self, table: str, column: str) -> list[Any]:
-        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         name = quote_name(self._require_column(table, column))
         sql = f"SELECT DISTINCT {name} AS v FROM {quote_name(table)} WHERE {name} IS NOT NULL ORDER BY v"  # noqa: S608
         distinct: list[Any] = self.query(sql).column("v").to_pylist()
         return distinct
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = [quote_name(self._require_column(table, column)) for column in columns]
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         rows = f"SELECT COUNT(*) AS n FROM {quote_name(table)} WHERE {present}"  # noqa: S608 - names in quotes
@@ -203,11 +203,11 @@ class DuckDB:
         return int(self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped})").column("n")[0].as_py())  # noqa: S608
 
     def close(self) -> None:
-        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or os.getpid() != self._pid:
             return
         while not self._connection_lock.acquire(timeout=0.05):
-            self._connection.interrupt()  # again and again: one that comes before the question begins is lost
+            self._connection.interrupt()  # repeated, because an interrupt before the SELECT begins is lost
         try:
             self._finalizer()
         finally:
@@ -227,44 +227,46 @@ class DuckDB:
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
-            raise EngineError("the engine was opened in another process. Open one in each process.")
+            raise EngineError("the engine was opened in another process. Open one engine per process.")
         if not self._finalizer.alive:
-            raise EngineError("the engine is closed. Open another one.")
+            raise EngineError("the engine is closed. Open a new one.")
 
     def _run(self, sql: str) -> pa.Table:
         statements = self._connection.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-            raise EngineError("the engine runs a single SELECT and nothing else.")
+            raise EngineError("the engine accepts only a single SELECT statement.")
         return self._connection.sql(statements[0]).to_arrow_table()
 
     def _check_files(self) -> None:
-        """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
+        """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
         for table, stamps in self._file_stamps.items():
             changed = next((stamp.path for stamp in stamps if not stamp.is_current), None)
             if changed is not None:
-                raise SourceChanged(f"table {table}: {changed} was changed or removed. Open the engine again.")
+                raise SourceChanged(f"table {table}: {changed} was changed or removed. Reopen the engine.")
 
     def _require_column(self, table: str, column: str) -> str:
         if column not in self._column_types[table]:
-            raise KeyError(f"table {table} has no column {column}")
+            raise KeyError(f"column {column} of table {table} does not exist")
         return column
 
 
 def _check_names(sources: Mapping[str, TableSource]) -> None:
-    """Names that differ by case only are one name to DuckDB."""
+    """Refuse names that differ only in case, which are the same to DuckDB."""
     for table, source in sources.items():
         if table.startswith(".") or sum(table.lower() == other.lower() for other in sources) > 1:
-            raise source_error(table, "another table has this name, in any case, or it begins with a dot. Rename it.")
+            raise source_error(
+                table, "its name starts with a dot, or differs from another table's only in case. Rename it."
+            )
         for column in source.columns:
             if sum(column.lower() == other.lower() for other in source.columns) > 1:
-                raise source_error(table, "another column has this name, in any case. Rename it.", column)
+                raise source_error(table, "its name differs from another column's only in case. Rename it.", column)
 
 
 def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: Tuning) -> None:
     try:
         connection.execute(f"SET TimeZone = {text_literal(timezone)}")
     except duckdb.Error:
-        message = f'timezone "{timezone}" is not known to DuckDB. Use a name such as "Europe/Berlin".'
+        message = f'timezone "{timezone}" is unknown to DuckDB. Use a name such as "Europe/Berlin".'
         raise PolicyError(message) from None
     try:
         connection.execute(f"SET memory_limit = {text_literal(tuning.memory)}")
@@ -276,16 +278,16 @@ def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: 
         raise ValueError(f"disk must be a size, such as '20GB', not {tuning.disk!r}") from None
     if tuning.threads is not None:
         connection.execute(f"SET threads = {tuning.threads:d}")
-    connection.execute("SET preserve_insertion_order = false")  # an order that nobody asks for only costs memory
+    connection.execute("SET preserve_insertion_order = false")  # saves memory
     connection.execute("SET enable_progress_bar = false")
-    # A plan must not depend on the data. DuckDB 2.0 rewrites NULLIF('A', p) IN ('A') by the least and greatest p that
-    # it knows of, wrongly where p is NULL: one row then decides whether all others are counted.
+    # A plan must not depend on the data. DuckDB 2.0 rewrites NULLIF('A', p) IN ('A') with the minimum and maximum of p
+    # from its statistics, which is wrong where p is NULL: one row then decides whether all others are counted.
     connection.execute("SET disabled_optimizers = 'statistics_propagation'")
 
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: Tuning) -> None:
-    """Leave the engine with its own files and nothing else, for good."""
-    # A directory is never allowed: one could write there. A path is looked up as it is, and as a pattern for itself.
+    """Restrict the engine to its own files, irrevocably."""
+    # Never allow a directory: DuckDB could write to it. A path is checked as it is and as a glob pattern of itself.
     allowed = list_literal(sorted({*paths, *map(glob.escape, paths)}))
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute(f"SET max_execution_time = {round(tuning.seconds * 1000)}")
@@ -295,6 +297,6 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: 
 
 def _clean_up(connection: duckdb.DuckDBPyConnection, folder: SpillFolder, pid: int) -> None:
     if os.getpid() != pid:
-        return  # a child of the process that opened it: the parent still needs both
+        return  # in a forked child: the parent still needs both
     connection.close()
     folder.remove()

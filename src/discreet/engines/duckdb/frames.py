@@ -1,7 +1,7 @@
-"""Tables that are given as objects: pandas, polars, and whatever speaks Arrow.
+"""Tables given as objects: pandas, polars, and anything with Arrow's interface.
 
-Columns become Arrow arrays that DuckDB can read to the end, whatever they hold. A column of Python objects is read as
-text, each value as Python writes it; objects that are no number, text, date or time are NULL.
+Columns are converted to Arrow arrays that DuckDB can read whatever they contain. A column of Python objects is read as
+text, each value as Python formats it; objects other than numbers, texts, dates, times and UUIDs become NULL.
 """
 
 import math
@@ -22,8 +22,8 @@ from discreet.engines.table_source import SourceColumn, SourcePart, source_error
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.sqlgen.dialect import quote_name
 
-_MAX_INTEGER_BITS = 4000  # bits; Python does not write numbers of much more, and no type holds them
-_MAX_EPOCH_SECONDS = 253_500_000_000  # in the year 10003; as long before 1970, it is the year -6063
+_MAX_INTEGER_BITS = 4000  # Python refuses to format much larger integers, and no column type holds them
+_MAX_EPOCH_SECONDS = 253_500_000_000  # in the year 10003; its negative is in the year -6063
 _READABLE_TYPES = (
     pa.types.is_integer,
     pa.types.is_floating,
@@ -39,31 +39,29 @@ _READABLE_TYPES = (
 
 
 def open_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: object, wanted: Collection[str]) -> SourcePart:
-    """Register the wanted columns of an object, or all of them if none are, so that they can be copied."""
+    """Register the wanted columns of a frame, or all of them if `wanted` is empty, so that they can be copied."""
     try:
         names, columns = _frame_columns(table, frame, {name.lower() for name in wanted})
     except PolicyError:
         raise
-    except Exception:  # noqa: BLE001 - of whatever library; its words may quote what is in the table
-        raise source_error(
-            table, "the object that holds its rows cannot be read. Check that it is a whole table."
-        ) from None
+    except Exception:  # noqa: BLE001 - a library's message may quote values of the table
+        raise source_error(table, "the object cannot be read as a table. Check that it is a complete table.") from None
     arrays: dict[int, pa.ChunkedArray] = {}
     unreadable_types: dict[int, str] = {}
     for index, column in columns.items():
         try:
             arrays[index] = _readable_column(_to_arrow(column))
-        except Exception:  # noqa: BLE001 - the same
+        except Exception:  # noqa: BLE001 - as above
             unreadable_types[index] = type(getattr(column, "dtype", getattr(column, "type", column))).__name__
-    arrow_table = pa.table(list(arrays.values()), names=[f"c{place}" for place in arrays])
-    part = register_arrow(connection, arrow_table, [names[place] for place in arrays]) if arrays else SourcePart("", ())
+    arrow_table = pa.table(list(arrays.values()), names=[f"c{index}" for index in arrays])
+    part = register_arrow(connection, arrow_table, [names[index] for index in arrays]) if arrays else SourcePart("", ())
     registered = dict(zip(arrays, part.columns, strict=True))
-    unregistered = (SourceColumn(name, "", unreadable_types.get(place, "")) for place, name in enumerate(names))
-    return replace(part, columns=tuple(registered.get(place, other) for place, other in enumerate(unregistered)))
+    unregistered = (SourceColumn(name, "", unreadable_types.get(index, "")) for index, name in enumerate(names))
+    return replace(part, columns=tuple(registered.get(index, other) for index, other in enumerate(unregistered)))
 
 
 def open_parquet(connection: duckdb.DuckDBPyConnection, path: str, names: Sequence[str]) -> SourcePart:
-    """Register columns of a Parquet file that DuckDB would not read to the end, so that they can be copied."""
+    """Register columns of a Parquet file that DuckDB itself may fail to read, so that they can be copied."""
     from pyarrow import parquet as pq  # noqa: PLC0415 - slow to import, and rarely needed
 
     file = pq.ParquetFile(path)
@@ -79,40 +77,41 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, path: str, names: Sequen
 def register_arrow(
     connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.RecordBatchReader, names: Sequence[str]
 ) -> SourcePart:
-    """Show Arrow's rows to DuckDB, under a name that no table has."""
+    """Register Arrow data with DuckDB under a name that no table has."""
     name = f".frame{id(rows)}"
     connection.register(name, rows)
     column_rows = connection.execute(f"DESCRIBE {quote_name(name)}").fetchall()
     columns = tuple(
-        SourceColumn(each, quote_name(line[0]), line[1]) for each, line in zip(names, column_rows, strict=True)
+        SourceColumn(column, quote_name(alias), native)
+        for column, (alias, native, *_) in zip(names, column_rows, strict=True)
     )
     return SourcePart(quote_name(name), columns, frame_name=name)
 
 
 def _frame_columns(table: str, frame: Any, wanted: Collection[str]) -> tuple[list[str], dict[int, Any]]:
-    """Return the names of an object's columns, and the wanted ones by their places."""
+    """Return the names of all columns, and the wanted columns by index."""
     libraries = {base.__module__.partition(".")[0] for base in type(frame).__mro__}
     if "pandas" in libraries and hasattr(frame, "columns"):
         names = [str(name) for name in frame.columns]
-        return names, {place: frame.iloc[:, place] for place in _wanted_indices(names, wanted)}
+        return names, {index: frame.iloc[:, index] for index in _wanted_indices(names, wanted)}
     if "polars" in libraries and hasattr(frame, "collect_schema"):
         names = frame.collect_schema().names()
         indices = _wanted_indices(names, wanted)
-        selected = frame.lazy().select([names[place] for place in indices]).collect()
-        return names, {place: selected.get_column(names[place]) for place in indices}
+        selected = frame.lazy().select([names[index] for index in indices]).collect()
+        return names, {index: selected.get_column(names[index]) for index in indices}
     if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):
         rows = pa.table(frame)
-        return rows.column_names, {place: rows.column(place) for place in _wanted_indices(rows.column_names, wanted)}
-    message = f"its rows are given as {type(frame).__name__}. Give a path, or a table of pandas, polars or Arrow."
+        return rows.column_names, {index: rows.column(index) for index in _wanted_indices(rows.column_names, wanted)}
+    message = f"{type(frame).__name__} is not a table. Pass a path, or a pandas, polars or Arrow table."
     raise source_error(table, message)
 
 
 def _wanted_indices(names: Sequence[str], wanted: Collection[str]) -> list[int]:
-    return [place for place, name in enumerate(names) if not wanted or name.lower() in wanted]
+    return [index for index, name in enumerate(names) if not wanted or name.lower() in wanted]
 
 
 def _to_arrow(column: Any) -> pa.ChunkedArray:
-    """Make an Arrow array of a column; in pandas, of a category its values and of objects their texts."""
+    """Convert a column to Arrow; pandas' categories become their values, and objects their texts."""
     if isinstance(column, pa.ChunkedArray):
         return column
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):
@@ -127,11 +126,11 @@ def _to_arrow(column: Any) -> pa.ChunkedArray:
 
 
 def _object_as_text(value: object) -> str | None:
-    """Write an object as text; None if it is missing, or nothing that a column can hold."""
+    """Return an object as text; None if it is missing or of an unsupported type."""
     text: str | None = None
     match value:
         case str():
-            text = value.encode(errors="replace").decode()  # half a surrogate pair is no UTF-8
+            text = value.encode(errors="replace").decode()  # lone surrogates are not valid UTF-8
         case bool() | np.bool_():
             text = str(value).lower()
         case Integral() if int(value).bit_length() <= _MAX_INTEGER_BITS:
@@ -152,7 +151,7 @@ def _readable_table(rows: pa.Table) -> pa.Table:
 
 
 def _readable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of a type that DuckDB reads whatever it holds; TypeError if there is none."""
+    """Convert a column to a type that DuckDB reads whatever it contains; TypeError if there is none."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _readable_column(
@@ -172,16 +171,16 @@ def _readable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _decode_dictionary(chunk: pa.DictionaryArray) -> pa.Array:
-    """Replace numbers of a dictionary by what they stand for."""
+    """Replace dictionary indices by their values."""
     return chunk.dictionary.cast(_without_string_view(chunk.type.value_type)).take(chunk.indices)
 
 
 def _without_string_view(kind: pa.DataType) -> pa.DataType:
-    return pa.large_string() if pa.types.is_string_view(kind) else kind  # Arrow cannot pick from views
+    return pa.large_string() if pa.types.is_string_view(kind) else kind  # Arrow cannot take from views
 
 
 def _to_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Leave out times far beyond the year 9999, of which 64 bits do not hold the microseconds."""
+    """Convert to microseconds; timestamps far beyond the year 9999, which would overflow 64 bits, become NULL."""
     limit = _MAX_EPOCH_SECONDS * (1 if column.type.unit == "s" else 1000)
     number = column.cast(pa.int64())
     in_range = pc.and_(pc.greater(number, -limit), pc.less(number, limit))
@@ -189,7 +188,7 @@ def _to_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _valid_utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Replace bytes that are no text: Arrow does not look at them, and DuckDB would stop for good."""
+    """Replace invalid UTF-8, which Arrow does not check and on which DuckDB fails."""
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     if not any(check(column.type) for check in texts):
         return column

@@ -1,8 +1,8 @@
-"""The folder for what a query spills to disk: private, locked while its process lives, removed once it is orphaned.
+"""The folder to which queries spill: private, locked while its process runs, and removed once orphaned.
 
-A spilled file holds raw values. Its folder can be entered by the owner only (mode 0700), and where the file system has
-access control lists, files in it are created with mode 0600 whatever the umask is. The umask itself is left alone: it
-belongs to the whole process, and other threads create files too.
+A spilled file contains raw values. Only the owner can enter its folder (mode 0700), and on file systems with access
+control lists, files in it are created with mode 0600 regardless of the umask. The umask itself is not changed, because
+it belongs to the whole process, in which other threads create files, too.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ _OWNER_ONLY = struct.pack("<I", 2) + b"".join(
 
 @dataclass(frozen=True)
 class SpillFolder:
-    """A folder, and the descriptor that locks it; the lock ends with the process, however that ends."""
+    """A folder, and the descriptor that locks it; the lock ends with the process, even if it is killed."""
 
     path: str
     lock: int
@@ -40,7 +40,7 @@ class SpillFolder:
 
 
 def make_spill_folder(location: str | None = None) -> SpillFolder:
-    """Make a folder inside `location` (None: the system's place for temporary files), and remove orphaned ones there.
+    """Create a folder inside `location` (None: the system's temporary folder), and remove orphaned ones there.
 
     >>> folder = make_spill_folder()
     >>> oct(os.stat(folder.path).st_mode & 0o777)
@@ -53,13 +53,13 @@ def make_spill_folder(location: str | None = None) -> SpillFolder:
         while (folder := _create_locked_folder(parent)) is None:
             pass
     except OSError as error:
-        message = f"folder: {parent} cannot be used ({error.strerror}). Choose a folder on a local disk."
+        message = f"folder: cannot use {parent} ({error.strerror}). Choose a folder on a local disk."
         raise PolicyError(message) from None
     return folder
 
 
 def _create_locked_folder(parent: str) -> SpillFolder | None:
-    """Make and lock a folder; None if somebody took it for an orphan before it was locked, and removed it."""
+    """Create and lock a folder; None if another process removed it as an orphan before it was locked."""
     path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
     try:
         lock = os.open(path, _OPEN_FOLDER)
@@ -79,11 +79,11 @@ def _create_locked_folder(parent: str) -> SpillFolder | None:
 
 
 def remove_orphans(parent: str) -> None:
-    """Remove the spill folders of this account whose processes have ended; those in use are locked, and stay."""
+    """Remove this user's spill folders whose processes have ended; those in use are locked and stay."""
     with os.scandir(parent) as entries:
         paths = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
     for path in paths:
-        with suppress(OSError):  # gone, a link, or another account's
+        with suppress(OSError):  # removed meanwhile, a symbolic link, or another user's
             lock = os.open(path, _OPEN_FOLDER)
             try:
                 if os.fstat(lock).st_uid == os.geteuid():
@@ -95,15 +95,15 @@ def remove_orphans(parent: str) -> None:
 
 
 def _is_at(path: str, opened: int) -> bool:
-    """Whether a path still leads to the folder that was opened there."""
+    """Whether a path still refers to the folder that was opened there."""
     try:
-        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(opened))  # noqa: PTH116 - as DuckDB has it
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(opened))  # noqa: PTH116 - paths are strings, as in DuckDB
     except FileNotFoundError:
         return False
 
 
 def _default_to_private_files(path: str) -> None:
-    """Let files in a folder be created with mode 0600, by a default access control list."""
+    """Set a default access control list, by which files in a folder are created with mode 0600."""
     if sys.platform == "linux":
-        with suppress(OSError):  # a file system without such lists: the folder itself keeps others out
+        with suppress(OSError):  # the file system has no such lists; the mode of the folder protects the files
             os.setxattr(path, "system.posix_acl_default", _OWNER_ONLY)

@@ -1,9 +1,9 @@
-"""How PostgreSQL reads a table's column as one of the kernel's types: as DuckDB does, a value or NULL, and none raises.
+"""How PostgreSQL casts a table's column to a kernel type: each value is kept or becomes NULL, and no cast can raise.
 
-`casts` says which texts and numbers are what. PostgreSQL has no cast that gives NULL, so each one stands behind a
-condition on the same column: what is cast is known to fit. Instants become local times by the session's time zone,
-which must be the policy's. Texts are compared byte by byte, whatever the column's collation; those of type citext count
-as they are written, and those of more than 64 kB are NULL.
+The rules are those of `engines.duckdb.casts`. PostgreSQL has no cast that returns NULL on failure, so each cast is
+guarded by a condition on the same column. Instants become local timestamps in the session's time zone, which must be
+the policy's. Texts are compared byte by byte, whatever the column's collation; citext keeps its case, and texts of more
+than 64 kB become NULL.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,8 +18,8 @@ _INTEGER_PATTERN = r"'^ *[+-]?[0-9]{1,19}(\.0*)? *$'"
 _REAL_PATTERN = r"'^ *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *$'"
 _TIME_PATTERN = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _ZONE_PATTERN = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
-# Bytes of a text. To trim so many takes less than a millisecond: more would show in the time whether a row has them,
-# and very many make functions stop.
+# Trimming this many bytes takes less than a millisecond. With longer texts, the running time would show whether a row
+# has one, and functions fail on very long ones.
 _MAX_TEXT_BYTES = 1 << 16
 _TIMESTAMP_LENGTH = 26  # characters of 2026-01-31 12:00:00.123456
 
@@ -29,11 +29,11 @@ _TIMESTAMP_RANGE = _RANGE_TEMPLATE.format("TIMESTAMP", " 00:00:00", " 23:59:59.9
 _INSTANT_RANGE = _RANGE_TEMPLATE.format("TIMESTAMPTZ", " 00:00:00", " 23:59:59.999999")  # of the session's zone
 _INTEGER_RANGE = "BETWEEN -9223372036854775808 AND 9223372036854775807"
 _REAL_RANGE = "BETWEEN FLOAT8 '-1.7976931348623157e308' AND FLOAT8 '1.7976931348623157e308'"
-# Between a double's largest value and the next power of two, and between its least and 0, lies what is rounded to them.
+# Decimals below these limits round to the largest double, or to 0 instead of the least positive double.
 _OVERFLOW_LIMIT = "1.797693134862315807937289714053e308"
 _UNDERFLOW_LIMIT = "2.4703282292062327208828439643412e-324"
 
-MISSING_COLUMN_TYPE = ""  # the type of what stands in the place of a column that is not there: NULL
+MISSING_COLUMN_TYPE = ""  # the type of the NULL that replaces a missing column
 _SQL_TYPES = {
     Type.INTEGER: "BIGINT",
     Type.REAL: "FLOAT8",
@@ -53,7 +53,7 @@ _DEFAULT_TYPES = {
 
 
 def default_type(native_type: str) -> Type | None:
-    """Return the kernel's type for a column that the owner did not describe; None if there is none.
+    """Return the kernel type of an undeclared column; None if there is none.
 
     >>> default_type("numeric"), default_type("money")
     (<Type.REAL: 'r'>, None)
@@ -62,16 +62,16 @@ def default_type(native_type: str) -> Type | None:
 
 
 def can_cast(native_type: str, kind: Type) -> bool:
-    """Whether any value of PostgreSQL's type can be one of the kernel's.
+    """Whether some value of PostgreSQL's type can be cast to a kernel type.
 
-    >>> can_cast("sql", Type.DATE), can_cast("date", Type.INTEGER)
+    >>> can_cast("text", Type.DATE), can_cast("date", Type.INTEGER)
     (True, False)
     """
     return TYPE_FAMILIES.get(native_type, "") in _CASTS[kind]
 
 
 def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]]) -> str:
-    """Write a SELECT of columns: name, and from what (its text in SQL and PostgreSQL's type), as what.
+    """Return a SELECT of columns, given by name as (SQL expression, PostgreSQL's type, kernel type).
 
     >>> cast_select("clinic.visits", {"who": ('"Who"', "integer", Type.INTEGER)})
     'SELECT CAST("Who" AS BIGINT) AS "who" FROM clinic.visits'
@@ -106,17 +106,17 @@ def _collated_text(x: str) -> str:
 
 
 def _bounded_text(cast: _Cast) -> _Cast:
-    """Read a text, unless it is so long that what is done with it would take a time of its own."""
+    """Cast a text, unless it is so long that processing it would take a noticeable time."""
     return lambda x: _case_when(f"OCTET_LENGTH({_collated_text(x)}) <= {_MAX_TEXT_BYTES}", cast(_collated_text(x)))
 
 
 def _whole_to_integer(x: str) -> str:
-    """Write a number that is whole; a NaN is equal to itself here, and above all others."""
+    """Cast a number if it is an integer; PostgreSQL's NaN equals itself and is above all numbers."""
     return _case_when(f"{x} {_INTEGER_RANGE} AND {x} = TRUNC({x})", f"CAST({x} AS BIGINT)")
 
 
 def _double_to_integer(x: str) -> str:
-    """Write a double that is whole: below 2^63, which bigint does not have and no double lies next to."""
+    """Cast a double if it is an integer below 2^63, which BIGINT does not have; the next double below fits."""
     inside = f"{x} >= FLOAT8 '-9223372036854775808' AND {x} < FLOAT8 '9223372036854775808'"
     return _case_when(f"{inside} AND {x} = TRUNC(CAST({x} AS FLOAT8))", f"CAST({x} AS BIGINT)")
 
@@ -126,7 +126,7 @@ def _finite_or_null(x: str) -> str:
 
 
 def _decimal_to_double(x: str) -> str:
-    """Write the double next to a decimal; where that is 0 for another number, PostgreSQL would stop."""
+    """Cast a decimal to the nearest double; PostgreSQL would raise an error on underflow to 0."""
     nearest_double = f"CASE WHEN ABS({x}) < {_UNDERFLOW_LIMIT} THEN FLOAT8 '0' ELSE CAST({x} AS FLOAT8) END"
     return _case_when(f"ABS({x}) < {_OVERFLOW_LIMIT}", nearest_double)
 
@@ -160,7 +160,7 @@ def _instant_to_local(x: str) -> str:
 
 
 def _parse_timestamp(x: str) -> str:
-    """Write a text's time. PostgreSQL rounds to microseconds; what is behind them is cut off before."""
+    """Parse a timestamp. PostgreSQL rounds to microseconds, so further digits are cut off first."""
     text = f"BTRIM({x}, ' ')"
     clock, zone = f"SUBSTRING({text} FROM '^.{{10}}.[0-9:.]*')", f"SUBSTRING({text} FROM '{_ZONE_PATTERN}$')"
     instant = f"CAST(LEFT({clock}, {_TIMESTAMP_LENGTH}) || {zone} AS TIMESTAMPTZ)"

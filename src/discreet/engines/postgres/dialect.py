@@ -1,9 +1,9 @@
-"""How PostgreSQL (13 and newer) writes the kernel's operations: every one has a value or is NULL for every row.
+"""PostgreSQL's SQL (13 and newer) for the kernel's operations; each is total: a value or NULL, and never an error.
 
-PostgreSQL stops at whatever is out of range, so every operation asks first. NULLIF(smaller(x, c), c) is NULL where x
-reaches c: functions like float8smaller are those of MIN and MAX, and NULL if an argument is. Nothing is made on the
-server. The columns of a source are texts with the collation C of at most 64 kB (at a hundred MB, TRIM stops),
-and finite dates and times of the years 1 to 9999, in a database that holds UTF-8.
+PostgreSQL raises an error on everything out of range, so every operation checks its arguments first.
+NULLIF(smaller(x, c), c) is NULL where x >= c: functions like float8smaller, which implement MIN and MAX, are NULL if an
+argument is. No object is created on the server. Columns of a source are texts of at most 64 kB with the collation C
+(TRIM fails on texts of a hundred MB), and finite dates and timestamps in the years 1 to 9999, in a UTF-8 database.
 """
 
 import math
@@ -25,7 +25,7 @@ def _case_when(condition: str, value: str) -> str:
 
 
 def _null_from_above(min_function: str, value: str, bound: str) -> str:
-    """Write a value, or NULL where it reaches the end."""
+    """Return SQL for a value, or NULL where it reaches the bound from below."""
     return f"NULLIF({min_function}({value}, {bound}), {bound})"
 
 
@@ -34,14 +34,14 @@ def _null_from_below(max_function: str, value: str, bound: str) -> str:
 
 
 def _integer_operation(operator: str, safe_size: int) -> str:
-    """Write an operation on whole numbers: on large ones with as many digits as it needs."""
+    """Return SQL for an operation on integers, in NUMERIC if one of them is large."""
     size = f"BETWEEN -{safe_size} AND {safe_size}"
     exact = _numeric_to_bigint(f"CAST({{0}} AS NUMERIC) {operator} {{1}}")
     return f"CASE WHEN {{0}} {size} AND {{1}} {size} THEN {{0}} {operator} {{1}} ELSE {exact} END"
 
 
 def _numeric_to_bigint(numeric: str) -> str:
-    """Write a NUMERIC as a whole number, or NULL where 64 bits do not hold it."""
+    """Return SQL that casts a NUMERIC to BIGINT, or NULL on overflow."""
     in_range = _null_from_above(
         "numeric_smaller", _null_from_below("numeric_larger", numeric, f"{_MIN_INT64 - 1}"), f"{_MAX_INT64 + 1}"
     )
@@ -59,7 +59,7 @@ def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 
 def _concatenate(args: Sequence[str], _: Sequence[Expr]) -> str:
-    # Cut before as well: two texts that PostgreSQL holds may be more than it holds when they are joined.
+    # Also truncate the arguments: the concatenation of two valid texts may exceed PostgreSQL's limit.
     parts = " || ".join(f"SUBSTR({arg}, 1, {MAX_TEXT_LENGTH})" for arg in args)
     return f"SUBSTR({parts}, 1, {MAX_TEXT_LENGTH})"
 
@@ -67,7 +67,7 @@ def _concatenate(args: Sequence[str], _: Sequence[Expr]) -> str:
 _CALENDAR_RANGES: dict[str, tuple[date, date, timedelta]] = {
     "date": (date(1, 1, 1), date(9999, 12, 31), timedelta(days=1)),
     "timestamp": (
-        datetime(1, 1, 1),  # noqa: DTZ001 - local times have no zone
+        datetime(1, 1, 1),  # noqa: DTZ001 - timestamps are local
         datetime(9999, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
         timedelta(microseconds=1),
     ),
@@ -85,7 +85,7 @@ def _add_seconds(args: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 
 def _shift_within_calendar(value: str, kind: str, by: timedelta, text: str) -> str:
-    """Write a date or a time that is moved, or NULL where that would leave the calendar."""
+    """Return SQL that shifts a date or timestamp, or NULL where that leaves the calendar."""
     first, last, step = _CALENDAR_RANGES[kind]
     try:
         if by > timedelta(0):
@@ -193,7 +193,7 @@ _TYPES = {
 def _constant(value: Value, kind: Type) -> str:
     match value:
         case bool():
-            return f"CAST('{str(value).lower()}' AS BOOLEAN)"  # GROUP BY takes no bare TRUE
+            return f"CAST('{str(value).lower()}' AS BOOLEAN)"  # GROUP BY does not accept a bare TRUE
         case str():
             return texts.collated_literal(value)
         case datetime():
@@ -218,7 +218,7 @@ _NULL_SUBSTITUTES: dict[Type, Value] = {
 
 
 def _null_safe_equal(one: str, other: str, kind: Type) -> str:
-    """Write that two values are equal, or both NULL, so that rows can be looked up by it."""
+    """Return SQL for "equal or both NULL" in a form that hash joins support."""
     substitute = _constant(_NULL_SUBSTITUTES[kind], kind)
     return f"COALESCE({one}, {substitute}) = COALESCE({other}, {substitute}) AND ({one} IS NULL) = ({other} IS NULL)"
 

@@ -1,8 +1,8 @@
-"""PostgreSQL: the data stay in their database, which adds up; only bounded totals come back.
+"""The PostgreSQL engine: the data stays in its database, which computes the totals.
 
-Source.place is the name of a table or view there, such as visits or clinic.visits. Questions run as transactions that
-can only read, each on one state of the data. A view's own expressions are the owner's: one that fails for some rows
-makes questions fail, and should give NULL instead.
+`TableSource.location` is the name of a table or view, such as visits or clinic.visits. Questions run in read-only
+transactions, each on one snapshot. The expressions of a view are the owner's responsibility: if one of them raises an
+error for some rows, questions fail; it should return NULL instead.
 """
 
 import threading
@@ -40,23 +40,23 @@ from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
 
-_OPEN_TIMEOUT = 30.0  # seconds for looking at the tables
-_STOP_TIMEOUT = 2.0  # seconds until a question that was told to stop is cut off
+_OPEN_TIMEOUT = 30.0  # seconds to read the catalog
+_STOP_TIMEOUT = 2.0  # seconds from cancelling a question to cutting its connection
 _MIN_VERSION = 13
-HIDDEN_ROWS_MESSAGE = "row-level security hides rows of {} from this role, so answers are about those that it sees"
-_LOCKED_MESSAGE = "another session locks a table, as a migration does. Nothing was charged. Ask again later."
-_MAX_ATTEMPTS = 3  # to find tables that somebody replaces at this moment
+HIDDEN_ROWS_MESSAGE = "row-level security hides rows of {} from this role, so answers cover visible rows only"
+_LOCKED_MESSAGE = "a table is locked by another session, such as a migration. Nothing was charged. Try again later."
+_MAX_ATTEMPTS = 3  # to look up tables that are being replaced
 _DEFAULT_TUNING = Tuning()
 
 
 class Postgres:
-    """Tables of a database by the names that questions use; one question is answered at a time.
+    """The PostgreSQL engine; it answers one question at a time.
 
-    Of `tuning`, seconds and threads count; memory and disk are the server's own matter. Nothing is remembered from one
-    question to the next, since a database changes.
+    Of `tuning`, only seconds and threads apply; memory and disk are up to the server. Totals are not cached, since a
+    database changes.
 
-    >>> table_source = TableSource("clinic.visits", {"patient": Type.INTEGER})
-    >>> with Postgres({"visits": table_source}, url="postgresql://reader@db.example/clinic") as engine:  # doctest: +SKIP
+    >>> source = TableSource("clinic.visits", {"patient": Type.INTEGER})
+    >>> with Postgres({"visits": source}, url="postgresql://reader@db.example/clinic") as engine:  # doctest: +SKIP
     ...     engine.columns("visits")
     {'patient': <Type.INTEGER: 'i'>}
     """
@@ -82,10 +82,10 @@ class Postgres:
 
     @contextmanager
     def prepare(self, usage: ColumnUsage) -> Iterator["PostgresReader"]:
-        """Connect, lock these tables, take a state of the data and compare the catalog with what is declared.
+        """Connect, lock these tables, take a snapshot and compare the catalog with the declared columns.
 
-        As `Engine.prepare` says, before a charge and without a look at any row. Locks, ACCESS SHARE alone, and the
-        state are held until the end of the context; of columns, only those that are used have to fit.
+        As in `Engine.prepare`, this happens before a charge and without reading a row. The locks (ACCESS SHARE) and the
+        snapshot are held until the end of the context. Only columns that are used must match their declarations.
         """
         self._session.check_usable()
         with self._question_lock, ExitStack() as stack:
@@ -97,32 +97,32 @@ class Postgres:
             yield PostgresReader(snapshot, self.dialect, self.seconds)
 
     def totals(self, question: Question) -> EngineTotals:
-        """Compute the exact totals of a question, all from one state of the data."""
+        """Compute the exact totals of a question, all from one snapshot of the data."""
         with self.prepare(usage_of_questions([question])) as reader:
             return reader.totals(question)
 
     def query(self, sql: str) -> pa.Table:
-        """Run one SELECT that the kernel has written; EngineError if it fails or takes too long."""
+        """Run one SELECT of the kernel; EngineError if it fails or exceeds the time limit."""
         with self.prepare({}) as reader:
             return reader.run_select(sql)
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+        """Yield batches of the rows without NULL in these columns: their values, and the index of each row's unit.
 
-        Rows of one unit follow each other. No other question is answered until the last batch was taken.
+        Rows of one unit are contiguous. No other question is answered before the last batch has been read.
         """
         with self.prepare(usage_of_relation(relation, columns)) as reader:
             for batch in reader.batches(select_rows_by_unit(relation, columns, self.dialect), size):
                 yield batch[:, 1:], batch[:, 0].astype(np.int64)
 
     def columns(self, table: str) -> dict[str, Type]:
-        """Return a table's columns, as questions see them."""
+        """Return a table's columns with their kernel types."""
         return dict(self._sources[table].columns)
 
     def values(self, table: str, column: str) -> list[Any]:
-        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         (name,) = self._quoted_columns(table, (column,))
         with self.prepare({table: frozenset({column})}) as reader:
             rows = f"SELECT DISTINCT {name} AS v FROM {self.dialect.table_source(table)} AS t WHERE {name} IS NOT NULL"  # noqa: S608
@@ -130,7 +130,7 @@ class Postgres:
         return distinct
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = self._quoted_columns(table, columns)
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         with self.prepare({table: frozenset(columns)}) as reader:
@@ -140,7 +140,7 @@ class Postgres:
         return int(largest.column("n")[0].as_py())
 
     def close(self) -> None:
-        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or not self._session.is_own_process:
             return
         self._session.stop_accepting()
@@ -148,7 +148,7 @@ class Postgres:
         while not (acquired := self._question_lock.acquire(timeout=0.05)):
             waited = time.monotonic() - start
             if waited > 2 * _STOP_TIMEOUT:
-                break  # nobody reads on: rows of which not all were taken
+                break  # a consumer of batches() has stopped reading and holds the lock
             (self._session.cancel if waited < _STOP_TIMEOUT else self._session.disconnect)()
         self._finalizer()
         if acquired:
@@ -163,7 +163,7 @@ class Postgres:
         self.close()
 
     def _lock_and_check(self, stack: ExitStack, usage: ColumnUsage) -> Snapshot:
-        """Return a state that is newer than the locks on the tables; PolicyError if a used column does not fit."""
+        """Return a snapshot taken after the tables were locked; PolicyError if a used column does not match."""
         for _ in range(_MAX_ATTEMPTS):
             with ExitStack() as attempt:
                 locked = {self._tables[name].qualified_name for name in usage if self._tables[name].lockable}
@@ -182,32 +182,32 @@ class Postgres:
                         self._tables[name].check_usable(snapshot, name, columns)
                 stack.enter_context(attempt.pop_all())
                 return snapshot
-        raise EngineError("tables were changed again and again while the question began")
+        raise EngineError("tables changed repeatedly while the question was being prepared")
 
     def _look_up_again(self, usage: ColumnUsage) -> None:
-        """Look at tables that could not be locked; PolicyError if one is not there any more."""
+        """Look up tables that could not be locked; PolicyError if one no longer exists."""
         with self._session.locked_snapshot(self.seconds) as snapshot, snapshot.preparing():
             self._tables.update({name: self._current_table(snapshot, name, reuse=False) for name in usage})
 
     def _current_table(self, snapshot: Snapshot, name: str, *, reuse: bool = True) -> PostgresSourceTable:
-        """Return a table as it is now: what is known of it, if that still fits."""
+        """Return the current definition of a table: the known one if it still matches, else a new one."""
         table = self._tables[name]
         if reuse and not table.misfits and table.still_matches(snapshot):
             return table
         table = look_up_table(snapshot, name, self._sources[name], self._session.search_schemas)
         if not table.still_matches(snapshot):
-            raise EngineError(f"table {name}: its columns were changed while the question began")
+            raise EngineError(f"table {name}: its columns changed while the question was being prepared")
         return table
 
     def _quoted_columns(self, table: str, columns: tuple[str, ...]) -> list[str]:
         missing = [column for column in columns if column not in self._sources[table].columns]
         if missing:
-            raise KeyError(f"table {table} has no column {missing[0]}")
+            raise KeyError(f"column {missing[0]} of table {table} does not exist")
         return [quote_name(column) for column in columns]
 
 
 class PostgresReader:
-    """Tables that were found ready, in one state of the data that is kept."""
+    """Reads tables that were found to be available, from one snapshot."""
 
     def __init__(self, snapshot: Snapshot, dialect: Dialect, seconds: float) -> None:
         self._snapshot, self._dialect, self._seconds = snapshot, dialect, seconds
@@ -223,21 +223,21 @@ class PostgresReader:
             return self._snapshot.run_select(sql)
 
     def batches(self, sql: str, size: int) -> Iterator[np.ndarray]:
-        """Give the numbers of a SELECT, so many rows at once."""
+        """Yield the values of a SELECT in batches of `size` rows."""
         with self._snapshot.reading(self._seconds):
             yield from self._snapshot.batches(sql, size)
 
 
 @contextmanager
 def catalog_snapshot(session: PostgresQuerySession, timezone: str) -> Iterator[Snapshot]:
-    """Look at a database's own tables; PolicyError if it is none that questions can be asked of."""
+    """Open a snapshot to read the catalog; PolicyError if the server or its database is not supported."""
     try:
         with session.snapshot(_OPEN_TIMEOUT) as snapshot:
             _check_server(snapshot)
             yield snapshot
     except PostgresServerError as error:
         if error.sqlstate == INVALID_PARAMETER_VALUE:
-            message = f'timezone "{timezone}" is not known to PostgreSQL. Use a name such as "Europe/Berlin".'
+            message = f'timezone "{timezone}" is unknown to PostgreSQL. Use a name such as "Europe/Berlin".'
             raise PolicyError(message) from None
         raise
 
@@ -245,7 +245,7 @@ def catalog_snapshot(session: PostgresQuerySession, timezone: str) -> Iterator[S
 def _find_tables(
     session: PostgresQuerySession, sources: Mapping[str, TableSource], timezone: str
 ) -> dict[str, PostgresSourceTable]:
-    """Find all tables, and warn of what does not fit, of what the role can do that it should not, and cannot."""
+    """Look up all tables; warn of columns that do not match, excess privileges of the role, and hidden rows."""
     for name, source in sources.items():
         parse_table_name(name, source.location)
     with catalog_snapshot(session, timezone) as snapshot:
@@ -256,22 +256,23 @@ def _find_tables(
         existing = [table for table in tables.values() if table.exists]
         privileges = excess_privileges(snapshot, existing)
     if privileges:
-        advice = f"Questions only read, but use a role that can do no more: {read_only_role_sql(existing)}"
+        advice = f"Use a read-only role instead: {read_only_role_sql(existing)}"
         warnings.warn(
-            f"PostgreSQL: the role can do more than read. It can {'; '.join(privileges)}. {advice}", stacklevel=3
+            f"PostgreSQL: the role has more privileges than reading. It can {'; '.join(privileges)}. {advice}",
+            stacklevel=3,
         )
     for name, stored in tables.items():
         if stored.rows_hidden:
             warnings.warn(f"table {name}: {HIDDEN_ROWS_MESSAGE.format(stored.qualified_name)}", stacklevel=3)
         for message in dict.fromkeys(map(str, stored.misfits.values())):
-            warnings.warn(f"{message} Until then, questions that use it are refused.", stacklevel=3)
+            warnings.warn(f"{message} Until then, queries that use it are refused.", stacklevel=3)
     return tables
 
 
 def _find_or_placeholder(
     snapshot: Snapshot, name: str, source: TableSource, schemas: Sequence[str]
 ) -> PostgresSourceTable:
-    """Find a table; one that is missing is left to the questions that need it, if its columns are declared."""
+    """Look up a table; if it is missing but its columns are declared, only the questions that use it are refused."""
     try:
         return look_up_table(snapshot, name, source, schemas)
     except PolicyError as error:
@@ -284,8 +285,10 @@ def _check_server(snapshot: Snapshot) -> None:
     sql = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
     ((version, encoding),) = snapshot.catalog_rows(sql)
     if version < _MIN_VERSION * 10_000:
-        raise PolicyError(f"PostgreSQL: version {version // 10_000} is too old. Use {_MIN_VERSION} or newer.")
+        raise PolicyError(
+            f"PostgreSQL: version {version // 10_000} is not supported. Use version {_MIN_VERSION} or newer."
+        )
     if encoding != "UTF8":
         raise PolicyError(
-            f"PostgreSQL: the database has the encoding {encoding}. Use one with UTF8: others lack texts."
+            f"PostgreSQL: the encoding {encoding} of the database is not supported. Use a database with UTF8."
         )

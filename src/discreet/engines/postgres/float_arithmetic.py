@@ -1,8 +1,8 @@
-"""Arithmetic on doubles in PostgreSQL's words: the value that every other engine finds, and no error.
+"""Arithmetic on doubles in PostgreSQL, with the same results as every other engine and without errors.
 
-PostgreSQL stops where finite numbers give an infinite one, and where others than zero give zero. Both must be seen
-before anything is computed, and exactly: by comparing numbers that were multiplied by powers of two. What is neither
-large nor small, nearly everything, is computed after the first comparison.
+PostgreSQL raises an error on overflow to infinity and on underflow to zero. Both must be detected exactly before
+anything is computed, by comparing numbers scaled by powers of two. For numbers of moderate size, which are nearly all,
+one comparison is enough.
 """
 
 import math
@@ -15,7 +15,7 @@ _MAX_DOUBLE = math.ldexp(1 - 2**-53, 1024)
 
 
 def float_literal(x: float) -> str:
-    """Write a double where its type is clear.
+    """Return a double as a literal, for a context that determines its type.
 
     >>> float_literal(0.1), float_literal(2.0**-512)
     ("'0.1'", "'7.458340731200207e-155'")
@@ -32,7 +32,7 @@ _NOT_FINITE = "ABS({0}) >= 'Infinity' OR ABS({1}) >= 'Infinity'"  # NaN is above
 
 
 def _checked_sum(sign: str) -> str:
-    # Half of the sum reaches 2^1023, after rounding, exactly where the sum is rounded to infinity.
+    # Half of the sum, rounded, reaches 2^1023 exactly where the sum rounds to infinity.
     return (
         f"CASE WHEN ABS({{0}}) <= '8e307' AND ABS({{1}}) <= '8e307' THEN {{0}} {sign} {{1}} "
         f"WHEN {_NOT_FINITE} OR ABS({{0}}) < 1 OR ABS({{1}}) < 1 THEN {{0}} {sign} {{1}} "
@@ -45,11 +45,11 @@ ADD, SUBTRACT = _checked_sum("+"), _checked_sum("-")
 
 
 def _checked_product() -> str:
-    # The product is zero if it is at most half of the least double, 2^-1074. In these units, twice that is `small`
-    # times `large`, which cannot be too large: what is above 2^-500 is taken for 2^-500.
+    # The product rounds to zero if it is at most half of the least double, 2^-1074. In units of 2^-1074 the product is
+    # `small` times `large`, which cannot overflow because `small` is capped at 2^-500 before scaling.
     small = f"LEAST(ABS({{0}}), ABS({{1}}), {_power_of_two(-500)}) * {_power_of_two(537)} * {_power_of_two(537)}"
     large = "GREATEST(ABS({0}), ABS({1}))"
-    # Rounded to a half it may be a little more: then its digits, 106 bits, tell.
+    # If that rounds to exactly a half, the 106-bit product of the significands decides.
     digits = [
         f"CAST(4503599627370496 + CAST(CAST('x' || RIGHT(ENCODE(FLOAT8SEND({x}), 'hex'), 13) AS BIT(52)) AS BIGINT) "
         "AS NUMERIC)"
@@ -70,20 +70,20 @@ def _checked_product() -> str:
 
 MULTIPLY = _checked_product()
 
-# A quotient of doubles never lies so little below 2^1024 that it would be rounded up to it.
+# A quotient of doubles is never so close below 2^1024 that it would round up to it.
 DIVIDE = (
     f"CASE WHEN {_MODERATE_SIZES} THEN {{0}} / {{1}} WHEN {{1}} = 0 THEN NULL "
     "WHEN ABS({1}) = 'Infinity' AND ABS({0}) < 'Infinity' THEN 0 "
     f"WHEN {{0}} = 0 OR {_NOT_FINITE} THEN {{0}} / {{1}} "
     f"WHEN ABS({{1}}) < 1 AND ABS({{0}}) >= {_power_of_two(-50)} THEN "
-    f"CASE WHEN ABS({{0}}) * {_power_of_two(-512)} >= ABS({{1}}) * {_power_of_two(512)} THEN SIGN({{0}}) * SIGN({{1}}) * 'Infinity' "
-    "ELSE {0} / {1} END "
+    f"CASE WHEN ABS({{0}}) * {_power_of_two(-512)} >= ABS({{1}}) * {_power_of_two(512)} "
+    "THEN SIGN({0}) * SIGN({1}) * 'Infinity' ELSE {0} / {1} END "
     f"WHEN ABS({{1}}) > 1 AND ABS({{0}}) < {_power_of_two(-51)} THEN "
     f"CASE WHEN ABS({{0}}) * {_power_of_two(537)} * {_power_of_two(538)} <= ABS({{1}}) THEN 0 ELSE {{0}} / {{1}} END "
     "ELSE {0} / {1} END"
 )
 
-# Whether a power is too large or too small is told by the logarithm, with room for its error.
+# The logarithm decides whether a power overflows or underflows, with a margin for its own error.
 POWER = (
     f"CASE WHEN {_NOT_FINITE} THEN NULL "
     "WHEN {0} = 0 THEN CASE WHEN {1} > 0 THEN 0 WHEN {1} = 0 THEN 1 END "
@@ -96,7 +96,7 @@ POWER = (
 
 
 def round_to_places(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Write a number rounded to a constant number of decimal places, halves away from zero.
+    """Return SQL that rounds a number to a constant number of decimal places, halves away from zero.
 
     >>> from discreet.kernel.expr import Type
     >>> round_to_places(["x", ""], [Constant(None, Type.REAL), Constant(0, Type.INTEGER)])
@@ -116,7 +116,8 @@ def round_to_places(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     largest_safe = _largest_double_where(lambda size: math.isfinite(size / factor * factor))
     rounded = f"({_round_half_away(f'{x} / {float_literal(factor)}')}) * {float_literal(factor)}"
     return (
-        f"CASE WHEN ABS({x}) < {float_literal(factor / 4)} THEN 0 WHEN ABS({x}) <= {float_literal(largest_safe)} THEN {rounded} "
+        f"CASE WHEN ABS({x}) < {float_literal(factor / 4)} THEN 0 "
+        f"WHEN ABS({x}) <= {float_literal(largest_safe)} THEN {rounded} "
         f"WHEN ABS({x}) < 'Infinity' THEN 0 ELSE {x} END"
     )
 
@@ -126,7 +127,7 @@ def _round_half_away(x: str) -> str:
 
 
 def _largest_double_where(holds: Callable[[float], bool]) -> float:
-    """Return the last positive double of those that a condition holds for."""
+    """Return the largest positive double for which a monotone condition holds."""
     if holds(_MAX_DOUBLE):
         return _MAX_DOUBLE
     low, high = 1.0, _MAX_DOUBLE
@@ -137,7 +138,7 @@ def _largest_double_where(holds: Callable[[float], bool]) -> float:
 
 
 def finite_or_null(value: str) -> str:
-    """Write a number, or NULL if it is not finite.
+    """Return SQL for a number, or NULL if it is not finite.
 
     >>> finite_or_null("x")
     "NULLIF(NULLIF(NULLIF(x, 'NaN'), 'Infinity'), '-Infinity')"
@@ -146,17 +147,17 @@ def finite_or_null(value: str) -> str:
 
 
 def nearest_step(value: str, grid: GridFloats) -> str:
-    """Write the number of the nearest step; where a step is above 1, in fractions of it, lest tiny numbers become zero.
+    """Return SQL for the index of the nearest step; a step above 1 is scaled so that tiny numbers cannot underflow.
 
     >>> nearest_step("x", (0.0, 5.0, 0.5)).partition("'-Infinity')")[2]
     ", '0.0'), '5.0') / '0.5' + '0.5') AS BIGINT)"
     """
     low, high, step = grid
     clipped = finite_or_null(f"CAST({value} AS DOUBLE PRECISION)")
-    clipped = (
-        f"float8smaller(float8larger({clipped}, {float_literal(low)}), {float_literal(high)})"  # NULL stays NULL there
-    )
+    # Unlike LEAST and GREATEST, these functions return NULL for NULL.
+    clipped = f"float8smaller(float8larger({clipped}, {float_literal(low)}), {float_literal(high)})"
     if step <= 1:
         return f"CAST(FLOOR({clipped} / {float_literal(step)} + '0.5') AS BIGINT)"
     fraction, bits = math.frexp(step)
-    return f"CAST(FLOOR(({clipped} / {float_literal(fraction)} + {_power_of_two(bits - 1)}) * {_power_of_two(-bits)}) AS BIGINT)"
+    scaled = f"({clipped} / {float_literal(fraction)} + {_power_of_two(bits - 1)}) * {_power_of_two(-bits)}"
+    return f"CAST(FLOOR({scaled}) AS BIGINT)"

@@ -1,6 +1,6 @@
-"""What the role of an engine may do besides reading: each is a way for a mistake to become a loss.
+"""Find privileges of the engine's role beyond reading, each of which could turn a mistake into damage.
 
-What counts is whoever logged in, with all roles that it can become, whether it has their rights already or not.
+The privileges are those of the login role and of every role that it is a member of, inherited or not.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from discreet.engines.postgres.session import Snapshot
 from discreet.engines.postgres.tables import PostgresSourceTable
 from discreet.kernel.sqlgen.dialect import quote_name
 
-_MAX_TABLES_NAMED = 3  # tables that are named
+_MAX_TABLES_NAMED = 3
 _ROLES_CTE = "roles AS (SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER'))"
 _ROLE_ATTRIBUTES = f"""
 WITH {_ROLES_CTE}
@@ -26,7 +26,7 @@ _POWERFUL_ROLES = {
     "pg_create_subscription",
     "pg_checkpoint",
 }
-_ATTRIBUTE_ACTIONS = ("make roles", "make databases", "bypass row-level security", "copy the whole server")
+_ATTRIBUTE_ACTIONS = ("create roles", "create databases", "bypass row-level security", "replicate the whole server")
 _CREATE_PRIVILEGES = f"""
 WITH {_ROLES_CTE}
 SELECT 'in schema ' || quote_ident(nspname) FROM pg_namespace AS n
@@ -35,8 +35,8 @@ AND EXISTS (SELECT 1 FROM roles AS r WHERE has_schema_privilege(r.oid, n.oid, 'C
 UNION ALL SELECT 'schemas in the database'
 WHERE EXISTS (SELECT 1 FROM roles AS r WHERE has_database_privilege(r.oid, current_database(), 'CREATE'))
 """  # noqa: S608 - of constants
-# Rights as they are stored, of tables and of columns, in one pass over all tables of the database: to ask the server
-# about each table and role would take seconds where there are thousands. The role 0 is everybody.
+# Privileges on tables and columns as they are stored, in one pass over all tables of the database: functions such as
+# has_table_privilege would take seconds with thousands of tables. The role 0 is PUBLIC.
 _WRITE_PRIVILEGES = f"""
 WITH {_ROLES_CTE}, granted AS (
     SELECT c.oid AS number, a.grantee, a.privilege_type AS word
@@ -53,11 +53,11 @@ WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND nspname !~ '^pg_' AND nspname <> 
 AND (words IS NOT NULL OR relowner IN (SELECT oid FROM roles))
 ORDER BY c.oid = ANY(%s::oid[]) DESC, 1, 2 LIMIT {_MAX_TABLES_NAMED}
 """  # noqa: S608 - of constants
-_PRIVILEGE_ORDER = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")  # first
+_PRIVILEGE_ORDER = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")  # these first, others alphabetically
 
 
 def excess_privileges(snapshot: Snapshot, tables: Sequence[PostgresSourceTable]) -> list[str]:
-    """Return what the role can do besides reading, in words; of what it can change, these tables come first."""
+    """Return phrases for what the role can do besides reading; of writable tables, the given ones come first."""
     privileges = []
     for is_login_role, name, superuser, *attributes in snapshot.catalog_rows(_ROLE_ATTRIBUTES):
         if superuser:
@@ -83,9 +83,10 @@ def _privilege_rank(privilege: str) -> tuple[int, str]:
 
 
 def read_only_role_sql(tables: Sequence[PostgresSourceTable]) -> str:
-    """Write what makes a role that can read these tables, and nothing else.
+    """Return the statements that create a role that can only read these tables.
 
-    >>> visits = PostgresSourceTable(1, "clinic", "visits", {}, {}, "", (), (), filtered=False, lockable=True, watched=False)
+    >>> flags = {"rows_hidden": False, "lockable": True, "check_replaced": False}
+    >>> visits = PostgresSourceTable(1, "clinic", "visits", {}, {}, "", (), (), **flags)
     >>> for statement in read_only_role_sql([visits]).split("; "):
     ...     print(statement)
     CREATE ROLE discreet_reader LOGIN

@@ -1,8 +1,8 @@
-"""One connection to PostgreSQL for questions: each sees one state of the data, cannot write, and ends in time.
+"""A connection to PostgreSQL on which each question sees one snapshot, cannot write, and has a time limit.
 
-What a question relies on is set within its own transaction, and nothing outlasts it: so a connection may also be lent
-by a pool. Tables are locked before the state is taken: one that is truncated or rewritten leaves nothing of itself to a
-state that is older. A connection that is lost is made anew for the next question.
+All settings that a question relies on are local to its transaction, so the connection may come from a pool. Tables are
+locked before the snapshot is taken, because a table that is truncated or rewritten appears empty to older snapshots. A
+lost connection is replaced for the next question.
 """
 
 import os
@@ -27,19 +27,17 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LOCK = "LOCK TABLE {} IN ACCESS SHARE MODE"  # as every SELECT does; it takes no state yet
-_GRACE = 5.0  # seconds that the server has to end a question by itself
-_LOCK_TIMEOUT = 30.0  # seconds for a lock that somebody else has, such as one who changes a table
-_PREPARE_TIMEOUT = 60.0  # seconds to connect, to wait for locks and to look at the catalog
-_MIN_IDLE_TIMEOUT = (
-    300.0  # seconds at least for which a state is kept while nobody reads: a ledger may make charges queue
-)
+_LOCK = "LOCK TABLE {} IN ACCESS SHARE MODE"  # as every SELECT does; it takes no snapshot yet
+_GRACE = 5.0  # seconds for the server to end a question by itself
+_LOCK_TIMEOUT = 30.0  # seconds to wait for a lock that another session holds
+_PREPARE_TIMEOUT = 60.0  # seconds to connect, to wait for locks and to read the catalog
+_MIN_IDLE_TIMEOUT = 300.0  # seconds for which an idle snapshot is kept at least, because charges may queue
 _MAX_INT32 = (1 << 31) - 1
 _TIMEOUT_SETTINGS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 _ROLE_TIMEOUTS = "SELECT name, setting::bigint FROM pg_catalog.pg_settings WHERE name = ANY(%s)"
 _ROWS_PER_CHUNK = 1000
 
-# Nothing here may depend on who connects: what an expression means, and which function a name stands for.
+# What an expression means, and which function a name refers to, must not depend on the role's own settings.
 _SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
     "standard_conforming_strings": "on",
@@ -49,8 +47,8 @@ _SETTINGS = {
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
     "client_min_messages": "error",
-    "enable_nestloop": "off",  # guesses about a WITH are so wrong that one was chosen, for a hundred times the time
-    "jit": "off",  # to compile many small expressions takes longer than to run them
+    "enable_nestloop": "off",  # chosen because of wrong row estimates for a WITH, they took 100 times longer
+    "jit": "off",  # compiling many small expressions takes longer than running them
 }
 _ARROW_TYPES = {
     **dict.fromkeys((20, 21, 23), pa.int64()),
@@ -63,7 +61,7 @@ _ARROW_TYPES = {
 
 
 class PostgresQuerySession:
-    """A way to a server that is used by one question at a time; `cancel` and `close` may come from other threads."""
+    """A connection that one question uses at a time; other threads may call `cancel` and `close`."""
 
     def __init__(self, url: str, settings: Mapping[str, str]) -> None:
         self._url = url
@@ -71,34 +69,34 @@ class PostgresQuerySession:
         self._connection: Connection | None = None
         self._connection_lock = threading.Lock()  # held while the connection is replaced, cut or closed
         self._ended = False
-        self._settings_verified = False  # whether the connection was seen to keep the settings
+        self._settings_verified = False
         self._pid = os.getpid()
-        self._role_timeouts: dict[str, int] = {}  # in milliseconds, as the server has them for this role
-        self.search_schemas: list[str] = []  # where the server looks for a table that is named without one
+        self._role_timeouts: dict[str, int] = {}  # the server's own limits for this role, in milliseconds
+        self.search_schemas: list[str] = []  # the search path, for tables without a schema
 
     @property
     def is_own_process(self) -> bool:
-        """Whether this is the process that opened it: two must not speak on one connection."""
+        """Whether this process opened the session; a connection must not be shared between processes."""
         return os.getpid() == self._pid
 
     def check_usable(self) -> None:
-        """EngineError if no question may begin."""
+        """Raise EngineError if the session is closed or belongs to another process."""
         if not self.is_own_process:
-            raise EngineError("the engine was opened in another process. Open one in each process.")
+            raise EngineError("the engine was opened in another process. Open one engine per process.")
         if self._ended:
-            raise EngineError("the engine is closed. Open another one.")
+            raise EngineError("the engine is closed. Open a new one.")
 
     @contextmanager
     def snapshot(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
-        """Give one state of the data, with these tables locked, for so many seconds; EngineError if that fails."""
+        """Lock these tables and open a snapshot for at most `seconds`; EngineError if that fails."""
         with self.locked_snapshot(seconds, tables) as snapshot, snapshot.reading(seconds):
             yield snapshot
 
     @contextmanager
     def locked_snapshot(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
-        """Lock these tables and take one state of the data, without reading any row; EngineError if that fails.
+        """Lock these tables and take a snapshot without reading a row; EngineError if that fails.
 
-        It is kept until the end of the context, also while nobody reads: for as long as a charge may take, at least.
+        It is kept until the end of the context; idle, for at least as long as a charge may take.
         """
         with translate_errors(), self.disconnect_after(_PREPARE_TIMEOUT + _GRACE):
             connection = self._begin_transaction(time.monotonic() + _PREPARE_TIMEOUT, max(seconds, _MIN_IDLE_TIMEOUT))
@@ -117,7 +115,7 @@ class PostgresQuerySession:
 
     @contextmanager
     def disconnect_after(self, seconds: float) -> Iterator[None]:
-        """Cut the connection if what is done takes longer: a server that stands still keeps nobody."""
+        """Cut the connection after `seconds`, in case the server hangs."""
         timer = threading.Timer(seconds, self.disconnect)
         timer.daemon = True
         timer.start()
@@ -127,35 +125,35 @@ class PostgresQuerySession:
             timer.cancel()
 
     def cancel(self) -> None:
-        """Ask the server to stop what it does for this connection."""
+        """Ask the server to cancel the running statement."""
         with self._connection_lock, suppress(driver().Error):
             if self._connection is not None and not self._connection.closed:
                 self._connection.cancel_safe(timeout=1)
 
     def disconnect(self) -> None:
-        """Let a connection end at once, also if the server does not answer any more."""
+        """Cut the connection at once, even if the server does not respond."""
         with self._connection_lock, suppress(OSError, driver().Error):
             if self._connection is not None and not self._connection.closed:
                 with socket.socket(fileno=os.dup(self._connection.fileno())) as connection_socket:
                     connection_socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of the connection for good; in a process that did not open it, it is left alone."""
+        """Close the session; in another process than the one that opened it, the connection is left alone."""
         self._ended = True
         if self.is_own_process:
             self._drop_connection()
 
     def stop_accepting(self) -> None:
-        """Let no more questions begin."""
+        """Refuse further questions."""
         self._ended = True
 
     def timeout_ms(self, setting: str, seconds: float) -> str:
-        """Return a limit of time in milliseconds: ours, or that of the role if it is shorter; 0 is none."""
+        """Return a time limit in milliseconds: the given one, or that of the role if it is shorter (0 is none)."""
         milliseconds = min(max(round(seconds * 1000), 1), _MAX_INT32)
         return str(min(milliseconds, self._role_timeouts.get(setting) or milliseconds))
 
     def _begin_transaction(self, deadline: float, idle_timeout: float) -> "Connection":
-        """Begin a transaction, with a new connection if the old one does not work any more."""
+        """Begin a transaction, on a new connection if the old one no longer works."""
         if self._connection is not None:
             with suppress(driver().Error):
                 return self._begin_with_timeouts(self._connection, deadline, idle_timeout)
@@ -163,7 +161,7 @@ class PostgresQuerySession:
             _seconds_left(deadline)
         self.check_usable()
         connection = connect(self._url)
-        connection.prepare_threshold = None  # a plan for all values would be one for none
+        connection.prepare_threshold = None  # generic plans of prepared statements are poor
         with self._connection_lock:
             self._connection, self._settings_verified = connection, False
         ((self.search_schemas,),) = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchall()
@@ -171,7 +169,7 @@ class PostgresQuerySession:
         return self._begin_with_timeouts(connection, deadline, idle_timeout)
 
     def _begin_with_timeouts(self, connection: "Connection", deadline: float, idle_timeout: float) -> "Connection":
-        """Begin a transaction that ends in time, also if it waits for a lock first; it has no state of the data yet."""
+        """Begin a transaction with time limits, also for locks; it has no snapshot yet."""
         seconds_left = _seconds_left(deadline)
         timeouts = dict(
             zip(
@@ -185,7 +183,7 @@ class PostgresQuerySession:
         return connection
 
     def _verify_settings(self, connection: "Connection") -> None:
-        """Look once whether the server has taken the settings: some stand between the two, and change them."""
+        """Check once that the server applied the settings, which a proxy may change."""
         if self._settings_verified:
             return
         current: dict[str, str] = dict(
@@ -195,13 +193,13 @@ class PostgresQuerySession:
         )
         for name, value in current.items():
             if value.lower() != self._settings[name.lower()].lower():
-                raise EngineError(f"the server does not keep the setting {name}: it is {value!r}")
+                raise EngineError(f"the server did not apply the setting {name}: its value is {value!r}")
         if len(current) != len(self._settings):
-            raise EngineError(f"the server does not know all settings: {self._settings.keys() - current.keys()}")
+            raise EngineError(f"the server lacks the settings {self._settings.keys() - current.keys()}")
         self._settings_verified = True
 
     def _roll_back(self, connection: "Connection") -> None:
-        """End the transaction; a connection that cannot do so is of no more use."""
+        """End the transaction; drop the connection if that fails."""
         try:
             with self.disconnect_after(_GRACE):
                 connection.execute("ROLLBACK")
@@ -217,30 +215,30 @@ class PostgresQuerySession:
 
 
 class Snapshot:
-    """One state of the data; what takes longer than allowed is stopped."""
+    """One snapshot of the data, with a time limit."""
 
     def __init__(self, session: PostgresQuerySession, connection: "Connection") -> None:
         self._session, self._connection, self._deadline = session, connection, time.monotonic() + _PREPARE_TIMEOUT
 
     @contextmanager
     def reading(self, seconds: float) -> Iterator[None]:
-        """Let so many seconds pass from now on, in all; whatever fails is an EngineError."""
+        """Limit everything that follows to `seconds` in all; failures are EngineErrors."""
         self._deadline = time.monotonic() + seconds
         with translate_errors(), self._session.disconnect_after(seconds + _GRACE):
             yield
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """Look at the catalog; whatever fails is an EngineError."""
+        """Read the catalog within the time limit; failures are EngineErrors."""
         with translate_errors(), self._session.disconnect_after(_PREPARE_TIMEOUT + _GRACE):
             yield
 
     def catalog_rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return rows of the server's own tables."""
+        """Return rows of the server's catalog."""
         return self._connection.execute(sql, values).fetchall()
 
     def can_lock(self, table: str) -> bool:
-        """Whether the role may lock a table, or all that is behind a view; for who reads some columns, it may not."""
+        """Whether the role may lock a table, or all tables of a view; with privileges on columns only, it may not."""
         try:
             with self._connection.transaction():
                 self._connection.execute(_LOCK.format(table))
@@ -249,53 +247,58 @@ class Snapshot:
         return True
 
     def type_oids(self, sql: str) -> tuple[int, ...] | None:
-        """Return the types of what a SELECT would give, as the server numbers them; None if it has no such columns."""
+        """Return the type OIDs of the columns of a SELECT; None if they do not exist or may not be read."""
         errors = driver().errors
-        gone = (errors.UndefinedColumn, errors.UndefinedTable, errors.InvalidSchemaName, errors.InsufficientPrivilege)
+        missing = (
+            errors.UndefinedColumn,
+            errors.UndefinedTable,
+            errors.InvalidSchemaName,
+            errors.InsufficientPrivilege,
+        )
         try:
             with self._connection.transaction(), self._connection.cursor(binary=True) as cursor:
                 described = cursor.execute(sql).description
-        except gone:
+        except missing:
             return None
         return tuple(column.type_code for column in described or ())
 
     def run_select(self, sql: str) -> pa.Table:
-        """Run one SELECT that the kernel has written."""
+        """Run one SELECT of the kernel."""
         self._set_statement_timeout()
-        with self._connection.cursor(binary=True) as cursor:  # the binary form takes one statement and no more
+        with self._connection.cursor(binary=True) as cursor:  # the binary protocol accepts only one statement
             cursor.execute(sql)
             described, rows = cursor.description or (), cursor.fetchall()
         columns = zip(*rows, strict=True) if rows else [()] * len(described)
         arrays = [
-            pa.array(column, _ARROW_TYPES[each.type_code]) for each, column in zip(described, columns, strict=True)
+            pa.array(column, _ARROW_TYPES[field.type_code]) for field, column in zip(described, columns, strict=True)
         ]
-        return pa.Table.from_arrays(arrays, names=[each.name for each in described])
+        return pa.Table.from_arrays(arrays, names=[field.name for field in described])
 
     def batches(self, sql: str, size: int) -> Iterator[np.ndarray]:
-        """Give the numbers of a SELECT, so many rows at once; no more of them are ever in memory."""
+        """Yield the values of a SELECT in batches of `size` rows, only one of which is in memory."""
         self._set_statement_timeout()
         chunk_rows = _ROWS_PER_CHUNK if driver().capabilities.has_stream_chunked() else 1
         with self._connection.cursor() as cursor:
             rows: Any = cursor.stream(sql, binary=True, size=chunk_rows)
-            with closing(rows):  # what is not taken is not sent
+            with closing(rows):  # ends the stream if the consumer stops early
                 while batch := list(islice(rows, size)):
                     yield np.array(batch, np.float64)
 
     def _set_statement_timeout(self) -> None:
-        """Leave the next statement what is left of the time."""
+        """Limit the next statement to the time that is left."""
         seconds_left = _seconds_left(self._deadline)
         _set_local(self._connection, {"statement_timeout": self._session.timeout_ms("statement_timeout", seconds_left)})
 
 
 def _seconds_left(deadline: float) -> float:
-    """Return how many seconds are left; EngineError if there are none."""
+    """Return the seconds until the deadline; EngineError if it has passed."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
-        raise EngineError("the question took too long")
+        raise EngineError("the query exceeded the time limit")
     return seconds
 
 
 def _set_local(connection: "Connection", settings: Mapping[str, str]) -> None:
-    """Change settings until the end of the transaction."""
+    """Set parameters until the end of the transaction."""
     calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
     connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])

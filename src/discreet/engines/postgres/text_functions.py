@@ -1,4 +1,4 @@
-"""Text functions in PostgreSQL: compared by code points, and parsed without errors."""
+"""Text functions in PostgreSQL, which compare code points and parse without errors."""
 
 import hashlib
 import re
@@ -9,11 +9,11 @@ from functools import lru_cache
 from discreet.engines.reference.evaluate import lower_case, upper_case
 from discreet.kernel.expr import Constant, Expr, Value
 
-_MAX_NAME_BYTES = 63  # bytes; PostgreSQL cuts off the rest
+_MAX_NAME_BYTES = 63  # PostgreSQL truncates longer names
 
 
 def text_literal(text: str) -> str:
-    r"""Write a text in quotes, so that no setting of the server changes what it means.
+    r"""Return a text as a literal whose meaning does not depend on the server's settings.
 
     >>> print(text_literal("it's"), text_literal("\\"))
     'it''s' E'\\'
@@ -23,7 +23,7 @@ def text_literal(text: str) -> str:
 
 
 def collated_literal(text: str) -> str:
-    """Write a text whose characters are compared by their numbers.
+    """Return a text as a literal that is compared by code points.
 
     >>> print(collated_literal("a"))
     (CAST('a' AS TEXT) COLLATE "C")
@@ -32,7 +32,7 @@ def collated_literal(text: str) -> str:
 
 
 def array_literal(values: Sequence[Value]) -> str:
-    """Write constants as the text of an array.
+    """Return constants as an array literal.
 
     >>> print(array_literal(["a", "b,c"]))
     '{"a","b,c"}'
@@ -42,8 +42,8 @@ def array_literal(values: Sequence[Value]) -> str:
     return text_literal("{" + ",".join(quoted) + "}")
 
 
-# Reading. A text that matches cannot be out of range, so that the cast never fails; of a longer one so much is looked
-# at that it does not match.
+# Parsing. A text that matches is never out of range, so the cast cannot fail; texts longer than 300 characters cannot
+# match even after truncation.
 
 _VALID_DATE = (
     r"(?:(?!0000)[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
@@ -59,7 +59,7 @@ TIMESTAMP_PATTERN = rf"{_VALID_DATE}[ T]{_VALID_TIME}"
 
 
 def cast_if_matches(pattern: str, sql_type: str) -> Callable[[Sequence[str], Sequence[Expr]], str]:
-    """Return how a text is read as another type: NULL unless all of it matches.
+    """Return an operation that casts a text to another type, or to NULL unless the whole text matches.
 
     >>> cast_if_matches("[0-9]", "BIGINT")(["t"], [])
     "CAST(SUBSTRING(LEFT(t, 300) FROM '^[0-9]$') AS BIGINT)"
@@ -67,8 +67,8 @@ def cast_if_matches(pattern: str, sql_type: str) -> Callable[[Sequence[str], Seq
     return lambda texts, _: f"CAST(SUBSTRING(LEFT({texts[0]}, 300) FROM {text_literal(f'^{pattern}$')}) AS {sql_type})"
 
 
-# Capitals, one code point for one, as the reference has them. TRANSLATE looks through all of its letters for each of a
-# text's: it is for texts that need few, others are taken apart.
+# Case mapping of single code points, as in the reference. TRANSLATE searches all of its letters for each character, so
+# it is used with the letters of Latin-1 only; other texts are split into characters.
 
 _LATIN_1_END = 0x100
 _NOT_LATIN_1 = text_literal(r"[^\u0001-\u00ff]")
@@ -87,15 +87,15 @@ def _change_case(change: Callable[[str], str], function: str, text: str) -> str:
     letter = f"COALESCE(CAST('{{{others}}}' AS JSONB) ->> w.letter, w.letter)"
     apart = f"UNNEST(STRING_TO_ARRAY({text}, NULL)) WITH ORDINALITY AS w(letter, place)"
     joined = f"(SELECT STRING_AGG({letter}, '' ORDER BY w.place) FROM {apart})"  # noqa: S608 - of the kernel's texts
-    found = (
+    mapped = (
         f"CASE WHEN OCTET_LENGTH({text}) = CHAR_LENGTH({text}) THEN {text} "
         f"WHEN {text} !~ {_NOT_LATIN_1} THEN TRANSLATE({text}, '{latin}', '{change(latin)}') ELSE {joined} END"
     )
-    return f'{function}({found} COLLATE "C")'
+    return f'{function}({mapped} COLLATE "C")'
 
 
 def lower(texts: Sequence[str], _: Sequence[Expr]) -> str:
-    """Write a text in small letters.
+    """Return SQL for a text in lower case.
 
     >>> lower(["t"], [])[:53]
     'LOWER(CASE WHEN OCTET_LENGTH(t) = CHAR_LENGTH(t) THEN'
@@ -104,7 +104,7 @@ def lower(texts: Sequence[str], _: Sequence[Expr]) -> str:
 
 
 def upper(texts: Sequence[str], _: Sequence[Expr]) -> str:
-    """Write a text in capitals.
+    """Return SQL for a text in upper case.
 
     >>> upper(["t"], [])[-38:]
     ' AS w(letter, place)) END COLLATE "C")'
@@ -116,7 +116,7 @@ def upper(texts: Sequence[str], _: Sequence[Expr]) -> str:
 
 
 def like(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-    r"""Write whether a text is like a constant pattern.
+    r"""Return SQL for LIKE with a constant pattern.
 
     >>> from discreet.kernel.expr import Type
     >>> print(like(["t"], [Constant("", Type.TEXT), Constant("a%", Type.TEXT)]))
@@ -126,19 +126,21 @@ def like(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 
 def like_any_case(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-    r"""Write whether a text is like a constant pattern, whatever the case.
+    r"""Return SQL for ILIKE with a constant pattern.
 
     >>> from discreet.kernel.expr import Type
     >>> print(like_any_case(["t"], [Constant("", Type.TEXT), Constant("A%", Type.TEXT)])[-22:])
     LIKE 'a%' ESCAPE E'\\'
     """
-    return f"{lower(texts, exprs)} LIKE {text_literal(lower_case(_constant_pattern(exprs)))} ESCAPE {text_literal(chr(92))}"
+    pattern = text_literal(lower_case(_constant_pattern(exprs)))
+    return f"{lower(texts, exprs)} LIKE {pattern} ESCAPE {text_literal(chr(92))}"
 
 
 def matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-    r"""Write whether a constant regular expression is found in a text; a dot is no line break there.
+    r"""Return SQL for a match of a constant regular expression, in which a dot does not match a line break.
 
-    It is tried on a constant first, which the planner does: else a row would compile it, and the time tell of that row.
+    Matching a constant first makes the planner compile the expression; otherwise the first row that needs it would, and
+    the running time would disclose that there is one.
 
     >>> from discreet.kernel.expr import Type
     >>> print(matches(["t"], [Constant("", Type.TEXT), Constant("[.]a.$", Type.TEXT)]))
@@ -163,7 +165,7 @@ _TEXT_OR_NAME = re.compile(r"""'[^']*'|"([^"]*(?:""[^"]*)*)\"""")
 
 
 def shorten_names(sql: str) -> str:
-    """Give names that PostgreSQL would cut off others, which no table has; the rest stays.
+    """Replace names that PostgreSQL would truncate by short ones that no table has.
 
     >>> shorten_names('''SELECT "a" AS "%s" FROM t''' % ("é" * 40))
     'SELECT "a" AS ".84fe2e03d50dd3a18b630669" FROM t'

@@ -1,1 +1,1 @@
-"""The reference engine: what every other engine is checked against."""
+"""The reference engine, against which every other engine is tested."""

@@ -1,6 +1,6 @@
-"""What a question means, in plain Python and straight from the definitions: what every engine is checked against.
+"""The meaning of a question, in plain Python straight from the definitions; every other engine is tested against it.
 
-It is slow, and holds everything in lists. A row is a dictionary, and comes with the unit that owns it.
+It is slow and keeps everything in lists. A row is a dictionary, paired with the unit that owns it.
 """
 
 from collections import defaultdict
@@ -47,22 +47,22 @@ from discreet.kernel.relation import (
 from discreet.kernel.release import EngineTotals, GroupKey
 
 Row = dict[str, Value]
-UnitValues = tuple[
-    Hashable, ...
-]  # the values of the unit's key; where each row is a unit, its table and its place there
+UnitValues = tuple[Hashable, ...]  # the unit's key, or (table, row number) where each row is a unit
 OwnedRow = tuple[UnitValues, Row]
 RowsByGroup = dict[GroupKey, dict[UnitValues, list[Row]]]
 
 
 class ReferenceEngine:
-    """Tables by their names, as lists of rows.
+    """An engine over tables given as lists of rows, by name.
 
     >>> from discreet.kernel.expr import Column
-    >>> from discreet.kernel.question import Count, Limit
+    >>> from discreet.kernel.question import ContributionBounds, Count
     >>> user = Column("user", Type.INTEGER)
-    >>> visits = Scan("visits", (user,), UnitKey((user,)), most=100)
-    >>> question = Question(visits, (), PublicGroups(()), Limit(group_count=1, rows=2), (Count(), CountUnits()))
-    >>> ReferenceEngine({"visits": [{"user": 1}, {"user": 1}, {"user": 1}, {"user": 2}]}).totals(question).values.tolist()
+    >>> visits = Scan("visits", (user,), UnitKey((user,)), max_rows=100)
+    >>> bounds = ContributionBounds(groups=1, rows=2)
+    >>> question = Question(visits, (), PublicGroups(()), bounds, (Count(), CountUnits()))
+    >>> engine = ReferenceEngine({"visits": [{"user": 1}, {"user": 1}, {"user": 1}, {"user": 2}]})
+    >>> engine.totals(question).values.tolist()
     [[3, 2]]
     """
 
@@ -70,16 +70,16 @@ class ReferenceEngine:
         self._tables = tables
 
     def columns(self, table: str) -> dict[str, Type]:
-        """Return a table's columns; one that holds nothing is of text."""
+        """Return a table's columns; one with only NULLs is text."""
         rows = self._tables[table]
         return {name: _type_of([row[name] for row in rows]) for name in (rows[0] if rows else {})}
 
     def values(self, table: str, column: str) -> list[Value]:
-        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         return sorted({row[column] for row in self._tables[table]} - {None}, key=sort_key)
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         keys = [tuple(row[name] for name in columns) for row in self._tables[table]]
         return max((keys.count(key) for key in keys if None not in key), default=0)
 
@@ -92,18 +92,18 @@ class ReferenceEngine:
             terms = [_unit_terms(question, rows, groups_per_unit[unit]) for unit, rows in units.items()]
             sums[key] = [sum(column) for column in zip(*terms, strict=True)]
         if isinstance(question.groups, SelectedGroups):
-            sums = {key: totals for key, totals in sums.items() if totals[0] > 0}  # nobody has a say in the others
+            sums = {key: totals for key, totals in sums.items() if totals[0] > 0}  # no unit votes for the others
         index_by_key = {key: index for index, key in enumerate(sums)}
         values = np.array(list(sums.values()), np.int64).reshape(len(sums), len(question.totals))
         cell_counts = {}
-        for place, total in enumerate(question.totals):
+        for index, total in enumerate(question.totals):
             if isinstance(total, ClippedUnits):
-                values[:, place] = _clipped_units(question, total, groups, groups_per_unit)
+                values[:, index] = _clipped_units(question, total, groups, groups_per_unit)
             elif isinstance(total, CountDistinct):
                 distinct = count_distinct(question, total, groups)
-                values[:, place] = [distinct.get(key, 0) for key in sums]
+                values[:, index] = [distinct.get(key, 0) for key in sums]
             elif isinstance(total, HistogramTree):
-                cell_counts[place] = histogram_cells(question, total, groups, index_by_key)
+                cell_counts[index] = histogram_cells(question, total, groups, index_by_key)
         return EngineTotals(list(sums), values, cell_counts)
 
     def owned_rows(self, relation: Relation) -> list[OwnedRow]:  # noqa: PLR0911 - one case for each node
@@ -147,7 +147,7 @@ class ReferenceEngine:
         return owned
 
     def _owners(self, scan: Scan, row_number: int, row: Row) -> set[UnitValues]:
-        """Return everyone whom a row of a private table belongs to; a row of several is nobody's."""
+        """Return all units that a row of a private table belongs to; a row of several is dropped."""
         match scan.owner:
             case UnitKey(parts):
                 unit = tuple(evaluate(part, row) for part in parts)
@@ -184,7 +184,7 @@ class ReferenceEngine:
             (
                 unit,
                 dict(zip(names, key, strict=True))
-                | {name: _unit_aggregate(folded, rows) for name, folded in relation.values},
+                | {name: _unit_aggregate(aggregate, rows) for name, aggregate in relation.values},
             )
             for (unit, key), rows in rows_by_key.items()
         ]
@@ -202,7 +202,7 @@ def _derive_row(columns: Iterable[tuple[str, Expr]], row: Row) -> Row:
 
 
 def _equality_key(values: Iterable[Value]) -> Hashable:
-    """Return what equal values share; NaN equals itself."""
+    """Return a key that equal values share; NaN equals itself."""
     return tuple(map(sort_key, values))
 
 
@@ -214,7 +214,7 @@ def _rows_by_unit(rows: Iterable[OwnedRow]) -> dict[UnitValues, list[Row]]:
 
 
 def _first_rows(rows: Iterable[Row], limit: int) -> list[Row]:
-    """Return the first so many rows in the order of their values."""
+    """Return the first `limit` rows, ordered by their values."""
     return sorted(rows, key=lambda row: [sort_key(value) for value in row.values()])[:limit]
 
 
@@ -258,7 +258,7 @@ def _grid_step(value: Any, grid: Grid) -> int:
 
 
 def _groups_per_unit(groups: RowsByGroup) -> dict[UnitValues, int]:
-    """Return in how many groups each unit is."""
+    """Return the number of groups of each unit."""
     groups_per_unit = defaultdict[UnitValues, int](int)
     for units in groups.values():
         for unit in units:
@@ -269,7 +269,7 @@ def _groups_per_unit(groups: RowsByGroup) -> dict[UnitValues, int]:
 def _clipped_units(
     question: Question, total: ClippedUnits, groups: RowsByGroup, groups_per_unit: Mapping[UnitValues, int]
 ) -> int:
-    """Return how many units have more groups, or rows in one of them, than the limit."""
+    """Return the number of units that exceed the contribution bounds."""
     clipped = {
         unit
         for unit, number in groups_per_unit.items()
@@ -283,7 +283,7 @@ def _clipped_units(
 
 
 def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
-    """Return the rows of each unit in each group; groups that are not listed do not count."""
+    """Return the rows of each unit in each group; of public groups, only the listed ones."""
     rows_by_group: RowsByGroup = {}
     public_keys = set(product(*question.groups.domains)) if isinstance(question.groups, PublicGroups) else None
     for unit, row in rows:
@@ -294,7 +294,7 @@ def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
 
 
 def _unit_terms(question: Question, rows: list[Row], group_count: int) -> list[int]:
-    """Return what a unit adds to each total in one group, being in so many groups; what is not a sum comes later."""
+    """Return a unit's contribution to each total in one group; totals other than counts and sums get 0 here."""
     terms = []
     for index, total in enumerate(question.totals):
         if not isinstance(total, Count | CountUnits | Sum):
@@ -316,7 +316,7 @@ def _unit_terms(question: Question, rows: list[Row], group_count: int) -> list[i
 
 
 def _row_terms(total: Total, rows: list[Row]) -> list[int]:
-    """Return what each row adds, of those where the expression is not NULL."""
+    """Return the contributions of the rows in which the expression is not NULL."""
     if total.expr is None:
         return [1] * len(rows)
     values = [value for row in rows if (value := finite_or_null(evaluate(total.expr, row))) is not None]
@@ -326,7 +326,7 @@ def _row_terms(total: Total, rows: list[Row]) -> list[int]:
 
 
 def _clip_to_row_bound(question: Question, total: Total, values: list[int]) -> int:
-    """Return a unit's term in one group: more rows than the limit weigh as much as so many."""
+    """Return a unit's contribution in one group, scaled down if it has more rows than the bound."""
     scale = 1 << question.fraction_bits(total)
     if isinstance(total, CountUnits):
         return scale if values else 0

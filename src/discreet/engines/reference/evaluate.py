@@ -1,8 +1,8 @@
-"""What the kernel's expressions mean, in plain Python: the text that every engine's SQL is checked against.
+"""The meaning of the kernel's expressions, in plain Python; every engine's SQL is tested against it.
 
-NULL is None. An operation with a NULL among its arguments is NULL, unless it is one of those in _LENIENT. Integers have
-64 bits and are NULL where these do not suffice; reals are doubles, among which infinities and NaN may appear on the
-way, NaN being equal to itself and above all others.
+NULL is None. An operation with a NULL argument is NULL, except for those in _NULL_TOLERANT. Integers have 64 bits and
+become NULL on overflow; reals are doubles, with infinities and NaN as intermediate results, where NaN equals itself and
+is above all other values.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 from discreet.kernel.expr import MAX_TEXT_LENGTH, TEXT_SCANS, Column, Constant, Expr, Value
 
 _INTEGER_PATTERN = re.compile(r"[+-]?[0-9]{1,18}")
-# So few digits that no engine can find the number too large or too small for a double.
+# With so few digits, the number neither overflows nor underflows a double.
 _REAL_PATTERN = re.compile(r"[+-]?([0-9]{1,100}(\.[0-9]{0,100})?|\.[0-9]{1,100})([eE][+-]?(0?[0-9]{1,2}|1[0-9]{2}))?")
 _DATE_PATTERN = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIMESTAMP_PATTERN = re.compile(_DATE_PATTERN.pattern + r"[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
@@ -45,14 +45,14 @@ def evaluate(expr: Expr, row: Mapping[str, Value]) -> Value:
 
 
 def sort_key(value: Value) -> Any:
-    """Return what a value is compared by, among values of its type: NULL last, and before it NaN."""
+    """Return the sort key of a value among values of its type: NULL last, and NaN before it."""
     if value is None:
         return (2,)
     return (1,) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 
 def finite_or_null(value: Value) -> Value:
-    """Return a value as it is gathered: a real that is not finite is NULL, and zero has one sign."""
+    """Return a value in the form in which it is aggregated: non-finite reals are NULL, and zero has one sign."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None
     return value
@@ -86,7 +86,7 @@ def _int64_or_null(number: int) -> int | None:
 
 
 def _sign(number: float) -> Any:
-    return type(number)((number > 0) - (number < 0))  # NaN has none
+    return type(number)((number > 0) - (number < 0))  # the sign of NaN is 0
 
 
 def _overflow_to_null(number: float) -> float | None:
@@ -114,16 +114,16 @@ def _floor_or_ceil(rounding: Callable[[float], int], x: float) -> float:
 
 
 def _round_half_away(x: float) -> float:
-    """Return the nearest whole number, of two the one farther from zero."""
+    """Return the nearest integer, halves away from zero."""
     size = abs(x)
-    if not size < 1 << 53:  # it is whole, or no number
+    if not size < 1 << 53:  # an integer, or not finite
         return x
     below = math.floor(size)
     return math.copysign(below + (size - below >= 0.5), x)
 
 
 def _round(x: float, places: int) -> float:
-    """Round to so many decimal places, as DuckDB does it: with two roundings."""
+    """Round to a number of decimal places as DuckDB does, with two roundings."""
     if not math.isfinite(x):
         return x
     factor = float(10 ** abs(places))
@@ -144,7 +144,7 @@ def _sqrt(x: float) -> float | None:
 
 
 def _exp(x: float) -> float | None:
-    return math.exp(max(x, -708)) if x <= 709 else None  # below that it is no normal double, at which engines may stop
+    return math.exp(max(x, -708)) if x <= 709 else None  # engines may fail on subnormal results, below exp(-708)
 
 
 def _power(x: float, y: float) -> float | None:
@@ -194,7 +194,7 @@ def _parse_timestamp(text: str) -> datetime | None:
 
 
 def lower_case(text: str) -> str:
-    """Return a text in small letters: each code point's own, where Python may write two.
+    """Return a text in lower case, mapping each code point to one, where Python may return two.
 
     >>> lower_case("ÉİA")
     'éia'
@@ -203,7 +203,7 @@ def lower_case(text: str) -> str:
 
 
 def upper_case(text: str) -> str:
-    """Return a text in capitals: each code point's own, where Python may write two or three.
+    """Return a text in upper case, mapping each code point to one, where Python may return two or three.
 
     >>> upper_case("éßﬀ")
     'Éẞﬀ'
@@ -214,7 +214,7 @@ def upper_case(text: str) -> str:
 def _upper_letter(letter: str) -> str:
     if letter == "ß":
         return "ẞ"
-    return next((found for found in (letter.upper(), letter.title()) if len(found) == 1), letter)
+    return next((upper for upper in (letter.upper(), letter.title()) if len(upper) == 1), letter)
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -230,7 +230,7 @@ def _like_pattern(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1000)
 def _compile_search(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which $ is the end of the text, and not also the place before a last line break."""
+    """Compile a pattern in which $ matches only at the end of the text, not before a final line break."""
     anchored = re.fullmatch(r"((?:\\.|[^\\])*)\$", pattern, re.DOTALL)
     return re.compile(f"{anchored[1]}\\Z" if anchored else pattern)
 
@@ -296,7 +296,7 @@ _NULL_PROPAGATING: dict[str, Callable[..., Value]] = {
     "less": lambda a, b: sort_key(a) < sort_key(b),
     "at_most": lambda a, b: sort_key(a) <= sort_key(b),
     "not": lambda a: not a,
-    "one_of": lambda a, *known: sort_key(a) in map(sort_key, known),
+    "one_of": lambda a, *options: sort_key(a) in map(sort_key, options),
     "lower": lower_case,
     "upper": upper_case,
     "trim": lambda text: text.strip(" "),

@@ -19,7 +19,7 @@ RowsByGroup = Mapping[tuple[Value, ...], Mapping[tuple[Hashable, ...], list[dict
 def histogram_cells(
     question: Question, total: HistogramTree, groups: RowsByGroup, index_by_key: Mapping[tuple[Value, ...], int]
 ) -> CellCounts:
-    """Return the weight of every cell of every group."""
+    """Return the weight of each cell in each group."""
     cells_by_unit = {
         key: {unit: cells for unit, rows in units.items() if (cells := _cell_indices(total, rows))}
         for key, units in groups.items()
@@ -35,11 +35,11 @@ def histogram_cells(
                 if key in index_by_key:
                     weights[index_by_key[key], cell] += _row_weight(question, total, len(cells), groups_per_unit[unit])
     columns = np.array([(group, cell, weight) for (group, cell), weight in weights.items()], np.int64).reshape(-1, 3)
-    return CellCounts(*(np.ascontiguousarray(columns[:, place]) for place in range(3)))
+    return CellCounts(*(np.ascontiguousarray(columns[:, index]) for index in range(3)))
 
 
 def _cell_indices(total: HistogramTree, rows: list[dict[str, Value]]) -> list[int]:
-    """Return the cells of those of a unit's rows that are in one."""
+    """Return the cell indices of a unit's rows, without rows outside of all cells."""
     values: list[Any] = [value for row in rows if (value := finite_or_null(evaluate(total.expr, row))) is not None]
     if isinstance(total.domain, Grid):
         return [total.domain.index(float(value)) - total.domain.offset - total.first_step for value in values]
@@ -47,7 +47,7 @@ def _cell_indices(total: HistogramTree, rows: list[dict[str, Value]]) -> list[in
 
 
 def _row_weight(question: Question, total: HistogramTree, row_count: int, group_count: int) -> int:
-    """Return what one of so many rows of a unit weighs, if the unit is in so many groups."""
+    """Return the weight of one row of a unit that has `row_count` rows in the group and `group_count` groups."""
     if not question.needs_clipping:
         return 1
     full_weight = 1 << question.fraction_bits(total)
@@ -62,7 +62,7 @@ def _row_weight(question: Question, total: HistogramTree, row_count: int, group_
 
 
 def count_distinct(question: Question, total: CountDistinct, groups: RowsByGroup) -> dict[tuple[Value, ...], int]:
-    """Return how many different values each group has, of those that a unit may count."""
+    """Return the number of distinct values in each group, after contribution bounding."""
     pairs_by_unit = defaultdict[tuple[Hashable, ...], list[tuple[tuple[Value, ...], Value]]](list)
     for key, units in groups.items():
         for unit, rows in units.items():
@@ -83,16 +83,16 @@ def count_distinct(question: Question, total: CountDistinct, groups: RowsByGroup
 def _bounded_values(
     question: Question, unit: tuple[Hashable, ...], pairs: list[tuple[tuple[Value, ...], Value]]
 ) -> list[tuple[tuple[Value, ...], Value]]:
-    """Return at most `rows` values of each group, by their hash, and of these as many as the limit allows in all."""
+    """Return at most `rows` values per group, chosen by hash, and of these at most `l0 * rows` in all."""
     kind = (question.relation.shape.unit or (Type.REAL,))[0]
     unit_text = "" if kind in (Type.REAL, Type.TIMESTAMP) else _as_text(unit[0])
     ranked = []
     for key in {key for key, _ in pairs}:
-        hashed = sorted((_value_hash(unit_text, value), value) for each, value in pairs if each == key)
+        hashed = sorted((_value_hash(unit_text, value), value) for pair_key, value in pairs if pair_key == key)
         key_order = [sort_key(part) for part in key]
-        ranked += [(place, digest, key_order, key, value) for place, (digest, value) in enumerate(hashed)]
+        ranked += [(rank, digest, key_order, key, value) for rank, (digest, value) in enumerate(hashed)]
     within_row_bound = sorted(
-        (each for each in ranked if each[0] < question.max_rows_per_group), key=lambda each: each[:3]
+        (entry for entry in ranked if entry[0] < question.max_rows_per_group), key=lambda entry: entry[:3]
     )
     return [(key, value) for *_, key, value in within_row_bound[: question.l0_bound * question.max_rows_per_group]]
 

@@ -1,1 +1,1 @@
-"""The engine for tables and Parquet files on a Spark cluster, through Spark Connect."""
+"""The engine for tables and Parquet files on a Spark cluster, over Spark Connect."""

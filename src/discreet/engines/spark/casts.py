@@ -1,10 +1,10 @@
-"""How Spark reads a source's column as one of the kernel's types: as DuckDB does, a value or NULL, and none raises.
+"""How Spark casts a source column to a kernel type: each value is kept or becomes NULL, and no cast can raise.
 
-`casts` says which texts and numbers are what. Texts that are not UTF-8 are NULL, and are compared byte by byte,
-whatever the column's collation. What was written as INT96 counts as an instant, as Spark takes it.
+The rules are those of `engines.duckdb.casts`. Texts that are not valid UTF-8 become NULL; others are compared byte by
+byte, whatever the column's collation. INT96 values are instants, as in Spark.
 
-Two things are Spark's own, before any of this: times in milliseconds of a year beyond 294,000 make it stop while it
-reads the file, and times in nanoseconds are whole numbers to it.
+Two limitations are Spark's own: it fails to read files with millisecond timestamps beyond the year 294,000, and reads
+nanosecond timestamps as integers.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _ZONE_AT_END = text_literal(rf"{_ZONE_PATTERN}\z")
 
 _DATE_RANGE = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMESTAMP_RANGE = "BETWEEN TIMESTAMP_NTZ '0001-01-01 00:00:00' AND TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"
-# Wider by two days: a zone moves a time by less, and beyond this Spark may stop when it moves one.
+# Wider by two days, more than any zone's offset; beyond this range, Spark may fail to convert a timestamp.
 _WIDE_RANGE = "BETWEEN CAST('0000-12-30 00:00:00{0}' AS {1}) AND CAST('10000-01-02 00:00:00{0}' AS {1})"
 _WIDE_INSTANT_RANGE, _WIDE_TIMESTAMP_RANGE = (
     _WIDE_RANGE.format("Z", "TIMESTAMP_LTZ"),
@@ -57,7 +57,7 @@ _DEFAULT_TYPES = {
 
 
 def default_type(native_type: str) -> Type | None:
-    """Return the kernel's type for a column that the owner did not describe; None if there is none.
+    """Return the kernel type of an undeclared column; None if there is none.
 
     >>> default_type("decimal(18,2)"), default_type("array<bigint>")
     (<Type.REAL: 'r'>, None)
@@ -76,7 +76,7 @@ def policy_type(native_type: str) -> str | None:
 
 
 def can_cast(native_type: str, kind: Type) -> bool:
-    """Whether any value of Spark's type can be one of the kernel's.
+    """Whether some value of Spark's type can be cast to a kernel type.
 
     >>> can_cast("string", Type.DATE), can_cast("date", Type.INTEGER)
     (True, False)
@@ -85,7 +85,7 @@ def can_cast(native_type: str, kind: Type) -> bool:
 
 
 def backtick_quote(name: str) -> str:
-    """Write a name so that it can be nothing else.
+    """Return a name in backticks.
 
     >>> backtick_quote("a`b")
     '`a``b`'
@@ -94,9 +94,9 @@ def backtick_quote(name: str) -> str:
 
 
 def cast_columns(columns: Mapping[str, tuple[str, str, Type]], zone: str) -> tuple[list[str], list[str]]:
-    """Write columns, each by name, and from what (its text in SQL and Spark's type), as what.
+    """Return SELECT lists for columns, given by name as (SQL expression, Spark's type, kernel type).
 
-    The first list converts, the second keeps what lies in the type's range, so that nothing is computed twice.
+    The first list casts, and the second replaces values out of range by NULL, so that nothing is computed twice.
 
     >>> cast_columns({"who": ("c0", "int", Type.INTEGER)}, "UTC")
     (['CAST(c0 AS BIGINT) AS v0'], ['v0 AS `who`'])
@@ -110,7 +110,7 @@ def cast_columns(columns: Mapping[str, tuple[str, str, Type]], zone: str) -> tup
 
 
 def _type_family(native_type: str) -> str:
-    """Return what a type is read like: decimal(18,2) is a decimal, array<bigint> nothing we know."""
+    """Return the family of a type: decimal(18,2) is a decimal, array<bigint> has none ("")."""
     base, _, collation = native_type.lower().partition(" collate ")
     family = _TYPE_FAMILIES.get(base.partition("(")[0], "")
     return "collated" if collation and family == "text" else family
@@ -130,7 +130,7 @@ _Cast = Callable[[str], str]
 
 
 def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
-    """Return how each family of types is read as each of the kernel's; what is not listed never fits."""
+    """Return the cast from each type family to each kernel type; pairs that are not listed cannot be cast."""
     to_zone = _utc_to_zone(zone)
     times: dict[str, _Cast] = {
         "local": _unchanged,
@@ -164,7 +164,7 @@ def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
         Type.DATE: times | {"date": _unchanged},
         Type.TIMESTAMP: times,
     }
-    return {kind: known | {"nothing": _cast_to(SPARK.types[kind])} for kind, known in casts.items()}
+    return {kind: by_family | {"nothing": _cast_to(SPARK.types[kind])} for kind, by_family in casts.items()}
 
 
 def _unchanged(x: str) -> str:
@@ -184,12 +184,12 @@ def _bit_to_boolean(x: str) -> str:
 
 
 def _double_to_integer(x: str) -> str:
-    whole = f"TRY_CAST({x} AS BIGINT)"  # cut off towards 0, which changes what is not whole
+    whole = f"TRY_CAST({x} AS BIGINT)"  # truncates, which changes every number that is not an integer
     return f"CASE WHEN {x} >= {_MIN_INT64} AND {x} < {_ABOVE_INT64} AND CAST({whole} AS DOUBLE) = {x} THEN {whole} END"
 
 
 def _decimal_to_integer(x: str) -> str:
-    # By its sign: to compare it with 0, Spark would round the last of 38 places away.
+    # Not `{x} % 1 = 0`: for this comparison, Spark would round away the last of 38 digits.
     return f"CASE WHEN SIGN({x} % 1) = 0 THEN TRY_CAST({x} AS BIGINT) END"
 
 
@@ -198,7 +198,8 @@ def _is_short(x: str) -> str:
 
 
 def _parse_integer(x: str) -> str:
-    return f"CASE WHEN {_is_short(x)} AND {x} RLIKE {_INTEGER_PATTERN} THEN TRY_CAST(SUBSTRING_INDEX({x}, '.', 1) AS BIGINT) END"
+    is_integer = f"{_is_short(x)} AND {x} RLIKE {_INTEGER_PATTERN}"
+    return f"CASE WHEN {is_integer} THEN TRY_CAST(SUBSTRING_INDEX({x}, '.', 1) AS BIGINT) END"
 
 
 def _parse_real(x: str) -> str:
@@ -214,14 +215,14 @@ def _parse_boolean(x: str) -> str:
 
 
 def _utc_to_zone(zone: str) -> _Cast:
-    """Move a time of UTC, the session's zone, to the policy's."""
+    """Convert a timestamp from UTC, the session's zone, to the policy's zone."""
     if zone in ("UTC", "Etc/UTC"):
         return _unchanged
     return lambda x: f"CONVERT_TIMEZONE('UTC', '{zone}', CASE WHEN {x} {_WIDE_TIMESTAMP_RANGE} THEN {x} END)"
 
 
 def _timestamp_parser(to_zone: _Cast) -> _Cast:
-    """Read a text's time; Spark itself knows fewer forms of zones."""
+    """Return a parser of timestamps; Spark's own accepts fewer forms of offsets."""
 
     def parse(x: str) -> str:
         trimmed = f"TRIM({x})"

@@ -1,8 +1,8 @@
-"""The way to a Spark Connect server: where it is, that nobody can listen, and what the session is set to.
+"""Connect to a Spark Connect server: its URL, encryption, and the settings of the session.
 
-A server's place is a URL, sc://host:port. Who asks is shown by a token, which stands in the environment alone, as
-SPARK_REMOTE=sc://host:port/;use_ssl=true;token=…, and in no text of an error. Nor does what a server says: it may quote
-what it was given, and what it has read.
+The URL is sc://host:port. The token is given only in the environment, as
+SPARK_REMOTE=sc://host:port/;use_ssl=true;token=…, and never appears in an error. Neither do the server's own messages,
+which may quote the token or values of the data.
 """
 
 import ipaddress
@@ -23,65 +23,65 @@ from discreet.kernel.errors import PolicyError
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-# What the kernel's SQL, and the reading of files, would mean something else without, or might stop.
+# Without these settings, the kernel's SQL and the reading of files would have another meaning, or might fail.
 SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",  # else an ancient date may stop Spark
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",  # else Spark may fail on ancient dates
     "spark.sql.caseSensitive": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.legacy.parquet.nanosAsLong": "true",  # else a column that nobody declared hides all others
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # else an undeclared column makes the whole file unreadable
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.respectSummaryFiles": "false",  # else files without one have no columns
-    "spark.sql.parser.quotedRegexColumnNames": "false",  # else a name in backticks is a pattern of names
+    "spark.sql.parquet.respectSummaryFiles": "false",  # else files without a summary have no columns
+    "spark.sql.parser.quotedRegexColumnNames": "false",  # else a name in backticks is a regular expression
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # folders' names are texts
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # partition columns are text
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.variable.substitute": "false",
 }
-# What only time depends on. Smaller parts after a shuffle: cores share them more evenly, and less is sorted at once.
+# Only performance depends on these. Smaller partitions after a shuffle balance the load, and sorts are smaller.
 _PERFORMANCE_SETTINGS = {"spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m"}
-_VERBOSE_LOGGERS = (
-    "DataFrameQueryContextLogger",
-    "SQLQueryContextLogger",
-)  # the client's: they print what the server says
-_MARKER_SETTING = "spark.sql.variable.substitute"  # true in a session that is not ours
+_VERBOSE_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # the client's: they log server messages
+_MARKER_SETTING = "spark.sql.variable.substitute"  # true by default, so a new session is recognised by it
 _MIN_VERSION = 4
-_RETRY_TIMEOUT = 5.0  # seconds for which a server that does not answer is asked again
-_ERROR_NAME = re.compile(r"[A-Z][A-Z0-9_.]*")  # of what Spark can say: CAST_INVALID_INPUT, and 22018
+_RETRY_TIMEOUT = 5.0  # seconds for which requests to an unresponsive server are retried
+_ERROR_NAME = re.compile(r"[A-Z][A-Z0-9_.]*")  # error conditions, such as CAST_INVALID_INPUT
 _URL_PATTERN = re.compile(r"sc://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?(?:/(?:;(.*))?)?", re.DOTALL)
-_CLIENT_MISSING = "Spark: the client is not installed. Install it with: pip install 'discreet[spark]'"
+_CLIENT_MISSING = "Spark: the client is not installed. Run: pip install 'discreet[spark]'"
 _LOST_MARKERS = ("OPERATION_CANCELED", "INVALID_HANDLE", "operation not found")  # the last is Sail's
-_INVALID_URL = "Spark: the URL cannot be read. Write it as sc://host:15002."
+_INVALID_URL = "Spark: invalid URL. Write sc://host:15002."
 
 
 def server_url(url: str | None) -> str:
-    """Return the URL of the server: the one that is given, or that of SPARK_REMOTE; warn if others could listen.
+    """Return the URL of the server, from the argument or SPARK_REMOTE; warn if the connection is not encrypted.
 
     >>> server_url("spark://host")
     Traceback (most recent call last):
-    discreet.kernel.errors.PolicyError: Spark: the URL cannot be read. Write it as sc://host:15002.
+    discreet.kernel.errors.PolicyError: Spark: invalid URL. Write sc://host:15002.
     """
     server = url or os.environ.get("SPARK_REMOTE")
     if not server:
-        raise PolicyError('Spark: nothing says where it is. Write connection = "sc://host:15002", or set SPARK_REMOTE.')
+        raise PolicyError(
+            'Spark: no server is configured. Add connection = "sc://host:15002" to [data], or set SPARK_REMOTE.'
+        )
     host, _, options = _parse_url(server)
     if not (_is_local(host) or options.get("use_ssl", "").lower() == "true" or options.get("token")):
-        message = f"{server_name(server)}: the connection is not encrypted: others on the way can read and change what is sent. "
         warnings.warn(
-            f"{message}Write sc://{host}:15002/;use_ssl=true, and give the server a certificate.", stacklevel=3
+            f"{server_name(server)}: the connection is not encrypted, so the data can be read and changed in transit. "
+            f"Write sc://{host}:15002/;use_ssl=true, and install a certificate on the server.",
+            stacklevel=3,
         )
     return server
 
 
 def server_name(url: str) -> str:
-    """Write where a server is, without who asks and with which token.
+    """Return a server's host and port, without user and token.
 
     >>> server_name("sc://lake.example:443/;use_ssl=true;token=secret")
     'Spark at lake.example:443'
@@ -91,28 +91,28 @@ def server_name(url: str) -> str:
 
 
 def has_our_settings(spark: "SparkSession") -> bool:
-    """Whether the server still has the session, as it was set."""
+    """Whether the server still has the session with our settings."""
     with suppress(Exception):
         return spark.conf.get(_MARKER_SETTING) == SETTINGS[_MARKER_SETTING]
     return False
 
 
 def error_reason(error: Exception, url: str) -> str:
-    """Say what is wrong, for the owner's log: never in the words of others, which may quote a row or a token.
+    """Return the reason of an error for the owner's log, without its own message, which may quote a row or a token.
 
     >>> error_reason(ValueError("UNAUTHENTICATED: s3cret"), "sc://lake.example/;token=s3cret")
-    'Spark at lake.example:15002 does not admit us. Check the token in SPARK_REMOTE.'
+    'Spark at lake.example:15002 denied access. Check the token in SPARK_REMOTE.'
     """
     message = str(error)
     if "UNAUTHENTICATED" in message or "PERMISSION_DENIED" in message:
-        return f"{server_name(url)} does not admit us. Check the token in SPARK_REMOTE."
+        return f"{server_name(url)} denied access. Check the token in SPARK_REMOTE."
     if "UNAVAILABLE" in message:
-        return f"{server_name(url)} does not answer."
-    return f"{_error_name(error)}. The log of {server_name(url)} may say more."
+        return f"{server_name(url)} does not respond."
+    return f"{_error_name(error)}. The log of {server_name(url)} may have details."
 
 
 def _error_name(error: Exception) -> str:
-    """Write what kind of error it is: by Spark's own name for it, or by where in the code it came up."""
+    """Return Spark's name for an error, or else its type and source position."""
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     kind = type(error).__name__
@@ -124,7 +124,7 @@ def _error_name(error: Exception) -> str:
 
 
 def is_connection_lost(error: Exception) -> bool:
-    """Whether an error is about the way to the server, or about being stopped, and not about what was asked.
+    """Whether an error means a lost connection or a cancelled operation, and not a response to the request.
 
     >>> is_connection_lost(ConnectionError())
     True
@@ -155,7 +155,7 @@ def _is_local(host: str) -> bool:
 
 
 def new_session(url: str) -> "SparkSession":
-    """Make a session; not by the builder, which would give it to whoever else uses Spark in this process."""
+    """Create a session, without the builder, which would share it with other users of Spark in this process."""
     try:
         with _client_importable():
             from pyspark.logger import PySparkLogger  # noqa: PLC0415 - an extra
@@ -163,10 +163,10 @@ def new_session(url: str) -> "SparkSession":
     except ImportError:
         raise PolicyError(_CLIENT_MISSING) from None
     for name in _VERBOSE_LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True  # an error may quote a value, and no log must hold one
+        PySparkLogger.getLogger(name).disabled = True  # errors may quote values, which must not be logged
     try:
         spark = SparkSession(connection=url)
-    except Exception:  # noqa: BLE001 - its words may hold the token
+    except Exception:  # noqa: BLE001 - the message may contain the token
         raise PolicyError(_INVALID_URL) from None
     spark.client.set_retry_policies([_retry_policy()])
     return spark
@@ -174,7 +174,7 @@ def new_session(url: str) -> "SparkSession":
 
 @contextmanager
 def _client_importable() -> Iterator[None]:
-    """Let the client be loaded in any program: it takes one without a file (python -c) for a test, and ends it."""
+    """Make the client importable in any program: it takes one without a file (python -c) for a test and exits."""
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__") and getattr(main, "__spec__", None) is None
     if nameless:
@@ -189,7 +189,7 @@ def _client_importable() -> Iterator[None]:
 
 
 def _retry_policy() -> Any:
-    """Return for how long to ask a server again. Spark's own rule waits for ten minutes, and warns at the end."""
+    """Return a policy that retries for a short time; Spark's default retries for ten minutes and then warns."""
     from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState  # noqa: PLC0415
 
     class LimitedRetryState(RetryPolicyState):
@@ -207,13 +207,13 @@ def _retry_policy() -> Any:
 
 
 def apply_settings(spark: "SparkSession") -> None:
-    """Set what the kernel relies on, and look whether it is so."""
+    """Apply the settings that the kernel relies on, and check that the server kept them."""
     version = spark.version
     if int(version.partition(".")[0]) < _MIN_VERSION:
-        raise PolicyError(f"Spark: version {version} is too old. Use {_MIN_VERSION}.0 or newer.")
+        raise PolicyError(f"Spark: version {version} is not supported. Use version {_MIN_VERSION}.0 or newer.")
     for name, value in _PERFORMANCE_SETTINGS.items():
         spark.conf.set(name, value)
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
         if str(spark.conf.get(name)).lower() != value.lower():
-            raise EngineError(f"the server does not keep the setting {name}.")
+            raise EngineError(f"the server did not apply the setting {name}.")

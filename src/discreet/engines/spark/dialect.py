@@ -1,11 +1,11 @@
-"""How Spark writes the kernel's operations: every one has a value or is NULL for every row.
+"""Spark's SQL for the kernel's operations; each is total: it yields a value or NULL and never raises.
 
-Spark stops at a whole number that 64 bits do not hold, at a division by zero, at a cast that fails; Sail, which speaks
-the same language, goes on with a wrong number. Neither may happen: `try_` functions, or a CASE around what may fail.
-A real zero has a sign here or there, but it is nowhere seen.
+Spark fails on integer overflow, division by zero and invalid casts; Sail, which runs the same SQL, continues with a
+wrong number. `try_` functions, or a CASE around what may fail, avoid both. The sign of a real zero may differ, but
+never shows in a result.
 
-ROUGH is for whoever compares engines, as tests do: the operations that Java computes up to a last bit otherwise than C.
-Where a value lies exactly on the border of two steps, or of a condition, their totals may differ from those of others.
+INEXACT_OPERATIONS are those that Java computes with a different last bit than C. Where such a value is exactly on the
+boundary of a grid step or a condition, totals may differ from those of other engines.
 """
 
 import math
@@ -20,14 +20,12 @@ from discreet.kernel.sqlgen.dialect import Dialect, GroupCountStrategy, Operatio
 
 INEXACT_OPERATIONS = frozenset({"ln", "log10", "exp", "power"})
 
-_MAX_DEPTH = 100  # levels of one expression
+_MAX_DEPTH = 100  # nesting levels of one expression
 _INFINITY = "CAST('Infinity' AS DOUBLE)"
 _INTEGER_PATTERN = r"\A[+-]?[0-9]{1,18}\z"
 _REAL_PATTERN = r"\A[+-]?(?:[0-9]{1,100}(?:[.][0-9]{0,100})?|[.][0-9]{1,100})(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}))?\z"
-_DATE_PATTERN = "(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}"  # there is no year 0
-_TIME_PATTERN = (
-    "(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?"  # nor a 24:00, which would be the next day
-)
+_DATE_PATTERN = "(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}"  # no year 0
+_TIME_PATTERN = "(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?"  # no 24:00, which is the next day
 _DATE_RANGE = "DATE'0001-01-01' AND DATE'9999-12-31'"
 _TIMESTAMP_RANGE = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
 
@@ -37,17 +35,17 @@ def _case_when(condition: str, value: str) -> str:
 
 
 def _cast_if_matches(pattern: str, sql_type: str) -> str:
-    """Write a text's value if it has exactly this form: Spark reads more than that, among it 'now'."""
+    """Return SQL that casts a text if it matches the pattern; Spark itself would accept more, such as 'now'."""
     return _case_when(f"{{0}} RLIKE {text_literal(pattern)}", f"TRY_CAST({{0}} AS {sql_type})")
 
 
 def _floor_or_ceil(function: str) -> str:
-    """Write the whole number below or above a real: from 2^53 on all are whole, and Spark's answer has 64 bits."""
+    """Return SQL for FLOOR or CEIL; from 2^53 on all doubles are integers, and Spark's result has only 64 bits."""
     return f"CASE WHEN ABS({{0}}) < {real_literal(2.0**53)} THEN CAST({function}({{0}}) AS DOUBLE) ELSE {{0}} END"
 
 
 def _divide(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Write a division; if what divides is known, only the way that is taken: others could stop before any row."""
+    """Return SQL for a division; for a constant divisor, only the branch taken: Spark might fail to plan the others."""
     a, b = args
     whole = exprs[0].type is Type.INTEGER
     quotient, negated = f"{a} {'DIV' if whole else '/'} {b}", f"TRY_SUBTRACT(0L, {a})" if whole else f"-{a}"
@@ -65,18 +63,19 @@ def _integer_constant(expr: Expr) -> int:
 
 
 def _round(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Write a real with so many decimal places: with two roundings, and what is then too large as evaluate has it."""
+    """Return SQL that rounds to decimal places with two roundings, and handles overflow like the reference."""
     x, places = args[0], _integer_constant(exprs[1])
     factor = real_literal(float(10 ** abs(places)))
     if places == 0:
         return f"ROUND({x}, 0)"
     if places > 0:
         return f"CASE WHEN {_overflows_when_rounded(x, places)} THEN {x} ELSE ROUND({x} * {factor}, 0) / {factor} END"
-    return f"CASE WHEN {_overflows_when_rounded(x, places)} THEN {real_literal(0.0)} ELSE ROUND({x} / {factor}, 0) * {factor} END"
+    overflows = _overflows_when_rounded(x, places)
+    return f"CASE WHEN {overflows} THEN {real_literal(0.0)} ELSE ROUND({x} / {factor}, 0) * {factor} END"
 
 
 def _overflows_when_rounded(x: str, places: int) -> str:
-    """Write that a finite real is so large that its rounded value is not finite."""
+    """Return a condition for a finite real whose rounded value is not finite."""
     factor = float(10 ** abs(places))
     low, high = 1.0, sys.float_info.max
     if math.isfinite(_scale_and_back(high, factor, places)):
@@ -108,7 +107,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "subtract i": "TRY_SUBTRACT({0}, {1})",
     "multiply i": "TRY_MULTIPLY({0}, {1})",
     "divide": _divide,
-    "modulo": "TRY_MOD({0}, CASE WHEN {1} = -1 THEN 1L ELSE {1} END)",  # Sail has no rest of the least number by -1
+    "modulo": "TRY_MOD({0}, CASE WHEN {1} = -1 THEN 1L ELSE {1} END)",  # Sail fails on MIN % -1
     "negate i": "TRY_SUBTRACT(0L, {0})",
     "abs i": "CASE WHEN {0} >= 0 THEN {0} ELSE TRY_SUBTRACT(0L, {0}) END",
     "sign i": "CAST(SIGN({0}) AS BIGINT)",
@@ -125,7 +124,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "ln": _case_when("{0} > 0", "LN({0})"),
     "log10": _case_when("{0} > 0", "LOG10({0})"),
     "exp": _case_when("{0} <= 709", "EXP(GREATEST({0}, -708D))"),
-    # Sail stops at a negative power of zero.
+    # Sail fails on a negative power of zero.
     "power": (
         f"CASE WHEN ABS({{0}}) < {_INFINITY} AND ABS({{1}}) < {_INFINITY} AND ({{0}} <> 0 OR {{1}} >= 0) THEN CASE "
         "WHEN ABS(POW({0}, {1})) < 1e-307D THEN 0D WHEN ABS(POW({0}, {1})) <= 1e307D THEN POW({0}, {1}) END END"
@@ -135,7 +134,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
     "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
     "to_real": "CAST({0} AS DOUBLE)",
-    # A cast takes 2^63 for the number below it, and only that one, which one more and one less leave out.
+    # The cast turns 2^63 into 2^63 - 1; adding and subtracting 1 turns this into NULL.
     "to_integer": "TRY_SUBTRACT(TRY_ADD(TRY_CAST(BROUND({0}, 0) AS BIGINT), 1L), 1L)",
     "as_integer": "CAST({0} AS BIGINT)",
     "read_integer": _cast_if_matches(_INTEGER_PATTERN, "BIGINT"),
@@ -151,7 +150,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "not": "NOT {0}",
     "is_null": "{0} IS NULL",
     "one_of": "{0} IN ({rest})",
-    "one_of r": "{0} + 0D IN ({rest})",  # in a long list, a zero with a sign is another one
+    "one_of r": "{0} + 0D IN ({rest})",  # in a long list, -0.0 does not equal 0.0
     "coalesce": "COALESCE({all})",
     "nullif": "CASE WHEN {0} = {1} THEN NULL ELSE {0} END",
     "lower": lower,
@@ -172,7 +171,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "dow": "CAST(dayofweek({0}) - 1 AS BIGINT)",
     "isodow": "CAST((dayofweek({0}) + 5) % 7 + 1 AS BIGINT)",
     "doy": "CAST(dayofyear({0}) AS BIGINT)",
-    # Not by DATE_TRUNC, which goes through a time zone.
+    # Not DATE_TRUNC, which converts to a time zone and back.
     "trunc_year": "CAST(MAKE_DATE(year({0}), 1, 1) AS TIMESTAMP_NTZ)",
     "trunc_quarter": "CAST(MAKE_DATE(year({0}), quarter({0}) * 3 - 2, 1) AS TIMESTAMP_NTZ)",
     "trunc_month": "CAST(MAKE_DATE(year({0}), month({0}), 1) AS TIMESTAMP_NTZ)",
@@ -199,15 +198,15 @@ _TYPES = {
 
 
 def _min_or_max(function: str, value: str, _kind: Type) -> str:
-    """Write the least or greatest; a unit's name is the table's, where HAVING might take it for the SELECT's own."""
+    """Return MIN or MAX; a unit column is qualified, because HAVING might take it for an alias of the SELECT."""
     table = "w." if value.startswith('".u') else ""
     return f"{function}({table}{value})"
 
 
 def _unsupported_reason(call: Call) -> str:
-    """Say why Spark cannot compute an operation; its parser has a stack that some 150 levels may fill."""
+    """Return why Spark does not support an operation; some 150 nesting levels may overflow its parser's stack."""
     if call.depth > _MAX_DEPTH:
-        return "SELECT: an expression is nested too deeply for Spark. Write it in fewer steps, such as shorter sums."
+        return "SELECT: an expression is nested too deeply for Spark. Simplify it, for example with shorter sums."
     return unsupported_pattern(call)
 
 
@@ -227,7 +226,7 @@ SPARK = Dialect(
     finite_or_null=f"({_case_when(f'ABS({{value}}) < {_INFINITY}', '{value} + 0D')})",
     quotient="{0} DIV {1}",
     sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
-    # By a condition: where a TRY_CAST is compared with a number, Sail compares what is cast, also where that is NULL.
+    # Not TRY_CAST: if Sail compares a TRY_CAST with a number, it compares the original value, even if the cast is NULL.
     sum_or_null=_SUM_OR_NULL,
     min_or_max=_min_or_max,
     materialized="",
@@ -235,5 +234,5 @@ SPARK = Dialect(
     colocate_hint="/*+ REPARTITION({units}) */ ",
     finish_select=requote_names,
     unsupported_reason=_unsupported_reason,
-    max_listed=100_000,  # some seconds, until Spark has read them
+    max_listed=100_000,  # which Spark parses in a few seconds
 )

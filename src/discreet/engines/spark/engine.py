@@ -1,12 +1,12 @@
-"""Spark, through Spark Connect: the data stay on the cluster, which adds up; only bounded totals come back.
+"""The Spark engine, over Spark Connect: the data stays on the cluster, which computes the totals.
 
-Source.place is a table or a view of its catalog, or Parquet on storage that it reads; `spark_tables` says how they are
-written. A view's own expressions are the owner's: one that fails for some rows makes questions fail, and should give
-NULL instead.
+`TableSource.location` is a table or view of the catalog, or Parquet on storage that Spark reads; see
+`engines.spark.tables`. The expressions of a view are the owner's responsibility: if one of them raises an error for
+some rows, questions fail; it should return NULL instead.
 
-One state of the data: files are those that were there when the engine was opened, and a question fails if any of them
-has another size or time after it. A table of the catalog may change between the SELECTs of a question; within one, it
-is what the table's format promises. Each total is bounded in its own SELECT, so that no promise depends on this.
+Snapshots: files are those that existed when the engine was opened, and a question fails if the size or time of one of
+them differs afterwards. A table of the catalog may change between the SELECTs of a question; within one SELECT, its
+format determines the isolation. Each total is bounded in its own SELECT, so privacy does not depend on this.
 """
 
 import threading
@@ -53,17 +53,17 @@ from discreet.kernel.sqlgen.dialect import Dialect
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-_OPEN_TIMEOUT = 120.0  # seconds for looking at the tables, at least when they are opened
-_STOP_TIMEOUT = 2.0  # seconds until a question that was told to stop is cut off
+_OPEN_TIMEOUT = 120.0  # seconds to read schemas
+_STOP_TIMEOUT = 2.0  # seconds from interrupting a question to cutting its connection
 _NO_TABLES: ColumnUsage = {}
 _DEFAULT_TUNING = Tuning()
 
 
 class Spark:
-    """Tables by the names that questions use; one question is answered at a time, in a session of its own.
+    """The Spark engine; it answers one question at a time, in a session of its own.
 
-    Without a `url`, SPARK_REMOTE says where the server is. Of `tuning`, seconds and remember count, the latter where
-    all tables are in files; how much of the cluster is used is the server's own matter.
+    Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and remember apply, the latter if all
+    tables are in files; how much of the cluster is used is up to the server.
 
     >>> source = TableSource("lake.clinic.visits", {"patient": Type.INTEGER})
     >>> with Spark({"visits": source}, url="sc://lake.example:15002/;use_ssl=true") as engine:  # doctest: +SKIP
@@ -87,12 +87,12 @@ class Spark:
         self._finalizer = weakref.finalize(self, self._session.close)
         try:
             with self._session.use(max(tuning.seconds, _OPEN_TIMEOUT)):
-                pass  # the views are made
+                pass  # creates the views
         except BaseException:
             self._finalizer()
             raise
         for message in self._views.misfit_messages():
-            warnings.warn(f"{message} Until then, questions that use it are refused.", stacklevel=2)
+            warnings.warn(f"{message} Until then, queries that use it are refused.", stacklevel=2)
         tables = self._views.tables
         views = {name: table.view for name, table in tables.items()}
         self.dialect: Dialect = replace(SPARK, table_source=views.__getitem__)
@@ -100,15 +100,15 @@ class Spark:
 
     @property
     def seconds(self) -> float:
-        """How long one question may take."""
+        """The time limit of one question."""
         return self.tuning.seconds
 
     @contextmanager
     def prepare(self, usage: ColumnUsage) -> Iterator["SparkReader"]:
-        """Connect, and compare the catalog and the files with what is declared, as Engine.prepare says.
+        """Connect, and compare the catalog and the files with the declared columns; see Engine.prepare.
 
-        No other question is answered until the end of the context. Spark has no locks: what changes afterwards makes
-        a question fail that was charged.
+        No other question is answered until the end of the context. Spark has no locks: if the data changes afterwards,
+        a charged question fails.
         """
         self._session.check_usable()
         with self._question_lock:
@@ -120,20 +120,20 @@ class Spark:
             yield SparkReader(self, usage)
 
     def totals(self, question: Question) -> EngineTotals:
-        """Compute the exact totals of a question, as the kernel writes it."""
+        """Compute the exact totals of a question with the kernel's SQL."""
         with self.prepare(usage_of_questions([question])) as reader:
             return reader.totals(question)
 
     def query(self, sql: str, usage: ColumnUsage = _NO_TABLES) -> pa.Table:
-        """Run one SELECT that the kernel has written; EngineError if it fails or takes too long."""
+        """Run one SELECT of the kernel; EngineError if it fails or exceeds the time limit."""
         with self.prepare(usage), self.question_session(usage) as spark:
             return _run_select(spark, sql)
 
     @contextmanager
     def question_session(self, usage: ColumnUsage) -> Iterator["SparkSession"]:
-        """Give the session for one question, within the context of `prepare`; EngineError if anything changed."""
+        """Yield the session for one question, within the context of `prepare`; EngineError if the data changed."""
         with self._session.use(self.seconds) as spark:
-            self._views.check_columns(usage)  # the session may be a new one, with views of what there is now
+            self._views.check_columns(usage)  # the session may be new, with views of the current tables
             yield spark
             self._views.check_files(spark)
 
@@ -141,16 +141,16 @@ class Spark:
         """Compute totals within the context of `prepare`."""
         with self.question_session(usage) as spark:
             return self._totals_cache.totals(
-                question, lambda asked: compute_totals(asked, lambda sql: _run_select(spark, sql), self.dialect)
+                question, lambda missing: compute_totals(missing, lambda sql: _run_select(spark, sql), self.dialect)
             )
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the rows of a relation that lack none of these numbers: the numbers, and the place of each row's unit.
+        """Yield batches of the rows without NULL in these columns: their values, and the index of each row's unit.
 
-        Rows of one unit follow each other. Spark sorts all of them and sends them here, through its driver: `sums` is
-        for what can be added up over there. No other question is answered until the last batch was taken.
+        Rows of one unit are contiguous. Spark sorts all rows and sends them through its driver; `cached_rows` computes
+        sums on the cluster instead. No other question is answered before the last batch has been read.
         """
         sql = complete_rows_sql(relation, columns, self.dialect, RowOrder.BY_UNIT)
         keys = list(range(len(relation.shape.unit or ())))
@@ -160,7 +160,7 @@ class Spark:
                 self._views.check_columns(usage)
                 batches = stack.enter_context(closing(stream_batches(spark.sql(sql), size)))
             while True:
-                with self._session.use(self.seconds) as spark:  # the time between batches is not Spark's
+                with self._session.use(self.seconds) as spark:  # the time limit excludes the time between batches
                     batch = next(batches, None)
                     if batch is None:
                         self._views.check_files(spark)
@@ -172,10 +172,10 @@ class Spark:
     def cached_rows(
         self, relation: Relation, columns: tuple[str, ...]
     ) -> Iterator[Callable[[PartialSum, ColumnBounds], np.ndarray]]:
-        """Keep rows at hand on Spark, and give what sums a part over them; Refused if it could not.
+        """Cache the rows without NULL in these columns on Spark and return a function that sums a part over them.
 
-        They are the rows that lack none of these numbers, divided by whole units. A failed question, of anybody, takes
-        the session with it, and what that kept: then they are kept anew.
+        The rows of a unit are in one partition. If the workers cannot compute the sums, Refused. A failed question of
+        any analyst ends the session and its cache; the rows are then cached again.
         """
         cached = _CachedRows(lambda spark: self._complete_rows(spark, relation, columns))
         usage = usage_of_relation(relation, columns)
@@ -184,7 +184,7 @@ class Spark:
             with self._question_lock, self.question_session(usage) as spark:
                 return cached.rows_in(spark).sums(part, bounds)
 
-        with self.prepare(usage):  # nothing is charged yet, and no row is read: what is kept is read when it is summed
+        with self.prepare(usage):  # before a charge; no row is read, because Spark fills the cache with the first sum
             try:
                 with self.question_session(usage) as spark:
                     cached.rows_in(spark)
@@ -197,17 +197,17 @@ class Spark:
                 run_briefly(cached.release)
 
     def columns(self, table: str) -> dict[str, Type]:
-        """Return a table's columns, as questions see them."""
+        """Return a table's columns with their kernel types."""
         return dict(self._views.tables[table].types)
 
     def values(self, table: str, column: str) -> list[Any]:
-        """Return the values of a column of a PUBLIC table, in order, without NULL."""
+        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         (name,) = self._quoted_columns(table, (column,))
         rows = f"SELECT DISTINCT {name} AS v FROM {self._views.tables[table].view} WHERE {name} IS NOT NULL"  # noqa: S608
         return sorted(self.query(rows, {table: frozenset({column})}).column("v").to_pylist())
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return how many rows of a PUBLIC table share their values of these columns at most; NULL equals nothing."""
+        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = self._quoted_columns(table, columns)
         present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         rows = f"SELECT COUNT(*) AS n FROM {self._views.tables[table].view} WHERE {present}"  # noqa: S608 - names in quotes
@@ -217,7 +217,7 @@ class Spark:
         return int(largest.column("n")[0].as_py())
 
     def close(self) -> None:
-        """Stop a question that is running, and give everything back; closing twice does nothing."""
+        """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or not self._session.is_own_process:
             return
         self._session.stop_accepting()
@@ -225,7 +225,7 @@ class Spark:
         while not (acquired := self._question_lock.acquire(timeout=0.05)):
             waited = time.monotonic() - start
             if waited > 2 * _STOP_TIMEOUT:
-                break  # nobody reads on: rows of which not all were taken
+                break  # a consumer of batches() has stopped reading and holds the lock
             (self._session.interrupt if waited < _STOP_TIMEOUT else self._session.disconnect)()
         self._finalizer()
         if acquired:
@@ -247,12 +247,12 @@ class Spark:
     def _quoted_columns(self, table: str, columns: tuple[str, ...]) -> list[str]:
         missing = [column for column in columns if column not in self._views.tables[table].types]
         if missing:
-            raise KeyError(f"table {table} has no column {missing[0]}")
+            raise KeyError(f"column {missing[0]} of table {table} does not exist")
         return [backtick_quote(column) for column in columns]
 
 
 class SparkReader:
-    """Tables that were found ready."""
+    """Reads tables that were found to be available."""
 
     def __init__(self, engine: Spark, usage: ColumnUsage) -> None:
         self._engine, self._usage = engine, usage
@@ -263,7 +263,7 @@ class SparkReader:
 
 
 class _CachedRows:
-    """The rows of one fit, in whichever session there is."""
+    """The rows of one fit, cached in the current session."""
 
     def __init__(self, make: Callable[["SparkSession"], SparkRows]) -> None:
         self._make = make
@@ -282,14 +282,14 @@ class _CachedRows:
 
 
 def _run_select(spark: "SparkSession", sql: str) -> pa.Table:
-    """Run a SELECT: nothing else could stand in brackets."""
+    """Run a SELECT; as a subquery, nothing else is valid."""
     return spark.sql(f"SELECT * FROM ({sql}) AS q").toArrow()  # noqa: S608 - the kernel's own
 
 
 def inspect_sources(
     sources: Mapping[str, TableSource], url: str | None, timezone: str
 ) -> dict[str, SparkSourceTable | PolicyError]:
-    """Return what Spark has of each source, or why it cannot be read, from schemas alone."""
+    """Return the table of each source, or the error if it cannot be read; only schemas are read."""
     tables: dict[str, SparkSourceTable | PolicyError] = {}
 
     def inspect(spark: "SparkSession") -> None:
@@ -305,17 +305,17 @@ def inspect_sources(
 
 
 def list_schemas(url: str, locations: Sequence[str]) -> dict[str, SparkSchema]:
-    """Return the columns of tables and files of these names, or of all tables in the catalog; no row is read."""
+    """Return the columns of these tables and files, or of all tables in the catalog; no row is read."""
     schemas: dict[str, SparkSchema] = {}
     _with_brief_session(url, lambda spark: schemas.update(read_schemas(spark, locations)))
     return schemas
 
 
 def _with_brief_session(url: str | None, inspect: Callable[["SparkSession"], None]) -> None:
-    """Connect, look at something, and leave."""
+    """Open a session, call `inspect`, and close the session."""
     session = SparkConnectSession(server_url(url), inspect)
     try:
         with session.use(_OPEN_TIMEOUT):
-            pass  # it was looked at when the session was made
+            pass  # opening the session calls `inspect`
     finally:
         session.close()

@@ -1,4 +1,4 @@
-"""How Spark writes constants and names safely."""
+"""Constants and quoted names in Spark SQL."""
 
 import math
 import re
@@ -6,11 +6,11 @@ from datetime import date, datetime
 
 from discreet.kernel.expr import Type, Value
 
-_SAFE_TEXT = re.compile(r"[A-Za-z0-9 _.,:;+/-]*")  # what no setting of a session reads as anything else
+_SAFE_TEXT = re.compile(r"[A-Za-z0-9 _.,:;+/-]*")  # plain under every session setting
 
 
 def text_literal(value: str) -> str:
-    """Write a text.
+    """Return a text as a literal.
 
     >>> text_literal("Aachen"), text_literal("it's ${me}")
     ("'Aachen'", "CAST(X'6974277320247B6D657D' AS STRING)")
@@ -19,7 +19,7 @@ def text_literal(value: str) -> str:
 
 
 def real_literal(value: float) -> str:
-    """Write a real by the shortest text that gives this double again; zero without a sign, which Spark finds in lists.
+    """Return a real as the shortest literal that parses to it; zero is unsigned, which matters in IN lists.
 
     >>> real_literal(0.1), real_literal(-0.0)
     ("CAST('0.1' AS DOUBLE)", "CAST('0.0' AS DOUBLE)")
@@ -28,7 +28,7 @@ def real_literal(value: float) -> str:
 
 
 def constant(value: Value, _kind: Type) -> str:
-    """Write a constant that is not NULL.
+    """Return a constant other than NULL as a literal.
 
     >>> constant(-7, Type.INTEGER), constant(True, Type.BOOLEAN)
     ("CAST('-7' AS BIGINT)", 'TRUE')
@@ -44,12 +44,12 @@ def constant(value: Value, _kind: Type) -> str:
         case date():
             return f"DATE'{value.isoformat()}'"
         case int():
-            return f"CAST('{value}' AS BIGINT)"  # a bare number would be the place of a column in GROUP BY
+            return f"CAST('{value}' AS BIGINT)"  # in GROUP BY, a bare number would be a column position
     return text_literal(str(value))
 
 
 def requote_names(sql: str) -> str:
-    """Write the kernel's names as Spark does: no constant of this dialect holds a double quote.
+    """Replace the kernel's double quotes by backticks; no constant of this dialect contains a double quote.
 
     >>> requote_names('SELECT "a""b" FROM "say `hi`"')
     'SELECT `a"b` FROM `say ``hi```'

@@ -1,4 +1,4 @@
-"""Regular expressions as small trees, written so that Java and Rust read them alike."""
+"""Regular expressions as trees, written so that Java and Rust interpret them alike."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,33 +6,33 @@ from itertools import pairwise
 
 MAX_CODE_POINT = 0x10FFFF
 
-CharRanges = tuple[tuple[int, int], ...]  # of code points, in order and apart
+CharRanges = tuple[tuple[int, int], ...]  # of code points, sorted and disjoint
 
 
 @dataclass(frozen=True)
 class CharClass:
-    """One character out of some ranges."""
+    """One character in a set of ranges."""
 
     ranges: CharRanges
 
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Parts that follow one another."""
+    """A sequence of parts."""
 
     parts: tuple["RegexNode", ...]
 
 
 @dataclass(frozen=True)
 class Alternation:
-    """One of several ways."""
+    """One of several branches."""
 
     branches: tuple["RegexNode", ...]
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """A part so many times; None is any number."""
+    """A part repeated `min_count` to `max_count` times; None is unbounded."""
 
     body: "RegexNode"
     min_count: int
@@ -41,7 +41,7 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Anchor:
-    """The beginning (A) or the end (z) of a text."""
+    r"""The start (\A) or the end (\z) of a text."""
 
     symbol: str
 
@@ -51,7 +51,7 @@ ANY_CHAR = CharClass(((0, MAX_CODE_POINT),))
 
 
 def parse_regex(pattern: str) -> RegexNode:
-    r"""Read a pattern that the kernel took for a regular expression.
+    r"""Parse a regular expression that the kernel has accepted.
 
     >>> write_regex(parse_regex("^a.$"))
     '\\Aa[\\x{0}-\\x{9}\\x{b}-\\x{10ffff}]\\z'
@@ -62,7 +62,7 @@ def parse_regex(pattern: str) -> RegexNode:
 
 
 def _parse_alternation(chars: Iterator[str]) -> tuple[RegexNode, str]:
-    """Read until a bracket or the text ends, and return what ended it."""
+    """Parse up to a closing parenthesis or the end, and return the character that ended it."""
     branches: list[RegexNode] = []
     parts: list[RegexNode] = []
     for char in chars:
@@ -106,11 +106,12 @@ def _concatenate(parts: list[RegexNode]) -> RegexNode:
 
 
 def _merge_branches(branches: list[RegexNode]) -> RegexNode:
-    """Return ways of one letter each as one letter, which needs no going back."""
+    """Merge branches of one character each into one class, which needs no backtracking."""
     if len(branches) == 1:
         return branches[0]
-    if all(isinstance(way, CharClass) for way in branches):
-        return CharClass(merge_ranges([each for way in branches if isinstance(way, CharClass) for each in way.ranges]))
+    classes = [branch for branch in branches if isinstance(branch, CharClass)]
+    if len(classes) == len(branches):
+        return CharClass(merge_ranges([ends for char_class in classes for ends in char_class.ranges]))
     return Alternation(tuple(branches))
 
 
@@ -119,7 +120,7 @@ def _single_char(char: str) -> CharClass:
 
 
 def nodes_of_chars(chars: list[str | None]) -> list[RegexNode]:
-    """Return the parts that match these letters, None being any one.
+    """Return nodes that match these characters; None matches any character.
 
     >>> nodes_of_chars(["a", None]) == [CharClass(((97, 97),)), ANY_CHAR]
     True
@@ -128,7 +129,7 @@ def nodes_of_chars(chars: list[str | None]) -> list[RegexNode]:
 
 
 def merge_ranges(ranges: list[tuple[int, int]]) -> CharRanges:
-    """Return ranges in order, those that touch as one.
+    """Sort ranges and merge adjacent ones.
 
     >>> merge_ranges([(5, 9), (1, 4), (20, 30)])
     ((1, 9), (20, 30))
@@ -148,7 +149,7 @@ def _complement(ranges: CharRanges) -> CharRanges:
 
 
 def _trim_for_search(node: RegexNode) -> RegexNode:
-    """Leave out what a search anywhere in a text does not need: how often the first or the last part repeats."""
+    """Simplify a pattern for searching: extra repetitions of the first and the last part are irrelevant."""
     if isinstance(node, Alternation):
         return Alternation(tuple(map(_trim_for_search, node.branches)))
     parts: list[RegexNode] = list(node.parts) if isinstance(node, Concatenation) else [node]
@@ -162,7 +163,7 @@ def _trim_for_search(node: RegexNode) -> RegexNode:
 
 
 def write_regex(node: RegexNode) -> str:
-    r"""Write a pattern as a regular expression.
+    r"""Return the text of a regular expression.
 
     >>> write_regex(parse_regex("a(b|c){2}_"))
     'a[b-c]{2,2}\\x{5f}'
@@ -181,7 +182,7 @@ def write_regex(node: RegexNode) -> str:
             text = write_regex(inner) if isinstance(inner, CharClass) else f"(?:{write_regex(inner)})"
             if most is not None:
                 return text + ("" if least == most == 1 else f"{{{least},{most}}}")
-            # Java goes through a text without a call for each letter where a star or a plus stands, but not {m,}.
+            # For * and +, unlike {m,}, Java matches without a recursive call per character.
             return (f"{text}{{{least - 1}}}" if least > 1 else "") + text + ("+" if least else "*")
 
 

@@ -1,7 +1,7 @@
-"""How long a search may take where regular expressions are tried way by way, as Java does.
+"""Bound the cost of searching for a regular expression with backtracking, as Java does.
 
-It goes back and tries again where a way fails, so that one row's text could take hours, or more calls than a stack
-holds. What may cost too much in a text of LONGEST_TEXT characters is refused before anybody's rows are read.
+With backtracking, the text of one row could take hours, or overflow the stack. Patterns that may cost too much on a
+text of MAX_TEXT_LENGTH characters are refused before any row is read.
 """
 
 from collections.abc import Sequence
@@ -21,31 +21,32 @@ from discreet.engines.spark.regex import (
 )
 from discreet.kernel.expr import MAX_TEXT_LENGTH
 
-_MAX_GROUP_REPEATS = 200  # so often may a group be repeated, with those around it: each takes a part of the stack
-MAX_STEPS = 400_000  # about two thousandths of a second; a row may be searched for two hundred patterns
+_MAX_GROUP_REPEATS = 200  # repetitions of nested groups in all, each of which takes a stack frame
+MAX_STEPS = 400_000  # about 2 ms; a query may search a row for 200 patterns
 
 
 @dataclass(frozen=True)
 class _Cost:
-    steps: int  # for one way in, if all that comes after fails
-    exits: int  # out of it, of which what comes after does not fail at its first letter
+    steps: int  # per entry, if everything after it fails
+    exits: int  # after which the continuation does not fail at its first character
 
 
 @dataclass(frozen=True)
 class _Continuation:
-    """What has to come after a part; None in its place if nothing has to, so that the first way out ends the search."""
+    """What must follow a part; without one (None), the first exit ends the search."""
 
     first_chars: CharRanges
-    chars_tried: int = 1  # letters, until it is clear that none of them is there
+    chars_tried: int = 1  # comparisons until it is clear that no first character is there
 
 
 def search_steps(node: RegexNode) -> int | None:
-    """Return how many steps a search may take in a text of LONGEST_TEXT characters; None if a stack may not hold them.
+    """Return the maximum steps of a search in a text of MAX_TEXT_LENGTH characters; None if the stack may overflow.
 
-    >>> from discreet.engines.spark.regex import parsed
-    >>> search_steps(parsed("[a-z]+@[a-z]+[.]com")) < MAX_STEPS < search_steps(parsed("a.*b")) < search_steps(parsed("a.*b.*c"))
+    >>> from discreet.engines.spark.regex import parse_regex
+    >>> cheap, costly, worse = (search_steps(parse_regex(p)) for p in ("[a-z]+@[a-z]+[.]com", "a.*b", "a.*b.*c"))
+    >>> cheap < MAX_STEPS < costly < worse
     True
-    >>> search_steps(parsed("^(ab)*c")) is None
+    >>> search_steps(parse_regex("^(ab)*c")) is None
     True
     """
     if _group_repeats(node) > _MAX_GROUP_REPEATS:
@@ -54,14 +55,14 @@ def search_steps(node: RegexNode) -> int | None:
 
 
 def _branch_steps(branch: RegexNode) -> int:
-    """Return the steps of a search that begins at every letter."""
+    """Return the steps of a search that starts at every character."""
     parts = branch.parts if isinstance(branch, Concatenation) else (branch,)
     if parts[:1] == (Anchor("A"),):
         return _backtracking_cost(branch, None).steps + MAX_TEXT_LENGTH
     entries, total, fixed_so_far = 1, MAX_TEXT_LENGTH, True
     for index, part in enumerate(parts):
         cost = _backtracking_cost(part, _continuation(parts[index + 1 :], None))
-        # The letter before it can only be where the repeated ones begin: all searches together go over them once.
+        # The preceding character cannot be one of those repeated, so all searches together scan these only once.
         once = (
             fixed_so_far
             and cost.exits == 1
@@ -87,7 +88,7 @@ def _has_fixed_length(node: RegexNode) -> bool:
 
 
 def _group_repeats(node: RegexNode) -> int:
-    """Return how often a group is repeated, with those around it."""
+    """Return the maximum number of repetitions of a group, including those of enclosing groups."""
     match node:
         case CharClass() | Anchor() | Repetition(CharClass(), _, _):
             return 1
@@ -102,7 +103,7 @@ def _group_repeats(node: RegexNode) -> int:
 def _backtracking_cost(node: RegexNode, after: _Continuation | None) -> _Cost:
     match node:
         case CharClass(ranges):
-            return _Cost(max(len(ranges), 1), 1)  # Java looks through them one by one
+            return _Cost(max(len(ranges), 1), 1)  # Java tries the ranges one by one
         case Anchor():
             return _Cost(1, 1)
         case Concatenation(parts):
@@ -112,10 +113,10 @@ def _backtracking_cost(node: RegexNode, after: _Continuation | None) -> _Cost:
                 entries, steps = entries * cost.exits, steps + entries * cost.steps
             return _Cost(steps, entries)
         case Alternation(branches):
-            costs = [_backtracking_cost(way, after) for way in branches]
+            costs = [_backtracking_cost(branch, after) for branch in branches]
             firsts = [
-                behind.first_chars if (behind := _continuation((way,), after)) else ((0, MAX_CODE_POINT),)
-                for way in branches
+                behind.first_chars if (behind := _continuation((branch,), after)) else ((0, MAX_CODE_POINT),)
+                for branch in branches
             ]
             disjoint = all(_disjoint(one, two) for one, two in combinations(firsts, 2))
             return _Cost(sum(cost.steps for cost in costs), (max if disjoint else sum)(cost.exits for cost in costs))
@@ -137,14 +138,14 @@ def _repetition_cost(body: RegexNode, min_count: int, max_count: int, after: _Co
         [body_cost.exits**times for times in range(max_count + 1)] if body_cost.exits > 1 else [1] * (max_count + 1)
     )
     exits = sum(entries[min_count:])
-    # Where another one fits, what comes after does not: only the last of the ends can be the right one.
+    # Where the body matches once more, the continuation does not: only the last exit can succeed.
     single_exit = after is None or (body_cost.exits == 1 and not empty and _disjoint(first_of_body, after.first_chars))
     lookahead_steps = exits * after.chars_tried if after else 1
     return _Cost(body_cost.steps * sum(entries[:max_count]) + lookahead_steps, 1 if single_exit else exits)
 
 
 def _continuation(parts: Sequence[RegexNode], after: _Continuation | None) -> _Continuation | None:
-    """Return what has to come where these parts do, and then `after`."""
+    """Return the continuation formed by these parts followed by `after`."""
     first_chars: list[tuple[int, int]] = []
     chars_tried = 0
     for part in parts:
@@ -157,7 +158,7 @@ def _continuation(parts: Sequence[RegexNode], after: _Continuation | None) -> _C
 
 
 def _first_chars(node: RegexNode) -> tuple[CharRanges, bool]:
-    """Return the letters that a part may begin with, and whether it may be empty."""
+    """Return the characters that a part may start with, and whether it may match the empty text."""
     match node:
         case CharClass(ranges):
             return ranges, False
@@ -168,10 +169,10 @@ def _first_chars(node: RegexNode) -> tuple[CharRanges, bool]:
             return ranges, empty or least == 0
         case Alternation(branches):
             firsts = list(map(_first_chars, branches))
-            return merge_ranges([each for ranges, _ in firsts for each in ranges]), any(empty for _, empty in firsts)
+            return merge_ranges([ends for ranges, _ in firsts for ends in ranges]), any(empty for _, empty in firsts)
         case Concatenation(parts):
             continuation = _continuation(parts, None)
-            all_firsts = merge_ranges([each for inner in parts for each in _first_chars(inner)[0]])
+            all_firsts = merge_ranges([ends for inner in parts for ends in _first_chars(inner)[0]])
             return (all_firsts, True) if continuation is None else (continuation.first_chars, False)
 
 

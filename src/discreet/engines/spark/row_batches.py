@@ -1,4 +1,4 @@
-"""Rows for estimators from Spark: as a SELECT, in batches, and numbered by unit."""
+"""Rows from Spark for estimators: the SELECT, its batches, and the numbering of units."""
 
 from collections.abc import Generator
 from enum import Enum
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RowOrder(Enum):
-    """Whether rows of one unit must follow each other."""
+    """Whether rows of one unit must be contiguous."""
 
     ANY = "any"
     BY_UNIT = "by unit"
@@ -27,12 +27,13 @@ class RowOrder(Enum):
 def complete_rows_sql(
     relation: Relation, columns: tuple[str, ...], dialect: Dialect, order: RowOrder = RowOrder.ANY
 ) -> str:
-    """Write the rows that lack none of these columns: the unit's key, then the columns.
+    """Return a SELECT of the unit's key and these columns, for the rows without NULL in them.
 
     >>> from discreet.engines.spark.dialect import SPARK
     >>> from discreet.kernel.expr import Column
-    >>> from discreet.kernel.relation import Own, Scan
-    >>> scan = Scan("t", (Column("who", Type.TEXT), Column("n", Type.INTEGER)), Own((Column("who", Type.TEXT),)), 9)
+    >>> from discreet.kernel.relation import Scan, UnitKey
+    >>> who = Column("who", Type.TEXT)
+    >>> scan = Scan("t", (who, Column("n", Type.INTEGER)), UnitKey((who,)), max_rows=9)
     >>> complete_rows_sql(scan, ("n",), SPARK, RowOrder.BY_UNIT).partition("WHERE `n`")[2]
     ' IS NOT NULL ORDER BY `.u0`'
     """
@@ -48,9 +49,9 @@ def complete_rows_sql(
 
 
 def stream_batches(frame: "DataFrame", size: int) -> Generator[pa.Table]:
-    """Give the rows of a frame in their order as they come, so many at once; no more of them are ever held here."""
+    """Yield the rows of a frame in order, `size` at a time, without keeping more of them in memory."""
     connect_frame: Any = frame
-    client, plan = connect_frame.sparkSession.client, connect_frame._plan  # noqa: SLF001 - what is public gives objects, row by row
+    client, plan = connect_frame.sparkSession.client, connect_frame._plan  # noqa: SLF001 - the public API yields Python rows
     pending: list[pa.Table] = []
     for received in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
         if not isinstance(received, pa.Table):
@@ -65,11 +66,13 @@ def stream_batches(frame: "DataFrame", size: int) -> Generator[pa.Table]:
 
 
 class UnitNumbering:
-    """Numbers units from 0 in the order of their rows, which follow each other; without a key, each row is one.
+    """Numbers units from 0 in the order of their contiguous rows; without a key, each row is a unit.
 
-    >>> numbers = UnitNumbering()
-    >>> numbers.number_rows(pa.table({"who": ["a", "a", "b"]}), 3).tolist(), numbers.number_rows(pa.table({"who": ["b", "c"]}), 2).tolist()
-    ([0, 0, 1], [1, 2])
+    >>> numbering = UnitNumbering()
+    >>> numbering.number_rows(pa.table({"who": ["a", "a", "b"]}), 3).tolist()
+    [0, 0, 1]
+    >>> numbering.number_rows(pa.table({"who": ["b", "c"]}), 2).tolist()
+    [1, 2]
     """
 
     def __init__(self) -> None:
@@ -77,7 +80,7 @@ class UnitNumbering:
         self._next = 0
 
     def number_rows(self, keys: pa.Table, count: int) -> np.ndarray:
-        """Return the place of each row's unit; `keys` are the next rows, of which there are so many."""
+        """Return the number of each row's unit; `keys` are the unit keys of the next `count` rows."""
         if not keys.num_columns:
             self._next += count
             return np.arange(self._next - count, self._next)

@@ -1,4 +1,4 @@
-"""A session on a Spark Connect server: reopened when lost, limited in time, and given back."""
+"""A session on a Spark Connect server, with time limits, reopened when lost and released at the end."""
 
 import os
 import threading
@@ -14,13 +14,13 @@ from discreet.kernel.errors import DiscreetError, PolicyError
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-_MAX_INTERRUPTS = 10  # of stopping a question, one each second, before the connection is cut
-_FIRST_REPLY_TIMEOUT = 60.0  # seconds until a server must have said something
-_CLEAN_UP_TIMEOUT = 10.0  # seconds for giving back a session, or what it keeps
+_MAX_INTERRUPTS = 10  # one per second, before the connection is cut
+_FIRST_REPLY_TIMEOUT = 60.0  # seconds
+_CLEAN_UP_TIMEOUT = 10.0  # seconds to release a session or its cache
 
 
 class SparkConnectSession:
-    """What stands between the engine and the server; used by one thread at a time, but for `interrupt` and `stop_accepting`."""
+    """The engine's session; one thread uses it at a time, except for `interrupt`, `disconnect` and `stop_accepting`."""
 
     def __init__(self, url: str, prepare: Callable[["SparkSession"], None]) -> None:
         self._url, self._prepare = url, prepare
@@ -31,22 +31,22 @@ class SparkConnectSession:
 
     @property
     def is_own_process(self) -> bool:
-        """Whether it was opened in this process, and not in one that this is a child of."""
+        """Whether this process, and not its parent, opened the session."""
         return os.getpid() == self._pid
 
     def check_usable(self) -> None:
-        """EngineError if no question can be answered any more."""
+        """Raise EngineError if the session is closed or belongs to another process."""
         if not self.is_own_process:
-            raise EngineError("the engine was opened in another process. Open one in each process.")
+            raise EngineError("the engine was opened in another process. Open one engine per process.")
         if self._ended:
-            raise EngineError("the engine is closed. Open another one.")
+            raise EngineError("the engine is closed. Open a new one.")
 
     @contextmanager
     def use(self, seconds: float) -> Iterator["SparkSession"]:
-        """Give the session, a new one if the last is gone; whatever fails, or takes longer than this, EngineError.
+        """Yield the session, reopened if it was lost; failures and timeouts are EngineErrors.
 
-        After a failure the session is given up, so that nothing is left in it for the next question. The server is told
-        to stop the work; work that does not listen goes on there, seen by nobody, until it ends.
+        After a failure the session is dropped, so that nothing in it affects the next question. The server is asked to
+        stop the work; a task that does not respond runs to its end, unobserved.
         """
         self.check_usable()
         try:
@@ -56,17 +56,21 @@ class SparkConnectSession:
             if self._timed_out:
                 self._drop_session()
             raise
-        except Exception as error:  # noqa: BLE001 - whatever Spark, the way to it and our own code say
+        except Exception as error:  # noqa: BLE001 - from Spark, the connection or our own code
             self._drop_session()
-            cause = f"it took longer than {seconds:g} seconds" if self._timed_out else error_reason(error, self._url)
-            raise EngineError(f"the engine stopped: {cause}") from None  # logs would print what it comes from
+            cause = (
+                f"it exceeded the time limit of {seconds:g} seconds"
+                if self._timed_out
+                else error_reason(error, self._url)
+            )
+            raise EngineError(f"the engine failed: {cause}") from None  # logs would print the original error
         except BaseException:
             self._drop_session()
             raise
 
     @contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:
-        """Stop what takes longer than this."""
+        """Interrupt the work after `seconds`."""
         done, self._timed_out = threading.Event(), False
         watchdog = threading.Thread(target=self._enforce_time_limit, args=(done, seconds), daemon=True)
         watchdog.start()
@@ -75,42 +79,42 @@ class SparkConnectSession:
         finally:
             done.set()
             watchdog.join()
-        if self._timed_out:  # it has just ended, but what was sent to stop it might stop the next question
+        if self._timed_out:  # even if it has just ended, the interrupts might stop the next question
             raise TimeoutError
 
     def interrupt(self) -> None:
-        """Stop what is running, if anything is."""
+        """Interrupt everything that is running."""
         spark = self._spark
-        if spark is not None:  # in a thread: a server that does not answer must not keep us
+        if spark is not None:  # in a thread, because the server may hang
             threading.Thread(target=_run_quietly, args=(spark.interruptAll,), daemon=True).start()
 
     def disconnect(self) -> None:
-        """Close the connection under what is running."""
+        """Close the connection, even while something is running."""
         spark = self._spark
         if spark is not None:
             _run_quietly(spark.client.close)
 
     def stop_accepting(self) -> None:
-        """Let no more questions begin."""
+        """Refuse further questions."""
         self._ended = True
 
     def close(self) -> None:
-        """Give the session back, for good; in a process that did not open it, it is left alone."""
+        """Release the session; in another process than the one that opened it, it is left alone."""
         self._ended = True
         if self.is_own_process:
             self._drop_session()
 
     def abandon(self) -> None:
-        """Leave the connection to the process that this is a child of: to close it here would wait forever."""
+        """Leave the connection to the parent process; closing it in a forked child would block forever."""
         if self._spark is not None:
             client: Any = self._spark.client
-            client.close, client._closed = (lambda: None), True  # noqa: SLF001 - it has no other way to be left alone
+            client.close, client._closed = (lambda: None), True  # noqa: SLF001 - the client has no public way
 
     def _enforce_time_limit(self, done: threading.Event, seconds: float) -> None:
         if done.wait(seconds):
             return
         self._timed_out = True
-        for _ in range(_MAX_INTERRUPTS):  # again and again: what comes before the question begins is lost
+        for _ in range(_MAX_INTERRUPTS):  # repeated, because an interrupt before the work begins is lost
             self.interrupt()
             if done.wait(1):
                 return
@@ -120,7 +124,7 @@ class SparkConnectSession:
         if self._spark is not None:
             if has_our_settings(self._spark):
                 return self._spark
-            self._drop_session()  # the server has forgotten it, or was started again
+            self._drop_session()  # the session expired, or the server was restarted
         self._spark = spark = new_session(self._url)
         try:
             self._await_first_reply(spark)
@@ -129,14 +133,14 @@ class SparkConnectSession:
         except DiscreetError as error:
             self._drop_session()
             if self._prepared and isinstance(error, PolicyError):
-                # Not in its own words, which are for the eyes of whoever opens: a file's path may hold a value.
-                raise SourceChanged("the tables are no longer what they were. Open the engine again.") from None
+                # Without the original message, which is for the owner only: the path of a file may contain a value.
+                raise SourceChanged("the tables have changed. Reopen the engine.") from None
             raise
         self._prepared = True
         return spark
 
     def _await_first_reply(self, spark: "SparkSession") -> None:
-        """Wait for a first word, and not for as long as a question may take: an address may be nobody's."""
+        """Wait for a first reply, with a shorter time limit than a question's: the address may be wrong."""
         timed_out = threading.Event()
 
         def give_up() -> None:
@@ -151,7 +155,7 @@ class SparkConnectSession:
         except Exception:
             if timed_out.is_set():
                 raise EngineError(
-                    f"{server_name(self._url)} does not answer. Check the address, and that it runs."
+                    f"{server_name(self._url)} does not respond. Check the address, and that the server is running."
                 ) from None
             raise
         finally:
@@ -175,14 +179,14 @@ os.register_at_fork(after_in_child=_abandon_sessions)
 
 
 def run_briefly(work: Callable[..., object], *args: object) -> None:
-    """Tidy up, as far as it can be done within some seconds: a server that hangs keeps nobody."""
+    """Run a clean-up for at most some seconds, because the server may hang; its errors are ignored."""
     worker = threading.Thread(target=_run_quietly, args=(work, *args), daemon=True)
     worker.start()
     worker.join(_CLEAN_UP_TIMEOUT)
 
 
 def _stop_session(spark: "SparkSession") -> None:
-    spark.client.set_retry_policies([])  # a server that is gone is not waited for
+    spark.client.set_retry_policies([])  # do not wait for a server that is down
     spark.stop()
 
 

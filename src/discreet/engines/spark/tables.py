@@ -1,11 +1,11 @@
-"""Sources of Spark: tables and views of its catalog, and Parquet on storage that the server reads.
+"""Sources on Spark: tables and views of its catalog, and Parquet on storage that the server reads.
 
-    visits, lake.clinic.visits                             a table or a view, as Spark names it
-    /data/visits/*.parquet, s3://bucket/visits/, hdfs://…  files, a pattern, or a folder, as the server sees them
+    visits, lake.clinic.visits                             a table or a view, by its name in Spark
+    /data/visits/*.parquet, s3://bucket/visits/, hdfs://…  files, a glob pattern, or a folder, as seen by the server
 
-Each becomes a view of exactly the declared columns, of the session alone. Of files, only the schemas are looked at, of
-all of them; which files there are is fixed then. A folder's name such as year=2026 is a column of texts; where Spark
-would put it in the place of a column, or leave files out because they lie beside such folders, the source is refused.
+Each becomes a session-local view of exactly the declared columns. Of files, only the schemas are read, and the set of
+files is fixed then. Folders named like year=2026 are text columns; a source is refused if Spark would replace a stored
+column by such a folder's name, or leave out files next to such folders.
 """
 
 import hashlib
@@ -41,36 +41,38 @@ if TYPE_CHECKING:
 _FILE_LOCATION = re.compile(r"/|\.(parquet|pq)$", re.IGNORECASE)
 _UNSUPPORTED_FILES = re.compile(r"\.(csv|tsv|txt|json|jsonl|orc|avro|xml|xlsx|duckdb|db)(\.\w+)?/?$", re.IGNORECASE)
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]+")
-_ERROR_MESSAGES = {  # what Spark says, and what we do: its own words may quote what is in a file
-    "PATH_NOT_FOUND": 'there is no such file on the storage that Spark reads. Correct "{place}", or bring it there.',
-    "TABLE_OR_VIEW_NOT_FOUND": 'Spark knows no table "{place}". Correct its name, with its schema, or make it there.',
-    "PARSE_SYNTAX_ERROR": 'source "{place}" is no name. Write schema.table, with backticks around what is unusual.',
-    "COLUMN_ALREADY_EXISTS": "the source has two columns of one name, in any case. Rename one of them there.",
-    "CANNOT_MERGE": "its files store a column in different types. Write all of them with one type.",
-    "PARQUET_TYPE_ILLEGAL": "a column is stored in a type that Spark does not read. Store it in another one.",
-    "EXCEEDS_MAX_PRECISION": "a column has more than 38 digits, which Spark does not read. Store it with fewer.",
-    "UNSUPPORTED_TIME_TYPE": "a column holds times of day, which Spark does not read. Store them as texts or numbers.",
-    "UNABLE_TO_INFER_SCHEMA": 'there is no Parquet file directly in "{place}". Name the files, by a pattern.',
-    "CONFLICTING_PARTITION_COLUMN_NAMES": "its folders are named by different columns. Name them alike.",
-    "PERMISSION_DENIED": 'Spark may not read "{place}". Give it permission.',
+_ERROR_MESSAGES = {  # by Spark's error condition; its own messages may quote values of a file
+    "PATH_NOT_FOUND": 'source "{place}": no such file on the storage that Spark reads. Correct the path.',
+    "TABLE_OR_VIEW_NOT_FOUND": 'table "{place}" does not exist in Spark. Correct its name, with its schema.',
+    "PARSE_SYNTAX_ERROR": 'source "{place}" is not a name. Write schema.table, with backticks if needed.',
+    "COLUMN_ALREADY_EXISTS": "the source has columns whose names differ only in case. Rename one of them.",
+    "CANNOT_MERGE": "its files store a column with different types. Rewrite them with one type.",
+    "PARQUET_TYPE_ILLEGAL": "a column has a type that Spark does not support. Store it with another type.",
+    "EXCEEDS_MAX_PRECISION": "a column has more than 38 digits, which Spark does not support. Store it with fewer.",
+    "UNSUPPORTED_TIME_TYPE": "a column has times of day, which Spark does not support. Store texts or numbers.",
+    "UNABLE_TO_INFER_SCHEMA": 'there is no Parquet file directly in "{place}". Name the files by a glob pattern.',
+    "CONFLICTING_PARTITION_COLUMN_NAMES": "its folders are named after different columns. Name them alike.",
+    "PERMISSION_DENIED": 'permission denied for "{place}". Give Spark permission to read it.',
 }
 _QUOTED_PATH = re.compile(r"\s*parquet\s*\.\s*`(.*)`\s*", re.IGNORECASE)
-_RECURSIVE = {"recursiveFileLookup": "true"}  # folders' names mean nothing then
-_TABLE_CHANGED = "a table was changed after the question was charged"
-_FILE_CHANGED = "a file of the data was changed, added or removed. Open the engine again."
-SparkSchema = tuple[tuple[str, str], ...]  # columns, with Spark's types
+_RECURSIVE = {"recursiveFileLookup": "true"}  # ignores partition folders
+_TABLE_CHANGED = "a table changed after the query was charged"
+_FILE_CHANGED = "a data file was changed, added or removed. Reopen the engine."
+SparkSchema = tuple[tuple[str, str], ...]  # column names and Spark's types
 _TYPE_CODES = {"bigint": "i", "double": "r", "boolean": "b", "string": "t", "date": "d", "timestamp_ntz": "s"}
 
 
 @dataclass(frozen=True)
 class SparkSourceTable:
-    """A source that is found: its place, what questions see of it, and what the view is called.
+    """A source that Spark has: the name of its view, its location, and its columns in kernel types.
 
-    `stored_columns` are its own columns, with Spark's types; `misfit_messages` the declared columns that are not there, or not as
-    declared, each with its error: they read as NULL, and no question that uses them is answered.
+    `stored_columns` are its own columns with Spark's types; `misfits` are the declared columns that are missing or not
+    as declared, each with its error: they read as NULL, and questions that use them are refused.
 
-    >>> SparkSourceTable("t0", "s3://bucket/visits/", {}).in_files, SparkSourceTable("t1", "lake.clinic.visits", {}).in_files
-    (True, False)
+    >>> SparkSourceTable("t0", "s3://bucket/visits/", {}).in_files
+    True
+    >>> SparkSourceTable("t1", "lake.clinic.visits", {}).in_files
+    False
     """
 
     view: str
@@ -81,42 +83,42 @@ class SparkSourceTable:
 
     @property
     def in_files(self) -> bool:
-        """Whether its rows are in files, which could change."""
+        """Whether the location is a path, not a table of the catalog."""
         return _FILE_LOCATION.search(self.location) is not None
 
 
 def check_sources(sources: Mapping[str, TableSource]) -> None:
-    """Check what needs no server: names that are one name to Spark, and places that it does not have.
+    """Check sources without a server: names that differ only in case, and unsupported locations.
 
     >>> check_sources({"visits": TableSource("lake.clinic.visits")})
     """
     for table, source in sources.items():
         if sum(table.lower() == other.lower() for other in sources) > 1:
-            raise source_error(table, "another table has this name, in any case. Rename it.")
+            raise source_error(table, "its name differs from another table's only in case. Rename it.")
         for column in source.columns:
             if sum(column.lower() == other.lower() for other in source.columns) > 1:
-                raise source_error(table, "another column has this name, in any case. Rename it.", column)
+                raise source_error(table, "its name differs from another column's only in case. Rename it.", column)
         if not isinstance(source.location, str | os.PathLike):
-            raise source_error(table, "Spark reads its own tables and Parquet. Give frames to the engine duckdb.")
+            raise source_error(table, 'frames are not supported on Spark. Use engine = "duckdb" for frames.')
         if refused := _QUOTED_PATH.fullmatch(os.fsdecode(source.location)):
-            raise source_error(table, f'source: write the path itself, "{refused[1]}".')
+            raise source_error(table, f'source: write only the path, "{refused[1]}".')
         if refused := _UNSUPPORTED_FILES.search(os.fsdecode(source.location)):
             raise source_error(
                 table,
-                f"files that end in {refused[0].rstrip('/')} are not read by Spark here: types would be guessed, and a "
-                "line break inside a text would begin another person's row. Write Parquet, or a table.",
+                f"{refused[0].rstrip('/')} files are not supported on Spark: types would be inferred, and a line break "
+                "within a text could turn it into another person's row. Use Parquet or a table.",
             )
 
 
 class SparkViews:
-    """The views of a data set in whichever session it has, and the state of its files when they were first made."""
+    """The views of a data set in its current session, and a fingerprint of its files when they were first opened."""
 
     def __init__(self, sources: Mapping[str, TableSource], zone: str) -> None:
         self._sources, self._zone, self._file_state = dict(sources), zone, ""
         self.tables: dict[str, SparkSourceTable] = {}
 
     def create(self, spark: "SparkSession") -> None:
-        """Make the views; PolicyError if a file does not fit, or is not what it was."""
+        """Create the views; PolicyError if a file does not match its declaration or has changed."""
         check_zone(spark, self._zone)
         tables = {name: self._create_or_placeholder(spark, name) for name in self._sources}
         state = _file_fingerprint(spark, tables.values())
@@ -126,12 +128,12 @@ class SparkViews:
         self._sources = {name: TableSource(self._sources[name].location, table.types) for name, table in tables.items()}
 
     def refresh(self, spark: "SparkSession", usage: ColumnUsage) -> None:
-        """Look at these tables again, and at all files; PolicyError if a used column is not as declared.
+        """Check these tables again, and all files; PolicyError if a used column is not as declared.
 
-        Only names, types, sizes and times are looked at, and no row.
+        Only names, types, sizes and times are read, and no row.
         """
         for name, columns in usage.items():
-            if not self.tables[name].in_files:  # its view holds what the table, or a view behind it, was then
+            if not self.tables[name].in_files:  # a session view keeps the definition that the table had then
                 self.tables[name] = self._create_or_placeholder(spark, name)
             table = self.tables[name]
             for column in sorted(table.misfits.keys() & columns if table.stored_columns else table.misfits):
@@ -139,16 +141,16 @@ class SparkViews:
         self.check_files(spark)
 
     def misfit_messages(self) -> list[str]:
-        """Say what does not fit."""
+        """Return the messages of all misfits."""
         return list(dict.fromkeys(str(error) for table in self.tables.values() for error in table.misfits.values()))
 
     def check_columns(self, usage: ColumnUsage) -> None:
-        """Stop if a used column is not as declared any more: it would read as NULL."""
+        """Raise EngineError if a used column is no longer as declared: it would read as NULL."""
         if any(self.tables[name].misfits.keys() & columns for name, columns in usage.items()):
             raise EngineError(_TABLE_CHANGED)
 
     def _create_or_placeholder(self, spark: "SparkSession", name: str) -> SparkSourceTable:
-        """Make a view; a table of the catalog that is missing is left to the questions that need it."""
+        """Create a view; if a table of the catalog is missing, only the questions that use it are refused."""
         source, view = self._sources[name], f"t{list(self._sources).index(name)}"
         try:
             return create_view(spark, name, view, source, self._zone)
@@ -161,13 +163,13 @@ class SparkViews:
             return table
 
     def check_files(self, spark: "SparkSession") -> None:
-        """Stop if a file is not the one that was opened: its columns were checked, and an answer is of one state."""
+        """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
         if _file_fingerprint(spark, self.tables.values()) != self._file_state:
             raise SourceChanged(_FILE_CHANGED)
 
 
 def _file_fingerprint(spark: "SparkSession", tables: Iterable[SparkSourceTable]) -> str:
-    """Return a mark of all files as they are now: their paths, sizes and times; equal marks, equal files."""
+    """Return a hash of the paths, sizes and modification times of all files."""
     listings = [
         _file_listing(spark, table.location, _RECURSIVE).select("path", "length", "modificationTime")
         for table in tables
@@ -180,7 +182,7 @@ def _file_fingerprint(spark: "SparkSession", tables: Iterable[SparkSourceTable])
 
 
 def read_schemas(spark: "SparkSession", locations: Sequence[str]) -> dict[str, SparkSchema]:
-    """Return the columns, with Spark's types, of tables and files of these names; of all tables there are, if none.
+    """Return the columns, with Spark's types, of these tables and files, or else of all tables in the catalog.
 
     A table that cannot be read is left out, unless it was named.
     """
@@ -190,9 +192,9 @@ def read_schemas(spark: "SparkSession", locations: Sequence[str]) -> dict[str, S
     for database in spark.catalog.listDatabases():
         for table in spark.catalog.listTables(backtick_quote(database.name)):
             if not table.isTemporary:
-                place = f"{_quote_if_needed(database.name)}.{_quote_if_needed(table.name)}"
+                location = f"{_quote_if_needed(database.name)}.{_quote_if_needed(table.name)}"
                 with suppress(PolicyError):
-                    schemas[place] = _stored_columns(spark, place, place)
+                    schemas[location] = _stored_columns(spark, location, location)
     return schemas
 
 
@@ -205,7 +207,7 @@ def _location(source: TableSource) -> str:
 
 
 def _stored_columns(spark: "SparkSession", table: str, location: str) -> SparkSchema:
-    """Return the columns that a source has now, with Spark's types."""
+    """Return the current columns of a source, with Spark's types."""
     try:
         return tuple(_columns_with_types(_data_frame(spark, location, {})))
     except Exception as error:
@@ -215,7 +217,7 @@ def _stored_columns(spark: "SparkSession", table: str, location: str) -> SparkSc
 
 
 def create_view(spark: "SparkSession", table: str, view: str, source: TableSource, zone: str) -> SparkSourceTable:
-    """Make the view of a source; PolicyError if it cannot be read. Columns that do not fit are among its misfits."""
+    """Create the view of a source; PolicyError if it cannot be read. Columns that do not match become misfits."""
     location = _location(source)
     columns = _stored_columns(spark, table, location)
     if not columns:
@@ -229,10 +231,10 @@ def create_view(spark: "SparkSession", table: str, view: str, source: TableSourc
     converted, in_range = casts.cast_columns(selected, zone)
     frame = _data_frame(spark, location, {})
     view_frame = frame.toDF(*(column.sql for column in source_columns)).selectExpr(*converted).selectExpr(*in_range)
-    if [_TYPE_CODES.get(each.dataType.simpleString()) for each in view_frame.schema] != [
+    if [_TYPE_CODES.get(field.dataType.simpleString()) for field in view_frame.schema] != [
         kind.value for kind in types.values()
     ]:
-        raise source_error(table, "Spark shows a column in another type than it should. Use another version of Spark.")
+        raise source_error(table, "Spark casts a column to an unexpected type. Use another version of Spark.")
     view_frame.createOrReplaceTempView(view)
     return SparkSourceTable(view, location, types, columns, misfits)
 
@@ -240,7 +242,7 @@ def create_view(spark: "SparkSession", table: str, view: str, source: TableSourc
 def _match_or_null(
     table: str, types: ColumnTypes, part: SourcePart
 ) -> tuple[dict[str, SourceColumn], dict[str, PolicyError]]:
-    """Find each column; in the place of one that does not fit stands NULL, and the reason is told."""
+    """Match each column; one that does not match is replaced by NULL and returned with its error."""
     matches, misfits = dict[str, SourceColumn](), dict[str, PolicyError]()
     for column, kind in types.items():
         try:
@@ -257,19 +259,19 @@ def _data_frame(spark: "SparkSession", location: str, options: Mapping[str, str]
 
 
 def _file_listing(spark: "SparkSession", location: str, options: Mapping[str, str]) -> "DataFrame":
-    """Return one row for each file, without what is in it, and with a column for each folder's name that counts."""
+    """Return one row per file, without reading its contents, with a column for each partition folder."""
     return spark.read.format("binaryFile").options(**options).load(location)
 
 
 def _check_folders(spark: "SparkSession", table: str, location: str) -> None:
-    """Refuse files that Spark would leave out, and folders' names that it would put in the place of a column."""
+    """Refuse files that Spark would leave out, and folder names that would replace a stored column."""
     files_seen, all_files = (_file_listing(spark, location, options) for options in ({}, _RECURSIVE))
     left_out = set(_paths(all_files)) - set(_paths(files_seen))
     if left_out:
         raise source_error(
             table,
-            f'Spark leaves out "{min(left_out)}", which lies beside folders named by values, or in one that is not. '
-            "Bring all files to one level, or name them by a pattern.",
+            f'Spark leaves out "{min(left_out)}" because its folder does not follow the partitioning of the others. '
+            "Move all files to one level, or name them by a glob pattern.",
         )
     partition_columns = {
         name.lower() for name, _ in set(_columns_with_types(files_seen)) - set(_columns_with_types(all_files))
@@ -280,8 +282,8 @@ def _check_folders(spark: "SparkSession", table: str, location: str) -> None:
     for name in sorted(partition_columns & stored_columns):
         raise source_error(
             table,
-            f"folders have its name ({name}=…), and Spark would put that in the place of what their files hold. Rename "
-            "the folders or the column, or name the files by a pattern.",
+            f"folders have its name ({name}=…), which Spark would use instead of the values in the files. Rename the "
+            "folders or the column, or name the files by a glob pattern.",
             name,
         )
 
@@ -298,13 +300,13 @@ def _unreadable_source(table: str, location: str, error: Exception) -> PolicyErr
     cause = next((message for name, message in _ERROR_MESSAGES.items() if name in str(error)), None)
     parameters: Any = getattr(error, "getMessageParameters", dict)()
     subject = (parameters or {}).get("path") or f'source "{location}"'
-    words = cause or f"{subject} cannot be read. Check that it is whole, and that Spark may read it."
-    return source_error(table, words.replace("{place}", location))
+    message = cause or f"{subject} cannot be read. Check that it is complete, and that Spark has permission."
+    return source_error(table, message.replace("{place}", location))
 
 
 def check_zone(spark: "SparkSession", zone: str) -> None:
-    """Stop unless Spark knows the time zone."""
-    message = f'timezone "{zone}" is not known to Spark. Use a name such as "Europe/Berlin".'
+    """Raise PolicyError unless Spark knows the time zone."""
+    message = f'timezone "{zone}" is unknown to Spark. Use a name such as "Europe/Berlin".'
     if not _ZONE_NAME.fullmatch(zone):
         raise PolicyError(message)
     try:

@@ -1,4 +1,4 @@
-"""Text functions in Spark: case by code point, and patterns searched in bounded time."""
+"""Text functions in Spark, which map case by code point and search for patterns in bounded time."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -19,64 +19,65 @@ from discreet.engines.spark.regex import (
 from discreet.engines.spark.regex_cost import MAX_STEPS, search_steps
 from discreet.kernel.expr import MAX_TEXT_LENGTH, Call, Constant, Expr
 
-_NOT_FOUND = 100_000  # no place in a text of LONGEST_TEXT characters
-_MAX_SEARCHES = 5  # at a text for one LIKE: an expression is written out for each
+_NOT_FOUND = 100_000  # beyond the end of a text of MAX_TEXT_LENGTH characters
+_MAX_SEARCHES = 5  # for one LIKE, because the text's expression is repeated for each
 
 
 def lower(args: Sequence[str], _exprs: Sequence[Expr]) -> str:
-    """Write a text with each letter as a small one."""
+    """Return SQL for a text in lower case."""
     return _change_case("LOWER", args[0], lower_case)
 
 
 def upper(args: Sequence[str], _exprs: Sequence[Expr]) -> str:
-    """Write a text with each letter as a capital one."""
+    """Return SQL for a text in upper case."""
     return _change_case("UPPER", args[0], upper_case)
 
 
 def _change_case(ascii_function: str, value: str, change: Callable[[str], str]) -> str:
-    """Write a changed text; one of ASCII letters alone is quicker changed by Spark itself."""
+    """Return SQL that changes case; for ASCII texts, Spark's own function is faster."""
     ascii_only = f"LENGTH({value}) = OCTET_LENGTH({value})"
     return f"CASE WHEN {ascii_only} THEN {ascii_function}({value}) ELSE TRANSLATE({value}, {_translation(change)}) END"
 
 
 @cache
 def _translation(change: Callable[[str], str]) -> str:
-    """Write all letters that change, and what they become; Spark's own tables differ from release to release."""
+    """Return all characters that change and their replacements; Spark's own tables differ between releases."""
     codes = (*range(0xD800), *range(0xE000, 0x110000))
-    pairs = [(letter, found) for letter in map(chr, codes) if (found := change(letter)) != letter]
-    return (
-        f"{text_literal(''.join(letter for letter, _ in pairs))}, {text_literal(''.join(found for _, found in pairs))}"
-    )
+    pairs = [(letter, changed) for letter in map(chr, codes) if (changed := change(letter)) != letter]
+    letters, replacements = ("".join(column) for column in zip(*pairs, strict=True))
+    return f"{text_literal(letters)}, {text_literal(replacements)}"
 
 
 def matches(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Write that a regular expression is found in a text."""
+    """Return SQL for a match of a constant regular expression."""
     return f"{args[0]} RLIKE {text_literal(write_regex(parse_regex(_constant_pattern(exprs))))}"
 
 
 def like(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Write that a whole text is like a pattern with % and _."""
+    """Return SQL for LIKE with a constant pattern."""
     return _like_sql(args[0], _like_segments(_constant_pattern(exprs)))
 
 
 def like_any_case(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    """Write the same for small letters of both."""
+    """Return SQL for ILIKE with a constant pattern."""
     lowered = f"TRANSLATE({args[0]}, {_translation(lower_case)})"
     return _like_sql(lowered, _like_segments(lower_case(_constant_pattern(exprs))))
 
 
 def unsupported_pattern(call: Call) -> str:
-    """Return why a pattern cannot be searched in a bounded time, in words for its author; nothing if it can."""
+    """Return why a pattern cannot be searched for in bounded time, or "" if it can."""
     if call.op == "matches" and _steps_or_excess(parse_regex(_constant_pattern(call.args))) > MAX_STEPS:
         return (
-            "REGEXP_LIKE: Spark could take very long for one row with this regular expression. Begin it with ^, "
-            "let what repeats (*, +) be followed by other letters than it repeats, bound it ({0,20}), repeat no "
-            "(group) without a bound, or write LIKE."
+            "REGEXP_LIKE: this regular expression could take too long on a single row in Spark. Start it with ^, let "
+            "repetitions (*, +) be followed by characters that they cannot match, bound them ({0,20}), do not repeat a "
+            "(group) without a bound, or use LIKE."
         )
     if call.op in {"like", "like_any_case"}:
         segments = _like_segments(_constant_pattern(call.args))
         if not _is_locatable(segments) and _steps_or_excess(_like_regex(segments)) > MAX_STEPS:
-            return "LIKE: Spark could take very long for one row with so many %. Write fewer, and no _ between them."
+            return (
+                "LIKE: this pattern could take too long on a single row in Spark. Use fewer %, and no _ between them."
+            )
     return ""
 
 
@@ -91,7 +92,7 @@ def _steps_or_excess(tree: RegexNode) -> int:
     return MAX_STEPS + 1 if step_count is None else step_count
 
 
-Segments = tuple[tuple[str | None, ...], ...]  # between one % and the next; None is any letter
+Segments = tuple[tuple[str | None, ...], ...]  # the characters between one % and the next; None is any character
 
 
 @lru_cache(maxsize=1000)
@@ -108,7 +109,7 @@ def _like_segments(pattern: str) -> Segments:
 
 
 def _is_locatable(segments: Segments) -> bool:
-    """Tell whether the letters between % can be found one after the other."""
+    """Whether the segments contain no _, so that LOCATE can find one after the other."""
     return all(None not in segment for segment in segments) and _search_count(segments) <= _MAX_SEARCHES
 
 
@@ -127,10 +128,8 @@ def _like_sql(value: str, segments: Segments) -> str:
     position = start = str(len(first) + 1)
     for segment in between:
         located = f"LOCATE({text_literal(segment)}, {value}, {start})"
-        position = (
-            f"({located} + {_NOT_FOUND - 1}) % {_NOT_FOUND} + {len(segment) + 1}"  # what is not found is far away
-        )
-        start = f"COALESCE({position}, {_NOT_FOUND})"  # from NULL on, Spark finds nothing in NULL, instead of NULL
+        position = f"({located} + {_NOT_FOUND - 1}) % {_NOT_FOUND} + {len(segment) + 1}"  # not found: beyond the end
+        start = f"COALESCE({position}, {_NOT_FOUND})"  # LOCATE in NULL from a NULL start is 0 in Spark instead of NULL
     if last:
         conditions += [
             f"{position} <= LENGTH({value}) - {len(last) - 1}",
@@ -142,7 +141,7 @@ def _like_sql(value: str, segments: Segments) -> str:
 
 
 def _like_regex(segments: Segments) -> RegexNode:
-    """Return a pattern as a regular expression for the whole text, without what a search does not need."""
+    """Return a LIKE pattern as a regular expression, simplified for searching."""
     first, *rest = segments
     parts = nodes_of_chars(list(first))
     for segment in rest:

@@ -1,10 +1,10 @@
-"""Sums of vectors on Spark: rows stay on the executors, each partition adds up its own units, and integers come back.
+"""Sums of vectors on Spark: rows stay on the executors, each partition sums its own units, and only integers return.
 
-    rows ──► shuffled by their units, numbered within each ──► kept ──► a Part of each partition ──► added up ──► here
-                         once for a fit                                   in each pass
+    rows ──► shuffled by unit, numbered within each ──► cached ──► PartialSum of each partition ──► added up ──► here
+                        once per fit                                       in each pass
 
-The code of a part goes with it, by value, so that executors need Python, numpy and pyarrow, and nothing of ours. All of
-them must compute alike, to the last bit: else what one unit adds would depend on where it happens to be added.
+The code of a partial sum is sent along by value, so executors need only Python, numpy and pyarrow. All of them must
+compute identically, to the last bit: otherwise the contribution of a unit would depend on which executor computes it.
 """
 
 import hashlib
@@ -32,27 +32,25 @@ if TYPE_CHECKING:
 ColumnBounds = Sequence[tuple[float, float]]
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _UNIT, _UNIT_HASH, _ROW_NUMBER, _NUMBER, _SUMS, _FINGERPRINT = "u", "who", "turn", "x", "sums", "mark"  # columns
-_TRIAL_ROWS = 1 << 12  # rows of the trial: some for every core
-_COALESCE_SETTING = (
-    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"  # small partitions are put together, as elsewhere
-)
-_LONG_VECTOR, _FEW_PARTITIONS = 1 << 14, 8  # vectors that long are added up in few partitions before they are sent
+_TRIAL_ROWS = 1 << 12  # enough for every core to get some
+_COALESCE_SETTING = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"  # also merges small cached partitions
+_LONG_VECTOR, _FEW_PARTITIONS = 1 << 14, 8  # longer vectors are added up in a few partitions before they are sent
 _PICKLE_LOCK = threading.Lock()
 _FUNCTIONS = (np.exp, np.expm1, np.log, np.log1p, np.sin, np.cos, np.sinh, np.tanh, np.arcsinh, np.arctan)
 _WORKERS_UNABLE = (
-    "Spark: its workers cannot run the sums of a model. They need Python {version}, as here, with numpy and pyarrow; "
-    "set PYSPARK_PYTHON for them, and look at the server's log."
+    "Spark: the workers cannot compute the sums of a model. They need Python {version}, as here, with numpy and "
+    "pyarrow. Set PYSPARK_PYTHON for them, and check the server's log."
 )
 _WORKERS_DIFFER = (
-    "Spark: its workers compute differently, so that a sum would depend on which of them adds it up. Give all of them "
-    "the same numpy and the same kind of processor."
+    "Spark: the workers' arithmetic differs, so sums would depend on which worker computes them. Use the same numpy "
+    "and the same processor type on all workers."
 )
 
 
 class SparkRows:
-    """The rows of a frame, of which the first columns are the unit's key and the others finite numbers, without NULL.
+    """The rows of a frame whose first columns are the unit's key and whose others are finite numbers, without NULL.
 
-    Without a key, every row is a unit of its own.
+    Without a key, each row is a unit.
     """
 
     def __init__(self, frame: "DataFrame", *, units: int, numbers: int) -> None:
@@ -61,19 +59,19 @@ class SparkRows:
         self._worker_fingerprint: str | None = None
 
     def persist(self) -> None:
-        """Try the workers, before anything is paid, and keep the rows on Spark until they are let go."""
+        """Check the workers, before anything is charged, and cache the rows on Spark until `unpersist`."""
         self._worker_fingerprint = check_workers(self._spark)
         with _temporary_setting(self._spark, _COALESCE_SETTING, "true"):
             self._rows.persist()
 
     def unpersist(self) -> None:
-        """Keep the rows no longer; that this fails is no loss, for what was learned is paid."""
+        """Release the cached rows; errors are ignored, because the model is already fitted."""
         with suppress(Exception):
             self._rows.unpersist()
 
     @contextmanager
     def persisted(self) -> Iterator[None]:
-        """Keep the rows on Spark meanwhile."""
+        """Cache the rows on Spark within the context."""
         self.persist()
         try:
             yield
@@ -81,7 +79,7 @@ class SparkRows:
             self.unpersist()
 
     def sums(self, part: PartialSum, bounds: ColumnBounds) -> np.ndarray:
-        """Return the sum of a part over all partitions; numbers are moved into the bounds, and into the part's own."""
+        """Return the sum of a part over all partitions, with values clamped to the bounds and to those of the part."""
         if self._worker_fingerprint is None:
             self._worker_fingerprint = check_workers(self._spark)
         low, high = np.array(bounds, np.float64).reshape(-1, 2).T
@@ -97,7 +95,7 @@ class SparkRows:
 
 @contextmanager
 def _temporary_setting(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
-    """Set something for a while, as the session may be the owner's."""
+    """Change a setting within the context; the session may be the owner's."""
     before = spark.conf.get(name, None)
     spark.conf.set(name, value)
     try:
@@ -110,12 +108,12 @@ def _temporary_setting(spark: "SparkSession", name: str, value: str) -> Iterator
 
 
 def _numbered_by_unit(frame: "DataFrame", units: int, count: int) -> "DataFrame":
-    """Return the numbers, with all rows of one unit in one partition, one after the other, numbered from 1.
+    """Return the values, with all rows of a unit contiguous in one partition and numbered from 1.
 
-    That they stay so on their way to Python is how Spark does it, and nothing that it promises: workers check it.
+    Spark does not guarantee that this order survives on the way to Python, so the workers check it.
     """
-    keys = [f"{_UNIT}{place}" for place in range(units)]
-    names = [f"{_NUMBER}{place}" for place in range(count)]
+    keys = [f"{_UNIT}{index}" for index in range(units)]
+    names = [f"{_NUMBER}{index}" for index in range(count)]
     numbers = [f"CAST({name} AS DOUBLE) AS {name}" for name in names]
     unit_key = ", ".join(keys)
     unit_columns = [
@@ -127,7 +125,7 @@ def _numbered_by_unit(frame: "DataFrame", units: int, count: int) -> "DataFrame"
 
 @dataclass(frozen=True)
 class _PartitionSum:
-    """What a worker does with a partition."""
+    """The task that sums one partition on a worker."""
 
     part: PartialSum
     low: np.ndarray
@@ -136,12 +134,12 @@ class _PartitionSum:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if arithmetic_fingerprint() != self.worker_fingerprint:
-            raise ValueError("this worker computes differently from those that were tried")
-        check_row_wise(self.part.rule, self.part.public, self.part.low, self.part.high)  # here, too
+            raise ValueError("the arithmetic of this worker differs from that of the workers that were checked")
+        check_row_wise(self.part.rule, self.part.public, self.part.low, self.part.high)  # on the worker, too
         yield _pack(self.part(self._clipped_batches(batches)))
 
     def _clipped_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Batch]:
-        """Give the numbers, in their ranges, and the place of each row's unit among those of the partition."""
+        """Yield the clamped values, and the number of each row's unit within the partition."""
         unit_order = _UnitOrder()
         for batch in batches:
             if not batch.num_rows:
@@ -160,9 +158,9 @@ class _PartitionSum:
 
 
 class _UnitOrder:
-    """Where units begin in a partition. A row that is not its unit's first must follow the one before it.
+    """Numbers the units of a partition and checks that each row continues the previous one or is its unit's first.
 
-    So all rows of a unit are in the partition of its first, in one piece, or the sum fails.
+    So either all rows of a unit are contiguous in the partition of its first row, or the sum fails.
     """
 
     def __init__(self) -> None:
@@ -174,7 +172,7 @@ class _UnitOrder:
             np.diff(unit_hash, prepend=self._last_hash) == 0
         )
         if not (first | continues).all():
-            raise ValueError("the rows of one unit were torn apart")
+            raise ValueError("the rows of a unit are not contiguous")
         numbers = self._last_unit + np.cumsum(first)
         self._last_hash, self._last_row_number, self._last_unit = unit_hash[-1], row_number[-1], numbers[-1]
         return numbers
@@ -182,7 +180,7 @@ class _UnitOrder:
 
 @dataclass(frozen=True)
 class _VectorSum:
-    """What a worker does with vectors of several partitions."""
+    """The task that adds up the vectors of several partitions on a worker."""
 
     length: int
 
@@ -198,12 +196,14 @@ def _add_up(batches: Iterable[pa.RecordBatch], length: int) -> np.ndarray:
     total = np.zeros(length, np.int64)
     for batch in batches:
         for packed in batch.column(0):
-            total += np.frombuffer(packed.as_py(), "<i8").reshape(length)  # a shorter one must not be spread
+            total += np.frombuffer(packed.as_py(), "<i8").reshape(
+                length
+            )  # refuses a shorter vector, which would be broadcast
     return total
 
 
 def arithmetic_fingerprint() -> str:
-    """Return a mark of how this machine computes: equal marks, equal bits of the functions that rules are made of.
+    """Return a hash of this machine's results for the functions used by rules, exact to the last bit.
 
     >>> arithmetic_fingerprint() == arithmetic_fingerprint()
     True
@@ -216,13 +216,13 @@ def arithmetic_fingerprint() -> str:
 
 
 def check_workers(spark: "SparkSession") -> str:
-    """Return the mark of all workers; Refused if they cannot run our code, or compute differently.
+    """Return the arithmetic fingerprint of all workers; Refused if they cannot run our code, or if theirs differ.
 
-    A server that cannot be reached is another matter, and its error is left as it is.
+    Errors of the connection to the server are raised unchanged.
     """
     try:
         replies = spark.range(_TRIAL_ROWS).mapInArrow(_with_code(_send_fingerprint), f"{_FINGERPRINT} string").toArrow()
-    except Exception as error:  # whatever Spark and its workers say
+    except Exception as error:  # from Spark or its workers
         if is_connection_lost(error):
             raise
         version = ".".join(map(str, sys.version_info[:2]))
@@ -240,7 +240,7 @@ def _send_fingerprint(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def _with_code(task: Task) -> Task:
-    """Return a task that brings its code along."""
+    """Return a task that carries its code with it."""
     packed = _pickle_by_value(task)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -252,7 +252,7 @@ def _with_code(task: Task) -> Task:
 def _pickle_by_value(task: Task) -> bytes:
     cloudpickle: Any = import_module("pyspark.cloudpickle")  # an extra
     package = sys.modules[__name__.partition(".")[0]]
-    with _PICKLE_LOCK:  # what is sent by value is listed once for the whole process
+    with _PICKLE_LOCK:  # the registry of modules pickled by value is global to the process
         registered = package.__name__ in cloudpickle.list_registry_pickle_by_value()
         if not registered:
             cloudpickle.register_pickle_by_value(package)
