@@ -48,7 +48,7 @@ class NoisyTotal:
     def __post_init__(self) -> None:
         if self.values.dtype != np.int64 or self.values.ndim != 1:
             raise TypeError(
-                f"noisy must be one column of int64, not {self.values.ndim} dimensions of {self.values.dtype}"
+                f"values must be a one-dimensional int64 array, not {self.values.ndim}-dimensional {self.values.dtype}"
             )
         if self.step <= 0:
             raise ValueError("step must be above 0")
@@ -69,7 +69,7 @@ class ValueRange:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise ValueError("low must not be above high")
+            raise ValueError("low must not exceed high")
 
     @property
     def centred_ends(self) -> tuple[float, float]:

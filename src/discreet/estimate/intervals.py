@@ -41,7 +41,7 @@ class JointNoise:
         """Take noises together, each with what one of its steps is worth."""
         distributions = {type(noise) for noise, _ in parts}
         if len(distributions) != 1:
-            raise TypeError("noises that are taken together must be all Laplace or all Gaussian")
+            raise TypeError("noise distributions must be all Laplace or all Gaussian to be combined")
         scales = tuple(float(noise.scale * step) for noise, step in parts)
         slacks = tuple(_rounding_slack(float(noise.scale)) * float(step) for noise, step in parts)
         return cls(distributions.pop(), scales, slacks)

@@ -89,9 +89,9 @@ class Quantile:
 class FrequencyOutput(Enum):
     """What is shown of how often each value of a list occurs."""
 
-    MODE = "the most frequent one"
-    TOP = "a list of the most frequent"
-    COUNTS = "all of them, with their counts"
+    MODE = "most frequent value"
+    TOP = "most frequent values"
+    COUNTS = "all values with counts"
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def total_indices(estimator: TotalsEstimator) -> tuple[int, ...]:
             return total, count
         case Variance(squares, total, count):
             return squares, total, count
-    raise TypeError(f"recipe must be one of the list, not {type(estimator).__name__}")
+    raise TypeError(f"unknown estimator type {type(estimator).__name__}")
 
 
 def with_indices(estimator: TotalsEstimator, indices: Sequence[int]) -> TotalsEstimator:
@@ -274,7 +274,7 @@ def _estimate_measure(
             return estimators.variance_estimate(
                 moments, within=ValueRange(low, high, middle(index)), statistic=statistic
             )
-    raise TypeError(f"recipe must be one of the list, not {type(estimator).__name__}")
+    raise TypeError(f"unknown estimator type {type(estimator).__name__}")
 
 
 def column_origins(plan: QueryPlan) -> dict[str, Origin]:

@@ -60,8 +60,8 @@ def extreme_notes(release: PlannedRelease, noises: tuple[Noise, ...]) -> list[st
             assert isinstance(walk, QuantileWalk)
             below = "below" if measure.estimator.target.end_sign > 0 else "above"
             notes.append(
-                f"{measure.label} is a private quantile: about {_two_digits(walk.rows_set_aside)} rows of a group lie {below} it, "
-                "because the value of a single row cannot be told."
+                f"{measure.label} is a private quantile: about {_two_digits(walk.rows_set_aside)} rows of each group lie "
+                f"{below} it, because the exact extreme would disclose a single row."
             )
     return notes
 

@@ -34,8 +34,8 @@ def date_arithmetic(node: exp.Binary, sign: str, operands: list[SqlExpr], env: E
             return compose_expr(
                 f"CAST({{0}} {sign} {env.constant_integer(node.expression, most=_MAX_DAYS)} AS DATE)", SqlType.DATE, one
             )
-    cause = f"{one.kind} {sign} {other.kind} is not supported"
-    raise env.refuse(node, cause, "A date takes a constant number of days, or an interval such as INTERVAL '1 month'")
+    cause = f"operator is not supported: {one.kind} {sign} {other.kind}"
+    raise env.refuse(node, cause, "Add a constant number of days to a date, or an interval such as INTERVAL '1 month'")
 
 
 def _interval(node: exp.Interval, env: Env) -> SqlExpr:
@@ -49,14 +49,14 @@ def _interval(node: exp.Interval, env: Env) -> SqlExpr:
 def _extract(node: exp.Extract, env: Env) -> SqlExpr:
     field, moment = node.this.name.lower(), env.translate(node.expression)
     if moment.kind not in (DATE_TYPES if field != "epoch" else (*DATE_TYPES, SqlType.INTERVAL)):
-        raise env.refuse(node, f"there is no {quote_name(field)} in {moment.kind}", "Use a date or a timestamp")
+        raise env.refuse(node, f"cannot extract {quote_name(field)} from {moment.kind}", "Use a date or a timestamp")
     if field == "epoch":
         return compose_expr("CAST(epoch({0}) AS DOUBLE)", SqlType.NUMERIC, moment)
     if field == "second":
         return compose_expr("(date_part('microseconds', CAST({0} AS TIMESTAMP)) / 1e6)", SqlType.NUMERIC, moment)
     if field not in _DATE_PARTS:
-        hint = f"The parts are {', '.join(_DATE_PARTS)}, second, epoch"
-        raise env.refuse(node, f"{quote_name(field)} is not a part of a date", hint)
+        hint = f"Supported: {', '.join(_DATE_PARTS)}, second, epoch"
+        raise env.refuse(node, f"EXTRACT does not support {quote_name(field)}", hint)
     return compose_expr(f"CAST(date_part('{field}', CAST({{0}} AS TIMESTAMP)) AS BIGINT)", SqlType.WHOLE, moment)
 
 
@@ -186,7 +186,7 @@ def _substring(node: exp.Substring, env: Env) -> SqlExpr:
         return compose_expr(f"substring({{0}}, {max(start, 1)})", SqlType.TEXT, operand)
     count = env.constant_integer(length, most=_MAX_POSITION)
     if count < 0:
-        raise env.refuse(node, "the length of a text cannot be negative", "Write a length of at least 0")
+        raise env.refuse(node, "negative substring length is not allowed", "Write 0 or more")
     return compose_expr(
         f"substring({{0}}, {max(start, 1)}, {max(count + min(start, 1) - 1, 0)})", SqlType.TEXT, operand
     )
@@ -218,7 +218,7 @@ def _replace(node: exp.Replace, env: Env) -> SqlExpr:
 def _concatenate(node: exp.DPipe, env: Env) -> SqlExpr:
     one, other = env.translate(node.this), env.translate(node.expression)
     if not {one.kind, other.kind} & {SqlType.TEXT, SqlType.UNKNOWN}:
-        raise env.refuse(node, f"|| joins texts, not {one.kind} and {other.kind}", "Use CAST(… AS text)")
+        raise env.refuse(node, f"operator is not supported: {one.kind} || {other.kind}", "Use CAST(… AS text)")
     operands = [as_text(one), as_text(other)]
     return compose_expr("({0} || {1})", SqlType.TEXT, *operands, width=operands[0].width + operands[1].width)
 
@@ -252,9 +252,9 @@ def _like(node: exp.Binary, env: Env, escape: str = "\\") -> SqlExpr:
     pattern = env.constant_text(node.expression)
     text = pattern.literal or ""
     if escape and text.replace(escape * 2, "").endswith(escape):
-        raise env.refuse(node, "the pattern ends with its escape character", "Write it twice")
+        raise env.refuse(node, "the pattern must not end with its escape character", "Write the character twice")
     if text.count("%") > _MAX_WILDCARDS:
-        raise env.refuse(node, f"the pattern has more than {_MAX_WILDCARDS} %", "Use fewer")
+        raise env.refuse(node, f"the pattern has more than {_MAX_WILDCARDS} wildcards (%)", "Use fewer")
     word = f"{'NOT ' if node.args.get('negate') else ''}{node.key.upper()}"
     operands = (env.text(node.this), pattern, as_text(text_literal(escape)))
     return compose_expr(f"({{0}} {word} {{1}} ESCAPE {{2}})", SqlType.BOOLEAN, *operands)
@@ -263,7 +263,7 @@ def _like(node: exp.Binary, env: Env, escape: str = "\\") -> SqlExpr:
 def _escape(node: exp.Escape, env: Env) -> SqlExpr:
     letter = env.constant_text(node.expression).literal or ""
     if not isinstance(node.this, exp.Like | exp.ILike) or len(letter) > 1:
-        raise env.refuse(node, "ESCAPE takes one character after LIKE", "Write LIKE 'a!%' ESCAPE '!'")
+        raise env.refuse(node, "ESCAPE takes one character, after LIKE", "Write LIKE 'a!%' ESCAPE '!'")
     return _like(node.this, env, letter)
 
 

@@ -17,7 +17,7 @@ _MAX_ROW_LIMIT = 1_000_000_000
 _HINTS = {
     "locks": "Leave out FOR UPDATE",
     "sample": "Leave out TABLESAMPLE",
-    "recursive": "Write the steps out",
+    "recursive": "Write each step as a query of its own",
     "into": "Leave out INTO",
 }
 
@@ -71,7 +71,7 @@ def _constant_count(node: exp.Expr, clause: str) -> int | None:
         return None
     plain = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
     if not plain or len(node.name) > 10 or int(node.name) > _MAX_ROW_LIMIT:
-        raise refuse(node, clause, f"{clause} takes a whole number up to a billion", f"Write {clause} 10")
+        raise refuse(node, clause, f"{clause} must be an integer of at most 1,000,000,000", f"Write {clause} 10")
     return int(node.name)
 
 
@@ -109,7 +109,12 @@ def ordinal_index(node: exp.Expr, most: int, clause: str) -> int | None:
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
     if not node.name.isdecimal() or len(node.name) > 9 or not 1 <= int(node.name) <= most:
-        raise refuse(node, clause, f"there is no column {node.name[:20]}", f"Count the columns from 1 to {most}")
+        raise refuse(
+            node,
+            clause,
+            f"{clause} position {node.name[:20]} is not in the SELECT list",
+            f"Write a position from 1 to {most}",
+        )
     return int(node.name) - 1
 
 
@@ -150,7 +155,7 @@ def output_items(node: exp.Select, scope: Scope) -> list[OutputItem]:
                 )
             )
     if not 0 < len(items) <= MAX_COLUMNS:
-        raise refuse(node, "SELECT", f"there are {len(items)} columns", f"Select between 1 and {MAX_COLUMNS}")
+        raise refuse(node, "SELECT", f"the SELECT list has {len(items)} columns", f"Select between 1 and {MAX_COLUMNS}")
     return items
 
 
@@ -193,13 +198,19 @@ def order_terms(
         if index is None and isinstance(term, exp.Column) and term.args.get("table") is None:
             named = [at for at, item in enumerate(items) if matches_name(term.this, item.name)]
             if len({column_sqls[at] for at in named}) > 1:
-                raise env.refuse(term, f"{quote_name(term.name)} is ambiguous", "Write the place of the column instead")
+                raise env.refuse(
+                    term,
+                    f"column reference {quote_name(term.name)} is ambiguous",
+                    "Write the column's position instead",
+                )
             index = named[0] if named else None
         if index is None:
             value = null_unless_finite(env.translate(term))
             if isinstance(value.origin, ConstantOrigin) or (distinct and value.sql not in column_sqls):
-                hint = "With DISTINCT, order by what is selected" if distinct else "Order by a column"
-                raise env.refuse(term, "this cannot be ordered by", hint)
+                hint = (
+                    "With DISTINCT, the expression must appear in the SELECT list" if distinct else "Order by a column"
+                )
+                raise env.refuse(term, "cannot order by this expression", hint)
             terms.append(f"{value.sql} {sort_direction(ordered)}")
         else:
             terms.append(f"{index + 1} {sort_direction(ordered)}")
@@ -213,6 +224,6 @@ def order_position(node: exp.Expr, fields: Sequence[PlannedColumn]) -> str:
         index = next((at for at, field in enumerate(fields) if matches_name(node.this, field.name)), None)
     if index is None:
         raise refuse(
-            node, "ORDER BY", "after UNION only names and places of columns can be ordered by", "Write ORDER BY 1"
+            node, "ORDER BY", "after UNION, ORDER BY takes only column names and positions", "Write ORDER BY 1"
         )
     return str(index + 1)

@@ -70,7 +70,7 @@ def _deviation_quantiles(
     *values, draw, row = _evaluate(texts, stack, columns, DRAW, ROW)
     count, rows = int(draw.max(initial=-1)) + 1, len(released[0])
     if len(draw) != count * rows:
-        raise ValueError("redraw must give every row of the table once for each draw")
+        raise ValueError("redraw must return every row of the table once per draw")
     if count == 0:
         return [np.full(rows, math.inf) for _ in texts]
     cells = draw.astype(np.int64), row.astype(np.int64)

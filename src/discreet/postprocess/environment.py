@@ -52,7 +52,7 @@ class Env:
     def translate(self, node: exp.Expr | None) -> SqlExpr:
         """Return what an expression means; whatever has no rule is refused."""
         if node is None:
-            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
+            raise refuse(None, self.clause, "a function argument is missing", "Write all arguments")
         replacement = self.replacement(node, self)
         if replacement is not None:
             return replacement
@@ -65,7 +65,7 @@ class Env:
             raise self.refuse(node, cause, "Leave that part out")
         expr = rule.translate(node, self)
         if len(expr.sql) > _MAX_SQL_LENGTH or expr.width > _MAX_TEXT_WIDTH:
-            raise self.refuse(node, "the expression is too large", "Compute it in fewer steps")
+            raise self.refuse(node, "the expression is too large", "Simplify it")
         return expr
 
     def condition(self, node: exp.Expr) -> SqlExpr:
@@ -76,7 +76,7 @@ class Env:
         """Return values, which must be numbers, as the kind that they have together."""
         for node, expr in zip(nodes, values, strict=True):
             if expr.kind not in (*NUMERIC_TYPES, SqlType.UNKNOWN):
-                raise self.refuse(node, f"{expr.kind} stands where a number is needed", "Use CAST, or a number")
+                raise self.refuse(node, f"expected a number, not {expr.kind}", "Use CAST, or a number")
         kinds = [each.kind for each in values if each.kind is not SqlType.UNKNOWN]
         kind = max(kinds, key=NUMERIC_TYPES.index, default=SqlType.INTEGER)
         return [coerce(each, kind, node, self.clause) for node, each in zip(nodes, values, strict=True)], kind
@@ -89,27 +89,27 @@ class Env:
         """Return what an expression means, which must be a text."""
         expr = self.translate(node)
         if expr.kind not in (SqlType.TEXT, SqlType.UNKNOWN):
-            raise self.refuse(node, f"{expr.kind} stands where a text is needed", "Use CAST(… AS text)")
+            raise self.refuse(node, f"expected text, not {expr.kind}", "Use CAST(… AS text)")
         return as_text(expr)
 
     def constant_text(self, node: exp.Expr) -> SqlExpr:
         """Return a string constant."""
         expr = self.translate(node)
         if expr.literal is None:
-            raise self.refuse(node, "only a constant text can stand here", "Write it between quotation marks")
+            raise self.refuse(node, "expected a text constant", "Write it in single quotes")
         return as_text(expr)
 
     def constant_integer(self, node: exp.Expr | None, *, most: int) -> int:
         """Return an integer constant, which must not be larger than `most` in either direction."""
         if node is None:
-            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
+            raise refuse(None, self.clause, "a function argument is missing", "Write all arguments")
         inside = node.this if isinstance(node, exp.Neg) else node
         plain = isinstance(inside, exp.Literal) and not inside.is_string and inside.name.isdecimal()
         if not plain or len(inside.name) > 12:
-            raise self.refuse(node, "only a whole number can stand here", "Write a constant such as 2")
+            raise self.refuse(node, "expected an integer constant", "Write a number such as 2")
         number = -int(inside.name) if isinstance(node, exp.Neg) else int(inside.name)
         if abs(number) > most:
-            raise self.refuse(node, f"{number} is too large here", f"Write at most {most}")
+            raise self.refuse(node, f"{number} is out of range", f"Write at most {most}")
         return number
 
     def refuse(self, node: exp.Expr, cause: str, hint: str) -> Refused:
@@ -120,13 +120,17 @@ class Env:
         """Return the refusal of what has no rule."""
         if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
             return self.refuse(
-                node, f"{function_label(node)} cannot stand here", "Aggregate in an inner query, or use HAVING"
+                node, f"{function_label(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
             )
         if isinstance(node, _VOLATILE):
-            return self.refuse(node, f"{function_label(node)} gives another result each time", "Write the value itself")
+            return self.refuse(
+                node,
+                f"{function_label(node)} is not supported: its result changes from call to call",
+                "Write the value itself",
+            )
         if isinstance(node, exp.Any | exp.All | exp.Array):
             return self.refuse(node, f"{function_label(node)} is not supported", "Use IN (…)")
-        cause = f"{function_label(node)} is not on the list of what can be computed above a release"
+        cause = f"{function_label(node)} is not supported on aggregated results"
         return self.refuse(node, cause, "Leave it out")
 
 

@@ -84,7 +84,7 @@ def allowed_call(node: exp.Expr, env: Env, rules: Mapping[type[exp.Expr], CallRu
     """Return a call that is on a list, with no argument that is not."""
     rule = rules.get(type(node))
     if rule is None:
-        cause = f"{function_label(node)} is not on the list of aggregates above a release"
+        cause = f"{function_label(node)} is not supported on aggregated results"
         raise env.refuse(node, cause, "Use COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE, MEDIAN or PERCENTILE_CONT")
     surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
     if surplus:
@@ -155,7 +155,7 @@ def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
 
 def _every(node: exp.Anonymous, env: Env) -> FunctionCall:
     if len(node.expressions) != 1:
-        raise env.refuse(node, "EVERY takes one condition", "Write EVERY(n > 0)")
+        raise env.refuse(node, "EVERY takes one argument", "Write EVERY(n > 0)")
     operand = env.condition(node.expressions[0])
     return FunctionCall(f"bool_and({operand.sql})", SqlType.BOOLEAN, (operand,))
 
@@ -175,7 +175,7 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
         raise env.refuse(node, f"this {function_label(function)} is not supported", hint)
     at = float(share.name) if 0 <= float(share.name) <= 1 else -1.0
     if at < 0:
-        raise env.refuse(node, "the share must lie between 0 and 1", "Write 0.5 for the median")
+        raise env.refuse(node, "the fraction must be between 0 and 1", "Write 0.5 for the median")
     at = 1 - at if order[0].args.get("desc") else at
     operand = env.number(order[0].this)
     if isinstance(function, exp.PercentileDisc):
@@ -275,8 +275,8 @@ class RowGroups:
         """Return a column that * stands for, which must be grouped by."""
         key = self._key_column(column)
         if key is None:
-            cause = "* has a column that is neither grouped by nor inside an aggregate"
-            raise self.env.refuse(node, cause, "List the columns that are grouped by")
+            cause = "every column of * must appear in GROUP BY or be used in an aggregate function"
+            raise self.env.refuse(node, cause, "List the columns of GROUP BY instead")
         return key
 
     @property
@@ -315,7 +315,7 @@ class RowGroups:
         outer_expr = self.rows.env.column(node, env)  # an unknown name is told as such
         if not self.rows.scope.find_columns(node):
             return outer_expr
-        cause = f"{quote_name(node.name)} is neither grouped by nor inside an aggregate"
+        cause = f"column {quote_name(node.name)} must appear in GROUP BY or be used in an aggregate function"
         raise env.refuse(node, cause, "Add it to GROUP BY, or aggregate it")
 
 

@@ -202,7 +202,10 @@ class Scope:
         ]
         if not aliases:
             raise refuse(
-                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM"
+                node,
+                clause,
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM",
             )
         inside = [named for named in (*self.columns, *self.behind_using) if named.source == aliases[0]]
         by_sql = {named.value.sql: named for named in inside}
@@ -214,11 +217,14 @@ class Scope:
         table = node.args.get("table")
         if table is not None and not any(matches_name(table, source.alias or "") for source in self.sources):
             return refuse(
-                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM"
+                node,
+                clause,
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM",
             )
         close = did_you_mean(node.name, [named.name for named in self.columns])
         hint = "Use the columns of FROM" if close == "." else close.removeprefix("; ").capitalize()
-        return refuse(node, clause, f"there is no column {quote_name(node.name)} here", hint)
+        return refuse(node, clause, f"column {quote_name(node.name)} does not exist", hint)
 
 
 def matches_name(identifier: exp.Expr, name: str) -> bool:
@@ -249,7 +255,12 @@ def merge_using(scope: Scope, joined: Sequence[tuple[NamedColumn, NamedColumn, S
 def rename_columns(relation: PlannedRelation, columns: Sequence[exp.Expr], node: exp.Expr) -> PlannedRelation:
     """Return a relation whose first columns have the names that AS t(a, b) gives."""
     if len(columns) > len(relation.fields):
-        raise refuse(node, "FROM", f"there are only {len(relation.fields)} columns", "Give as many names, or fewer")
+        raise refuse(
+            node,
+            "FROM",
+            f"the table has {len(relation.fields)} columns, but {len(columns)} names were given",
+            "Give as many names, or fewer",
+        )
     names = [identifier_name(each) for each in columns]
     fields = [
         PlannedColumn(names[index] if index < len(names) else field.name, field.kind, field.origin, field.width)

@@ -34,10 +34,8 @@ from discreet.query.syntax.source_position import refuse
 __all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan", "RowWiseOrigin"]
 __all__ += ["compile_query", "margins", "run", "run_with_margins"]
 
-_FAILED = (
-    "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
-)
-_NOT_COMPUTABLE = "line 1: what follows the release cannot be computed. Write it in fewer or simpler steps."
+_FAILED = "post-processing exceeded its limits on time, memory or rows. The charge is not refunded."
+_NOT_COMPUTABLE = "line 1: the post-processing of this query cannot be planned. Simplify it."
 _MAX_SQL_LENGTH = 1_000_000  # characters of SQL
 _ARROW_TYPES = {
     SqlType.BOOLEAN: pa.bool_(),
@@ -90,7 +88,7 @@ def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> Postproce
     for field in planned.fields:
         if field.kind is SqlType.INTERVAL:
             hint = "Use EXTRACT(EPOCH FROM …) for seconds"
-            raise refuse(query, "SELECT", "an interval cannot be shown", hint)
+            raise refuse(query, "SELECT", "intervals cannot be returned", hint)
     columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
     empty = {name: schema.empty_table() for name, schema in tables.items()}
     try:

@@ -88,8 +88,8 @@ class Planner:
         """Return a name for a source that reads so many tables; the engine may write out WITH wherever it is used."""
         self._tables += tables
         if self._tables > _MAX_TABLES:
-            cause = f"the query reads more than {_MAX_TABLES} tables, with what WITH names written out"
-            raise refuse(node, "FROM", cause, "Use fewer sources")
+            cause = f"the query reads more than {_MAX_TABLES} tables, counting each use of a WITH query"
+            raise refuse(node, "FROM", cause, "Use fewer tables")
         return self._new_name()
 
     def _plan_with(self, node: exp.Expr, context: QueryContext) -> tuple[list[str], QueryContext]:
@@ -116,7 +116,11 @@ class Planner:
             if len(columns) == 1:
                 return columns[0].value
             if columns:
-                raise env.refuse(node, f"{quote_name(node.name)} is ambiguous", "Write the name of its table before it")
+                raise env.refuse(
+                    node,
+                    f"column reference {quote_name(node.name)} is ambiguous",
+                    "Qualify it with the name of its table",
+                )
             if context.outer is None or isinstance(node.this, exp.Star):
                 raise scope.missing_column_refusal(node, env.clause)
             outer_expr = context.outer.translate(node)
@@ -132,7 +136,7 @@ class Planner:
         inner = node.args["query"] if isinstance(node, exp.In) else node
         planned, ref = self.plan(inner, context), self._new_name()
         if len(planned.fields) != 1:
-            raise env.refuse(node, f"the inner query has {len(planned.fields)} columns", "Select one")
+            raise env.refuse(node, f"the subquery must return one column, not {len(planned.fields)}", "Select one")
         (field,) = planned.fields
         column = SqlExpr(f"{ref}.c0", field.kind, MixedOrigin(columns_read([field.origin])), field.width)
         if isinstance(node, exp.In):
@@ -141,7 +145,7 @@ class Planner:
                 f"({one.sql} IN (SELECT {other.sql} FROM ({planned.sql}) AS {ref}))", SqlType.BOOLEAN, one, other
             )
         if not planned.is_single_row:
-            cause = "the inner query may give more than one row"
+            cause = "the subquery may return more than one row"
             raise env.refuse(node, cause, "Aggregate it without GROUP BY, or add LIMIT 1")
         return mixed_expr(
             f"(SELECT {column.sql} FROM ({planned.sql}) AS {ref})", column.kind, column, width=column.width
@@ -192,7 +196,7 @@ class Planner:
         """Plan UNION, INTERSECT and EXCEPT."""
         sides = [self.plan(each, replace(context, outermost=False)) for each in (node.this, node.expression)]
         if len({len(side.fields) for side in sides}) != 1:
-            raise refuse(node, "SELECT", "the two sides have different numbers of columns", "Select as many on both")
+            raise refuse(node, "SELECT", "both sides must have the same number of columns", "Select as many on both")
         refs = [self._new_name(), self._new_name()]
         columns, fields = [], []
         for index, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):

@@ -54,7 +54,7 @@ def _sql_type(field: pa.Field) -> SqlType:
     for check, sql_type in _SQL_TYPES:
         if check(kind):
             return sql_type
-    raise TypeError(f"column {field.name!r} has type {field.type}, which cannot be computed with above a release")
+    raise TypeError(f"column {field.name!r} has type {field.type}, which is not supported on aggregated results")
 
 
 _SQL_TYPES: tuple[tuple[Callable[[pa.DataType], bool], SqlType], ...] = (
@@ -105,14 +105,19 @@ class FromClause:
                 relation, name = self._plan_values(node), None
                 text = f"({relation.sql})"
             case _:
-                cause = "only tables, inner queries and VALUES can stand here"
+                cause = "FROM supports only tables, subqueries and VALUES"
                 raise refuse(node, "FROM", cause, "Leave out table functions, LATERAL and joins in parentheses")
         if alias is not None:
             check_arguments(alias, "this columns", "FROM")
             name = identifier_name(alias.this) if alias.args.get("this") is not None else name
             relation = rename_columns(relation, alias.columns, node)
         if name is not None and any(name == source.alias for source in scope.sources):
-            raise refuse(node, "FROM", f"two sources are called {quote_name(name)}", "Give one of them another alias")
+            raise refuse(
+                node,
+                "FROM",
+                f"table name {quote_name(name)} specified more than once",
+                "Give one of them another alias",
+            )
         ref = self.new_name(node, tables)
         return add_source(scope, name, ref, relation), f"{text} AS {ref}"
 
@@ -120,12 +125,17 @@ class FromClause:
         for name in reversed(list(self.tables)):
             if matches_name(node, name):
                 return self.tables[name]
-        raise refuse(node, "FROM", f"there is no table {quote_name(node.name)} here", "Use the tables of the query")
+        raise refuse(node, "FROM", f"table {quote_name(node.name)} does not exist", "Use the tables of the query")
 
     def _plan_values(self, node: exp.Values) -> PlannedRelation:
         rows = [each.expressions for each in node.expressions if isinstance(each, exp.Tuple)]
         if len(rows) != len(node.expressions) or len({len(row) for row in rows}) != 1 or len(rows) > _MAX_VALUES:
-            raise refuse(node, "VALUES", "the rows differ in length, or are too many", "Write (…), (…) of equal length")
+            raise refuse(
+                node,
+                "VALUES",
+                "the VALUES lists differ in length, or there are too many",
+                "Write (…), (…) of equal length",
+            )
         env = replace(self.make_env(Scope()), clause="VALUES")
         columns = [
             coerce_together([env.translate(each) for each in column], node, "VALUES")
@@ -153,7 +163,7 @@ class FromClause:
         elif on is not None:
             condition = replace(self.make_env(wider), clause="JOIN").condition(on).sql
         elif side or kind in ("INNER", "OUTER"):
-            raise refuse(join, "JOIN", "there is no condition", "Add ON … or USING (…), or write CROSS JOIN")
+            raise refuse(join, "JOIN", "the JOIN has no condition", "Add ON … or USING (…), or write CROSS JOIN")
         else:
             return wider, f"{text} CROSS JOIN {right}"
         return wider, f"{text} {side or 'INNER'} JOIN {right} ON {condition}"
@@ -176,11 +186,11 @@ class FromClause:
 def _only_column(columns: list[NamedColumn], name: exp.Expr) -> NamedColumn:
     if len(columns) != 1:
         cause = (
-            f"{quote_name(name.name)} is not a column of both sides"
+            f"column {quote_name(name.name)} in USING does not exist on both sides"
             if not columns
-            else f"{quote_name(name.name)} is ambiguous"
+            else f"column reference {quote_name(name.name)} is ambiguous"
         )
-        raise refuse(name, "JOIN", cause, "Use ON with the names of both tables")
+        raise refuse(name, "JOIN", cause, "Use ON with qualified column names")
     return columns[0]
 
 

@@ -103,7 +103,7 @@ def coerce(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) -> SqlExp
         return value
     if (value.kind, kind) == (SqlType.DATE, SqlType.TIMESTAMP):
         return compose_expr("CAST({0} AS TIMESTAMP)", kind, value)
-    raise refuse(node, clause, f"{value.kind} stands where {kind} is needed", "Use CAST to say what is meant")
+    raise refuse(node, clause, f"expected {kind}, not {value.kind}", "Convert it with CAST")
 
 
 def coerce_together(values: Sequence[SqlExpr], node: exp.Expr, clause: str) -> tuple[list[SqlExpr], SqlType]:
@@ -118,8 +118,8 @@ def coerce_together(values: Sequence[SqlExpr], node: exp.Expr, clause: str) -> t
     elif len(kinds) == 1:
         (kind,) = kinds
     else:
-        cause = f"{' and '.join(sorted(kinds))} do not fit together"
-        raise refuse(node, clause, cause, "Use CAST to bring them to one type")
+        cause = f"types {' and '.join(sorted(kinds))} cannot be matched"
+        raise refuse(node, clause, cause, "Convert one of them with CAST")
     return [value if kind is SqlType.UNKNOWN else coerce(value, kind, node, clause) for value in values], kind
 
 
@@ -132,7 +132,10 @@ def _type_literal(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) ->
     parsed = _parse_literal(value.literal, kind)
     if parsed is None:
         raise refuse(
-            node, clause, f"{quote_name(value.literal)} is not of type {kind}", "Write a constant of that type"
+            node,
+            clause,
+            f"invalid input syntax for type {kind}: {quote_name(value.literal)}",
+            "Write a constant of that type",
         )
     return constant_expr(parsed, kind)
 
@@ -167,14 +170,14 @@ def cast(value: SqlExpr, to: exp.Expr, node: exp.Expr, clause: str) -> SqlExpr:
     target = _CAST_TARGETS.get(to.this) if isinstance(to, exp.DataType) else None
     sizes = [size.name for size in to.expressions]
     if target is None or to.args.get("nested") or not all(size.isdecimal() and len(size) < 4 for size in sizes):
-        raise refuse(node, clause, f"CAST to {quote_name(sql_of(to))} is not supported", f"Types are {_TYPE_LIST}")
+        raise refuse(node, clause, f"cannot cast to type {quote_name(sql_of(to))}", f"Supported: {_TYPE_LIST}")
     kind, stored_type = target
     if value.kind is SqlType.UNKNOWN:
         return _apply_size(_type_literal(value, kind, node, clause), stored_type, sizes)
     if kind is SqlType.TEXT:
         return _apply_size(as_text(value), stored_type, sizes)
     if (value.kind, kind) not in _ALLOWED_CASTS:
-        raise refuse(node, clause, f"{value.kind} cannot become {kind}", "Leave the CAST out")
+        raise refuse(node, clause, f"cannot cast type {value.kind} to {kind}", "Leave out the CAST")
     return _apply_size(_convert(value, kind), stored_type, sizes)
 
 

@@ -28,15 +28,17 @@ def read_margins(plan: QueryPlan, margin: Margins) -> dict[str, Fraction]:
     """Read a margin for the one noisy column of an answer, or margins of columns by name."""
     names = noisy_columns(plan)
     if not names:
-        raise Refused("margin: no column of this answer carries noise. Leave the margin out, and give epsilon.")
+        raise Refused("margin: no column of this answer is noisy. Give epsilon instead of a margin.")
     if not isinstance(margin, Mapping):
         if len(names) > 1:
-            raise Refused(f'margin: several columns carry noise ({", ".join(names)}). Name some: {{"{names[0]}": …}}.')
+            raise Refused(
+                f'margin: several columns are noisy ({", ".join(names)}). Name the column: {{"{names[0]}": …}}.'
+            )
         margin = {names[0]: margin}
     unknown = [str(name) for name in margin if name not in names]
     if unknown or not margin:
-        which = f"{unknown[0]!r} is no noisy column" if unknown else "no column is named"
-        raise Refused(f"margin: {which}. The answer has {', '.join(names)}.")
+        which = f"{unknown[0]!r} is not a noisy column" if unknown else "no column is named"
+        raise Refused(f"margin: {which}. The noisy columns are {', '.join(names)}.")
     try:
         return {name: as_positive(target, "margin") for name, target in margin.items()}
     except (TypeError, ValueError) as error:
@@ -146,8 +148,8 @@ def _amounts_for_margin(
     scale = _smallest_sufficient(is_enough, _initial_scale(forecast, target, shares), most)
     if scale is None:
         raise Refused(
-            f"margin: no price makes {forecast.name!r} as exact as ±{float(target):g}. Ask for a wider margin: explain() "
-            "tells which one an epsilon gives."
+            f"margin: no epsilon gives {forecast.name!r} a margin of ±{float(target):g}. Ask for a wider margin; "
+            "explain() shows the margin for a given epsilon."
         )
     return scaled_amounts(Fraction(scale))
 

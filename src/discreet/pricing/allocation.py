@@ -22,7 +22,9 @@ Allocation = tuple[tuple[Fraction, ...], ...]  # for each total of each release,
 NoiseType = type[Laplace] | type[Gaussian]
 
 SELECTION_DELTA_SHARE = Fraction(1, 100)  # of the delta set apart for discovering groups, for one question
-_NO_SUCH_NOISE = "epsilon: no noise fits so small or so large a price. Choose one between 1e-9 and 1000."
+_NO_SUCH_NOISE = (
+    "epsilon: the cost is too small or too large to compute noise for it. Choose an epsilon between 1e-9 and 1000."
+)
 _SHARE_UNITS = 1 << 30  # shares are whole numbers of this part of the price
 
 
@@ -36,11 +38,11 @@ def requested_cost(
 ) -> Loss:
     """Return what a question costs that asks for an epsilon, or a rho; discovering groups takes its part of delta."""
     if epsilon is not None and rho is not None:
-        raise Refused("epsilon: give epsilon or rho, not both.")
+        raise Refused("epsilon: epsilon and rho are both given. Give one of them.")
     if epsilon is None and rho is None:
-        raise Refused('epsilon: say what the answer may cost, such as epsilon="1/10"; there is no default.')
+        raise Refused("epsilon: the cost of the answer is missing; there is no default. Give epsilon=0.1, for example.")
     if rho is not None and budget.rho is None:
-        raise Refused("rho: the budget is pure, so prices are in epsilon. Give epsilon instead.")
+        raise Refused("rho: the budget is pure epsilon-DP. Give epsilon instead.")
     try:
         cost = Loss(None, as_positive(rho, "rho")) if rho is not None else budget.cost_of(epsilon)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:

@@ -69,7 +69,7 @@ def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Po
     sources += ["OPTIONS"] if plan.options.epsilon is not None else []
     sources += ["WITHIN"] if plan.within is not None else []
     if len(sources) > 1:
-        raise Refused(f"{sources[-1]}: the price is given twice, also by {sources[0]}. Leave out one of them.")
+        raise Refused(f"{sources[-1]}: the cost is already given by {sources[0]}. Leave out one of them.")
     margin = request.margin if plan.within is None else plan.within
     if margin is not None:
         return read_margins(plan, margin)
@@ -104,9 +104,7 @@ def over_budget_note(target: AccuracyTarget, remaining: Loss | None, policy: Pol
         return ""
     pure = remaining.epsilon if policy.budget.rho is None else None
     fits = affordable_note(target, ZERO_LOSS, remaining, policy) if pure is None and not target.forecasts else ""
-    return "It does not fit in what is left." + (
-        f" The largest epsilon that fits is {float(pure):g}." if pure else fits
-    )
+    return "Not enough budget left." + (f" The largest affordable epsilon is {float(pure):g}." if pure else fits)
 
 
 def affordable_note(target: AccuracyTarget, cost: Loss, remaining: Loss, policy: Policy) -> str:
@@ -116,7 +114,7 @@ def affordable_note(target: AccuracyTarget, cost: Loss, remaining: Loss, policy:
         amount = cost.rho if cost.epsilon is None else cost.epsilon
         left = (remaining.rho if cost.epsilon is None else remaining.epsilon) or Fraction(0)
         name = "rho" if cost.epsilon is None else "epsilon"
-        note = f" So small a margin costs {name} {float(amount):.4g}."
+        note = f" This margin costs {name} {float(amount):.4g}."
         return note + " ".join(_smallest_margins(target, histories, left))
     if policy.budget.rho is None:
         return ""
@@ -125,7 +123,7 @@ def affordable_note(target: AccuracyTarget, cost: Loss, remaining: Loss, policy:
         Fraction(0),
     )
     most = largest_epsilon(policy.budget, Loss(None, remaining.rho + reusable, remaining.delta))
-    return f" The largest epsilon that fits is {float(most):g}."
+    return f" The largest affordable epsilon is {float(most):g}."
 
 
 def _smallest_margins(target: AccuracyTarget, histories: Sequence[ReleaseHistory], left: Fraction) -> Iterator[str]:
@@ -133,7 +131,7 @@ def _smallest_margins(target: AccuracyTarget, histories: Sequence[ReleaseHistory
     fits = {name: margin for name, margin in margins.items() if math.isfinite(margin)}
     if len(fits) == len(margins):
         named = ", ".join(f"{name} ±{_format_margin(margin)}" for name, margin in fits.items())
-        yield f" The smallest margin that fits is {named}."
+        yield f" The smallest affordable margin is {named}."
 
 
 def _format_margin(margin: float) -> str:
@@ -162,7 +160,7 @@ def receipt_for_key(ledger: Ledger, by: str, key: str, record: dict[str, object]
     except (ValueError, KeyError, TypeError):
         same = False  # another program's words
     if not same:
-        raise Refused("key: it was used for another question before. Use another key.")
+        raise Refused("key: this key was used for a different query. Use another key.")
     if event.state is not EventState.RELEASED:
         raise Failed(UNKNOWN_OUTCOME)
     return event.id

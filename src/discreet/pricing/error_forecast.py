@@ -93,8 +93,8 @@ def forecast_column(
     origin = column_origins(plan)[name]
     if not isinstance(origin, postprocess.ColumnOrigin):
         raise Refused(
-            f"margin: {name!r} is computed from noisy numbers, and how exact it is depends on them. Give margins for "
-            "the aggregates that it is made of, as columns of their own; or give epsilon."
+            f"margin: {name!r} is computed from noisy values, so its margin is not known in advance. Give margins for "
+            "its aggregates as separate columns, or give epsilon."
         )
     ((release, measure),) = noisy_sources(plan, origin)
     release_index = plan.releases.index(release)
@@ -105,8 +105,8 @@ def forecast_column(
             rows = _plausible_totals(name, release, measure, histories[release_index], look_up)
         case _:
             raise Refused(
-                f"margin: how exact {name!r} is depends on how the values lie, and cannot be told beforehand. Give "
-                "epsilon; explain() tells what can be known of it."
+                f"margin: the margin of {name!r} depends on the distribution of the values and is not known in advance. Give "
+                "epsilon; explain() shows what is known about it."
             )
     return ColumnForecast(name, release_index, release, measure, histories[release_index].noise_type, rows)
 
@@ -123,8 +123,8 @@ def _plausible_totals(
     count = _smallest_count(release, estimator.count, history, look_up)
     if count is None:
         raise Refused(
-            f"margin: how exact {name!r} is depends on the number of values in each group, which is not known. Ask "
-            f"{counting} for the same groups first: its answer, however rough, turns a margin into a price."
+            f"margin: the margin of {name!r} depends on the number of values per group, which is not known. Query "
+            f"{counting} for the same groups first; even a rough answer allows the cost to be computed."
         )
     _check_count(name, count)
     return np.array(
@@ -179,8 +179,8 @@ def _totals_from_history(name: str, history: ReleaseHistory, estimator: Mean | V
 def _check_count(name: str, count: float) -> None:
     if not count > 0:
         raise Refused(
-            f"margin: a group has too few values, as far as is known, for {name!r} to be exact at any price. Count "
-            "them more exactly, or group more coarsely; or give epsilon."
+            f"margin: a group appears to have too few values for this margin of {name!r} at any epsilon. Count "
+            "them more accurately, group more coarsely, or give epsilon."
         )
 
 

@@ -22,7 +22,7 @@ from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
 from discreet.pricing.allocation import NoiseType
 
 _ZERO = Fraction(0)
-_OTHER_MEANING = "key: it was used before, under a policy that gave this question another meaning. Use another key."
+_OTHER_MEANING = "key: this key was used under a policy that gave the query a different meaning. Use another key."
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,8 @@ from discreet.pricing.combined_release import combined_noise
 from discreet.pricing.release_history import ReleaseHistory, estimators_digest
 
 _INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_ASKED_ANEW = (
-    "It was asked before, less exactly; what was found in trees of cells, or by a choice of values, is asked anew."
-)
-_NOT_REFINABLE = "It was asked before, less exactly; that answer cannot be made finer any more, so it is asked anew."
+_ASKED_ANEW = "An earlier, less accurate answer exists, but quantiles and most frequent values cannot be refined; the full cost is charged."
+_NOT_REFINABLE = "An earlier, less accurate answer exists, but it cannot be refined further; the full cost is charged."
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def _referenced_values(policy: Policy, public_tables: PublicTables, name: str, c
     )
     spelling = declared_name(types, column)
     if spelling is None:
-        raise PolicyError(f'references names column "{column}", which table "{name}" does not have.')
+        raise PolicyError(f'references: column "{column}" of table "{name}" does not exist.')
     return _finite_values(public_tables.values(target.name, spelling), types[spelling])
 
 

@@ -39,7 +39,7 @@ from discreet.query.syntax.source_position import refuse
 
 T = TypeVar("T")
 _LOG = logging.getLogger("discreet")
-_UNREADABLE = "line 1: the query cannot be understood. Nothing was read or charged. Write it in fewer or simpler steps."
+_UNREADABLE = "line 1: the query is not supported. Nothing was read or charged. Simplify it."
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _check_unit_option(name: str | None, context: BindContext) -> None:
     """Stop if the text names another unit than the owner: who is protected is not the question's to say."""
     units = {table.unit.name for table in context.visible_tables if isinstance(table.unit, ColumnUnit | WindowUnit)}
     if name is not None and name.lower() not in {unit.lower() for unit in units}:
-        words = f"privacy_unit_column must be what the policy protects: {', '.join(sorted(units)) or 'a single row'}"
+        words = f"privacy_unit_column must be the policy's privacy unit: {', '.join(sorted(units)) or 'a single row'}"
         raise Refused(f"line 1, OPTIONS: {words}. Name it, or leave the option out.")
 
 
@@ -118,12 +118,12 @@ def run_reader(reader: Callable[[], T]) -> T:
     except (Refused, PolicyError):
         raise
     except EngineError:  # when asked for what is public: it is not reached
-        _LOG.exception("the engine stopped while a query was read")
+        _LOG.exception("the engine failed while a query was being planned")
         raise Refused(UNAVAILABLE_MESSAGE) from None
     except RecursionError:
         raise Refused(_UNREADABLE) from None
     except Exception:  # noqa: BLE001 - as the docstring says
-        _LOG.exception("the reader stopped at a query")
+        _LOG.exception("planning a query failed")
         raise Refused(_UNREADABLE) from None
 
 
@@ -169,9 +169,9 @@ def plan_row_query(sql: str, policy: Policy, public_tables: PublicTables, *, by:
 def _plan_private_source(sql: str, context: BindContext) -> PrivateSource:
     parsed = parse.parse_query(sql)
     if parsed.explain:
-        raise Refused("EXPLAIN: it is for questions; a model's price is the epsilon that it is given.")
+        raise Refused("EXPLAIN is not supported for a model's query. A model costs the epsilon that it is given.")
     source = resolve_query(exp.Subquery(this=parsed.query.copy()), {}, context)
     if not isinstance(source, PrivateSource):
-        cause = "a model learns from rows, and this gives none"
+        cause = "a model is fitted to rows, and this query returns none"
         raise refuse(parsed.query, "SELECT", cause, "Write SELECT column, … FROM a private table, without aggregates.")
     return source

@@ -179,7 +179,7 @@ def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: R
         grouped.select, grouped.items, GroupRewriter(grouped, "k{}".format, measure, resolve_query, _pending_column)
     )
     if not labels and not grouped.keys:
-        cause = "constants alone ask nothing of the rows"
+        cause = "the SELECT list has only constants"
         raise refuse(grouped.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
     planned = context.releases.add(
         _planned_release(grouped.select, labels, group_rows(grouped.rows, grouped.keys, context), context)
@@ -272,8 +272,8 @@ def _planned_release(
         if clipped_units and clipping_share:
             question = replace(question, totals=(*totals, clipped_units))
     except ValueError as error:
-        hint = "Ask for less at once, or for numbers of a smaller range."
-        raise refuse(select, "SELECT", f"the question cannot be computed exactly: {error}", hint) from None
+        hint = "Select fewer aggregates, or values with a smaller range."
+        raise refuse(select, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
     measures = tuple(
         Measure(f"m{index}", label, estimator)
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))

@@ -104,7 +104,7 @@ def _clamping_notes(labels_by_aggregate: Mapping[Aggregate | ValueAggregate, str
         )
         labels_by_range.setdefault(f"from {low} to {high}{rounded}", []).append(label)
     return [
-        f"In {_join_words(labels)}, values are clipped to the range {how}." for how, labels in labels_by_range.items()
+        f"In {_join_words(labels)}, values are clamped to the range {how}." for how, labels in labels_by_range.items()
     ]
 
 
@@ -116,7 +116,7 @@ def _contains_clip(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "clip" or any(map(_contains_clip, expr.args)))
 
 
-_BOUND_HINT = "Give {0}=… with the question, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
+_BOUND_HINT = "Pass {0}=…, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
 
 
 def contribution_bounds_for(
@@ -146,10 +146,10 @@ def contribution_bounds_for(
         or max_rows_per_unit
     )
     if groups is None:
-        cause = f"nobody said in how many groups one {unit_phrase(context)} may count"
+        cause = f"there is no bound on the number of groups per {unit_phrase(context)}"
         raise refuse(node, "GROUP BY", cause, _BOUND_HINT.format("groups", "max_groups_contributed"))
     if rows is None:
-        cause = f"nobody said with how many rows one {unit_phrase(context)} may count"
+        cause = f"there is no bound on the number of rows per {unit_phrase(context)}"
         raise refuse(node, "SELECT", cause, _BOUND_HINT.format("rows", "max_rows_contributed"))
     return ContributionBounds(min(groups, possible_groups or groups), min(rows, possible_rows or rows))
 

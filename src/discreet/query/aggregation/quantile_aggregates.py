@@ -93,7 +93,7 @@ def _call_arguments(call: exp.Expr) -> list[exp.Expr]:
 
 def _order_term(order: exp.Expr, name: str) -> exp.Expr:
     if len(order.expressions) != 1:
-        raise refuse(order, name, "WITHIN GROUP orders by one expression", "Write WITHIN GROUP (ORDER BY x).")
+        raise refuse(order, name, "WITHIN GROUP takes one expression", "Write WITHIN GROUP (ORDER BY x).")
     term: exp.Expr = order.expressions[0].this
     return term
 
@@ -104,7 +104,7 @@ def _bind_quantile(
     name = function_name(call)
     example = f"{name}(0.5) WITHIN GROUP (ORDER BY x)" if name.startswith("PERC") else f"{name}(x, 0.5)"
     if len(arguments) != 2 or (order is None and name.startswith("PERC")):
-        raise refuse(call, name, f"{name} takes an expression and a share", f"Write {example}.")
+        raise refuse(call, name, f"{name} takes an expression and a fraction", f"Write {example}.")
     level = _quantile_level(arguments[1], name)
     if order is not None and order.expressions[0].args.get("desc"):
         level = 1 - level
@@ -118,7 +118,7 @@ def _quantile_level(node: exp.Expr, name: str) -> Fraction:
         level = Fraction(-1)
     if not 0 <= level <= 1:
         example = f"{name}(0.9) WITHIN GROUP (ORDER BY x)" if name.startswith("PERC") else f"{name}(x, 0.9)"
-        raise refuse(node, name, "the share must be a number from 0 to 1", f"Write it out, such as {example}.")
+        raise refuse(node, name, "the fraction must be a constant between 0 and 1", f"Write {example}, for example.")
     return level
 
 
@@ -128,11 +128,11 @@ def _rank_aggregate(
     name = function_name(call)
     bound = _bind_operand(call, node, rows)
     if bound.type not in (Type.INTEGER, Type.REAL, *_DATE_TYPES):
-        cause = f"{name} takes a number or a date"
-        raise refuse(call, name, cause, "Group by it and count, or use MODE for the most frequent value.")
+        cause = f"{name} needs a number or a date"
+        raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
     if bound.low is None or bound.high is None:
-        cause = f"{name}({short_sql(node)}) needs a public range, and none is known"
-        hint = f"Write {name} of CLIP({short_sql(node)}, low, high), or ask the owner to declare between."
+        cause = f"{name}({short_sql(node)}) needs bounds"
+        hint = f"Use CLIP({short_sql(node)}, low, high) in its place, or ask the owner to declare between."
         raise refuse(call, name, cause, hint)
     if bound.type in _DATE_TYPES:
         return _date_aggregate(bound, level, when)
@@ -161,7 +161,7 @@ def _top_k_aggregate(
     name = function_name(call)
     number = arguments[1].name if len(arguments) == 2 and isinstance(arguments[1], exp.Literal) else ""
     if not number.isdecimal() or len(number) > 6 or not 1 <= int(number) <= _MAX_TOP_VALUES:
-        raise refuse(call, name, f"{name} takes an expression and how many", f"Write {name}(x, 10).")
+        raise refuse(call, name, f"{name} takes an expression and a number of values", f"Write {name}(x, 10).")
     return _frequency_aggregate(call, arguments[0], FrequencyFunction(FrequencyOutput.TOP, int(number)), rows, when)
 
 
@@ -172,14 +172,14 @@ def _frequency_aggregate(
     bound = _bind_operand(call, node, rows)
     expr = without_clip(bound.expr)
     if is_unique(expr, rows.columns_by_name()):
-        cause = f"each value of {short_sql(node)} is unique, so none is more frequent than the others"
-        raise refuse(call, name, cause, "Use a column whose values many share, or count with COUNT(DISTINCT …).")
+        cause = f"each value of {short_sql(node)} is unique, so no value is more frequent than another"
+        raise refuse(call, name, cause, "Use a column whose values many units share, or use COUNT(DISTINCT …).")
     values = tuple(value for value in key_domain(expr, rows.columns_by_name()) or () if value is not None)
     if not 0 < len(values) <= _MAX_LISTED_VALUES:
-        cause = f"{name}({short_sql(node)}) chooses among public values, and " + (
-            f"there are {len(values):,}, more than {_MAX_LISTED_VALUES:,}" if values else "none are declared"
+        cause = f"{name}({short_sql(node)}) needs a list of declared values, and " + (
+            f"{len(values):,} are declared, more than {_MAX_LISTED_VALUES:,}" if values else "none are declared"
         )
-        hint = "GROUP BY it and ORDER BY COUNT(*) DESC LIMIT …, or make fewer values of it with CASE or FLOOR."
+        hint = "Use GROUP BY with ORDER BY COUNT(*) DESC LIMIT …, or map it to fewer values with CASE or FLOOR."
         raise refuse(call, name, cause, hint)
     return ValueAggregate(function, null_unless(expr, when), values=values, kind=bound.type)
 
@@ -188,6 +188,6 @@ def _bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundE
     name = function_name(call)
     bound = bind_value(node, clamped_lookup(rows.views, name), name)
     if is_unit_or_null(bound.expr, rows.columns_by_name()):
-        cause = f"{name} of the unit's own column would tell about single people"
+        cause = f"{name} of the privacy unit's own column would disclose individuals"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
     return bound

@@ -50,7 +50,7 @@ class GroupRewriter:
         if (index := self._key_index(node, clause)) is not None:
             return self._positioned_column(self.key_column(index), node)
         if isinstance(node, exp.Star):
-            raise refuse(node, clause, "* cannot stand beside aggregates", "List the columns that are grouped by.")
+            raise refuse(node, clause, "* cannot be combined with aggregates", "List the columns of GROUP BY instead.")
         if isinstance(node, exp.Column):
             return self._refuse_ungrouped(node, clause)
         return None
@@ -105,5 +105,5 @@ class GroupRewriter:
     def _refuse_ungrouped(self, node: exp.Column, clause: str) -> exp.Expr:
         stored_lookup(self.grouped.rows.views, clause)(node)  # an unknown name is told as such
         name = node.this.name if isinstance(node.this, exp.Star) else quote_name(node.this.name)
-        cause = f"{name or '*'} is neither grouped by nor inside an aggregate"
+        cause = f"column {name or '*'} must appear in GROUP BY or be used in an aggregate function"
         raise refuse(node, clause, cause, "Add it to GROUP BY, or aggregate it.")

@@ -17,12 +17,12 @@ from discreet.query.syntax.source_position import refuse
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
 TYPE_NAMES = {
-    INTEGER: "an integer",
-    REAL: "a number",
-    BOOLEAN: "true or false",
+    INTEGER: "integer",
+    REAL: "double precision",
+    BOOLEAN: "boolean",
     TEXT: "text",
-    DATE: "a date",
-    TIMESTAMP: "a timestamp",
+    DATE: "date",
+    TIMESTAMP: "timestamp",
 }
 _EXAMPLES = {
     INTEGER: "42",
@@ -34,7 +34,7 @@ _EXAMPLES = {
 _CAST_HINTS = {
     (INTEGER, BOOLEAN): "Write x <> 0.",
     (REAL, BOOLEAN): "Write x <> 0.",
-    (TEXT, BOOLEAN): "Compare it with something.",
+    (TEXT, BOOLEAN): "Compare it with a value.",
     (BOOLEAN, INTEGER): "Write CASE WHEN x THEN 1 ELSE 0 END.",
     (BOOLEAN, REAL): "Write CASE WHEN x THEN 1 ELSE 0 END.",
     (DATE, INTEGER): "Write EXTRACT(YEAR FROM x), or subtract another date.",
@@ -88,7 +88,7 @@ class ExprReader:
         """Read a part that must be a constant, and not NULL."""
         expr = self.bind_as(node, kind).expr
         if not isinstance(expr, Constant) or expr.value is None:
-            raise self.refuse(node, f"only a constant can stand here ({TYPE_NAMES[kind]})", "Write the value itself.")
+            raise self.refuse(node, f"expected a constant of type {TYPE_NAMES[kind]}", "Write the value itself.")
         return expr.value
 
     def constant_integer(self, node: exp.Expression | None, default: int) -> int:
@@ -101,8 +101,13 @@ class ExprReader:
         operands = [self.bind(part) for part in nodes]
         kind = common_type(operands)
         if kind is None:
-            names = " and ".join(dict.fromkeys(TYPE_NAMES[each.type] for each in operands))
-            raise self.refuse(node, f"{names} do not fit together", "Cast one to the type of the other.")
+            first, *others = dict.fromkeys(TYPE_NAMES[operand.type] for operand in operands)
+            cause = (
+                f"cannot compare {first} with {' and '.join(others)}"
+                if isinstance(node, exp.Predicate)
+                else f"types {' and '.join((first, *others))} cannot be matched"
+            )
+            raise self.refuse(node, cause, "Cast one to the type of the other.")
         return [self.coerce(part, each, kind) for part, each in zip(nodes, operands, strict=True)]
 
     def coerce(self, node: exp.Expression, bound: BoundExpr, kind: Type) -> BoundExpr:
@@ -110,11 +115,13 @@ class ExprReader:
         try:
             coerced = implicit_cast(bound, kind)
         except ValueError:
-            cause = f"this text cannot be read as {TYPE_NAMES[kind]}"
+            cause = f"invalid input syntax for type {TYPE_NAMES[kind]}"
             raise self.refuse(node, cause, f"Write it as {_EXAMPLES[kind]}.") from None
         if coerced is None:
-            cause = f"{TYPE_NAMES[kind]} is needed here, not {TYPE_NAMES[bound.type]}"
-            raise self.refuse(node, cause, _CAST_HINTS.get((bound.type, kind), f"Use {TYPE_NAMES[kind]}."))
+            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}"
+            raise self.refuse(
+                node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
+            )
         return coerced
 
 

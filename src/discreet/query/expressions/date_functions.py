@@ -88,13 +88,15 @@ def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         return bound_call("to_real", windows_between(bound_constant(_EPOCH, TIMESTAMP), moment, "second"))
     if name not in DATE_PARTS and name != "year":
         names = ", ".join(each.upper() for each in ("year", *DATE_PARTS, "epoch"))
-        raise reader.refuse(node, f"{node.this.name.upper()[:40]} cannot be extracted", f"There are {names}.")
+        raise reader.refuse(node, f"EXTRACT does not support {node.this.name.upper()[:40]}", f"Supported: {names}.")
     return bound_call(name, _as_timestamp(moment))
 
 
 def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, seconds: BoundExpr) -> BoundExpr:
     if name not in ("epoch", "day"):
-        raise reader.refuse(node, "only EPOCH and DAY of an interval can be extracted", "Divide EPOCH, its seconds.")
+        raise reader.refuse(
+            node, "only EPOCH and DAY can be extracted from an interval", "Divide EPOCH, the number of seconds."
+        )
     return (
         bound_call("to_real", seconds)
         if name == "epoch"
@@ -112,7 +114,7 @@ def bind_date_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     window = time_unit(node.args["unit"])
     if window not in _WINDOWS:
         names = ", ".join(_WINDOWS)
-        raise reader.refuse(node, "DATE_TRUNC does not know this unit", f"There are {names}, each as a constant.")
+        raise reader.refuse(node, "DATE_TRUNC does not support this unit", f"Supported: {names}, written as constants.")
     return bound_call(f"trunc_{window}", _as_timestamp(reader.bind_moment(node.this)))
 
 
@@ -125,7 +127,7 @@ def bind_date_diff(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         return windows_between(reader.bind_moment(second), reader.bind_moment(first), time_unit(third))
     if time_unit(first) not in _WINDOWS or not isinstance(first, exp.Literal | exp.Column):
         hint = "Write DATE_DIFF('day', start, end)."
-        raise reader.refuse(node, "DATE_DIFF takes a unit as a constant and two dates", hint)
+        raise reader.refuse(node, "DATE_DIFF takes a constant unit and two dates", hint)
     # The parser takes the third argument for a unit, and a bare name there for a word in capitals.
     end = exp.column(third.name.lower()) if isinstance(third, exp.Var) else third
     end.parent = node
@@ -172,12 +174,14 @@ def shift_moment(
     """Return a moment moved by an interval; only constants can be moved by months, which are not of one length."""
     moment = _as_timestamp(moment)
     if seconds.denominator != 1:
-        raise reader.refuse(node, "an interval must have whole seconds", "Write whole seconds.")
+        raise reader.refuse(node, "fractions of a second are not supported in intervals", "Write whole seconds.")
     if months:
         value = moment.expr.value if isinstance(moment.expr, Constant) else None
         if not isinstance(value, datetime):
-            hint = "Move the interval to the side of a constant, use days, or compare DATE_TRUNC('month', x)."
-            raise reader.refuse(node, "months and years are not of one length", hint)
+            hint = "Move the interval to the constant's side, use days, or compare DATE_TRUNC('month', x)."
+            raise reader.refuse(
+                node, "intervals of months or years can be added to constants only, because their lengths vary", hint
+            )
         moment = bound_constant(_add_months(value, months), TIMESTAMP)
     return bound_call("add_seconds", moment, bound_constant(int(seconds), INTEGER)) if seconds else moment
 
@@ -191,7 +195,9 @@ def _interval_or_refuse(node: exp.Expression, reader: ExprReader) -> tuple[int, 
     try:
         return constant_interval(node)
     except ValueError:
-        raise reader.refuse(node, "this interval is not understood", "Write INTERVAL '3 days 12 hours'.") from None
+        raise reader.refuse(
+            node, "invalid input syntax for type interval", "Write INTERVAL '3 days 12 hours'."
+        ) from None
 
 
 def bind_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
@@ -229,8 +235,8 @@ def _subtract(node: exp.Expression, reader: ExprReader, left: BoundExpr, right: 
 def _add_days(node: exp.Expression, reader: ExprReader, moment: BoundExpr, days: BoundExpr, sign: int) -> BoundExpr:
     days = reader.coerce(node, days, INTEGER)
     if not isinstance(days.expr, Constant) or days.expr.value is None:
-        hint = "Write a whole number, or compare the difference of two dates with it."
-        raise reader.refuse(node, "only a constant number of days can be added to a date", hint)
+        hint = "Write an integer constant, or compare with the difference of two dates."
+        raise reader.refuse(node, "a date takes only a constant number of days", hint)
     return bound_call("add_days", moment, bound_constant(sign * int(days.expr.value), INTEGER))  # type: ignore[arg-type]
 
 

@@ -58,7 +58,7 @@ def bind_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     """Read TRUNC(x): towards zero."""
     value, digits = reader.bind_as(node.this, REAL), reader.constant_integer(node.args.get("decimals"), 0)
     if abs(digits) > 15:
-        raise reader.refuse(node, "so many digits cannot be cut off", "Write a number from -15 to 15.")
+        raise reader.refuse(node, "the number of digits is out of range", "Write a number from -15 to 15.")
     scale = bound_constant(10.0**digits, REAL)
     scaled = bound_call("multiply", value, scale) if digits else value
     whole_part = bound_call(
@@ -91,16 +91,16 @@ def common_type_function(op: str) -> NodeHandler:
 def bind_clip(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     """Read CLIP(x, low, high)."""
     if len(node.expressions) != 3:
-        raise reader.refuse(node, "CLIP takes a value and two ends", "Write CLIP(x, 0, 100).")
+        raise reader.refuse(node, "CLIP takes a value and two bounds", "Write CLIP(x, 0, 100).")
     value, *ends = reader.bind_common_type(node, node.expressions)
     if value.type in (TEXT, BOOLEAN):
         raise reader.refuse(
-            node, f"CLIP does not take {TYPE_NAMES[value.type]}", "Use it on numbers, dates and timestamps."
+            node, f"CLIP does not support type {TYPE_NAMES[value.type]}", "Use it on numbers, dates and timestamps."
         )
     if not all(isinstance(end.expr, Constant) and not is_null(end) for end in ends):
-        raise reader.refuse(node, "the ends of CLIP must be constants", "Write CLIP(x, 0, 100).")
+        raise reader.refuse(node, "the bounds of CLIP must be constants", "Write CLIP(x, 0, 100).")
     if ends[0].low > ends[1].low:  # type: ignore[operator]
-        raise reader.refuse(node, "the ends of CLIP are in the wrong order", "Write the lower end first.")
+        raise reader.refuse(node, "the bounds of CLIP are in the wrong order", "Write the lower bound first.")
     return bound_call("clip", value, *ends)
 
 
@@ -122,14 +122,14 @@ def unknown_function_refusal(node: exp.Expression, reader: ExprReader) -> Refuse
     name = (match[0] if match else node.key).upper()
     if isinstance(node, _VOLATILE) or name in _VOLATILE_NAMES:
         hint = "Write the date, time or number as a constant."
-        return reader.refuse(node, f"{name} would give another answer at another time", hint)
+        return reader.refuse(node, f"{name} is not supported: its result changes from call to call", hint)
     close = get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=0.75)
     hint = _HINTS.get(name) or (f"Did you mean {close[0]}?" if close else _DEFAULT_HINT)
-    return reader.refuse(node, f"{name} is not among the functions that are safe for every row", hint)
+    return reader.refuse(node, f"function {name} is not supported", hint)
 
 
 _DEFAULT_HINT = (
-    "Use arithmetic, CASE, LIKE, ROUND, EXTRACT, DATE_TRUNC, LOWER or SUBSTRING, or ask the owner for a column of it."
+    "Use arithmetic, CASE, LIKE, ROUND, EXTRACT, DATE_TRUNC, LOWER or SUBSTRING, or ask the owner to add such a column."
 )
 _VOLATILE = (
     exp.CurrentTimestamp,

@@ -26,7 +26,7 @@ def bind_trim(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     """Read TRIM, LTRIM and RTRIM of spaces."""
     letters = node.args.get("expression")
     if letters is not None and reader.constant_value(letters, TEXT) != " ":
-        raise reader.refuse(node, "only spaces can be trimmed", "Leave the characters out.")
+        raise reader.refuse(node, "only spaces can be trimmed", "Leave out the characters to trim.")
     position = str(node.args.get("position") or "BOTH").upper()
     op = {"BOTH": "trim", "LEADING": "trim_left", "TRAILING": "trim_right"}[position]
     return bound_call(op, reader.bind_as(node.this, TEXT))
@@ -35,7 +35,7 @@ def bind_trim(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 def text_part(node: exp.Expression, reader: ExprReader, text: BoundExpr, start: int, size: int) -> BoundExpr:
     """Return a part of a text; positions before the first count, as in PostgreSQL."""
     if size < 0:
-        raise reader.refuse(node, "the length of a part must not be negative", "Write a number from 0.")
+        raise reader.refuse(node, "negative substring length is not allowed", "Write 0 or more.")
     end = min(start + size, MAX_TEXT_LENGTH + 1)
     start = max(start, 1)
     return bound_call("part", text, bound_constant(start, INTEGER), bound_constant(max(end - start, 0), INTEGER))
@@ -61,7 +61,9 @@ def as_text(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> Bound
         return reader.coerce(node, bound, TEXT)
     if op is None:
         hint = "Use ROUND and CAST to an integer first." if bound.type is REAL else "Use EXTRACT, or CAST to a date."
-        raise reader.refuse(node, f"{TYPE_NAMES[bound.type]} has no text that every engine writes alike", hint)
+        raise reader.refuse(
+            node, f"cannot cast type {TYPE_NAMES[bound.type]} to text, because engines format it differently", hint
+        )
     return bound_call(op, bound)
 
 
@@ -75,7 +77,9 @@ def bind_concat(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     texts = [(operand, reader.bind(operand)) for operand in node.expressions]
     for each, bound in texts:
         if bound.type is BOOLEAN:
-            raise reader.refuse(each, "CONCAT does not take true or false", "Write CASE WHEN x THEN 't' ELSE 'f' END.")
+            raise reader.refuse(
+                each, "CONCAT does not support type boolean", "Write CASE WHEN x THEN 't' ELSE 'f' END."
+            )
     texts_given = [as_text(each, reader, found) for each, found in texts if not is_null(found)]
     empty = bound_constant("", TEXT)
     filled = [each if isinstance(each.expr, Constant) else bound_call("coalesce", each, empty) for each in texts_given]
@@ -89,7 +93,7 @@ def _normalise_pattern(text: str, escape: str) -> str:
         if letter == escape:
             following = next(letters, "")
             if not following:
-                raise ValueError("the pattern ends with its escape character")
+                raise ValueError("the pattern must not end with its escape character")
             normalised += _escape_letter(following)
         else:
             normalised += letter if letter in "%_" else _escape_letter(letter)
@@ -133,11 +137,11 @@ def bind_regexp(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     flag_node = node.args.get("flag")
     flag = "" if flag_node is None else str(reader.constant_value(flag_node, TEXT))
     if flag not in ("", "c", "i"):
-        raise reader.refuse(node, "only the flags i and c are understood", "Leave the flags out.")
+        raise reader.refuse(node, "only the flags i and c are supported", "Leave the flags out.")
     if not isinstance(node, exp.RegexpILike) and flag != "i":
         return bound_call("matches", text, bound_constant(pattern, TEXT))
     if "[" in pattern and pattern != pattern.lower():
-        cause = "a class with capitals cannot be matched in any case"
+        cause = "upper-case letters in a character class cannot be matched case-insensitively"
         raise reader.refuse(node, cause, "Write [classes] in lower case.")
     return bound_call("matches", bound_call("lower", text), bound_constant(pattern.lower(), TEXT))
 

@@ -26,7 +26,7 @@ from discreet.query.syntax.source_position import quote_name, refuse
 
 CteSources = dict[str, BoundSource]  # of WITH, inner ones last
 _SOURCE_ARGUMENTS = {"this", "alias"}
-_FUNCTION_SOURCE = "a function or a list cannot be a source"
+_FUNCTION_SOURCE = "functions and lists are not supported in FROM"
 
 
 def bind_source(
@@ -41,8 +41,8 @@ def bind_source(
     if isinstance(node, exp.Lateral):
         raise refuse(node, "FROM", "LATERAL is not supported", "Write a JOIN.")
     if isinstance(node, exp.Subquery):
-        raise refuse(node, "FROM", "a join in parentheses is not supported", "Write the joins one after the other.")
-    raise refuse(node, "FROM", _FUNCTION_SOURCE, "Name tables of the policy.")
+        raise refuse(node, "FROM", "joins in parentheses are not supported", "Write the joins one after another.")
+    raise refuse(node, "FROM", _FUNCTION_SOURCE, "Name a table of the policy.")
 
 
 def _bind_table(node: exp.Table, ctes: CteSources, context: BindContext) -> BoundSource:
@@ -65,7 +65,7 @@ def _policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
     table_found = next((table for name, table in tables.items() if same_name(node.this, name)), None)
     if table_found is None:
         raise refuse(
-            node, "FROM", f"there is no table {quote_name(node.this.name)}", name_hint(node.this.name, list(tables))
+            node, "FROM", f"table {quote_name(node.this.name)} does not exist", name_hint(node.this.name, list(tables))
         )
     return table_found
 
@@ -73,14 +73,12 @@ def _policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
 def _check_arguments(node: exp.Expr, allowed: set[str]) -> None:
     surplus = [name for name, given in node.args.items() if given and name not in allowed]
     if "sample" in surplus:
-        raise refuse(
-            node, "FROM", "TABLESAMPLE would choose rows of some people", "Leave it out: noise is cheap on all rows."
-        )
+        raise refuse(node, "FROM", "TABLESAMPLE is not supported", "Leave it out: sampling would only reduce accuracy.")
     if {"db", "catalog"} & set(surplus):
-        raise refuse(node, "FROM", "tables have no schema here", "Write the table's name alone.")
+        raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
     if surplus:
         words = surplus[0].strip("_").upper()
-        raise refuse(node, "FROM", f"{words} is not supported on a source", "Leave it out.")
+        raise refuse(node, "FROM", f"{words} is not supported in FROM", "Leave it out.")
 
 
 def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Expr) -> BoundSource:
@@ -91,7 +89,12 @@ def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Ex
     columns = source.columns if isinstance(source, PrivateSource) else source.view.columns
     column_names = [each.name for each in (alias.args.get("columns") or ())] if alias is not None else []
     if len(column_names) > len(columns):
-        raise refuse(node, "FROM", f"the source has only {len(columns)} columns", "Name as many, or fewer.")
+        raise refuse(
+            node,
+            "FROM",
+            f"the table has {len(columns)} columns, but {len(column_names)} names were given",
+            "Give as many names, or fewer.",
+        )
     view = View(name, _rename_infos(columns, column_names))
     return (
         PrivateSource(source.relation, (view,))
@@ -152,7 +155,7 @@ def join_sources(
     where_last = any(item.kind is JoinKind.RIGHT for item in items)
     comma_joins = [item for item in items if item.join is not None and not _is_explicit_join(item.join)]
     if where_last and comma_joins:
-        cause = "a comma and a RIGHT JOIN in one FROM mean different things to different people"
+        cause = "mixing a comma and a RIGHT JOIN in one FROM is ambiguous"
         raise refuse(comma_joins[0].node, "FROM", cause, "Write CROSS JOIN or JOIN … ON instead of the comma.")
     state = _JoinState(None, (), (), () if where_last else tuple(where))
     for item in items:
@@ -172,12 +175,12 @@ def _check_join(item: FromItem) -> None:
     if join is None:
         return
     if join.method or join.kind in ("SEMI", "ANTI") or join.args.get("match_condition"):
-        words = join.method or join.kind or "such a"
+        words = join.method or join.kind or "this"
         raise refuse(
             item.node, "JOIN", f"{words} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
         )
     if join.side == "FULL":
-        cause = "FULL JOIN keeps rows that nobody owns"
+        cause = "FULL JOIN would keep rows that belong to no privacy unit"
         raise refuse(item.node, "JOIN", cause, "Use LEFT JOIN with the private table on the left, or JOIN.")
     if item.kind is not JoinKind.INNER and not (join.args.get("on") or join.args.get("using")):
         raise refuse(item.node, "JOIN", f"{join.side} JOIN needs a condition", "Add ON or USING.")
@@ -210,7 +213,7 @@ def _join_conditions(state: _JoinState, item: FromItem) -> tuple[FromItem, _Join
         return item, state, ()
     using = [each if isinstance(each, exp.Identifier) else each.this for each in join.args.get("using") or ()]
     if not all(isinstance(name, exp.Identifier) for name in using):
-        raise refuse(item.node, "USING", "USING takes the names of columns", "Write USING (a, b), or ON a.x = b.y.")
+        raise refuse(item.node, "USING", "USING takes column names", "Write USING (a, b), or ON a.x = b.y.")
     if not using:
         return item, state, tuple(conjuncts(join.args.get("on")))
     before = [
@@ -231,7 +234,7 @@ def _using_column(name: exp.Identifier, views: Sequence[View]) -> exp.Column:
     info = find_column(views, bare, "USING")
     alias = next(view.alias for view in views if any(info is each for each in view.columns))
     if alias is None:
-        raise refuse(name, "USING", "a source without a name cannot be joined by USING", "Give it an alias.")
+        raise refuse(name, "USING", "a subquery without an alias cannot be joined with USING", "Give it an alias.")
     return exp.Column(this=exp.to_identifier(info.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
 
 
@@ -254,13 +257,13 @@ def _right_join(state: _JoinState, item: FromItem, on: tuple[exp.Expr, ...], con
         other = state.pending_public[0].source
     else:
         cause = "a RIGHT JOIN after several public tables is not supported"
-        raise refuse(item.node, "JOIN", cause, "Begin FROM with the private table, and LEFT JOIN the others to it.")
+        raise refuse(item.node, "JOIN", cause, "Start FROM with the private table, and LEFT JOIN the others to it.")
     return _JoinState(left_join(item.source, other, on, context, item.node), (), (), state.where)
 
 
 def _public_rows_refusal(item: FromItem, where: str) -> Exception:
-    cause = f"this outer join keeps rows of the public table {where}, which nobody owns"
-    return refuse(item.node, "JOIN", cause, "Keep the private side: private LEFT JOIN public, or use JOIN.")
+    cause = f"this outer join would keep rows of the public table {where}, which belong to no privacy unit"
+    return refuse(item.node, "JOIN", cause, "Write private LEFT JOIN public, or JOIN.")
 
 
 def _inner_join_next(state: _JoinState, item: FromItem, context: BindContext) -> _JoinState:

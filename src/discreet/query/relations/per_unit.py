@@ -74,7 +74,7 @@ def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
         return _per_unit_extreme(call, rows, when)
     if isinstance(call, exp.Sum | exp.Avg) and not isinstance(call.this, exp.Distinct):
         return _per_unit_sum(call, rows, when)
-    hint = "There are COUNT, COUNT(DISTINCT …), MIN, MAX, SUM, AVG, BOOL_AND and BOOL_OR."
+    hint = "Supported: COUNT, COUNT(DISTINCT …), MIN, MAX, SUM, AVG, BOOL_AND and BOOL_OR."
     raise refuse(call, "SELECT", f"{function_name(call)} per unit is not supported", hint)
 
 
@@ -93,7 +93,7 @@ def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> 
     distinct = isinstance(call.this, exp.Distinct)
     nodes = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
     if len(nodes) != 1 or isinstance(nodes[0], exp.Tuple) or call.expressions:
-        raise refuse(call, "COUNT", "COUNT takes one expression here", "Count one column, or *.")
+        raise refuse(call, "COUNT", "COUNT takes one argument here", "Count one column, or *.")
     bound = bind_value(nodes[0], stored_lookup(rows.views, "COUNT"), "COUNT")
     aggregate = UnitAggregate(
         AggregateFunction.DISTINCT if distinct else AggregateFunction.COUNT, null_unless(bound.expr, when)
@@ -128,15 +128,15 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
     if bound.type is Type.INTEGER:
         aggregate, step = UnitAggregate(AggregateFunction.SUM, null_unless(bound.expr, when)), None
     elif bound.type is not Type.REAL:
-        raise refuse(call, name, f"{name} takes a number", "Write CASE WHEN … THEN 1 ELSE 0 END.")
+        raise refuse(call, name, f"{name} needs a number", "Write CASE WHEN … THEN 1 ELSE 0 END.")
     elif isinstance(bound.low, Fraction) and isinstance(bound.high, Fraction):
         grid = finest_grid(
             Scale.with_default_step(bound.low, bound.high, bound.step, bound.type), rows.relation.shape.max_rows
         )
         aggregate, step = UnitAggregate(AggregateFunction.GRID_SUM, expr, grid), grid.step
     else:
-        cause = f"{name} of reals needs a public range, and none is known"
-        raise refuse(call, name, cause, f"Write {name}(CLIP(…, low, high)) with ends that you choose.")
+        cause = f"{name} of double precision values needs bounds"
+        raise refuse(call, name, cause, f"Write {name}(CLIP(…, low, high)) with bounds of your choice.")
     if isinstance(call, exp.Avg):
         count = UnitAggregate(AggregateFunction.COUNT, expr)
         return PerUnitAggregate(
@@ -183,8 +183,8 @@ def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
     select, items = grouped.select, grouped.items
     check_row_clauses(select)
     if select.args.get("distinct") and select.args.get("group"):
-        hint = "Leave out DISTINCT: there is one row for each unit and key already."
-        raise refuse(select, "SELECT", "DISTINCT cannot stand beside GROUP BY the unit", hint)
+        hint = "Leave out DISTINCT: there is already one row per unit and key."
+        raise refuse(select, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
     builder = _PerUnitBuilder(grouped.keys, grouped.rows)
     rewriter = GroupRewriter(grouped, "k{}".format, builder.add_aggregate, _refuse_subquery, _unit_column)
     output = [SelectItem(each.name, rewriter.rewrite(each.node, "SELECT"), each.is_named) for each in items]
@@ -196,8 +196,8 @@ def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
 
 
 def _refuse_subquery(query: exp.Query) -> exp.Query:
-    cause = "a private row cannot be compared with the result of a query"
-    raise refuse(query, "SELECT", cause, "Ask the inner query first, then write the number.")
+    cause = "private rows cannot be combined with the result of a subquery"
+    raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
 def _unit_column(name: str) -> exp.Column:

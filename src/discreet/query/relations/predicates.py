@@ -16,6 +16,7 @@ from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value, columns_of
 from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
+from discreet.query.expressions.coercion import TYPE_NAMES
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.scope import ColumnInfo, PrivateSource, ValuesLookup, View, bind_value, stored_lookup
 from discreet.query.syntax.source_position import build_or_refuse, refuse
@@ -153,20 +154,28 @@ def conjunction(conditions: Sequence[Expr]) -> Expr | None:
 def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
     """Read a condition on single rows."""
     if (inner := first_subquery(node)) is not None:
-        hint = "Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND."
-        raise refuse(inner, clause, "a private row cannot be compared with the result of a query", hint)
+        hint = (
+            "Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be separate "
+            "conditions, combined with AND."
+        )
+        raise refuse(inner, clause, "private rows cannot be combined with the result of a subquery", hint)
     if (inner := first_aggregate(node)) is not None:
         raise refuse(
-            inner, clause, "an aggregate cannot decide about single rows", "Use HAVING, or a subquery per unit."
+            inner,
+            clause,
+            f"aggregate functions are not allowed in {clause}",
+            "Use HAVING, or aggregate per unit in a subquery.",
         )
     if (inner := first_window(node)) is not None:
-        hint = "Aggregate first; window functions work on the result."
-        raise refuse(inner, clause, "a window function mixes rows of different people", hint)
+        hint = "Aggregate first, then use window functions on the result."
+        raise refuse(inner, clause, "window functions are not allowed on private rows", hint)
     expr = bind_value(node, stored_lookup(views, clause), clause).expr
     if isinstance(expr, Constant) and expr.value is None:
         return Constant(None, Type.BOOLEAN)
     if expr.type is not Type.BOOLEAN:
-        raise refuse(node, clause, "a condition must be true or false", "Compare it with something.")
+        raise refuse(
+            node, clause, f"the condition must be boolean, not {TYPE_NAMES[expr.type]}", "Compare it with a value."
+        )
     return expr
 
 

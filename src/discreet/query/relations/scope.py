@@ -124,21 +124,26 @@ def find_column(views: Iterable[View], node: exp.Column, clause: str) -> ColumnI
     views = tuple(views)
     if node.args.get("db") or node.args.get("catalog"):
         hint = "Write table.column, with the table's alias if it has one."
-        raise refuse(node, clause, f"{quote_name(name.name)} has more parts than a table and a column", hint)
+        raise refuse(node, clause, f"column reference {quote_name(name.name)} has too many parts", hint)
     if table is not None:
         views = tuple(view for view in views if view.alias is not None and same_name(table, view.alias))
         if not views:
             raise refuse(
-                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM."
+                node,
+                clause,
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM.",
             )
     candidates = _candidates(views, name, qualified=table is not None)
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
         aliases = [f"{view.alias}.{name.name}" for view in views if any(info in view.columns for info in candidates)]
-        raise refuse(node, clause, f"{quote_name(name.name)} is ambiguous", f"Write {' or '.join(aliases)}.")
+        raise refuse(
+            node, clause, f"column reference {quote_name(name.name)} is ambiguous", f"Write {' or '.join(aliases)}."
+        )
     names = [known.name for view in views for known in view.columns]
-    raise refuse(node, clause, f"there is no column {quote_name(name.name)}", name_hint(name.name, names))
+    raise refuse(node, clause, f"column {quote_name(name.name)} does not exist", name_hint(name.name, names))
 
 
 def has_column(views: Iterable[View], node: exp.Column) -> bool:
@@ -166,7 +171,7 @@ def name_hint(name: str, names: list[str]) -> str:
     close = get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     if close:
         return f"Did you mean {' or '.join(lower[each] for each in close)}?"
-    return f"There are {', '.join(names[:20])}{', …' if len(names) > 20 else ''}." if names else "There are none."
+    return f"Available: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}." if names else "None are available."
 
 
 def bind_value(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:

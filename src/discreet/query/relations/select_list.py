@@ -64,7 +64,10 @@ def _expand_star(node: exp.Expr, views: Sequence[View]) -> list[SelectItem]:
         views = [view for view in views if view.alias is not None and same_name(table, view.alias)]
         if not views:
             raise refuse(
-                node, "SELECT", f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM."
+                node,
+                "SELECT",
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM.",
             )
     return [
         SelectItem(info.name, _column_node(info.name, view.alias))

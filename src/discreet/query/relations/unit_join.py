@@ -181,7 +181,7 @@ def _join_private(
     limit = spec.context.max_join_fanout
     fanout = _fanout_of(rows.relation) * _fanout_of(other.relation)
     if fanout > limit:
-        cause = f"one private row could become {fanout:,} rows through public tables on both sides, more than {limit:,}"
+        cause = f"joining public tables on both sides could turn one private row into {fanout:,} rows; the limit is {limit:,}"
         raise refuse(
             spec.node, "JOIN", cause, "Join public tables after the private ones, on columns that are unique there."
         )
@@ -214,8 +214,8 @@ def _conditions_beyond_unit(
         conditions.append(bind_condition(pair.node, (*rows.views, *other.views), "ON"))
     unit = rows.relation.shape.unit
     if unit is None or other.relation.shape.unit is None:
-        cause = "every row is protected on its own, so rows cannot meet other private rows"
-        raise refuse(node, "JOIN", cause, "Ask about one private table at a time.")
+        cause = "each row is its own privacy unit, so private tables cannot be joined"
+        raise refuse(node, "JOIN", cause, "Query one private table at a time.")
     if not shares_parent_key and key_indices != set(range(len(unit))):
         raise _unit_join_refusal(rows, other, node)
     return conditions
@@ -224,16 +224,14 @@ def _conditions_beyond_unit(
 def _unit_join_refusal(rows: PrivateSource, other: PrivateSource, node: exp.Expr) -> Exception:
     sides = [unit_key_names(source) for source in (rows, other)]
     pairs = [f"{left} = {right}" for left, right in zip(*sides, strict=False)]
-    hint = f"Add {' AND '.join(pairs)}." if pairs else "Join on the column that leads to the parent table."
-    return refuse(node, "JOIN", "two private tables can be joined on the whole unit only, by equality", hint)
+    hint = f"Add {' AND '.join(pairs)}." if pairs else "Join on the column that references the parent table."
+    return refuse(node, "JOIN", "two private tables can be joined only by equality on the whole privacy unit", hint)
 
 
 def _check_fanout(relation: Relation, fanout: int, spec: _JoinSpec, public: PublicSource) -> None:
     total_fanout, limit = _fanout_of(relation) * fanout, spec.context.max_join_fanout
     if total_fanout > limit:
-        cause = (
-            f"one private row could become {total_fanout:,} rows by joining {public.table.table}, more than {limit:,}"
-        )
+        cause = f"joining {public.table.table} could turn one private row into {total_fanout:,} rows; the limit is {limit:,}"
         hint = "Join on a column that is unique there, or ask the owner to raise join_limit."
         raise refuse(spec.node, "JOIN", cause, hint)
 

@@ -81,4 +81,4 @@ def build_or_refuse(make: Callable[[], Node], node: exp.Expr | None, clause: str
     try:
         return make()
     except ValueError as error:
-        raise refuse(node, clause, str(error), "Write it in fewer or simpler steps.") from None
+        raise refuse(node, clause, str(error), "Simplify it.") from None
