@@ -1,6 +1,6 @@
-"""The allow-list of what may be computed row by row from released tables.
+"""The allow-list of row-wise operations on released tables.
 
-No rule can fail on a value: what has no result is NULL, because the answer is paid for when it is computed.
+No operation can fail on a value: undefined results are NULL, because post-processing runs after the charge.
 """
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ _MAX_DAYS = 1_000_000
 
 
 def date_arithmetic(node: exp.Binary, sign: str, operands: list[SqlExpr], env: Env) -> SqlExpr:
-    """Return a sum or difference in which a date takes part."""
+    """Return a sum or difference that involves dates."""
     one, other = operands
     if sign == "-" and other.literal is not None and one.kind in DATE_TYPES:
         other = coerce(other, one.kind, node, env.clause)
@@ -94,7 +94,7 @@ def _arithmetic(node: exp.Binary, env: Env) -> SqlExpr:
     if {each.kind for each in operands} & {*DATE_TYPES, SqlType.INTERVAL}:
         return date_arithmetic(node, sign, operands, env)
     coerced, kind = env.common_numbers([node.this, node.expression], operands)
-    if kind is SqlType.WHOLE and sign == "/":  # numeric in PostgreSQL: this division keeps its fraction
+    if kind is SqlType.WHOLE and sign == "/":  # numeric in PostgreSQL, so the division does not truncate
         coerced, kind = [as_number(operand, SqlType.NUMERIC) for operand in coerced], SqlType.NUMERIC
     if kind in _INTEGER_TYPES:
         sign = "//" if sign == "/" else sign
@@ -102,7 +102,7 @@ def _arithmetic(node: exp.Binary, env: Env) -> SqlExpr:
     if sign == "//":
         return null_unless_finite(compose_expr("trunc({0} / {1})", kind, *coerced))
     result = compose_expr(f"({{0}} {sign} {{1}})", kind, *coerced)
-    return null_unless_finite(result) if sign in "/%" else result  # other overflows are caught where a column is shown
+    return null_unless_finite(result) if sign in "/%" else result  # other overflows are handled in the output columns
 
 
 def _negate(node: exp.Neg, env: Env) -> SqlExpr:
@@ -120,7 +120,7 @@ def _abs(node: exp.Abs, env: Env) -> SqlExpr:
 
 
 def _real_function(node: exp.Func, env: Env) -> SqlExpr:
-    """Functions of the reals, which are NULL outside their domain."""
+    """Translate a real function; NULL outside its domain."""
     nodes = [node.args[name] for name in ("this", "expression") if node.args.get(name) is not None]
     operands, kind = env.common_numbers(nodes, [env.translate(each) for each in nodes])
     kind = {SqlType.WHOLE: SqlType.NUMERIC, SqlType.INTEGER: SqlType.REAL}.get(kind, kind)
@@ -130,7 +130,7 @@ def _real_function(node: exp.Func, env: Env) -> SqlExpr:
 
 
 def _round_or_trunc(node: exp.Func, env: Env) -> SqlExpr:
-    """ROUND and TRUNC; PostgreSQL rounds halves of a numeric away from zero, those of a double to the even number."""
+    """Translate ROUND and TRUNC; PostgreSQL rounds ties of numeric away from zero, of double precision to even."""
     operand, digits = env.number(node.this), node.args.get("decimals")
     if digits is not None:
         count = env.constant_integer(digits, most=15)
@@ -170,7 +170,7 @@ NUMERIC_RULES: Rules = {
 
 
 _MAX_POSITION = 1_000_000
-_MAX_WILDCARDS = 4  # the engine tries every way to divide a text among them
+_MAX_WILDCARDS = 4  # matching time grows exponentially with their number
 
 
 def _change_case(node: exp.Func, env: Env) -> SqlExpr:
@@ -179,7 +179,7 @@ def _change_case(node: exp.Func, env: Env) -> SqlExpr:
 
 
 def _substring(node: exp.Substring, env: Env) -> SqlExpr:
-    """Read a part of a text from a constant place; PostgreSQL counts places before the first too."""
+    """Translate SUBSTRING with a constant start; positions before the first count, as in PostgreSQL."""
     operand, first, length = env.text(node.this), node.args.get("start"), node.args.get("length")
     start = 1 if first is None else env.constant_integer(first, most=_MAX_POSITION)
     if length is None:
@@ -234,7 +234,7 @@ def _concat(node: exp.Func, env: Env) -> SqlExpr:
 
 
 def _concat_operand(value: SqlExpr) -> SqlExpr:
-    """Return a value as CONCAT writes it: unlike CAST, it shortens true and false."""
+    """Return a value as text for CONCAT, which writes booleans as t and f."""
     template = "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
     return compose_expr(template, SqlType.TEXT, value, width=1) if value.kind is SqlType.BOOLEAN else as_text(value)
 

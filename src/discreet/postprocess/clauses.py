@@ -1,4 +1,4 @@
-"""The clauses of a SELECT over released tables: its list, GROUP BY, ORDER BY and LIMIT."""
+"""The clauses of a SELECT over released tables: SELECT list, GROUP BY, ORDER BY and LIMIT."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,13 +34,13 @@ class RowLimit:
 
     @property
     def sql(self) -> str:
-        """The clauses in SQL."""
+        """The clauses as SQL."""
         limit = f" LIMIT {self.limit}" if self.limit is not None else ""
         return limit + (f" OFFSET {self.offset}" if self.offset is not None else "")
 
 
 def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
-    """Refuse every part of a node that is not known: it might mean anything."""
+    """Refuse a node with arguments that are not allowed."""
     surplus = [name for name, argument in node.args.items() if argument and name not in allowed.split()]
     if surplus:
         given = node.args[surplus[0]]
@@ -49,7 +49,7 @@ def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
 
 
 def row_limit_of(node: exp.Expr) -> RowLimit:
-    """Return LIMIT, OFFSET and FETCH FIRST."""
+    """Parse LIMIT, OFFSET and FETCH FIRST."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if isinstance(limit, exp.Fetch):
         options = limit.args.get("limit_options")
@@ -76,7 +76,7 @@ def _constant_count(node: exp.Expr, clause: str) -> int | None:
 
 
 def named_windows(node: exp.Expr) -> Mapping[str, exp.Window]:
-    """Return the windows that WINDOW names."""
+    """Return the windows of the WINDOW clause by name."""
     windows: dict[str, exp.Window] = {}
     for window in node.args.get("windows") or ():
         check_arguments(window, "this partition_by order spec", "WINDOW")
@@ -85,7 +85,7 @@ def named_windows(node: exp.Expr) -> Mapping[str, exp.Window]:
 
 
 def is_distinct(node: exp.Expr) -> bool:
-    """Tell whether a SELECT leaves out equal rows."""
+    """Return whether a SELECT has DISTINCT."""
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         hint = "Use QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1"
@@ -105,7 +105,7 @@ def order_nodes(node: exp.Expr) -> list[exp.Expr]:
 
 
 def ordinal_index(node: exp.Expr, most: int, clause: str) -> int | None:
-    """Return the place in the SELECT list that a number in ORDER BY or GROUP BY means; None if it is no number."""
+    """Return the index in the SELECT list for a position in ORDER BY or GROUP BY; None if it is not a number."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
     if not node.name.isdecimal() or len(node.name) > 9 or not 1 <= int(node.name) <= most:
@@ -119,7 +119,7 @@ def ordinal_index(node: exp.Expr, most: int, clause: str) -> int | None:
 
 
 def sort_direction(node: exp.Expr) -> str:
-    """Return the direction of a term of ORDER BY; NULL is larger than everything, as in PostgreSQL."""
+    """Return the direction of a term of ORDER BY; NULL sorts as the largest value, as in PostgreSQL."""
     down = bool(node.args.get("desc"))
     first = node.args.get("nulls_first")
     return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if (down if first is None else first) else 'LAST'}"
@@ -127,7 +127,7 @@ def sort_direction(node: exp.Expr) -> str:
 
 @dataclass(frozen=True)
 class OutputItem:
-    """One entry of a SELECT list: an expression, or a column that * stands for."""
+    """One entry of a SELECT list: an expression, or a column from *."""
 
     name: str
     node: exp.Expr | None
@@ -135,7 +135,7 @@ class OutputItem:
 
 
 def output_items(node: exp.Select, scope: Scope) -> list[OutputItem]:
-    """Return the SELECT list, with what * stands for."""
+    """Return the SELECT list with * expanded."""
     items: list[OutputItem] = []
     for expression in node.expressions:
         star = (
@@ -160,7 +160,7 @@ def output_items(node: exp.Select, scope: Scope) -> list[OutputItem]:
 
 
 def group_key_exprs(group: exp.Expr | None, items: Sequence[OutputItem], rows: PlainRows) -> list[SqlExpr]:
-    """Return what is grouped by: columns, expressions, places or aliases of the SELECT list, or ALL."""
+    """Return the keys of GROUP BY: expressions, positions or aliases of the SELECT list, or ALL."""
     if group is None:
         return []
     check_arguments(group, "expressions all", "GROUP BY")
@@ -189,7 +189,7 @@ def _item_expr(item: OutputItem, env: Env) -> SqlExpr:
 def order_terms(
     node: exp.Expr, items: Sequence[OutputItem], values: Sequence[SqlExpr], env: Env, *, distinct: bool
 ) -> list[str]:
-    """Return the terms of ORDER BY: names and places of the SELECT list first, then what can be computed."""
+    """Return the terms of ORDER BY; names and positions of the SELECT list take precedence over expressions."""
     terms, column_sqls = [], [value.sql for value in values]
     env = replace(env, clause="ORDER BY")
     for ordered in order_nodes(node):
@@ -218,7 +218,7 @@ def order_terms(
 
 
 def order_position(node: exp.Expr, fields: Sequence[PlannedColumn]) -> str:
-    """Return the place of the column that ORDER BY means after UNION, INTERSECT or EXCEPT."""
+    """Return the column position of an ORDER BY term after UNION, INTERSECT or EXCEPT."""
     index = ordinal_index(node, len(fields), "ORDER BY")
     if index is None and isinstance(node, exp.Column) and node.args.get("table") is None:
         index = next((at for at, field in enumerate(fields) if matches_name(node.this, field.name)), None)

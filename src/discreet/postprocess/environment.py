@@ -1,4 +1,4 @@
-"""How an expression over released tables is translated: by rules; what has no rule is refused."""
+"""Translate expressions over released tables by rules; nodes without a rule are refused."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from discreet.postprocess.type_conversion import as_text, coerce
 from discreet.query.syntax.source_position import quote_name, refuse, sql_of
 
 _MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
-_MAX_TEXT_WIDTH = 20_000  # characters that a text may be made of
+_MAX_TEXT_WIDTH = 20_000  # maximum characters of a computed text
 _VOLATILE = (
     exp.Rand,
     exp.Randn,
@@ -29,7 +29,7 @@ _VOLATILE = (
 
 @dataclass(frozen=True)
 class NodeRule:
-    """How a node is read, and which of its arguments may be there."""
+    """The translation of a node, and its allowed arguments."""
 
     arguments: str
     translate: Callable[[Any, "Env"], SqlExpr]
@@ -40,7 +40,7 @@ Rules = Mapping[type[exp.Expr], NodeRule]
 
 @dataclass(frozen=True)
 class Env:
-    """The clause, the rules, and what columns, inner queries and windows mean there."""
+    """The rules for a clause, and how columns, subqueries and windows are resolved in it."""
 
     clause: str
     rules: Rules
@@ -50,7 +50,7 @@ class Env:
     window: Callable[[exp.Window, "Env"], SqlExpr] | None = None
 
     def translate(self, node: exp.Expr | None) -> SqlExpr:
-        """Return what an expression means; whatever has no rule is refused."""
+        """Translate an expression; nodes without a rule are refused."""
         if node is None:
             raise refuse(None, self.clause, "a function argument is missing", "Write all arguments")
         replacement = self.replacement(node, self)
@@ -69,11 +69,11 @@ class Env:
         return expr
 
     def condition(self, node: exp.Expr) -> SqlExpr:
-        """Return what a condition means: it must be true, false or NULL."""
+        """Translate a boolean expression."""
         return coerce(self.translate(node), SqlType.BOOLEAN, node, self.clause)
 
     def common_numbers(self, nodes: Sequence[exp.Expr], values: Sequence[SqlExpr]) -> tuple[list[SqlExpr], SqlType]:
-        """Return values, which must be numbers, as the kind that they have together."""
+        """Return numbers converted to their common type."""
         for node, expr in zip(nodes, values, strict=True):
             if expr.kind not in (*NUMERIC_TYPES, SqlType.UNKNOWN):
                 raise self.refuse(node, f"expected a number, not {expr.kind}", "Use CAST, or a number")
@@ -82,11 +82,11 @@ class Env:
         return [coerce(each, kind, node, self.clause) for node, each in zip(nodes, values, strict=True)], kind
 
     def number(self, node: exp.Expr) -> SqlExpr:
-        """Return what an expression means, which must be a number."""
+        """Translate a numeric expression."""
         return self.common_numbers([node], [self.translate(node)])[0][0]
 
     def text(self, node: exp.Expr) -> SqlExpr:
-        """Return what an expression means, which must be a text."""
+        """Translate a text expression."""
         expr = self.translate(node)
         if expr.kind not in (SqlType.TEXT, SqlType.UNKNOWN):
             raise self.refuse(node, f"expected text, not {expr.kind}", "Use CAST(… AS text)")
@@ -100,7 +100,7 @@ class Env:
         return as_text(expr)
 
     def constant_integer(self, node: exp.Expr | None, *, most: int) -> int:
-        """Return an integer constant, which must not be larger than `most` in either direction."""
+        """Return an integer constant of absolute value at most `most`."""
         if node is None:
             raise refuse(None, self.clause, "a function argument is missing", "Write all arguments")
         inside = node.this if isinstance(node, exp.Neg) else node
@@ -117,7 +117,7 @@ class Env:
         return refuse(node, self.clause, cause, hint)
 
     def unknown_refusal(self, node: exp.Expr) -> Refused:
-        """Return the refusal of what has no rule."""
+        """Return the refusal of a node without a rule."""
         if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
             return self.refuse(
                 node, f"{function_label(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
@@ -135,7 +135,7 @@ class Env:
 
 
 def function_label(node: exp.Expr) -> str:
-    """Return what the question calls a function or an operator."""
+    """Return the name of a function or operator as the query wrote it."""
     if isinstance(node, exp.Filter | exp.WithinGroup):
         return function_label(node.this)
     if isinstance(node, exp.Anonymous):

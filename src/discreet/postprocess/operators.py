@@ -7,7 +7,7 @@ from discreet.postprocess.sql_expression import SqlExpr, SqlType, compose_expr, 
 from discreet.postprocess.type_conversion import cast, coerce_together, number_literal, text_literal
 from discreet.query.syntax.source_position import quote_name
 
-_MAX_CASE_LENGTH = 100_000  # characters of the tests of one CASE
+_MAX_CASE_LENGTH = 100_000  # characters of the conditions of one CASE
 _COMPARISONS = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -97,7 +97,7 @@ def _case_conditions(node: exp.Case, env: Env) -> list[SqlExpr]:
 
 
 def _choice_function(node: exp.Func, env: Env) -> SqlExpr:
-    """COALESCE, LEAST and GREATEST; the last two leave NULLs out, in DuckDB as in PostgreSQL."""
+    """Translate COALESCE, LEAST and GREATEST; the last two ignore NULL in DuckDB as in PostgreSQL."""
     operands, kind = coerce_together([env.translate(each) for each in (node.this, *node.expressions)], node, env.clause)
     arguments = ", ".join(f"{{{index}}}" for index in range(len(operands)))
     return compose_expr(f"{node.key}({arguments})", kind, *operands)

@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - to write SQL is what this module is for; every part of it is our own
-"""FROM over released tables: tables, inner queries, lists of values, and their joins."""
+# ruff: noqa: S608 - this module generates SQL from its own templates
+"""FROM over released tables: tables, subqueries, VALUES, and their joins."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,13 +24,13 @@ from discreet.postprocess.sql_expression import ColumnOrigin, MixedOrigin, SqlEx
 from discreet.postprocess.type_conversion import coerce_together
 from discreet.query.syntax.source_position import quote_name, refuse
 
-_RELEASED_TEXT_WIDTH = 100  # how long a released text is taken to be, when texts are joined to longer ones
+_RELEASED_TEXT_WIDTH = 100  # assumed characters of a released text, to bound the length of concatenations
 _MAX_VALUES = 10_000
 
 
 @dataclass(frozen=True)
 class FromTable:
-    """Something that FROM can name: its name in the SQL, its columns, and how many tables it reads."""
+    """A table that FROM can name: its name in the SQL, its columns, and the number of tables it reads."""
 
     sql: str
     relation: PlannedRelation
@@ -41,7 +41,7 @@ TablesByName = Mapping[str, FromTable]
 
 
 def released_table(index: int, name: str, schema: pa.Schema) -> FromTable:
-    """Return a released table, which the SQL calls t0, t1 …; its hidden column h0 numbers the rows."""
+    """Return a released table, named t0, t1 … in the SQL, with row numbers in hidden column h0."""
     fields = [
         PlannedColumn(field.name, _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
         for at, field in enumerate(schema)
@@ -70,7 +70,7 @@ _SQL_TYPES: tuple[tuple[Callable[[pa.DataType], bool], SqlType], ...] = (
 
 @dataclass(frozen=True)
 class FromClause:
-    """How the sources of one FROM are read: by name, as inner queries, with conditions between them."""
+    """Plans the sources and joins of one FROM."""
 
     tables: TablesByName
     plan_query: Callable[[exp.Expr], PlannedRelation]
@@ -78,7 +78,7 @@ class FromClause:
     make_env: Callable[[Scope], Env]
 
     def plan(self, node: exp.Select) -> tuple[Scope, str]:
-        """Return the scope of a FROM, and its SQL."""
+        """Return the scope and the SQL of a FROM."""
         begin = node.args.get("from_")
         if begin is None:
             return Scope(), ""
@@ -195,7 +195,7 @@ def _only_column(columns: list[NamedColumn], name: exp.Expr) -> NamedColumn:
 
 
 def _using_expr(first: SqlExpr, second: SqlExpr, side: str) -> SqlExpr:
-    """Return what a column of USING holds."""
+    """Return the merged column of USING."""
     if side == "FULL":
         return compose_expr("coalesce({0}, {1})", first.kind, first, second)
     return second if side == "RIGHT" else first

@@ -1,4 +1,4 @@
-"""Window functions over released tables; they mix rows, so their results have no margin."""
+"""Window functions over released tables; they combine rows, so their results have no margin."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _MAX_OFFSET = 1_000_000
 
 
 def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> SqlExpr:
-    """Return a window function over rows that stay as they are."""
+    """Translate a window function."""
     if type(node.this) in _ROW_FUNCTIONS:
         call, other_exprs = allowed_call(node.this, env, _ROW_FUNCTIONS), list[SqlExpr]()
     elif is_aggregate(node.this):

@@ -1,8 +1,7 @@
-"""Resolve a query from the inside out: private rows, public rows, or a query over released tables.
+"""Resolve a query from the inside out, and find its releases.
 
-Every query is understood from the inside out, and is one of three things: private rows (each owned by one unit), rows
-of a public table, or a query over what was released. The first aggregate over private rows that does not keep them
-apart by unit turns the one into the other.
+Each query is one of three things: private rows (each owned by one unit), rows of a public table, or a query over
+released tables. The innermost aggregate over private rows that is not per unit is the release.
 """
 
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from discreet.query.syntax.syntax_tree import first_aggregate, nodes_without_sub
 
 
 def expression_subqueries(select: exp.Select) -> list[exp.Query]:
-    """Return the outermost queries inside the expressions of a SELECT: not its sources, nor those of WITH."""
+    """Return the outermost subqueries in the expressions of a SELECT, excluding FROM and WITH."""
     begin = select.args.get("from_")
     sources = [begin.this] if begin is not None else []
     sources += [join.this for join in select.args.get("joins") or ()]
@@ -47,7 +46,7 @@ def expression_subqueries(select: exp.Select) -> list[exp.Query]:
 
 
 def limit_to_one_row(query: exp.Query, releases: Sequence[PlannedRelease]) -> exp.Query:
-    """Say of a release without groups that it has one row, so that it can stand for a number."""
+    """Add LIMIT 1 to a query over a release without groups, so that it can be used as a scalar subquery."""
     select = query.unnest()
     if not isinstance(select, exp.Select) or select.args.get("joins") or select.args.get("limit"):
         return query
@@ -58,7 +57,7 @@ def limit_to_one_row(query: exp.Query, releases: Sequence[PlannedRelease]) -> ex
 
 
 def drop_unused_ctes(query: exp.Query) -> None:
-    """Leave out queries of WITH that nobody reads: what they ask for need not be paid for."""
+    """Drop WITH queries that are not used, so that they cost nothing."""
     while True:
         names_read = {table.name.lower() for table in query.find_all(exp.Table)}
         unused = [cte for cte in query.find_all(exp.CTE) if cte.alias.lower() not in names_read]
@@ -77,7 +76,7 @@ _MIXED_FROM = "private rows cannot be joined with aggregated results"
 
 
 def split_at_releases(query: exp.Expr, context: BindContext) -> exp.Query:
-    """Return the query over released tables that a query is; what it needs of private rows is in world.releases."""
+    """Return the query over released tables; the releases are added to `context.releases`."""
     source = resolve_query(query, {}, context)
     if isinstance(source, ReleasedSource):
         drop_unused_ctes(source.query)
@@ -94,14 +93,14 @@ def _single_rows_refusal(query: exp.Expr) -> Exception:
 
 
 def _row_query_refusal(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> Exception:
-    """Return why rows are not shown; an unknown name among them is the better reason."""
+    """Return the refusal of a query for rows; an unknown name is refused first."""
     if items:
         project(items, rows)
     return _single_rows_refusal(select)
 
 
 def resolve_query(query: exp.Expr, ctes: CteSources, context: BindContext) -> BoundSource:
-    """Return what a query gives."""
+    """Resolve a query to private rows, public rows, or a query over released tables."""
     match query:
         case exp.Subquery() if isinstance(query.this, exp.Query):
             return _resolve_parenthesised(query, ctes, context)
@@ -124,7 +123,7 @@ def _resolve_parenthesised(query: exp.Subquery, ctes: CteSources, context: BindC
 
 
 def _resolve_with(query: exp.Query, ctes: CteSources, context: BindContext) -> CteSources:
-    """Understand the queries of WITH in turn; only those over released numbers stay in the text."""
+    """Resolve the WITH queries in order; only those over released tables stay in the tree."""
     clause = query.args.get("with_")
     if clause is None:
         return ctes
@@ -134,7 +133,7 @@ def _resolve_with(query: exp.Query, ctes: CteSources, context: BindContext) -> C
     for cte in clause.expressions:
         alias = cte.args["alias"]
         source = resolve_query(cte.this, visible, context)
-        visible.pop(alias.this.name, None)  # so that the inner one comes last
+        visible.pop(alias.this.name, None)  # so that the new one comes last
         visible[alias.this.name] = alias_source(source, alias, cte)
         if isinstance(source, ReleasedSource):
             cte.set("this", source.query)
@@ -146,7 +145,7 @@ def _resolve_with(query: exp.Query, ctes: CteSources, context: BindContext) -> C
 def _resolve_from(
     select: exp.Select, ctes: CteSources, context: BindContext
 ) -> list[tuple[BoundSource, exp.Expr, exp.Join | None]]:
-    """Return the sources of FROM and JOIN; those over released numbers are changed in the text."""
+    """Return the sources of FROM and JOIN; those over released tables are rewritten in the tree."""
     bound_items: list[tuple[BoundSource, exp.Expr, exp.Join | None]] = []
     begin = select.args.get("from_")
     first = [(begin.this, None)] if begin is not None else []
@@ -230,7 +229,7 @@ def _resolve_private_select(
 
 
 def _check_where_aliases(select: exp.Select, conditions: list[exp.Expr], views: list[View]) -> None:
-    """Refuse a name of the SELECT list in WHERE, which comes before it."""
+    """Refuse aliases of the SELECT list in WHERE, with a hint."""
     aliases = {each.args["alias"] for each in select.expressions if isinstance(each, exp.Alias)}
     for node in (each for condition in conditions for each in nodes_without_subqueries(condition)):
         if not isinstance(node, exp.Column) or node.table or has_column(views, node):
@@ -241,14 +240,14 @@ def _check_where_aliases(select: exp.Select, conditions: list[exp.Expr], views: 
 
 
 def _clauses_with_aggregates(select: exp.Select) -> list[exp.Expr]:
-    """Return the clauses that may hold aggregates."""
+    """Return the clauses that may contain aggregates."""
     clauses = [*select.expressions]
     clauses += [select.args[name] for name in ("having", "order", "qualify") if select.args.get(name) is not None]
     return clauses
 
 
 def _resolve_released(query: exp.Query, ctes: CteSources, context: BindContext) -> exp.Query:
-    """Return a query that stands among released numbers."""
+    """Resolve a query that must be over released tables."""
     source = resolve_query(query, ctes, context)
     if isinstance(source, ReleasedSource):
         return limit_to_one_row(source.query, context.releases.planned)
@@ -260,7 +259,7 @@ def _resolve_released(query: exp.Query, ctes: CteSources, context: BindContext) 
 
 
 def _resolve_outer_select(select: exp.Select, ctes: CteSources, context: BindContext) -> ReleasedSource:
-    """Understand a query over released tables: the queries inside its expressions must be such too."""
+    """Resolve a query over released tables, whose subqueries must be over released tables too."""
     subqueries = expression_subqueries(select)
     if not select.args.get("from_") and not subqueries:
         cause = "the query reads no table"

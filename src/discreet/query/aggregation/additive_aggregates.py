@@ -1,4 +1,4 @@
-"""Aggregates that add up: what each call asks of the rows, and the public range of its values."""
+"""Additive aggregates (counts, sums, means, variances), and the public range of their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, f
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
-_MAX_MAGNITUDE = Fraction(10) ** 60  # noise on sums of squares is squared once more, and must stay a double
+_MAX_MAGNITUDE = Fraction(10) ** 60  # the variance of noise on a sum of squares must still fit a double
 
 
 class BasicFunction(Enum):
-    """The aggregates that are one total or two."""
+    """Aggregate functions that are computed from counts and sums."""
 
     COUNT = "count"
     COUNT_UNITS = "units"
@@ -51,7 +51,7 @@ AggregateFunction = BasicFunction | VarianceStatistic
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate: over the rows where `expr` is not NULL, or over all; with a scale if it adds numbers."""
+    """An aggregate over the rows where `expr` is not NULL (all rows if None); `scale` is set if it sums values."""
 
     function: AggregateFunction
     expr: Expr | None
@@ -70,7 +70,7 @@ _SUMMING: dict[type[exp.Expr], AggregateFunction] = {
 
 
 def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggregate:
-    """Read an aggregate call, with its FILTER."""
+    """Bind an aggregate call and its FILTER."""
     call, when = split_filter(node, rows)
     if not isinstance(call, exp.Count | exp.CountIf | exp.ApproxDistinct) and type(call) not in _SUMMING:
         for argument in _aggregate_arguments(call):
@@ -96,14 +96,14 @@ def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggr
 
 
 def split_filter(node: exp.Expr, rows: PrivateSource) -> tuple[exp.Expr, Expr | None]:
-    """Return an aggregate call, and the condition of its FILTER."""
+    """Return an aggregate call without its FILTER, and the condition of the FILTER."""
     if isinstance(node, exp.Filter):
         return node.this, bind_condition(node.expression.this, rows.views, "FILTER")
     return node, None
 
 
 def check_arguments(call: exp.Expr) -> None:
-    """Refuse an aggregate of nothing, or of what cannot be computed from a single row."""
+    """Refuse an aggregate without arguments, or with arguments that need more than one row."""
     if call.this is None:
         name = function_name(call)
         raise refuse(call, name, f"{name} needs an argument", f"Write {name}(…) with an expression, or COUNT(*).")
@@ -112,7 +112,7 @@ def check_arguments(call: exp.Expr) -> None:
 
 
 def _aggregate_arguments(call: exp.Expr) -> list[exp.Expr]:
-    """Return what an aggregate is applied to, and what it is ordered by."""
+    """Return the arguments of an aggregate and the expressions of its ORDER BY."""
     if isinstance(call, exp.WithinGroup):
         return [*call.this.iter_expressions(), *call.expression.iter_expressions()]
     return list(call.iter_expressions())
@@ -143,7 +143,7 @@ def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggr
 
 
 def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
-    """Return the simplest expression that is NULL in the same rows; None if it never is."""
+    """Return the simplest expression that is NULL in the same rows; None if there are no such rows."""
     if never_null(expr, columns):
         return None
     match expr:
@@ -153,7 +153,7 @@ def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
 
 
 def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
-    """Return the count of units, or of different values."""
+    """Bind COUNT(DISTINCT …), of units or of values."""
     columns = rows.columns_by_name()
     nodes = [part for each in call.this.expressions for part in _tuple_items(each)]
     bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]

@@ -83,7 +83,7 @@ def _rows_phrase(number: int) -> str:
 
 
 def _clamping_notes(labels_by_aggregate: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource) -> list[str]:
-    """Tell what is clipped and rounded, unless its values cannot be outside."""
+    """Return notes on clamped and rounded values, for aggregates whose values can lie outside their range."""
     columns, labels_by_range = rows.columns_by_name(), dict[str, list[str]]()
     for aggregate, label in labels_by_aggregate.items():
         if (
@@ -122,7 +122,7 @@ _BOUND_HINT = "Pass {0}=…, write OPTIONS({1}=…), or ask the owner to declare
 def contribution_bounds_for(
     grouping: RowGrouping, aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr
 ) -> ContributionBounds:
-    """Return the limits of a question; refused if one is needed and nobody gave it."""
+    """Return the contribution bounds of a question; Refused if a necessary bound is missing."""
     relation = grouping.rows.relation
     max_rows_per_unit = relation.shape.max_rows_per_unit
     if relation.shape.unit is None or max_rows_per_unit == 1:
@@ -155,10 +155,9 @@ def contribution_bounds_for(
 
 
 def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUnits | None:
-    """Return what to count to tell whom the limits touch; None if they can touch nobody, or no sum is asked for.
+    """Return the total that counts clipped units; None if no unit can be clipped, or nothing is summed.
 
-    A quantile hardly depends on the weight of single people, and to count them would take a look at the rows for that
-    alone.
+    Quantiles depend little on the weight of single units, and counting clipped units would need a separate scan.
     """
     if not question.needs_clipping or not any(isinstance(total, Count | CountUnits | Sum) for total in question.totals):
         return None
@@ -170,7 +169,7 @@ def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUni
 
 
 def _policy_bound(relation: Relation, name: str, context: BindContext) -> int | None:
-    """Return the largest limit that the policy gives any private table whose rows are counted."""
+    """Return the largest bound that the policy declares for the private tables involved."""
     bounds = [getattr(context.policy.tables[table], name) for table in _private_tables(relation)]
     return max((limit for limit in bounds if limit is not None), default=None)
 
@@ -185,7 +184,7 @@ def _private_tables(relation: Relation) -> set[str]:
 
 
 def _max_groups(grouping: RowGrouping) -> int | None:
-    """Return in how many groups a unit can be, from the keys that differ between its rows; None if nobody knows."""
+    """Return the maximum number of groups per unit, from the keys that vary within a unit; None if unbounded."""
     columns = grouping.rows.columns_by_name()
     varying = [index for index, (_, expr) in enumerate(grouping.by) if not is_constant_per_unit(expr, columns)]
     if isinstance(grouping.groups, PublicGroups):
@@ -198,7 +197,7 @@ def _key_columns(grouping: RowGrouping) -> frozenset[str]:
 
 
 def _max_rows_per_key(relation: Relation, keys: frozenset[str]) -> int | None:
-    """Return how many rows of a unit share the same keys, at most; None if nobody knows."""
+    """Return the maximum number of a unit's rows with equal keys; None if unbounded."""
     match relation:
         case PerUnit(_, columns):
             return 1 if {name for name, _ in columns} <= keys else None

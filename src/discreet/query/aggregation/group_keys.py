@@ -22,7 +22,7 @@ from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, f
 
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
-_MAX_SELECTION_GROUPS = 1024  # groups of one unit that may have a say in which are shown
+_MAX_SELECTION_GROUPS = 1024  # groups per unit that take part in partition selection
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class GroupKey:
 
 @dataclass(frozen=True)
 class GroupedSelect:
-    """A SELECT that groups private rows, in the parts that were read of it."""
+    """A SELECT that groups private rows, taken apart."""
 
     select: exp.Select
     items: Sequence[SelectItem]
@@ -45,7 +45,7 @@ class GroupedSelect:
 
 @dataclass(frozen=True)
 class RowGrouping:
-    """Rows and how they are grouped."""
+    """Rows and their grouping."""
 
     rows: PrivateSource
     by: NamedExprs
@@ -53,7 +53,7 @@ class RowGrouping:
 
 
 def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> list[GroupKey]:
-    """Return what a SELECT groups by: its GROUP BY, or with DISTINCT alone the whole SELECT list."""
+    """Return the keys of GROUP BY, or of SELECT DISTINCT, which groups by the whole SELECT list."""
     group = select.args.get("group")
     if group is None:
         nodes = [output.node for output in items]
@@ -78,7 +78,7 @@ def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _resolve_term(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:
-    """Return what an ordinal or an alias stands for; a column of FROM comes before an alias of its name."""
+    """Resolve a position or an alias; a column of FROM takes precedence over an alias with its name."""
     if isinstance(node, exp.Literal) and not node.is_string:
         index = int(node.name) if node.name.isdecimal() and len(node.name) < 10 else 0
         if not 1 <= index <= len(items):
@@ -108,7 +108,7 @@ def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
 
 
 def _distinct_keys(keys: list[GroupKey]) -> list[GroupKey]:
-    """Keep the first of equal expressions, and no constants: they make no groups."""
+    """Drop duplicate keys and constants."""
     by_expr: dict[Expr, GroupKey] = {}
     for key in keys:
         if not isinstance(key.bound.expr, Constant):
@@ -117,7 +117,7 @@ def _distinct_keys(keys: list[GroupKey]) -> list[GroupKey]:
 
 
 def group_rows(rows: PrivateSource, keys: Sequence[GroupKey], context: BindContext) -> RowGrouping:
-    """Decide how groups are found: listed if all keys have a public domain, else discovered if the budget allows."""
+    """List the groups if all keys have public domains; otherwise use partition selection, if the budget allows it."""
     columns = rows.columns_by_name()
     by = tuple((f"k{index}", key.bound.expr) for index, key in enumerate(keys))
     for key in keys:
@@ -179,7 +179,10 @@ def _check_selection(
     undeclared = [key for key, domain in zip(keys, domains, strict=True) if domain is None]
     if not undeclared:
         cause = f"the keys have {size:,} combinations; at most {_MAX_DECLARED_KEYS:,} can be listed"
-        hint = "Group by fewer or coarser keys, or ask the owner for a budget with a delta, which allows partition selection."
+        hint = (
+            "Group by fewer or coarser keys, or ask the owner for a budget with a delta, "
+            "which allows partition selection."
+        )
         raise refuse(keys[0].node, "GROUP BY", cause, hint)
     columns = rows.columns_by_name()
     names = sorted({shorten(columns[name].name) for key in undeclared for name in columns_of(key.bound.expr)})
@@ -192,7 +195,7 @@ def _check_selection(
 
 
 def key_domain(expr: Expr, columns: Mapping[str, ColumnInfo]) -> tuple[Value, ...] | None:
-    """Return every value that a key can have, with None if missing ones are a group."""
+    """Return all possible values of a key, including None if NULL forms a group."""
     bounds = {name: _with_listed_values(columns[name]) for name in columns_of(expr) if name in columns}
     domain = domain_of(expr, bounds)
     null_not_listed = any(columns[name].null_is_group and bound.domain is None for name, bound in bounds.items())
@@ -202,7 +205,7 @@ def key_domain(expr: Expr, columns: Mapping[str, ColumnInfo]) -> tuple[Value, ..
 
 
 def _with_listed_values(info: ColumnInfo) -> BoundExpr:
-    """Return a column with its values; those of a range are listed only where missing ones must be among them."""
+    """Return a column with its domain; a range is listed only if NULL must be added to it."""
     values = info.values()
     if values is None and info.null_is_group:
         values = domain_of(info.column, {info.column.name: info.bound})
@@ -212,5 +215,5 @@ def _with_listed_values(info: ColumnInfo) -> BoundExpr:
 
 
 def has_null_group(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether missing values of a key are a group: the policy says so of a column in it."""
+    """Return whether NULL forms a group, which the policy declares for a column of the key."""
     return any(columns[name].null_is_group for name in columns_of(expr) if name in columns)

@@ -18,26 +18,26 @@ from discreet.query.syntax.source_position import refuse, sql_of
 
 
 def null_unless(expr: Expr, when: Expr | None) -> Expr:
-    """Return the value where the condition is true, and NULL elsewhere."""
+    """Return an expression that is NULL where the condition does not hold."""
     return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
 
 
 def function_name(call: exp.Expr) -> str:
-    """Return the name of a function in capitals."""
+    """Return the name of a function in upper case."""
     if isinstance(call, exp.Anonymous) or "name" in call.meta:
         return str(call.meta.get("name", call.this)).upper()
     return sql_of(call).partition("(")[0]
 
 
 def short_sql(node: exp.Expr) -> str:
-    """Return an expression as it can be told in a refusal."""
+    """Return the SQL of an expression, shortened for a message."""
     text = sql_of(node)
     return text if len(text) <= 40 and text.isprintable() else "…"
 
 
 _MAX_LISTED_VALUES = 1000
 _MAX_TOP_VALUES = 100
-_MAX_CELLS = 65_535  # of a range; finer steps would cost more noise than they are worth
+_MAX_CELLS = 65_535  # per range; finer steps would add more noise than resolution
 _DATE_TYPES = (Type.DATE, Type.TIMESTAMP)
 _QUANTILE_NAMES = frozenset(
     {"QUANTILE_CONT", "QUANTILE_DISC", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC"}
@@ -46,14 +46,14 @@ _QUANTILE_NAMES = frozenset(
 
 @dataclass(frozen=True)
 class QuantileFunction:
-    """The value with this share of all values below it; of an end, as few as the noise allows."""
+    """A quantile; levels 0 and 1 mean the most extreme value that the noise allows."""
 
     level: Fraction
 
 
 @dataclass(frozen=True)
 class ValueAggregate:
-    """What is chosen from: the expression, its range or its listed values; days since `origin` stand for dates."""
+    """An aggregate that selects values of `expr` from its range or its listed values; dates are days since `origin`."""
 
     function: QuantileFunction | FrequencyFunction
     expr: Expr
@@ -64,7 +64,7 @@ class ValueAggregate:
 
 
 def bind_value_aggregate(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> ValueAggregate | None:
-    """Read an aggregate that chooses values; None if it is none of them."""
+    """Bind an aggregate that selects values; None for other functions."""
     inner, ordered = (call.this, call.expression) if isinstance(call, exp.WithinGroup) else (call, None)
     name, arguments = function_name(inner), _call_arguments(inner)
     if ordered is not None:
@@ -84,7 +84,7 @@ def bind_value_aggregate(call: exp.Expr, rows: PrivateSource, when: Expr | None)
 
 
 def _call_arguments(call: exp.Expr) -> list[exp.Expr]:
-    """Return what stands between the brackets, in order."""
+    """Return the arguments of a call in order."""
     if isinstance(call, exp.Anonymous):
         return list(call.expressions)
     named_arguments = [call.args.get(name) for name in ("this", "expression", "quantile")]
@@ -145,7 +145,7 @@ def _rank_aggregate(
 
 
 def _date_aggregate(bound: BoundExpr, level: Fraction, when: Expr | None) -> ValueAggregate:
-    """Count dates and times in days from the first."""
+    """Map dates and timestamps to days since the lower end of their range."""
     assert isinstance(bound.low, date)
     assert isinstance(bound.high, date)
     first, last = (end.date() if isinstance(end, datetime) else end for end in (bound.low, bound.high))

@@ -1,8 +1,7 @@
-"""Bind SQL expressions on single rows to the kernel's, with what is publicly known of their values.
+"""Bind SQL expressions on single rows to kernel expressions, with public facts about their values.
 
-Every node that is not listed in RULES is refused, and so is a node with an argument that its rule does not understand.
-A caller that wants columns held to their declared ranges, as under an aggregate, passes `columns` that return clipped
-expressions with the ranges they were clipped to: everything above then follows from these.
+Nodes without an entry in RULES are refused, and so are nodes with arguments that their rule does not list. To clamp
+columns to their declared ranges, as inside an aggregate, the caller passes a lookup that returns clamped columns.
 """
 
 from collections.abc import Callable
@@ -34,13 +33,13 @@ ColumnLookup = Callable[[exp.Column], BoundExpr]
 
 @dataclass(frozen=True)
 class NameLookup:
-    """What the names of columns mean, with the values that the policy lists for them."""
+    """Looks up columns by name; `lists` has the values that the policy declares for them."""
 
     look_up: ColumnLookup
     lists: DeclaredLists
 
     def __call__(self, node: exp.Column) -> BoundExpr:
-        """Return what a name means."""
+        """Return the column of this name."""
         return self.look_up(node)
 
 
@@ -48,7 +47,7 @@ _NOT_SUPPORTED = "is not supported"
 
 
 def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> BoundExpr:
-    """Read an expression on single rows; `columns` says what a name means, `clause` where the expression stands.
+    """Bind an expression on single rows; `clause` is named in refusals.
 
     >>> import sqlglot
     >>> from discreet.kernel.expr import Column
@@ -62,12 +61,12 @@ def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> Bound
         return drop_single_end(reader.bind(node))
     except Refused:
         raise
-    except Exception:  # noqa: BLE001 - whatever a query is, it is answered or refused
+    except Exception:  # noqa: BLE001 - every query is answered or refused
         raise refuse(node, clause, "this expression is not supported", "Simplify it.") from None
 
 
 def bind_constant(node: exp.Expression, kind: Type | None, clause: str) -> Value:
-    """Read a constant, of a type if one is given."""
+    """Return the value of a constant expression, converted to a type if one is given."""
 
     def no_columns(column: exp.Column) -> BoundExpr:
         raise refuse(column, clause, "expected a constant", "Write the value itself.")
@@ -81,7 +80,7 @@ def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) 
     if type(node) is exp.Column and not isinstance(node.this, exp.Star):
         try:
             return columns(node)
-        except (ValueError, TypeError, OverflowError) as error:  # below, the words of these are shown
+        except (ValueError, TypeError, OverflowError) as error:  # the handler below would show its message
             raise RuntimeError from error
     handler, allowed_arguments = RULES.get(type(node), (None, ""))
     if handler is None:
@@ -91,12 +90,12 @@ def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) 
         raise _unsupported_refusal(node, reader)
     try:
         return handler(node, reader)
-    except (ValueError, TypeError, OverflowError) as error:  # what the kernel's constructors do not take
+    except (ValueError, TypeError, OverflowError) as error:  # raised by the kernel's constructors
         raise reader.refuse(node, f"{sql_excerpt(node)}: {error}", "Rewrite it.") from None
 
 
 def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
-    """Return the refusal of a node that has no rule here."""
+    """Return the refusal of a node without a rule."""
     inside = node.find(exp.Query) if isinstance(node, exp.In | exp.Any | exp.All) else None
     for kinds, cause, hint in _UNSUPPORTED:
         if isinstance(inside or node, kinds):
@@ -145,7 +144,7 @@ def _bind_literal(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     text = node.name
     if isinstance(node, exp.RawString) or node.is_string:
         return bound_constant(text, Type.TEXT)
-    whole_number = text.lstrip("0") if text.isdecimal() else ""  # so many digits as Python would not read
+    whole_number = text.lstrip("0") if text.isdecimal() else ""  # int() refuses very long texts
     if text.isdecimal() and len(whole_number) < 20 and int(whole_number or 0) < 1 << 63:
         return bound_constant(int(whole_number or 0), Type.INTEGER)
     try:
@@ -177,7 +176,7 @@ def _connective(op: str) -> NodeHandler:
 
 
 def _flatten_chain(node: exp.Expression) -> list[exp.Expression]:
-    """Return what one operator holds together: a long chain is no deep one."""
+    """Return the operands of a chain of one operator, without recursion."""
     operands, rest = [], [node]
     while rest:
         current = rest.pop()
@@ -263,7 +262,7 @@ def _divide(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def _is_numeric(node: exp.Expression) -> bool:
-    """Tell whether PostgreSQL computes with decimals although the value is whole: EXTRACT(…) / 10 does not truncate."""
+    """Return whether PostgreSQL uses numeric for an integer value: EXTRACT(…) / 10 does not truncate."""
     bare = node.unnest()
     if isinstance(bare, exp.Neg | exp.Abs):
         return _is_numeric(bare.this)
@@ -342,7 +341,7 @@ def _cast_constant(node: exp.Expression, reader: ExprReader, bound: BoundExpr, k
 
 
 def _parse_text(text: BoundExpr, kind: Type) -> BoundExpr:
-    """Read a text in every row, as a constant is read; NULL where it cannot be."""
+    """Convert text in every row as a constant would be; NULL where it is invalid."""
     match kind:
         case Type.DATE:
             return bound_call(

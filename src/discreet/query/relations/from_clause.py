@@ -1,4 +1,4 @@
-"""FROM and JOIN: tables of the policy, names of WITH, subqueries, and their joins."""
+"""FROM and JOIN: tables of the policy, WITH queries, subqueries, and their joins."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from discreet.query.relations.scope import (
 from discreet.query.relations.unit_join import inner_join, left_join
 from discreet.query.syntax.source_position import quote_name, refuse
 
-CteSources = dict[str, BoundSource]  # of WITH, inner ones last
+CteSources = dict[str, BoundSource]  # by name, inner ones last
 _SOURCE_ARGUMENTS = {"this", "alias"}
 _FUNCTION_SOURCE = "functions and lists are not supported in FROM"
 
@@ -32,7 +32,7 @@ _FUNCTION_SOURCE = "functions and lists are not supported in FROM"
 def bind_source(
     node: exp.Expr, ctes: CteSources, context: BindContext, resolve: Callable[[exp.Query], BoundSource]
 ) -> BoundSource:
-    """Return what a source of FROM gives."""
+    """Bind one item of FROM."""
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         return _bind_table(node, ctes, context)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -82,7 +82,7 @@ def _check_arguments(node: exp.Expr, allowed: set[str]) -> None:
 
 
 def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Expr) -> BoundSource:
-    """Return a source under the name, and with the columns' names, that a query gives it."""
+    """Return a source with the alias and column names of the query."""
     if isinstance(source, ReleasedSource):
         return source
     name = alias.this.name if alias is not None and alias.this is not None else None
@@ -109,7 +109,7 @@ def _rename_infos(columns: tuple[ColumnInfo, ...], column_names: list[str]) -> t
 
 
 class JoinKind(Enum):
-    """Which rows a join keeps."""
+    """Which rows a join keeps: matches only, or all rows of one side."""
 
     INNER = ""
     LEFT = "LEFT"
@@ -118,7 +118,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True)
 class FromItem:
-    """A source of FROM, and the JOIN that brings it in; the first has none."""
+    """A source of FROM, and its JOIN (None for the first)."""
 
     source: PrivateSource | PublicSource
     node: exp.Expr
@@ -126,18 +126,18 @@ class FromItem:
 
     @property
     def views(self) -> tuple[View, ...]:
-        """What the source adds to the names of the query."""
+        """The named columns of the source."""
         return self.source.views if isinstance(self.source, PrivateSource) else (self.source.view,)
 
     @property
     def kind(self) -> JoinKind:
-        """Which rows its join keeps."""
+        """The kind of its join."""
         return JoinKind(self.join.side) if self.join else JoinKind.INNER
 
 
 @dataclass(frozen=True)
 class _JoinState:
-    """What is joined so far; public tables wait for the first private rows, conditions for the join that they fit."""
+    """The joins so far; public tables wait for the first private rows, and conditions for a join that can use them."""
 
     rows: PrivateSource | None
     pending_public: tuple[FromItem, ...]
@@ -148,10 +148,10 @@ class _JoinState:
 def join_sources(
     items: Sequence[FromItem], where: Sequence[exp.Expr], context: BindContext
 ) -> tuple[PrivateSource, list[exp.Expr]]:
-    """Join the sources in turn, and return the conditions of WHERE that no join has used."""
+    """Join the sources in order, and return the conditions of WHERE that no join has used."""
     for item in items:
         _check_join(item)
-    # Beside a RIGHT JOIN a condition of WHERE would mean something else inside an earlier join.
+    # With a RIGHT JOIN, applying a WHERE condition in an earlier join would change its meaning.
     where_last = any(item.kind is JoinKind.RIGHT for item in items)
     comma_joins = [item for item in items if item.join is not None and not _is_explicit_join(item.join)]
     if where_last and comma_joins:
@@ -166,7 +166,7 @@ def join_sources(
 
 
 def _is_explicit_join(join: exp.Join) -> bool:
-    """Tell whether a join is more than a comma."""
+    """Return whether a join is written as JOIN rather than as a comma."""
     return bool(join.kind or join.side or join.method or join.args.get("on") or join.args.get("using"))
 
 
@@ -207,7 +207,7 @@ def _join_next(state: _JoinState, item: FromItem, context: BindContext) -> _Join
 
 
 def _join_conditions(state: _JoinState, item: FromItem) -> tuple[FromItem, _JoinState, tuple[exp.Expr, ...]]:
-    """Return the conditions of a join; with USING, the columns of one side are no longer seen by their bare names."""
+    """Return the conditions of a join; USING hides the columns of one side from unqualified names."""
     join = item.join
     if join is None:
         return item, state, ()
@@ -229,7 +229,7 @@ def _join_conditions(state: _JoinState, item: FromItem) -> tuple[FromItem, _Join
 
 
 def _using_column(name: exp.Identifier, views: Sequence[View]) -> exp.Column:
-    """Write a column of USING with its source."""
+    """Return a USING column, qualified with its source."""
     bare = exp.Column(this=name.copy())
     info = find_column(views, bare, "USING")
     alias = next(view.alias for view in views if any(info is each for each in view.columns))
@@ -247,7 +247,7 @@ def _hide_using_columns(source: PrivateSource | PublicSource, hidden: frozenset[
 
 
 def _right_join(state: _JoinState, item: FromItem, on: tuple[exp.Expr, ...], context: BindContext) -> _JoinState:
-    """Read a RIGHT JOIN that keeps private rows: it is a LEFT JOIN from the other side."""
+    """Bind a RIGHT JOIN that keeps private rows, as a LEFT JOIN with the sides swapped."""
     if not isinstance(item.source, PrivateSource):
         raise _public_rows_refusal(item, "on the right")
     if state.rows is not None:
@@ -267,7 +267,7 @@ def _public_rows_refusal(item: FromItem, where: str) -> Exception:
 
 
 def _inner_join_next(state: _JoinState, item: FromItem, context: BindContext) -> _JoinState:
-    """Join on the equalities that fit; every other condition is applied to the result."""
+    """Join on the usable equalities; other conditions filter the result."""
     assert state.rows is not None
     joined, used = inner_join(state.rows, item.source, (*state.on, *state.where), context, item.node)
 

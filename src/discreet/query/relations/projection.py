@@ -1,4 +1,4 @@
-"""A SELECT without aggregates: over private rows, or over one public table."""
+"""A SELECT without aggregates, over private rows or one public table."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,21 +47,21 @@ _REFUSED_CLAUSES = {
 
 
 def check_row_clauses(select: exp.Query) -> None:
-    """Refuse what would choose or order private rows."""
+    """Refuse clauses that select or order private rows."""
     for name, (clause, cause, hint) in _REFUSED_CLAUSES.items():
         if argument := select.args.get(name):
             raise refuse(argument[0] if isinstance(argument, list) else argument, clause, cause, hint)
 
 
 def project(items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
-    """Return rows with the columns of a SELECT list."""
+    """Return the rows with the columns of a SELECT list."""
     bounds = [_bind_item(output, rows) for output in items]
     columns = [(output.name, bound) for output, bound in zip(items, bounds, strict=True)]
     return derive_columns(columns, rows, items[0].node)
 
 
 def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource, node: exp.Expr) -> PrivateSource:
-    """Return rows with other columns, and what is known of each; plain columns need no computation."""
+    """Return the rows with these columns; a Derive node is added only if some are computed."""
     infos = rows.columns_by_name()
     if all(isinstance(bound.expr, Column) for _, bound in columns):
         view = tuple(
@@ -114,7 +114,7 @@ _PUBLIC_CLAUSES = ("expressions", "from_", "where")
 
 
 def select_public(select: exp.Select, items: Sequence[FromItem]) -> PublicSource:
-    """Return the rows of a public table that a SELECT without aggregates gives."""
+    """Bind a SELECT without aggregates over a public table."""
     public = items[0].source
     assert isinstance(public, PublicSource)
     surplus = [name for name, given in select.args.items() if given and name not in _PUBLIC_CLAUSES]

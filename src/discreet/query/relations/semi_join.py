@@ -1,4 +1,4 @@
-"""WHERE: conditions on single rows, and semi-joins on the unit (IN and EXISTS)."""
+"""WHERE: conditions on single rows, and semi-joins on the unit by IN and EXISTS."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _JOIN_HINT = "Write it as a JOIN, or as unit IN (SELECT unit FROM …)."
 
 @dataclass(frozen=True)
 class SubqueryResolver:
-    """How queries inside a condition are read."""
+    """Resolves the subqueries of a condition."""
 
     resolve_query: Callable[[exp.Query], BoundSource]
     resolve_from: Callable[[exp.Select], list[FromItem]]
@@ -40,7 +40,7 @@ class SubqueryResolver:
 def apply_where(
     rows: PrivateSource, nodes: Sequence[exp.Expr], context: BindContext, resolver: SubqueryResolver
 ) -> PrivateSource:
-    """Keep the rows for which all conditions are true."""
+    """Return the rows that satisfy all conditions."""
     plain = []
     for node in nodes:
         bare, has = node.unnest(), SemiJoinKind.SEMI
@@ -56,7 +56,7 @@ def apply_where(
 
 
 def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver: SubqueryResolver) -> PrivateSource:
-    """Read unit IN (SELECT unit …)."""
+    """Bind unit IN (SELECT unit …)."""
     left = node.this.unnest()
     nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
     ours = [bind_value(each, stored_lookup(rows.views, "WHERE"), "WHERE") for each in nodes]
@@ -84,7 +84,7 @@ def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver:
 def _in_public_column(
     rows: PrivateSource, node: exp.In, has: SemiJoinKind, ours: list[BoundExpr], source: PublicSource
 ) -> PrivateSource:
-    """Read x IN (SELECT y FROM a public table): its values are public, so they are written down."""
+    """Bind x IN (SELECT y FROM a public table), with the public values as constants."""
     values = (
         source.view.columns[0].values() if len(source.view.columns) == 1 and source.table.condition is None else None
     )
@@ -105,7 +105,7 @@ def _in_public_column(
 def _exists_subquery(
     rows: PrivateSource, node: exp.Exists, has: SemiJoinKind, context: BindContext, resolver: SubqueryResolver
 ) -> PrivateSource:
-    """Read EXISTS (SELECT … WHERE theirs.unit = ours.unit AND conditions of the inner query alone)."""
+    """Bind EXISTS (SELECT … WHERE inner.unit = outer.unit AND conditions on the inner query)."""
     select = node.this.unnest()
     if not isinstance(select, exp.Select):
         raise refuse(node, "EXISTS", "EXISTS needs a single SELECT", _JOIN_HINT)
@@ -135,7 +135,7 @@ def _exists_subquery(
 
 
 def _reads_inner_only(node: exp.Expr, views: Sequence[View]) -> bool:
-    """Tell whether a condition reads the inner query alone; queries in it are read there."""
+    """Return whether a condition refers only to the inner query."""
     outer = [
         each
         for each in node.find_all(exp.Column)
@@ -151,7 +151,7 @@ def _enclosing_query(node: exp.Expr) -> list[exp.Expr | None]:
 def _check_unit_equality(
     node: exp.Expr, pairs: Sequence[tuple[BoundExpr, BoundExpr]], rows: PrivateSource, other: PrivateSource
 ) -> None:
-    """Stop unless the pairs are exactly the parts of the unit's key on both sides."""
+    """Refuse unless the pairs are exactly the parts of the unit's key on both sides."""
     ours, theirs = rows.columns_by_name(), other.columns_by_name()
     key_indices = [
         _key_index_of(left, ours) if _key_index_of(left, ours) == _key_index_of(right, theirs) else None

@@ -1,4 +1,4 @@
-"""UNION ALL of private rows, and any set operation over released tables."""
+"""UNION ALL of private rows, and set operations over released tables."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ from discreet.query.syntax.source_position import build_or_refuse, refuse
 
 
 def combine_sources(query: exp.SetOperation, resolve: Callable[[exp.Expr], BoundSource]) -> BoundSource:
-    """Understand UNION, INTERSECT or EXCEPT."""
+    """Bind UNION, INTERSECT or EXCEPT."""
     left, right = resolve(query.this), resolve(query.expression)
     if isinstance(left, ReleasedSource) and isinstance(right, ReleasedSource):
         query.set("this", left.query)
@@ -79,7 +79,7 @@ def _as_type(info: ColumnInfo, kind: Type) -> Expr:
 
 
 def _union_info(name: str, kind: Type, ours: ColumnInfo, theirs: ColumnInfo) -> ColumnInfo:
-    """Return what is known of a column that comes from two sides."""
+    """Return the facts that hold for a column on both sides."""
     a, b = ours.bound, theirs.bound
     bound = BoundExpr(
         Column(name, kind), unit_key_index=a.unit_key_index if a.unit_key_index == b.unit_key_index else None
@@ -114,5 +114,5 @@ def _union_values(kind: Type, ours: ColumnInfo, theirs: ColumnInfo) -> ValuesLoo
 
 
 def _as_real(value: Value, kind: Type) -> Value:
-    """Return a whole number as a real where the other side has reals."""
+    """Convert an integer to a real if the column is real."""
     return float(value) if kind is Type.REAL and isinstance(value, int) else value

@@ -1,4 +1,4 @@
-"""Parse SQL safely: whatever the text is, the outcome is one SELECT or a refusal, and soon."""
+"""Parse SQL safely: any text gives one SELECT or a refusal, in bounded time."""
 
 import re
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from discreet.query.syntax.source_position import end_sentence, line_of
 from discreet.query.syntax.syntax_tree import check_counts
 
 _MAX_TREE_DEPTH = 200
-_MAX_STEPS_PER_TOKEN = 20  # an ordinary query takes one or two a token
+_MAX_STEPS_PER_TOKEN = 20  # ordinary queries take one or two
 _SIMPLIFY_HINT = "Simplify it, for example by moving inner queries to WITH."
 _WRITING_NODES = (exp.DDL, exp.DML, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma)
 
 
 class _TooManySteps(Exception):  # noqa: N818 - an outcome
-    """The parser went back and forth too often: nested types and arrays take it 2^depth steps."""
+    """The parser backtracked too often; nested types and arrays take 2^depth steps."""
 
 
 class _BoundedParser(PostgresParser):
-    """PostgreSQL's parser with a limit on its steps."""
+    """sqlglot's PostgreSQL parser with a limit on its steps."""
 
     steps_left = 0
 
@@ -39,7 +39,7 @@ class _BoundedParser(PostgresParser):
 
 
 def build_tree(text: str, tokens: Sequence[Token]) -> exp.Expression:
-    """Return the tree of a SELECT; functions remember the name that they were called by."""
+    """Return the syntax tree of a SELECT; the metadata of functions has their names as written."""
     query = _parse_tokens(text, tokens)
     while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         if [name for name, value in query.args.items() if value and name != "this"]:
@@ -65,7 +65,7 @@ def _parse_tokens(text: str, tokens: Sequence[Token]) -> exp.Expr | None:
         raise Refused(_syntax_error(error)) from None
     except (RecursionError, _TooManySteps):
         raise Refused(f"line 1: the query is nested too deeply. {_SIMPLIFY_HINT}") from None
-    except Exception:  # noqa: BLE001 - whatever sqlglot stumbles over, the text is at fault
+    except Exception:  # noqa: BLE001 - any failure of sqlglot is a failure to parse the text
         raise Refused(f"line 1: the query cannot be parsed. {_SIMPLIFY_HINT}") from None
     return statements[0] if len(statements) == 1 else None
 
@@ -82,7 +82,7 @@ def _syntax_error(error: ParseError) -> str:
 
 
 def _check_tree(query: exp.Expr) -> None:
-    """Refuse what changes data, and trees that are too deep for those who walk them."""
+    """Refuse statements that write, and trees that are too deep for recursion."""
     waiting = [(query, 1)]
     while waiting:
         node, depth = waiting.pop()
@@ -98,8 +98,8 @@ def _check_tree(query: exp.Expr) -> None:
 
 
 _MAX_CHARACTERS = 100_000
-_MAX_TOKENS = 10_000  # a parser in Python takes some 30 µs for each
-_MAX_NESTING = 40  # sqlglot runs out of stack soon after
+_MAX_TOKENS = 10_000  # parsing takes about 30 µs per token
+_MAX_NESTING = 40  # sqlglot exhausts the stack soon after
 
 _OPENING_OF = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
 _OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.CASE}
@@ -112,13 +112,13 @@ _STATEMENT_HINTS = {
 }
 _NUMBER_OPTIONS = {"epsilon": "epsilon", "delta": "delta"}
 _COUNT_OPTIONS = {"max_groups_contributed": "groups", "max_rows_contributed": "rows"}
-_TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # where the tokenizer stopped: the line, and the offset in the text
+_TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # line and offset where the tokenizer stopped
 _OPTION_NAMES = (*_NUMBER_OPTIONS, *_COUNT_OPTIONS, "privacy_unit_column")
 
 
 @dataclass(frozen=True)
 class PrivacyOptions:
-    """What stood in SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(…)."""
+    """The values of SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(…)."""
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -129,7 +129,7 @@ class PrivacyOptions:
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A question taken apart: the query, whether only its price is asked for, and what else was written around it."""
+    """A parsed query: its syntax tree, whether it is an EXPLAIN, its privacy options, and its WITHIN margin."""
 
     query: exp.Expression
     explain: bool
@@ -138,17 +138,17 @@ class ParsedQuery:
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Take a question apart; whatever cannot be read is Refused.
+    """Parse a query; Refused if that is not possible.
 
     >>> parsed = parse_query("EXPLAIN SELECT count(*) FROM visits WITHIN 50;")
     >>> parsed.query.sql(), parsed.explain, parsed.within
     ('SELECT COUNT(*) FROM visits', True, Fraction(50, 1))
     """
     check_text(text)
-    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # some editors begin files with it
+    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # a byte order mark
     first = tokenise(text)
     explain = bool(first) and first[0].text.upper() == "EXPLAIN"
-    if explain:  # the tokenizer takes all that follows for one string; blanks keep the places of the rest
+    if explain:  # the tokenizer takes the rest for one string; spaces keep the positions
         text = text[: first[0].start] + " " * len(first[0].text) + text[first[0].end + 1 :]
     stream = TokenStream(text, tokenise(text) if explain else first)
     stream.take_semicolons()
@@ -160,7 +160,7 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def check_text(text: str) -> None:
-    """Refuse a text that is too long, or that cannot be kept."""
+    """Refuse a text that is too long, or that cannot be stored."""
     if len(text) > _MAX_CHARACTERS:
         raise Refused(f"the query has {len(text):,} characters; the limit is {_MAX_CHARACTERS:,}. Shorten it.")
     if (zero := text.find("\0")) >= 0:
@@ -174,17 +174,17 @@ def check_text(text: str) -> None:
 
 
 def tokenise(text: str) -> list[Token]:
-    """Return the words and signs of a text, without its comments."""
+    """Return the tokens of a text, without comments."""
     try:
         tokens = Postgres().tokenize(text)
     except TokenError as error:
         raise Refused(_unclosed_message(text, str(error.__cause__))) from None
-    except Exception:  # noqa: BLE001 - no text may do anything but be read or refused
+    except Exception:  # noqa: BLE001 - every text is parsed or refused
         raise Refused("line 1: the query cannot be parsed. Simplify it.") from None
     if len(tokens) > _MAX_TOKENS:
         raise Refused(f"line 1: the query has more than {_MAX_TOKENS:,} tokens. Shorten it.")
     for token in tokens:
-        token.comments = []  # some comments are orders to sqlglot
+        token.comments = []  # sqlglot interprets some comments as hints
     return tokens
 
 
@@ -199,14 +199,14 @@ def _line_and_column(text: str, offset: int) -> str:
 
 
 class TokenStream:
-    """The tokens of a text, from which the parts that sqlglot cannot read are taken one by one."""
+    """The tokens of a query, from which the extensions that sqlglot does not know are removed one by one."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self._text = text
         self.tokens = list(tokens)
 
     def take_semicolons(self) -> None:
-        """Take off the last semicolons; others separate statements, and only one is read."""
+        """Remove trailing semicolons, and refuse a second statement."""
         while self.tokens and self.tokens[-1].token_type is TokenType.SEMICOLON:
             self.tokens.pop()
         for token in self.tokens:
@@ -214,7 +214,7 @@ class TokenStream:
                 raise self._refuse(token, "only one statement is allowed", "Send one query at a time.")
 
     def check_statement(self) -> None:
-        """Refuse everything but SELECT."""
+        """Refuse everything except SELECT and WITH."""
         if not self.tokens:
             raise Refused(f"line 1: the query is empty. {_SELECT_HINT}")
         first = self.tokens[0]
@@ -230,7 +230,7 @@ class TokenStream:
             raise self._refuse(first, cause, _STATEMENT_HINTS.get(word, _SELECT_HINT))
 
     def check_nesting(self) -> None:
-        """Refuse brackets and CASE that do not match, or that are nested too deeply for a reader that recurses."""
+        """Refuse unbalanced brackets and CASE, and those nested too deeply for a recursive parser."""
         opened: list[Token] = []
         for token in self.tokens:
             kind = token.token_type
@@ -248,7 +248,7 @@ class TokenStream:
             raise self._refuse(opened[-1], f'unclosed "{opened[-1].text}"', "Close it.")
 
     def take_within(self) -> Fraction | None:
-        """Take off WITHIN 50 at the end."""
+        """Remove a trailing WITHIN 50, and return its number."""
         if not self.tokens or self.tokens[-1].token_type not in (TokenType.NUMBER, TokenType.STRING):
             return None
         number = self.tokens[-1]
@@ -260,7 +260,7 @@ class TokenStream:
         return self._positive_number(number, "WITHIN")
 
     def take_options(self) -> PrivacyOptions:
-        """Take out WITH DIFFERENTIAL_PRIVACY OPTIONS(…), which may follow one SELECT."""
+        """Remove WITH DIFFERENTIAL_PRIVACY OPTIONS(…), which may follow one SELECT, and return the options."""
         positions = [at for at in range(len(self.tokens)) if self._word_at(at) == "DIFFERENTIAL_PRIVACY"]
         positions = [at for at in positions if self._word_at(at - 1) == "WITH" and self._word_at(at - 2) == "SELECT"]
         if not positions:
