@@ -52,7 +52,7 @@ class Env:
     def translate(self, node: exp.Expr | None) -> SqlExpr:
         """Translate an expression; nodes without a rule are refused."""
         if node is None:
-            raise refuse(None, self.clause, "a function argument is missing", "Write all arguments")
+            raise refuse(None, self.clause, "a function call is incomplete", "Write all of its operands")
         replacement = self.replacement(node, self)
         if replacement is not None:
             return replacement
@@ -102,7 +102,7 @@ class Env:
     def constant_integer(self, node: exp.Expr | None, *, most: int) -> int:
         """Return an integer constant of absolute value at most `most`."""
         if node is None:
-            raise refuse(None, self.clause, "a function argument is missing", "Write all arguments")
+            raise refuse(None, self.clause, "a function call is incomplete", "Write all of its operands")
         inside = node.this if isinstance(node, exp.Neg) else node
         plain = isinstance(inside, exp.Literal) and not inside.is_string and inside.name.isdecimal()
         if not plain or len(inside.name) > 12:

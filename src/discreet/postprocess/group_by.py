@@ -155,7 +155,7 @@ def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
 
 def _every(node: exp.Anonymous, env: Env) -> FunctionCall:
     if len(node.expressions) != 1:
-        raise env.refuse(node, "EVERY takes one argument", "Write EVERY(n > 0)")
+        raise env.refuse(node, "EVERY takes one condition", "Write EVERY(n > 0)")
     operand = env.condition(node.expressions[0])
     return FunctionCall(f"bool_and({operand.sql})", SqlType.BOOLEAN, (operand,))
 

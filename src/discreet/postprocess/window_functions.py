@@ -83,7 +83,7 @@ def _rank_call(name: str, kind: SqlType) -> Callable[[Any, Env], FunctionCall]:
 def _ntile(node: exp.Ntile, env: Env) -> FunctionCall:
     count = env.constant_integer(node.this, most=_MAX_OFFSET)
     if count < 1:
-        raise env.refuse(node, "the argument of NTILE must be greater than zero", "Write NTILE(4)")
+        raise env.refuse(node, "NTILE needs a number greater than zero", "Write NTILE(4)")
     return FunctionCall(f"ntile({count})", SqlType.INTEGER)
 
 
@@ -105,7 +105,7 @@ def _value_at(node: exp.Func, env: Env) -> FunctionCall:
         return FunctionCall(f"{name}({operand.sql})", operand.kind, (operand,), width=operand.width)
     index = env.constant_integer(offset, most=_MAX_OFFSET)
     if index < 1:
-        raise env.refuse(node, "the argument of NTH_VALUE must be greater than zero", "Write NTH_VALUE(n, 1)")
+        raise env.refuse(node, "NTH_VALUE needs a position greater than zero", "Write NTH_VALUE(n, 1)")
     return FunctionCall(f"{name}({operand.sql}, {index})", operand.kind, (operand,), width=operand.width)
 
 

@@ -169,7 +169,7 @@ def plan_row_query(sql: str, policy: Policy, public_tables: PublicTables, *, by:
 def _plan_private_source(sql: str, context: BindContext) -> PrivateSource:
     parsed = parse.parse_query(sql)
     if parsed.explain:
-        raise Refused("EXPLAIN is not supported for a model's query. A model costs the epsilon that it is given.")
+        raise Refused("EXPLAIN: not supported for the query of a model. A model costs the epsilon that it is given.")
     source = resolve_query(exp.Subquery(this=parsed.query.copy()), {}, context)
     if not isinstance(source, PrivateSource):
         cause = "a model is fitted to rows, and this query returns none"

@@ -106,7 +106,7 @@ def check_arguments(call: exp.Expr) -> None:
     """Refuse an aggregate without arguments, or with arguments that need more than one row."""
     if call.this is None:
         name = function_name(call)
-        raise refuse(call, name, f"{name} needs an argument", f"Write {name}(…) with an expression, or COUNT(*).")
+        raise refuse(call, name, f"{name} needs an expression", f"Write {name}(…) with an expression, or COUNT(*).")
     for argument in call.iter_expressions():
         _check_argument(argument)
 
@@ -133,7 +133,7 @@ def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggr
     if isinstance(call.this, exp.Distinct):
         return _bind_count_distinct(call, rows, when)
     if call.expressions:
-        raise refuse(call, "SELECT", "COUNT takes one argument", "Count one column, or *.")
+        raise refuse(call, "SELECT", "COUNT takes one expression", "Count one column, or *.")
     if isinstance(call.this, exp.Star):
         return Aggregate(BasicFunction.COUNT, count_operand(null_unless(_ONE, when), rows.columns_by_name()))
     bound = bind_value(call.this, clamped_lookup(rows.views, "COUNT"), "COUNT")

@@ -93,7 +93,7 @@ def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> 
     distinct = isinstance(call.this, exp.Distinct)
     nodes = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
     if len(nodes) != 1 or isinstance(nodes[0], exp.Tuple) or call.expressions:
-        raise refuse(call, "COUNT", "COUNT takes one argument here", "Count one column, or *.")
+        raise refuse(call, "COUNT", "COUNT takes one expression here", "Count one column, or *.")
     bound = bind_value(nodes[0], stored_lookup(rows.views, "COUNT"), "COUNT")
     aggregate = UnitAggregate(
         AggregateFunction.DISTINCT if distinct else AggregateFunction.COUNT, null_unless(bound.expr, when)
