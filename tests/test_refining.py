@@ -220,9 +220,9 @@ def test_quantiles_are_asked_anew_at_the_full_price_and_say_so(curator):
     said = curator.explain(sql, epsilon=2)
     second = curator.ask(sql, epsilon=2)
     assert second.paid == second.loss == curator.policy.budget.cost_of(2)
-    assert any("asked anew" in note for note in second.notes)
+    assert any("full cost is charged" in note for note in second.notes)
     assert second.notes == said.notes
-    assert not any("asked anew" in note for note in first.notes)
+    assert not any("full cost is charged" in note for note in first.notes)
     again = curator.ask(sql, epsilon=1)
     assert (again.table, again.paid) == (second.table, ZERO_LOSS)
 
@@ -304,7 +304,7 @@ def test_a_kill_between_charge_and_answer_leaves_the_old_answer_served(tmp_path,
             assert amount(finer.paid) == amount(price(2)) - amount(price(1))
         else:  # what was lost may have been seen by somebody: the first draw is not made finer a second time
             assert finer.paid == Loss(2)
-            assert any("cannot be made finer any more" in note for note in finer.notes)
+            assert any("cannot be refined further" in note for note in finer.notes)
         curator.ledger.verify()
 
 

@@ -174,9 +174,9 @@ def test_a_key_keeps_its_answer_also_when_there_is_a_better_one(curator):
     assert bytes_of(again) == bytes_of(first)
     assert (again.margin, again.receipt.id, again.paid) == (first.margin, first.receipt.id, ZERO_LOSS)
     assert curator.ask(COUNT, epsilon="1/2").value == better.value
-    with pytest.raises(dc.Refused, match="different query"):
+    with pytest.raises(dc.Refused, match="^key: "):
         curator.ask(BY_CITY, epsilon="1/2", key="k")
-    with pytest.raises(dc.Refused, match="different query"):
+    with pytest.raises(dc.Refused, match="^key: "):
         curator.ask(COUNT, epsilon="3/4", key="k")
     assert curator.ask(COUNT, epsilon="1/2", key="k", by="bob").value == better.value  # a key is its analyst's own
 
@@ -188,7 +188,7 @@ def test_a_key_of_a_question_that_has_another_meaning_now_is_refused(tmp_path):
     with dc.open(rows, columns={"ward": ["A", "B"]}, **words) as curator:
         curator.ask(asked, epsilon=1, key="k")
     with dc.open(rows, columns={"ward": ["A", "B", "C"]}, **words) as curator:
-        with pytest.raises(dc.Refused, match="different meaning"):
+        with pytest.raises(dc.Refused, match="^key: "):
             curator.ask(asked, epsilon=1, key="k")
         assert curator.budget().spent.epsilon == 1
         assert curator.ask(asked, epsilon=1, key="other").paid.epsilon == 1
