@@ -44,7 +44,7 @@ def amount(loss):
     "sql", [COUNT, BY_CITY, "SELECT city, AVG(amount) AS a, STDDEV(pieces) AS s FROM sales GROUP BY city"]
 )
 def test_in_all_exactly_the_price_of_asking_once_is_charged(curator, sql):
-    once = curator.policy.budget.price
+    once = curator.policy.budget.cost_of
     prices = ["1/3", "1/2", "0.7", 2, 5]
     before = Fraction(0)
     for price in prices:
@@ -86,7 +86,7 @@ def test_explain_tells_the_difference_and_the_margin(curator):
     said = curator.explain(BY_CITY, epsilon=2)
     assert "and with what was paid before" in repr(said)
     answer = curator.ask(BY_CITY, epsilon=2)
-    assert (said.paid, said.price.loss) == (answer.paid, answer.loss)
+    assert (said.paid, said.cost.loss) == (answer.paid, answer.loss)
     assert {column.name: [column.margin] * 3 for column in said.columns} == answer.margins
 
 
@@ -219,19 +219,19 @@ def test_quantiles_are_asked_anew_at_the_full_price_and_say_so(curator):
     first = curator.ask(sql, epsilon=1)
     said = curator.explain(sql, epsilon=2)
     second = curator.ask(sql, epsilon=2)
-    assert second.paid == second.loss == curator.policy.budget.price(2)
-    assert any("asked anew" in note for note in second.notes)
+    assert second.paid == second.loss == curator.policy.budget.cost_of(2)
+    assert any("full cost is charged" in note for note in second.notes)
     assert second.notes == said.notes
-    assert not any("asked anew" in note for note in first.notes)
+    assert not any("full cost is charged" in note for note in first.notes)
     again = curator.ask(sql, epsilon=1)
     assert (again.table, again.paid) == (second.table, ZERO_LOSS)
 
 
-# How exact it is: the exact law of draws taken together.
+# Accuracy: the exact distribution of combined draws.
 
 
 def inside(noises, reach=9):
-    """Return the chance that draws of zero, taken together by `weighted_mean`, are within the margin that is claimed."""
+    """Return the probability that the weighted mean of draws with true value 0 is within the claimed margin."""
     margin = combined_noise(noises).margin("0.95")
     grids = [np.arange(-math.ceil(reach * n.scale) - 2, math.ceil(reach * n.scale) + 3) for n in noises]
     mesh = [axis.reshape(-1) for axis in np.meshgrid(*grids, indexing="ij")]
@@ -304,7 +304,7 @@ def test_a_kill_between_charge_and_answer_leaves_the_old_answer_served(tmp_path,
             assert amount(finer.paid) == amount(price(2)) - amount(price(1))
         else:  # what was lost may have been seen by somebody: the first draw is not made finer a second time
             assert finer.paid == Loss(2)
-            assert any("cannot be made finer any more" in note for note in finer.notes)
+            assert any("cannot be refined further" in note for note in finer.notes)
         curator.ledger.verify()
 
 

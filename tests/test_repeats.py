@@ -84,7 +84,7 @@ def test_what_is_new_in_a_question_is_all_that_is_paid_for(curator):
     first = curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2")
     both = curator.ask(BY_CITY, epsilon="1/2")
     assert both.table["n"] == first.table["n"]
-    assert ZERO_LOSS.rho < both.paid.rho < curator.policy.budget.price("1/2").rho
+    assert ZERO_LOSS.rho < both.paid.rho < curator.policy.budget.cost_of("1/2").rho
     assert curator.budget().spent.rho == first.paid.rho + both.paid.rho
     assert repr(both).count("Asked before, in part or less exactly") == 1
 
@@ -156,7 +156,7 @@ def test_explain_says_that_it_is_free_and_reads_only_the_ledger(curator, monkeyp
     said = curator.explain(COUNT, epsilon="1/4")
     assert repr(said).startswith("This question was answered before: free.")
     assert said.columns[0].margin == answer.margin
-    assert (said.paid, said.price.loss) == (ZERO_LOSS, answer.loss)
+    assert (said.paid, said.cost.loss) == (ZERO_LOSS, answer.loss)
     assert said.to_dict()["paid"]["epsilon"] == "0"
 
 
@@ -174,9 +174,9 @@ def test_a_key_keeps_its_answer_also_when_there_is_a_better_one(curator):
     assert bytes_of(again) == bytes_of(first)
     assert (again.margin, again.receipt.id, again.paid) == (first.margin, first.receipt.id, ZERO_LOSS)
     assert curator.ask(COUNT, epsilon="1/2").value == better.value
-    with pytest.raises(dc.Refused, match="another question"):
+    with pytest.raises(dc.Refused, match="^key: "):
         curator.ask(BY_CITY, epsilon="1/2", key="k")
-    with pytest.raises(dc.Refused, match="another question"):
+    with pytest.raises(dc.Refused, match="^key: "):
         curator.ask(COUNT, epsilon="3/4", key="k")
     assert curator.ask(COUNT, epsilon="1/2", key="k", by="bob").value == better.value  # a key is its analyst's own
 
@@ -188,7 +188,7 @@ def test_a_key_of_a_question_that_has_another_meaning_now_is_refused(tmp_path):
     with dc.open(rows, columns={"ward": ["A", "B"]}, **words) as curator:
         curator.ask(asked, epsilon=1, key="k")
     with dc.open(rows, columns={"ward": ["A", "B", "C"]}, **words) as curator:
-        with pytest.raises(dc.Refused, match="another meaning"):
+        with pytest.raises(dc.Refused, match="^key: "):
             curator.ask(asked, epsilon=1, key="k")
         assert curator.budget().spent.epsilon == 1
         assert curator.ask(asked, epsilon=1, key="other").paid.epsilon == 1
@@ -201,7 +201,7 @@ def test_a_total_that_two_parts_of_a_query_need_is_drawn_once(curator):
     """
     answer = curator.ask(sql, epsilon=1)
     assert answer.table["n"] == answer.table["again"]
-    assert curator.budget().spent.rho <= curator.policy.budget.price(1).rho
+    assert curator.budget().spent.rho <= curator.policy.budget.cost_of(1).rho
     assert curator.ask(sql, epsilon=1).table == answer.table
 
 
@@ -379,7 +379,7 @@ def test_a_finer_answer_in_another_order_of_keys_pays_the_difference(curator):
     asked = "SELECT city, pieces, COUNT(*) AS n FROM sales GROUP BY {}"
     coarse = curator.ask(asked.format("city, pieces"), epsilon="1/2")
     fine = curator.ask(asked.format("pieces, city"), epsilon=1)
-    whole, paid = curator.policy.budget.price(1), (coarse.paid, fine.paid)
+    whole, paid = curator.policy.budget.cost_of(1), (coarse.paid, fine.paid)
     if whole.epsilon is None:
         assert sum(each.rho for each in paid) == whole.rho
     else:

@@ -8,10 +8,10 @@ r0 from
     checkins of visitor
   by k0 = divide(floor(multiply(lat, 10.0)), 10.0): 40.4, 40.5, 40.6, 40.7, 40.8, 40.9, 41.0
   by k1 = divide(floor(multiply(lon, 10.0)), 10.0): -74.3, -74.2, -74.1, -74.0, -73.9, -73.8, -73.7, -73.6
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
@@ -27,10 +27,10 @@ r0 from
       checkins of visitor
   by k0 = floor(divide(add(lon, 74.3), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0
   by k1 = floor(divide(subtract(lat, 40.4), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0
-  bounded, groups 5, rows 1, scaled
-  t0 = units(*), size 1048576, weight 1
-  t1 = touched(groups), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(DISTINCT visitor)
+  clipped, groups 5, rows 1, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
+  t1 = clipped_units(groups), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
   In a group, one visitor weighs at most as much as one row; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "people" FROM r0
@@ -42,10 +42,10 @@ SELECT EXTRACT(HOUR FROM at) AS hour, COUNT(*) AS n FROM checkins GROUP BY hour 
 r0 from
   checkins of visitor
   by k0 = hour(at): 0, 1, 2, … 23 (24)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "hour", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 5
@@ -58,12 +58,12 @@ FROM checkins GROUP BY part;
 r0 from
   checkins of visitor
   by k0 = case(at_most(6, isodow(at)), 'weekend', 'week'): weekend, week
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  t1 = units(*), size 1, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
-  m1 = counted(total=1): COUNT(DISTINCT visitor)
+  t1 = count_units(*), size 1, weight 1
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "part", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
@@ -75,10 +75,10 @@ r0 from
   checkins of visitor
   by k0 = dow(at): 0, 1, 2, 3, 4, 5, 6
   by k1 = hour(at): 0, 1, 2, … 23 (24)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "weekday", r0.k1 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
@@ -92,12 +92,12 @@ r0 from
     derive venue
       checkins of visitor
   by k0 = kind: cafe, museum, park
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  t1 = units(*), size 1, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
-  m1 = counted(total=1): COUNT(DISTINCT visitor)
+  t1 = count_units(*), size 1, weight 1
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "kind", r0.m0 AS "visits", r0.m1 AS "people" FROM r0
 */
@@ -113,10 +113,10 @@ r0 from
         checkins of visitor
   by k0 = borough: Bronx, Queens
   by k1 = trunc_month(at): 2010-01-01 00:00:00, 2010-02-01 00:00:00, 2010-03-01 00:00:00, … 2010-10-01 00:00:00 (10)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n" FROM r0 ORDER BY "month", "borough"
@@ -130,16 +130,16 @@ r0 from
     derive venue, lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
   by k0 = borough: Bronx, Queens
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = sum(lat, 202/5 to 41 by 1/10000 around 407/10), size 60000, weight 2
   t1 = count(lat), size 20, weight 1/2
   t2 = sum(lon, -743/10 to -368/5 by 1/10000 around -1479/20), size 70000, weight 1
   t3 = count(lon), size 20, weight 1/4
   t4 = sum(lat squared less 4500000, 202/5 to 41 by 1/10000 around 407/10), size 90000000, weight 1
-  t5 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = averaged(total=0, count=1, low=202/5, high=41): AVG(lat)
-  m1 = averaged(total=2, count=3, low=-743/10, high=-368/5): AVG(lon)
-  m2 = spread(squares=4, total=0, count=1, low=202/5, high=41, statistic=stddev_samp): STDDEV(lat)
+  t5 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = Mean(total=0, count=1, low=202/5, high=41): AVG(lat)
+  m1 = Mean(total=2, count=3, low=-743/10, high=-368/5): AVG(lon)
+  m2 = Variance(squares=4, total=0, count=1, low=202/5, high=41, statistic=stddev_samp): STDDEV(lat)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "borough", r0.m0 AS "lat", r0.m1 AS "lon", r0.m2 AS "north_south" FROM r0
 */
@@ -151,14 +151,14 @@ SELECT AVG(CLIP(n, 0, 200)) AS mean, COUNT(*) FILTER (WHERE n = 1) AS once, COUN
 r0 from
   per unit: f0 = rows()
     checkins of visitor
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(f0, 1 to 200 by 1/2 around 201/2), size 199, weight 1
   t1 = count(*), size 1, weight 5/4
   t2 = count(case(equal(f0, 1), 1, NULL)), size 1, weight 1
-  m0 = averaged(total=0, count=1, low=1, high=200): AVG(CLIP(n, 0, 200))
-  m1 = counted(total=2): COUNT(*) FILTER(WHERE n = 1)
-  m2 = counted(total=1): COUNT(*)
-  In AVG(CLIP(n, 0, 200)), values are clipped to the range from 1 to 200.
+  m0 = Mean(total=0, count=1, low=1, high=200): AVG(CLIP(n, 0, 200))
+  m1 = NoisyCount(total=2): COUNT(*) FILTER(WHERE n = 1)
+  m2 = NoisyCount(total=1): COUNT(*)
+  In AVG(CLIP(n, 0, 200)), values are clamped to the range from 1 to 200.
 then SELECT r0.m0 AS "mean", r0.m1 AS "once", r0.m2 AS "people" FROM r0
 */
 
@@ -170,9 +170,9 @@ r0 from
   per unit: f0 = distinct(venue)
     checkins of visitor
   by k0 = least(f0, 20): 0, 1, 2, 3, 4, 20
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "places", r0.m0 AS "people" FROM r0 ORDER BY 1
 */
 
@@ -182,11 +182,11 @@ SELECT AVG(CLIP(days, 0, 100)) FROM (SELECT visitor, COUNT(DISTINCT at::date) AS
 r0 from
   per unit: f0 = distinct(to_date(at))
     checkins of visitor
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(clip(clip(f0, 0, 610), 0, 100), 0 to 100 by 1 around 50), size 50, weight 1
   t1 = count(*), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=100): AVG(CLIP(days, 0, 100))
-  In AVG(CLIP(days, 0, 100)), values are clipped to the range from 0 to 100.
+  m0 = Mean(total=0, count=1, low=0, high=100): AVG(CLIP(days, 0, 100))
+  In AVG(CLIP(days, 0, 100)), values are clamped to the range from 0 to 100.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -196,10 +196,10 @@ SELECT DATE_TRUNC('month', at) AS month, COUNT(DISTINCT visitor) AS active FROM 
 r0 from
   checkins of visitor
   by k0 = trunc_month(at): 2009-03-01 00:00:00, 2009-04-01 00:00:00, 2009-05-01 00:00:00, … 2010-10-01 00:00:00 (20)
-  bounded, groups 5, rows 1, scaled
-  t0 = units(*), size 1048576, weight 1
-  t1 = touched(groups), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(DISTINCT visitor)
+  clipped, groups 5, rows 1, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
+  t1 = clipped_units(groups), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
   In a group, one visitor weighs at most as much as one row; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "month", r0.m0 AS "active" FROM r0 ORDER BY "month"
@@ -213,9 +213,9 @@ r0 from
   per unit: f0 = least(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))
     checkins of visitor
   by k0 = trunc_month(f0): 2009-03-01 00:00:00, 2009-04-01 00:00:00, 2009-05-01 00:00:00, … 2010-10-01 00:00:00 (20)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "month", r0.m0 AS "newcomers" FROM r0 ORDER BY "month"
 */
 
@@ -226,11 +226,11 @@ SELECT COUNT(*) FILTER (WHERE last - first >= 30) * 1.0 / COUNT(*) AS returned F
 r0 from
   per unit: f0 = greatest(to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), f1 = least(to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))
     checkins of visitor
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(case(at_most(30, days_between(f1, f0)), 1, NULL)), size 1, weight 1
   t1 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE last - first >= 30)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE last - first >= 30)
+  m1 = NoisyCount(total=1): COUNT(*)
 then SELECT r0.m0 * 1.0 / r0.m1 AS "returned" FROM r0
 */
 
@@ -243,9 +243,9 @@ r0 from
       checkins of visitor
       where equal(venue, 'v4')
         checkins of visitor
-  bounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT visitor)
+  clipped, groups 1, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -262,10 +262,10 @@ r0 from
         checkins of visitor
   by k0 = venue: v1, v2, v3, v4
   by k1 = venue_1: v1, v2, v3, v4
-  bounded, groups 5, rows 1, scaled
-  t0 = units(*), size 1048576, weight 1
-  t1 = touched(groups), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(DISTINCT a.visitor)
+  clipped, groups 5, rows 1, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
+  t1 = clipped_units(groups), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(DISTINCT a.visitor)
   In a group, one visitor weighs at most as much as one row; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "one", r0.k1 AS "other", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC
@@ -277,10 +277,10 @@ SELECT COUNT(*) FROM checkins WHERE LOWER(note) LIKE '%coffee%';
 r0 from
   where like(lower(note), '%coffee%')
     checkins of visitor
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -291,12 +291,12 @@ SELECT LEFT(note, 5) AS beginning, COUNT(*) AS n FROM checkins GROUP BY beginnin
 r0 from
   where not(is_null(part(note, 1, 5)))
     checkins of visitor
-  by k0 = part(note, 1, 5): to be discovered
-  bounded, groups 5, rows 20, scaled
-  t0 = units(*), size 1048576, weight 1
+  by k0 = part(note, 1, 5): partition selection
+  clipped, groups 5, rows 20, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=1): COUNT(*)
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=1): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "beginning", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 20
@@ -313,10 +313,10 @@ r0 from
     per unit: f0 = least(visitor)
       friends of visitor
   by k0 = case(is_null(f0), 'alone', 'with friends'): alone, with friends
-  bounded, groups 2, rows 50
+  clipped, groups 2, rows 50
   t0 = count(*), size 50, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "kind", r0.m0 AS "count" FROM r0
 */
@@ -328,9 +328,9 @@ r0 from
   units with no row in the second
     checkins of visitor
     friends of visitor
-  bounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT visitor)
+  clipped, groups 1, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -343,9 +343,9 @@ r0 from
     per unit: f0 = rows()
       friends of visitor
   by k0 = c0: 1, 2, 3, … 10 (10)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "friends", r0.m0 AS "people" FROM r0 ORDER BY "friends"
 */
 
@@ -355,13 +355,13 @@ SELECT AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.
 r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0), 0 to 50.3836 by 1/32768 around 3225/128), size 16512000, weight 1
   t1 = count(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)), size 20, weight 1/4
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = averaged(total=0, count=1, low=0, high=50.3836): AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60))
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = Mean(total=0, count=1, low=0, high=50.3836): AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60))
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60)), values are clipped to the range from 0 to 50.3836 and rounded to steps of 3.05176e-5.
+  In AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60)), values are clamped to the range from 0 to 50.3836 and rounded to steps of 3.05176e-5.
 then SELECT r0.m0 AS "km" FROM r0
 */
 
@@ -372,10 +372,10 @@ r0 from
   where and(at_most(lat, 40.8), at_most(lon, -73.93), at_most(-74.02, lon), at_most(40.7, lat))
     derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -390,14 +390,14 @@ r0 from
     derive at, venue
       checkins of visitor
   by k0 = borough: Bronx, Queens
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 1, 0), 0 to 1 by 1), size 20, weight 1
   t1 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 0, 1), 0 to 1 by 1), size 20, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END)
-  m1 = summed(total=1, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END)
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END)
+  m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END) and SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END), values are clipped to the range from 0 to 1.
+  In SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END) and SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "borough", r0.m0 AS "day", r0.m1 AS "night" FROM r0
 */
 
@@ -409,10 +409,10 @@ r0 from
   where at_most(2010-09-01 00:00:00, at)
     checkins of visitor
   by k0 = to_date(at): 2010-09-01, 2010-09-02, 2010-09-03, … 2010-10-31 (61)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT day, AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM (SELECT r0.k0 AS "day", r0.m0 AS "n" FROM r0) AS t ORDER BY day
@@ -429,10 +429,10 @@ r0 from
       checkins of visitor
   by k0 = borough: Bronx, Queens
   by k1 = month(at): 1, 2, 3, … 12 (12)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
   In all, one visitor weighs at most as much as 5 groups; more are scaled down.
 then SELECT borough, month, n FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n", RANK() OVER (PARTITION BY r0.k0 ORDER BY r0.m0 DESC) AS "place" FROM r0) AS t WHERE place = 1
@@ -441,23 +441,23 @@ then SELECT borough, month, n FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month",
 -- who visited which venue
 SELECT visitor, venue FROM checkins ORDER BY at DESC LIMIT 10;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, SELECT: this query would return individual rows. Aggregate them with COUNT(*), SUM(…) or AVG(…), and GROUP BY if needed.
 */
 
 -- the last visit of each person
 SELECT DISTINCT ON (visitor) visitor, at FROM checkins ORDER BY visitor, at DESC;
 /*
-refused: line 1, SELECT: DISTINCT ON chooses rows by their order. Use GROUP BY; per unit, with MIN or MAX.
+refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN or MAX per unit.
 */
 
 -- friends of friends
 SELECT COUNT(*) FROM friends a JOIN friends b ON a.since = b.since;
 /*
-refused: line 1, JOIN: two private tables can be joined on the whole unit only, by equality. Add a.visitor = b.visitor.
+refused: line 1, JOIN: two private tables can be joined only by equality on the whole privacy unit. Add a.visitor = b.visitor.
 */
 
 -- co-located people
 SELECT COUNT(*) FROM checkins a JOIN checkins b ON a.venue = b.venue AND a.at::date = b.at::date WHERE a.visitor < b.visitor;
 /*
-refused: line 1, JOIN: two private tables can be joined on the whole unit only, by equality. Add a.visitor = b.visitor.
+refused: line 1, JOIN: two private tables can be joined only by equality on the whole privacy unit. Add a.visitor = b.visitor.
 */

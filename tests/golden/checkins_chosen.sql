@@ -6,11 +6,11 @@ SELECT MEDIAN(lat) AS lat, MEDIAN(lon) AS lon FROM checkins;
 r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
-  bounded, groups 1, rows 20
-  t0 = cells(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 4
-  t1 = cells(lon, -743/10 to -368/5 by 1/10000, 6 to the 5), size 104857600, weight 5
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(lat)
-  m1 = quantile(total=1, target=1/2, kind=real, origin=None): MEDIAN(lon)
+  clipped, groups 1, rows 20
+  t0 = histogram(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 4
+  t1 = histogram(lon, -743/10 to -368/5 by 1/10000, 6 to the 5), size 104857600, weight 5
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(lat)
+  m1 = Quantile(total=1, target=1/2, kind=real, origin=None): MEDIAN(lon)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "lat", r0.m1 AS "lon" FROM r0
 */
@@ -22,10 +22,10 @@ r0 from
   derive c0 = least(f0, 100)
     per unit: f0 = rows()
       checkins of visitor
-  unbounded, groups 1, rows 1
-  t0 = cells(c0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
-  m0 = quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(n)
-  In MEDIAN(n), values are clipped to the range from 1 to 100.
+  not clipped, groups 1, rows 1
+  t0 = histogram(c0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
+  m0 = Quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(n)
+  In MEDIAN(n), values are clamped to the range from 1 to 100.
 then SELECT r0.m0 AS "median" FROM r0
 */
 
@@ -37,9 +37,9 @@ r0 from
     derive at, venue
       checkins of visitor
   by k0 = kind: cafe, museum, park
-  bounded, groups 3, rows 20
-  t0 = cells(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 0, 1, 2, … 23 (24), 24 to the 1), size 20971520, weight 1
-  m0 = tabled(total=0, how=mode 1): MODE(EXTRACT(HOUR FROM at))
+  clipped, groups 3, rows 20
+  t0 = histogram(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 0, 1, 2, … 23 (24), 24 to the 1), size 20971520, weight 1
+  m0 = Frequencies(total=0, function=mode 1): MODE(EXTRACT(HOUR FROM at))
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "kind", r0.m0 AS "hour" FROM r0
 */
@@ -49,9 +49,9 @@ SELECT APPROX_TOP_K(venue, 3) FROM checkins;
 /*
 r0 from
   checkins of visitor
-  bounded, groups 1, rows 20
-  t0 = cells(venue, v1, v2, v3, v4, 4 to the 1), size 20971520, weight 1
-  m0 = tabled(total=0, how=top 3): APPROX_TOP_K(venue, 3)
+  clipped, groups 1, rows 20
+  t0 = histogram(venue, v1, v2, v3, v4, 4 to the 1), size 20971520, weight 1
+  m0 = Frequencies(total=0, function=top 3): APPROX_TOP_K(venue, 3)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "approx_top_k" FROM r0
 */
@@ -61,9 +61,9 @@ SELECT COUNT(DISTINCT venue) AS visited FROM checkins;
 /*
 r0 from
   checkins of visitor
-  bounded, groups 1, rows 20
-  t0 = values(venue), size 20, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT venue)
+  clipped, groups 1, rows 20
+  t0 = count_distinct(venue), size 20, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT venue)
   In a group, one visitor counts for at most 20 different values; of more, some are chosen by a hash.
 then SELECT r0.m0 AS "visited" FROM r0
 */
@@ -76,9 +76,9 @@ r0 from
     derive venue
       checkins of visitor
   by k0 = borough: Bronx, Queens
-  bounded, groups 2, rows 20
-  t0 = values(venue), size 20, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT venue)
+  clipped, groups 2, rows 20
+  t0 = count_distinct(venue), size 20, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT venue)
   In a group, one visitor counts for at most 20 different values; of more, some are chosen by a hash.
 then SELECT r0.k0 AS "borough", r0.m0 AS "visited" FROM r0
 */
@@ -88,10 +88,10 @@ SELECT MIN(at), MAX(at) FROM checkins;
 /*
 r0 from
   checkins of visitor
-  bounded, groups 1, rows 20
-  t0 = cells(days_between(2009-03-01, to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), 0 to 609 by 1, 5 to the 4), size 83886080, weight 8
-  m0 = quantile(total=0, target=0, kind=timestamp, origin=2009-03-01): MIN(at)
-  m1 = quantile(total=0, target=1, kind=timestamp, origin=2009-03-01): MAX(at)
+  clipped, groups 1, rows 20
+  t0 = histogram(days_between(2009-03-01, to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), 0 to 609 by 1, 5 to the 4), size 83886080, weight 8
+  m0 = Quantile(total=0, target=0, kind=timestamp, origin=2009-03-01): MIN(at)
+  m1 = Quantile(total=0, target=1, kind=timestamp, origin=2009-03-01): MAX(at)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
@@ -103,10 +103,10 @@ r0 from
   where not(is_null(lat))
     derive lat = inside(lat, 40.4, 41.0)
       checkins of visitor
-  bounded, groups 1, rows 20
-  t0 = cells(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 8
-  m0 = quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.25)
-  m1 = quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.75)
+  clipped, groups 1, rows 20
+  t0 = histogram(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 8
+  m0 = Quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.25)
+  m1 = Quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.75)
   In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "south", r0.m1 AS "north" FROM r0
 */
@@ -117,9 +117,9 @@ SELECT MEDIAN(CLIP(n, 1, 100)) FROM (SELECT visitor, COUNT(*) AS n FROM checkins
 r0 from
   per unit: f0 = rows()
     checkins of visitor
-  unbounded, groups 1, rows 1
-  t0 = cells(f0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
-  m0 = quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(CLIP(n, 1, 100))
-  In MEDIAN(CLIP(n, 1, 100)), values are clipped to the range from 1 to 100.
+  not clipped, groups 1, rows 1
+  t0 = histogram(f0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
+  m0 = Quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(CLIP(n, 1, 100))
+  In MEDIAN(CLIP(n, 1, 100)), values are clamped to the range from 1 to 100.
 then SELECT r0.m0 AS "median" FROM r0
 */

@@ -1,4 +1,4 @@
-"""A plan in few words: what is asked of the kernel, and what is computed from the answer."""
+"""A short text form of a query plan: the questions to the kernel, and the post-processing."""
 
 from fractions import Fraction
 from itertools import chain
@@ -25,31 +25,32 @@ from discreet.kernel.relation import (
 
 
 def compact(plan):
-    """Write a plan, a line for each thing that matters."""
-    lines = list(chain.from_iterable(_part(part) for part in plan.parts))
+    """Return a plan as text."""
+    lines = list(chain.from_iterable(_release(release) for release in plan.releases))
     around = [f"explain: {plan.explain}"] if plan.explain else []
     around += [f"within: {plan.within}"] if plan.within else []
-    return "\n".join([*around, *lines, f"then {plan.above}"])
+    return "\n".join([*around, *lines, f"then {plan.outer_sql}"])
 
 
-def _part(part):
-    question = part.question
-    yield f"{part.name} from"
+def _release(release):
+    question = release.question
+    yield f"{release.name} from"
     yield from (f"  {line}" for line in _relation(question.relation))
     for place, (name, expr) in enumerate(question.by):
-        values = (
-            _values(question.groups.domains[place]) if isinstance(question.groups, PublicGroups) else "to be discovered"
-        )
+        public = isinstance(question.groups, PublicGroups)
+        values = _values(question.groups.domains[place]) if public else "partition selection"
         yield f"  by {name} = {_expr(expr)}: {values}"
-    limit = question.limit
-    told = "bounded" if question.bounded else "unbounded"
-    yield f"  {told}, groups {limit.groups}, rows {limit.rows}" + (", scaled" if question.scaled else "")
-    shares = [*(f"weight {weight}" for weight in part.weights), *([f"{part.report} of the price"] * bool(part.report))]
+    bounds = question.bounds
+    clipped = "clipped" if question.needs_clipping else "not clipped"
+    l0 = ", l0 clipped" if question.needs_l0_clipping else ""
+    yield f"  {clipped}, groups {bounds.groups}, rows {bounds.rows}{l0}"
+    shares = [f"weight {weight}" for weight in release.weights]
+    shares += [f"{release.clipping_share} of the cost"] if release.clipping_share else []
     for place, (total, share) in enumerate(zip(question.totals, shares, strict=True)):
         yield f"  t{place} = {_total(total)}, size {question.sensitivity_of(total).size}, {share}"
-    for measure in part.measures:
-        yield f"  {measure.name} = {_recipe(measure.recipe)}: {measure.label}"
-    yield from (f"  {sentence}" for sentence in part.sentences)
+    for measure in release.measures:
+        yield f"  {measure.name} = {_estimator(measure.estimator)}: {measure.label}"
+    yield from (f"  {note}" for note in release.bounds_notes)
 
 
 def _values(values):
@@ -85,7 +86,7 @@ def _relation(relation, depth=0):
             yield from _relation(source, below)
             yield from _relation(other, below)
         case PerUnit(source, keys, values):
-            folds = ", ".join(f"{name} = {_folded(folded)}" for name, folded in values)
+            folds = ", ".join(f"{name} = {_unit_aggregate(aggregate)}" for name, aggregate in values)
             yield f"{indent}per unit{' and ' if keys else ''}{_named(keys)}: {folds}"
             yield from _relation(source, below)
         case Union(left, right):
@@ -120,9 +121,9 @@ def _expr(expr):
             return f"{op}({', '.join(map(_expr, args))})"
 
 
-def _folded(folded):
-    grid = f" by {folded.grid.step}" if folded.grid else ""
-    return f"{folded.fold.value}({_expr(folded.expr) if folded.expr else ''}{grid})"
+def _unit_aggregate(aggregate):
+    grid = f" by {aggregate.grid.step}" if aggregate.grid else ""
+    return f"{aggregate.function.value}({_expr(aggregate.expr) if aggregate.expr else ''}{grid})"
 
 
 def _total(total):
@@ -130,18 +131,18 @@ def _total(total):
         case Count(expr):
             return f"count({_expr(expr) if expr else '*'})"
         case CountUnits(expr):
-            return f"units({_expr(expr) if expr else '*'})"
+            return f"count_units({_expr(expr) if expr else '*'})"
         case Sum(expr, grid, power, shift):
             centre = f" around {_number(grid.offset * grid.step)}" if grid.offset else ""
             squared = f" squared less {shift}" if power == 2 else ""
             return f"sum({_expr(expr)}{squared}, {_ends(grid)}{centre})"
         case CountDistinct(expr):
-            return f"values({_expr(expr)})"
+            return f"count_distinct({_expr(expr)})"
         case HistogramTree(expr, places, fan, depth):
             listed = _ends(places) if isinstance(places, Grid) else _values(places)
-            return f"cells({_expr(expr)}, {listed}, {fan} to the {depth})"
+            return f"histogram({_expr(expr)}, {listed}, {fan} to the {depth})"
         case ClippedUnits(rows):
-            return f"touched({'groups or rows' if rows else 'groups'})"
+            return f"clipped_units({'groups or rows' if rows else 'groups'})"
 
 
 def _ends(grid):
@@ -152,9 +153,9 @@ def _number(value):
     return str(value) if isinstance(value, Fraction) and value.denominator < 10**6 else f"{float(value):.6g}"
 
 
-def _recipe(recipe):
-    fields = [f"{name}={_field(value)}" for name, value in vars(recipe).items()]
-    return f"{type(recipe).__name__.lower()}({', '.join(fields)})"
+def _estimator(estimator):
+    fields = [f"{name}={_field(value)}" for name, value in vars(estimator).items()]
+    return f"{type(estimator).__name__}({', '.join(fields)})"
 
 
 def _field(value):

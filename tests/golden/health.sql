@@ -8,9 +8,9 @@ r0 from
     encounters of patient_id
   by k0 = urgent: False, True
   by k1 = trunc_month(admitted): 2025-01-01 00:00:00, 2025-02-01 00:00:00, 2025-03-01 00:00:00, … 2026-06-01 00:00:00 (18)
-  bounded, groups 4, rows 12, scaled
+  clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
   In all, one patient weighs at most as much as 4 groups; more are scaled down.
 then SELECT r0.k0 AS "month", r0.k1 AS "urgent", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
@@ -23,16 +23,16 @@ SELECT CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'senior' 
 r0 from
   encounters of patient_id
   by k0 = case(less(age, 18), 'child', less(age, 65), 'adult', 'senior'): child, adult, senior
-  bounded, groups 3, rows 12
+  clipped, groups 3, rows 12
   t0 = sum(days, 0 to 365 by 1/2 around 365/2), size 4380, weight 2
   t1 = count(days), size 12, weight 1/2
   t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 51158400, weight 1
-  t3 = units(*), size 1, weight 1
-  m0 = averaged(total=0, count=1, low=0, high=365): AVG(days)
-  m1 = spread(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
-  m2 = counted(total=3): COUNT(DISTINCT patient_id)
+  t3 = count_units(*), size 1, weight 1
+  m0 = Mean(total=0, count=1, low=0, high=365): AVG(days)
+  m1 = Variance(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
+  m2 = NoisyCount(total=3): COUNT(DISTINCT patient_id)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In AVG(days) and STDDEV(days), values are clipped to the range from 0 to 365.
+  In AVG(days) and STDDEV(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "who", r0.m0 AS "stay", r0.m1 AS "spread", r0.m2 AS "patients" FROM r0
 */
 
@@ -44,13 +44,13 @@ r0 from
   inner join icd10 (code, chapter) on icd = code, fanout 1
     encounters of patient_id
   by k0 = chapter: 1, 2
-  bounded, groups 2, rows 12
+  clipped, groups 2, rows 12
   t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1/2 around 1/2), size 12, weight 1/4
   t1 = count(*), size 12, weight 5/4
-  m0 = summed(total=0, kind=whole, count=1): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisySum(total=0, kind=whole, count=1): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
+  m1 = NoisyCount(total=1): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clipped to the range from 0 to 1.
+  In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY "percent" DESC
 */
 
@@ -61,11 +61,11 @@ SELECT COUNT(*) FILTER (WHERE n > 1) * 1.0 / COUNT(*) AS readmitted FROM (
 r0 from
   per unit: f0 = rows()
     encounters of patient_id
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(case(less(1, f0), 1, NULL)), size 1, weight 1
   t1 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE n > 1)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE n > 1)
+  m1 = NoisyCount(total=1): COUNT(*)
 then SELECT r0.m0 * 1.0 / r0.m1 AS "readmitted" FROM r0
 */
 
@@ -76,9 +76,9 @@ r0 from
   where urgent
     encounters of patient_id
   by k0 = hour(admitted): 0, 1, 2, … 23 (24)
-  bounded, groups 4, rows 12, scaled
+  clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
   In all, one patient weighs at most as much as 4 groups; more are scaled down.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY "hour"
@@ -96,10 +96,10 @@ r0 from
       derive age, id
         encounters of patient_id
   by k0 = multiply(divide(age, 10), 10): 0, 10, 20, … 110 (12)
-  bounded, groups 12, rows 50
+  clipped, groups 12, rows 50
   t0 = sum(value, 0 to 500 by 1/100 around 250), size 1250000, weight 1
   t1 = count(value), size 50, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=500): AVG(CLIP(l.value, 0, 500))
+  m0 = Mean(total=0, count=1, low=0, high=500): AVG(CLIP(l.value, 0, 500))
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "decade", r0.m0 AS "glucose" FROM r0 ORDER BY "decade"
 */
@@ -111,13 +111,13 @@ r0 from
   derive loinc, value = inside(value, 0.0, 10000.0)
     labs of encounter → encounters.id, of patient_id
   by k0 = loinc: 2345-7, 718-7
-  bounded, groups 2, rows 50
+  clipped, groups 2, rows 50
   t0 = count(case(less(200.0, value), 1, NULL)), size 50, weight 1
   t1 = count(case(less(value, 60.0), 1, NULL)), size 50, weight 1
   t2 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE value > 200)
-  m1 = counted(total=1): COUNT(*) FILTER(WHERE value < 60)
-  m2 = counted(total=2): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE value > 200)
+  m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE value < 60)
+  m2 = NoisyCount(total=2): COUNT(*)
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "loinc", r0.m0 AS "high", r0.m1 AS "low", r0.m2 AS "n" FROM r0
 */
@@ -132,9 +132,9 @@ r0 from
         encounters of patient_id
       derive encounter, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
-  bounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT e.patient_id)
+  clipped, groups 1, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -151,9 +151,9 @@ r0 from
           labs of encounter → encounters.id, of patient_id
         derive id
           encounters of patient_id
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -168,20 +168,20 @@ r0 from
         labs of encounter → encounters.id, of patient_id
       derive id
         encounters of patient_id
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(f0, 0 to 1000 by 1/100 around 500), size 50000, weight 1
   t1 = count(f0), size 1, weight 1/4
   t2 = count(case(at_most(500.0, f0), 1, NULL)), size 1, weight 1
-  m0 = averaged(total=0, count=1, low=0, high=1000): AVG(v)
-  m1 = counted(total=2): COUNT(*) FILTER(WHERE v >= 500)
-  In AVG(v), values are clipped to the range from 0 to 1000 and rounded to steps of 0.01.
+  m0 = Mean(total=0, count=1, low=0, high=1000): AVG(v)
+  m1 = NoisyCount(total=2): COUNT(*) FILTER(WHERE v >= 500)
+  In AVG(v), values are clamped to the range from 0 to 1000 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "mean", r0.m1 AS "alarming" FROM r0
 */
 
 -- deaths are not declared
 SELECT COUNT(*) FROM encounters WHERE died;
 /*
-refused: line 1, WHERE: there is no column "died". Did you mean id or admitted?
+refused: line 1, WHERE: column "died" does not exist. Did you mean id or admitted?
 */
 
 -- still in hospital
@@ -190,9 +190,9 @@ SELECT COUNT(*) FROM encounters WHERE discharged IS NULL;
 r0 from
   where is_null(discharged)
     encounters of patient_id
-  bounded, groups 1, rows 12
+  clipped, groups 1, rows 12
   t0 = count(*), size 12, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -205,9 +205,9 @@ r0 from
   where and(at_most(admitted, 2026-02-28 00:00:00), at_most(2025-12-01 00:00:00, admitted))
     encounters of patient_id
   by k0 = trunc_week(admitted): 2025-12-01 00:00:00, 2025-12-08 00:00:00, 2025-12-15 00:00:00, … 2026-02-23 00:00:00 (13)
-  bounded, groups 4, rows 12, scaled
+  clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
   In all, one patient weighs at most as much as 4 groups; more are scaled down.
 then SELECT r0.k0 AS "week", r0.m0 AS "n" FROM r0 ORDER BY "week"
@@ -218,15 +218,15 @@ SELECT AVG(days) FILTER (WHERE urgent) / AVG(days) FILTER (WHERE NOT urgent) AS 
 /*
 r0 from
   encounters of patient_id
-  bounded, groups 1, rows 12
+  clipped, groups 1, rows 12
   t0 = sum(case(urgent, days, NULL), 0 to 365 by 1/2 around 365/2), size 4380, weight 1
   t1 = count(case(urgent, days, NULL)), size 12, weight 1/4
   t2 = sum(case(not(urgent), days, NULL), 0 to 365 by 1/2 around 365/2), size 4380, weight 1
   t3 = count(case(not(urgent), days, NULL)), size 12, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=365): AVG(days) FILTER(WHERE urgent)
-  m1 = averaged(total=2, count=3, low=0, high=365): AVG(days) FILTER(WHERE NOT urgent)
+  m0 = Mean(total=0, count=1, low=0, high=365): AVG(days) FILTER(WHERE urgent)
+  m1 = Mean(total=2, count=3, low=0, high=365): AVG(days) FILTER(WHERE NOT urgent)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In AVG(days) FILTER(WHERE urgent) and AVG(days) FILTER(WHERE NOT urgent), values are clipped to the range from 0 to 365.
+  In AVG(days) FILTER(WHERE urgent) and AVG(days) FILTER(WHERE NOT urgent), values are clamped to the range from 0 to 365.
 then SELECT r0.m0 / r0.m1 AS "ratio" FROM r0
 */
 
@@ -236,11 +236,11 @@ SELECT AVG(age) FROM (SELECT patient_id, MAX(age) AS age FROM encounters GROUP B
 r0 from
   per unit: f0 = greatest(clip(age, 0, 119))
     encounters of patient_id
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(f0, 0 to 119 by 1/2 around 119/2), size 119, weight 1
   t1 = count(f0), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=119): AVG(age)
-  In AVG(age), values are clipped to the range from 0 to 119.
+  m0 = Mean(total=0, count=1, low=0, high=119): AVG(age)
+  In AVG(age), values are clamped to the range from 0 to 119.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -250,9 +250,9 @@ SELECT COUNT(*) FROM encounters WHERE admitted < '2026-01-15' AND (discharged >=
 r0 from
   where and(less(admitted, 2026-01-15 00:00:00), or(is_null(discharged), at_most(2026-01-15 00:00:00, discharged)))
     encounters of patient_id
-  bounded, groups 1, rows 12
+  clipped, groups 1, rows 12
   t0 = count(*), size 12, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -260,5 +260,5 @@ then SELECT r0.m0 AS "count" FROM r0
 -- days between two stays need windows
 SELECT AVG(gap) FROM (SELECT admitted - LAG(discharged) OVER (PARTITION BY patient_id ORDER BY admitted) AS gap FROM encounters) AS t;
 /*
-refused: line 1, SELECT: a window function mixes rows of different people. Aggregate first; window functions work on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
 */

@@ -7,12 +7,12 @@ r0 from
   derive loinc, value = inside(value, 0.0, 10000.0)
     labs of encounter → encounters.id, of patient_id
   by k0 = loinc: 2345-7, 718-7
-  bounded, groups 2, rows 50
+  clipped, groups 2, rows 50
   t0 = count(*), size 50, weight 1
   t1 = sum(value, 0 to 10000 by 1/100 around 124992/25), size 25001600, weight 1
   t2 = count(value), size 50, weight 1/4
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=10000): AVG(value)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=10000): AVG(value)
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "loinc", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -27,12 +27,12 @@ r0 from
     derive id, urgent
       encounters of patient_id
   by k0 = urgent: False, True
-  bounded, groups 2, rows 50
+  clipped, groups 2, rows 50
   t0 = sum(value, 0 to 10000 by 1/100 around 124992/25), size 25001600, weight 1
   t1 = count(value), size 50, weight 1/4
-  t2 = units(*), size 1, weight 1
-  m0 = averaged(total=0, count=1, low=0, high=10000): AVG(l.value)
-  m1 = counted(total=2): COUNT(DISTINCT e.patient_id)
+  t2 = count_units(*), size 1, weight 1
+  m0 = Mean(total=0, count=1, low=0, high=10000): AVG(l.value)
+  m1 = NoisyCount(total=2): COUNT(DISTINCT e.patient_id)
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "urgent", r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 */
@@ -47,9 +47,9 @@ r0 from
       labs of encounter → encounters.id, of patient_id
   by k0 = flag: low, high, critical
   by k1 = loinc: 2345-7, 718-7
-  bounded, groups 6, rows 50
+  clipped, groups 6, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "flag", r0.k1 AS "loinc", r0.m0 AS "count" FROM r0
 */
@@ -68,9 +68,9 @@ r0 from
     derive age, id
       encounters of patient_id
   by k0 = divide(age, 20): 0, 1, 2, 3, 4, 5
-  bounded, groups 6, rows 50
+  clipped, groups 6, rows 50
   t0 = count(case(equal(flag, 'critical'), 1, NULL)), size 50, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE f.flag = 'critical')
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE f.flag = 'critical')
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "twenties", r0.m0 AS "critical" FROM r0
 */
@@ -85,9 +85,9 @@ r0 from
         labs of encounter → encounters.id, of patient_id
       derive encounter_1 = encounter, taken_1 = taken
         labs of encounter → encounters.id, of patient_id
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -98,12 +98,12 @@ SELECT AVG(CLIP(n, 0, 30)) FROM (SELECT encounter, COUNT(*) AS n FROM labs GROUP
 r0 from
   per unit and k0 = encounter: f0 = rows()
     labs of encounter → encounters.id, of patient_id
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = sum(f0, 1 to 30 by 1/2 around 31/2), size 1450, weight 1
   t1 = count(*), size 50, weight 1/4
-  m0 = averaged(total=0, count=1, low=1, high=30): AVG(CLIP(n, 0, 30))
+  m0 = Mean(total=0, count=1, low=1, high=30): AVG(CLIP(n, 0, 30))
   In a group, one patient weighs at most as much as 50 rows; more are scaled down.
-  In AVG(CLIP(n, 0, 30)), values are clipped to the range from 1 to 30.
+  In AVG(CLIP(n, 0, 30)), values are clamped to the range from 1 to 30.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -118,11 +118,11 @@ r0 from
         labs of encounter → encounters.id, of patient_id
       derive id
         encounters of patient_id
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(case(less(100.0, f0), 1, NULL)), size 1, weight 1
   t1 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE worst > 100)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE worst > 100)
+  m1 = NoisyCount(total=1): COUNT(*)
 then SELECT r0.m0 AS "bad", r0.m1 AS "all_of_them" FROM r0
 */
 
@@ -133,14 +133,14 @@ r0 from
   inner join icd10 (code, chapter) on icd = code, fanout 1
     encounters of patient_id
   by k0 = chapter: 1, 2
-  bounded, groups 2, rows 12
+  clipped, groups 2, rows 12
   t0 = count(*), size 12, weight 1
   t1 = sum(days, 0 to 365 by 1/2 around 365/2), size 4380, weight 1
   t2 = count(days), size 12, weight 1/4
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=365): AVG(days)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=365): AVG(days)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In AVG(days), values are clipped to the range from 0 to 365.
+  In AVG(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "chapter", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
 
@@ -151,15 +151,15 @@ r0 from
   where urgent
     encounters of patient_id
   by k0 = multiply(divide(age, 10), 10): 0, 10, 20, … 110 (12)
-  bounded, groups 4, rows 12, scaled
+  clipped, groups 4, rows 12, l0 clipped
   t0 = sum(days, 0 to 365 by 1/2 around 365/2), size 4592762880, weight 2
   t1 = count(days), size 12582912, weight 1/2
   t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 838179225600, weight 1
-  m0 = averaged(total=0, count=1, low=0, high=365): AVG(days)
-  m1 = spread(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
+  m0 = Mean(total=0, count=1, low=0, high=365): AVG(days)
+  m1 = Variance(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
   In all, one patient weighs at most as much as 4 groups; more are scaled down.
-  In AVG(days) and STDDEV(days), values are clipped to the range from 0 to 365.
+  In AVG(days) and STDDEV(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "decade", r0.m0 AS "avg", r0.m1 AS "stddev" FROM r0
 */
 
@@ -169,9 +169,9 @@ SELECT DATE_TRUNC('year', discharged) AS year, COUNT(*) FROM encounters GROUP BY
 r0 from
   encounters of patient_id
   by k0 = trunc_year(discharged): 2015-01-01 00:00:00, 2016-01-01 00:00:00, 2017-01-01 00:00:00, … None (13)
-  bounded, groups 4, rows 12, scaled
+  clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
   In all, one patient weighs at most as much as 4 groups; more are scaled down.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
@@ -183,12 +183,12 @@ SELECT AVG(CLIP(discharged::date - admitted::date, 0, 60)) AS stay FROM encounte
 r0 from
   where not(is_null(discharged))
     encounters of patient_id
-  bounded, groups 1, rows 12
+  clipped, groups 1, rows 12
   t0 = sum(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60), 0 to 60 by 1 around 30), size 360, weight 1
   t1 = count(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60)), size 12, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=60): AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60))
+  m0 = Mean(total=0, count=1, low=0, high=60): AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60))
   In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60)), values are clipped to the range from 0 to 60.
+  In AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.m0 AS "stay" FROM r0
 */
 
@@ -204,46 +204,46 @@ r0 from
           labs of encounter → encounters.id, of patient_id
         derive id
           encounters of patient_id
-  bounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT patient_id)
+  clipped, groups 1, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT patient_id)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
 -- the child cannot name its owner
 SELECT COUNT(*) FROM encounters WHERE id IN (SELECT encounter FROM labs);
 /*
-refused: line 1, WHERE: private rows can be compared with other private rows on the whole unit only. Compare encounters.patient_id with the same of the inner query, or write a JOIN.
+refused: line 1, WHERE: private rows can be compared with other private rows only on the whole privacy unit. Compare encounters.patient_id with the same columns of the inner query, or write a JOIN.
 */
 
 -- a child with a parent on something else
 SELECT COUNT(*) FROM labs l JOIN encounters e ON l.taken = e.admitted::date;
 /*
-refused: line 1, JOIN: two private tables can be joined on the whole unit only, by equality. Join on the column that leads to the parent table.
+refused: line 1, JOIN: two private tables can be joined only by equality on the whole privacy unit. Join on the column that references the parent table.
 */
 
 -- a patient is never shown
 SELECT patient_id, COUNT(*) FROM encounters WHERE icd = 'A00' GROUP BY patient_id;
 /*
-refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
+refused: line 1, GROUP BY: each group would be a single privacy unit, and such groups are never released. Group by a column whose values many units share, or count units with COUNT(DISTINCT …).
 */
 
 -- a key of single rows
 SELECT id, COUNT(*) FROM encounters GROUP BY id;
 /*
-refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
+refused: line 1, GROUP BY: each group would be a single privacy unit, and such groups are never released. Group by a column whose values many units share, or count units with COUNT(DISTINCT …).
 */
 
 -- no limits are declared
 SELECT flag, COUNT(*) FROM lab_flags GROUP BY flag;
 /*
-refused: line 1, GROUP BY: nobody said in how many groups one patient may count. Give groups=… with the question, write OPTIONS(max_groups_contributed=…), or ask the owner to declare groups for the table.
+refused: line 1, GROUP BY: there is no bound on the number of groups per patient. Pass groups=…, write OPTIONS(max_groups_contributed=…), or ask the owner to declare groups for the table.
 */
 
 -- no limit of rows is declared
 SELECT COUNT(*) FROM lab_flags;
 /*
-refused: line 1, SELECT: nobody said with how many rows one patient may count. Give rows=… with the question, write OPTIONS(max_rows_contributed=…), or ask the owner to declare rows for the table.
+refused: line 1, SELECT: there is no bound on the number of rows per patient. Pass rows=…, write OPTIONS(max_rows_contributed=…), or ask the owner to declare rows for the table.
 */
 
 -- units need no limit of rows
@@ -260,9 +260,9 @@ r0 from
     derive id
       encounters of patient_id
   by k0 = flag: low, high, critical
-  bounded, groups 2, rows 1, scaled
-  t0 = units(*), size 131072, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT e.patient_id)
+  clipped, groups 2, rows 1, l0 clipped
+  t0 = count_units(*), size 131072, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
   In all, one patient weighs at most as much as 2 groups; more are scaled down.
 then SELECT r0.k0 AS "flag", r0.m0 AS "count" FROM r0
 */

@@ -6,15 +6,15 @@ SELECT station, COUNT(*), AVG(kwh), VAR_SAMP(kwh) FROM readings GROUP BY station
 r0 from
   readings of each row
   by k0 = station: s1, s2
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   t1 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 2
   t2 = count(kwh), size 1, weight 1/2
   t3 = sum(kwh squared less 8388608, 0 to 64 by 1/128 around 32), size 8388608, weight 1
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=64): AVG(kwh)
-  m2 = spread(squares=3, total=1, count=2, low=0, high=64, statistic=var_samp): VAR_SAMP(kwh)
-  In AVG(kwh) and VAR_SAMP(kwh), values are clipped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=64): AVG(kwh)
+  m2 = Variance(squares=3, total=1, count=2, low=0, high=64, statistic=var_samp): VAR_SAMP(kwh)
+  In AVG(kwh) and VAR_SAMP(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "station", r0.m0 AS "count", r0.m1 AS "avg", r0.m2 AS "var_samp" FROM r0
 */
 
@@ -25,10 +25,10 @@ r0 from
   inner join stations (code, area) on station = code, fanout 1
     readings of each row
   by k0 = area: coast, hill
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(kwh, 0 to 64 by 1/16384), size 1048576, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(kwh)
-  In SUM(kwh), values are clipped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(kwh)
+  In SUM(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "area", r0.m0 AS "sum" FROM r0
 */
 
@@ -39,11 +39,11 @@ r0 from
   readings of each row
   by k0 = phase: 1, 2, 3
   by k1 = hour(at): 0, 1, 2, … 23 (24)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 1
   t1 = count(kwh), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=64): AVG(kwh)
-  In AVG(kwh), values are clipped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
+  m0 = Mean(total=0, count=1, low=0, high=64): AVG(kwh)
+  In AVG(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "hour", r0.k1 AS "phase", r0.m0 AS "avg" FROM r0
 */
 
@@ -55,28 +55,28 @@ r0 from
     inner join stations (code, area) on anything, fanout 2
       readings of each row
   by k0 = area: coast, hill
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 2, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "area", r0.m0 AS "count" FROM r0
 */
 
 -- rows never meet other rows
 SELECT COUNT(*) FROM readings a JOIN readings b ON a.station = b.station;
 /*
-refused: line 1, JOIN: every row is protected on its own, so rows cannot meet other private rows. Ask about one private table at a time.
+refused: line 1, JOIN: each row is its own privacy unit, so private tables cannot be joined. Query one private table at a time.
 */
 
 -- nor by IN
 SELECT COUNT(*) FROM readings WHERE station IN (SELECT station FROM readings WHERE kwh > 10);
 /*
-refused: line 1, WHERE: every row is protected on its own, so rows cannot be compared with other private rows. Ask about one private table at a time.
+refused: line 1, WHERE: each row is its own privacy unit, so rows cannot be compared with other private rows. Query one private table at a time.
 */
 
 -- nor by UNION ALL
 SELECT COUNT(*) FROM (SELECT kwh FROM readings UNION ALL SELECT kwh FROM readings) AS t;
 /*
-refused: line 1, UNION: every row is protected on its own, so private tables cannot be put together. Ask about one private table at a time.
+refused: line 1, UNION: each row is its own privacy unit, so private tables cannot be combined. Query one private table at a time.
 */
 
 -- there are no units to count
@@ -84,9 +84,9 @@ SELECT COUNT(DISTINCT station) FROM readings;
 /*
 r0 from
   readings of each row
-  unbounded, groups 1, rows 1
-  t0 = values(station), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT station)
+  not clipped, groups 1, rows 1
+  t0 = count_distinct(station), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT station)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -96,10 +96,10 @@ SELECT AVG(m) FROM (SELECT station, AVG(kwh) AS m FROM readings GROUP BY station
 r0 from
   readings of each row
   by k0 = station: s1, s2
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 1
   t1 = count(kwh), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=64): AVG(kwh)
-  In AVG(kwh), values are clipped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
+  m0 = Mean(total=0, count=1, low=0, high=64): AVG(kwh)
+  In AVG(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT AVG(m) FROM (SELECT r0.k0 AS "station", r0.m0 AS "m" FROM r0) AS t
 */

@@ -6,14 +6,14 @@ SELECT at::date AS day, COUNT(*) AS hits, SUM(bytes) / 1000000.0 AS megabytes FR
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  bounded, groups 1, rows 100, scaled
+  clipped, groups 1, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   t1 = sum(bytes, 0 to 100000000 by 64), size 5000000000, weight 1
-  m0 = counted(total=0): COUNT(*)
-  m1 = summed(total=1, kind=whole, count=None): SUM(bytes)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = NoisySum(total=1, kind=whole, count=None): SUM(bytes)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as one group; more are scaled down.
-  In SUM(bytes), values are clipped to the range from 0 to 1e+8 and rounded to steps of 64.
+  In SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY "day"
 */
 
@@ -23,13 +23,13 @@ SELECT EXTRACT(HOUR FROM at) AS hour, AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = hour(at): 0, 1, 2, … 23 (24)
-  bounded, groups 10, rows 100, scaled
+  clipped, groups 10, rows 100, l0 clipped
   t0 = sum(case(at_most(400, clip(status, 200, 500)), 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 3355443200, weight 1
   t1 = count(*), size 104857600, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=1): AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END)
+  m0 = Mean(total=0, count=1, low=0, high=1): AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as 10 groups; more are scaled down.
-  In AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END), values are clipped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
+  In AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END), values are clamped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
 then SELECT r0.k0 AS "hour", r0.m0 AS "errors" FROM r0 ORDER BY "hour"
 */
 
@@ -40,9 +40,9 @@ r0 from
   where not(equal(status, 200))
     hits of user_id, trunc_day(at)
   by k0 = status: 404, 500
-  bounded, groups 2, rows 100
+  clipped, groups 2, rows 100
   t0 = count(*), size 100, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
 then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
 */
@@ -53,11 +53,11 @@ SELECT at::date AS day, 100.0 * COUNT(*) FILTER (WHERE mobile) / COUNT(*) AS per
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  bounded, groups 1, rows 100, scaled
+  clipped, groups 1, rows 100, l0 clipped
   t0 = count(case(mobile, 1, NULL)), size 104857600, weight 1
   t1 = count(*), size 104857600, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE mobile)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE mobile)
+  m1 = NoisyCount(total=1): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as one group; more are scaled down.
 then SELECT r0.k0 AS "day", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 ORDER BY 1
@@ -70,14 +70,14 @@ SELECT CASE WHEN path LIKE '/api/%' THEN 'api' WHEN path LIKE '%.png' OR path LI
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = case(like(path, '/api/%'), 'api', or(like(path, '%.jpg'), like(path, '%.png')), 'picture', 'page'): api, picture, page
-  bounded, groups 3, rows 100
+  clipped, groups 3, rows 100
   t0 = count(*), size 100, weight 1
   t1 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 1
   t2 = count(bytes), size 100, weight 1/4
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=100000000): AVG(bytes)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=100000000): AVG(bytes)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In AVG(bytes), values are clipped to the range from 0 to 1e+8 and rounded to steps of 64.
+  In AVG(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.k0 AS "kind", r0.m0 AS "n", r0.m1 AS "size" FROM r0 ORDER BY "n" DESC
 */
 
@@ -87,9 +87,9 @@ SELECT COUNT(*) FROM hits WHERE path ~ '^/products/[0-9]+$';
 r0 from
   where matches(path, '^/products/[0-9]+$')
     hits of user_id, trunc_day(at)
-  bounded, groups 1, rows 100
+  clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -100,9 +100,9 @@ SELECT at::date AS day, COUNT(DISTINCT (user_id, at::date)) AS people FROM hits 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  bounded, groups 1, rows 1, scaled
-  t0 = units(*), size 1048576, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
+  clipped, groups 1, rows 1, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
   In all, one user's day weighs at most as much as one group; more are scaled down.
 then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY "day"
 */
@@ -115,9 +115,9 @@ r0 from
   per unit: f0 = rows()
     hits of user_id, trunc_day(at)
   by k0 = least(f0, 20): 1, 2, 3, … 20 (20)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "hits", r0.m0 AS "days" FROM r0 ORDER BY 1
 */
 
@@ -129,11 +129,11 @@ r0 from
   per unit: f0 = rows()
     where equal(status, 200)
       hits of user_id, trunc_day(at)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(case(equal(f0, 1), 1, NULL)), size 1, weight 1
   t1 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE n = 1)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE n = 1)
+  m1 = NoisyCount(total=1): COUNT(*)
 then SELECT r0.m0 * 1.0 / r0.m1 AS "bounced" FROM r0
 */
 
@@ -146,11 +146,11 @@ r0 from
   derive c0 = equal(f0, 1), c1 = equal(f1, 1)
     per unit: f0 = greatest(case(equal(path, '/thanks'), 1, 0)), f1 = greatest(case(like(path, '/products/%'), 1, 0))
       hits of user_id, trunc_day(at)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(case(c1, 1, NULL)), size 1, weight 1
   t1 = count(case(and(c0, c1), 1, NULL)), size 1, weight 1
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE saw)
-  m1 = counted(total=1): COUNT(*) FILTER(WHERE saw AND bought)
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE saw)
+  m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE saw AND bought)
 then SELECT r0.m0 AS "saw", r0.m1 AS "bought" FROM r0
 */
 
@@ -161,9 +161,9 @@ r0 from
   units with a row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  bounded, groups 1, rows 100
+  clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -174,9 +174,9 @@ SELECT EXTRACT(HOUR FROM at) * 60 + EXTRACT(MINUTE FROM at) AS minute, COUNT(*) 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = add(minute(at), multiply(hour(at), 60)): 0, 1, 2, … 1439 (1440)
-  bounded, groups 10, rows 100, scaled
+  clipped, groups 10, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as 10 groups; more are scaled down.
 then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
@@ -185,17 +185,17 @@ then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
 -- top pages cannot be discovered with a pure budget
 SELECT path, COUNT(*) AS n FROM hits GROUP BY path ORDER BY n DESC LIMIT 10;
 /*
-refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta, before anything is charged.
+refused: line 1, GROUP BY: the groups of path are not declared, and partition selection needs a budget with a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta before anything is charged to it.
 */
 
 -- sessions need windows
 SELECT COUNT(*) FROM (SELECT at - LAG(at) OVER (PARTITION BY user_id ORDER BY at) AS gap FROM hits) AS t WHERE gap > INTERVAL '30 minutes';
 /*
-refused: line 1, SELECT: a window function mixes rows of different people. Aggregate first; window functions work on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
 */
 
 -- the last hit of each user
 SELECT user_id, MAX(at) FROM hits GROUP BY user_id;
 /*
-refused: line 1, GROUP BY: this gathers a person's rows over many windows of time, of which each is protected on its own. Group by hits.user_id, date_trunc('day', hits.at).
+refused: line 1, GROUP BY: the privacy unit is a person within a time window, so rows of several windows cannot be grouped together. Group by hits.user_id, date_trunc('day', hits.at).
 */

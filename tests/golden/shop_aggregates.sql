@@ -5,9 +5,9 @@ SELECT COUNT(*) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -17,13 +17,13 @@ SELECT COUNT(rating), COUNT(DISTINCT user), COUNT(*) FILTER (WHERE paid), COUNT(
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(rating), size 20, weight 1
-  t1 = units(*), size 1, weight 1
+  t1 = count_units(*), size 1, weight 1
   t2 = count(case(paid, 1, NULL)), size 20, weight 1
-  m0 = counted(total=0): COUNT(rating)
-  m1 = counted(total=1): COUNT(DISTINCT user)
-  m2 = counted(total=2): COUNT(*) FILTER(WHERE paid)
+  m0 = NoisyCount(total=0): COUNT(rating)
+  m1 = NoisyCount(total=1): COUNT(DISTINCT user)
+  m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE paid)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count", r0.m1 AS "count_1", r0.m2 AS "count_2", r0.m2 AS "count_3" FROM r0
 */
@@ -33,9 +33,9 @@ SELECT COUNT(DISTINCT user) FILTER (WHERE paid) AS a, COUNT(DISTINCT CASE WHEN p
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 1
-  t0 = units(case(paid, 1, NULL)), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT user) FILTER(WHERE paid)
+  clipped, groups 1, rows 1
+  t0 = count_units(case(paid, 1, NULL)), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT user) FILTER(WHERE paid)
 then SELECT r0.m0 AS "a", r0.m0 AS "b" FROM r0
 */
 
@@ -44,9 +44,9 @@ SELECT SUM(CASE WHEN category = 'food' THEN 1 ELSE 0 END) AS food FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(case(equal(category, 'food'), 1, 0), 0 to 1 by 1), size 20, weight 1
-  m0 = summed(total=0, kind=whole, count=None): SUM(CASE WHEN category = 'food' THEN 1 ELSE 0 END)
+  m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN category = 'food' THEN 1 ELSE 0 END)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "food" FROM r0
 */
@@ -56,11 +56,11 @@ SELECT SUM(amount) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(amount)
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum" FROM r0
 */
 
@@ -69,12 +69,12 @@ SELECT AVG(amount) AS mean FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=500): AVG(amount)
+  m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "mean" FROM r0
 */
 
@@ -83,14 +83,14 @@ SELECT SUM(amount), AVG(amount), COUNT(amount) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 5/4
   t1 = count(amount), size 20, weight 3/2
-  m0 = summed(total=0, kind=real, count=1): SUM(amount)
-  m1 = averaged(total=0, count=1, low=0, high=500): AVG(amount)
-  m2 = counted(total=1): COUNT(amount)
+  m0 = NoisySum(total=0, kind=real, count=1): SUM(amount)
+  m1 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
+  m2 = NoisyCount(total=1): COUNT(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(amount) and AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In SUM(amount) and AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum", r0.m1 AS "avg", r0.m2 AS "count" FROM r0
 */
 
@@ -99,13 +99,13 @@ SELECT SUM(quantity), COUNT(quantity) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(quantity, 1 to 10 by 1/2 around 11/2), size 180, weight 16/79
   t1 = count(quantity), size 20, weight 99/76
-  m0 = summed(total=0, kind=whole, count=1): SUM(quantity)
-  m1 = counted(total=1): COUNT(quantity)
+  m0 = NoisySum(total=0, kind=whole, count=1): SUM(quantity)
+  m1 = NoisyCount(total=1): COUNT(quantity)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(quantity), values are clipped to the range from 1 to 10.
+  In SUM(quantity), values are clamped to the range from 1 to 10.
 then SELECT r0.m0 AS "sum", r0.m1 AS "count" FROM r0
 */
 
@@ -114,17 +114,17 @@ SELECT VAR_POP(amount), VAR_SAMP(amount), STDDEV_POP(amount), STDDEV(amount), VA
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 5
   t1 = count(amount), size 20, weight 5/4
   t2 = sum(amount squared less 4882812, 0 to 500 by 2/25 around 250), size 97656260, weight 4
-  m0 = spread(squares=2, total=0, count=1, low=0, high=500, statistic=var_pop): VAR_POP(amount)
-  m1 = spread(squares=2, total=0, count=1, low=0, high=500, statistic=var_samp): VAR_SAMP(amount)
-  m2 = spread(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_pop): STDDEV_POP(amount)
-  m3 = spread(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_samp): STDDEV(amount)
-  m4 = averaged(total=0, count=1, low=0, high=500): AVG(amount)
+  m0 = Variance(squares=2, total=0, count=1, low=0, high=500, statistic=var_pop): VAR_POP(amount)
+  m1 = Variance(squares=2, total=0, count=1, low=0, high=500, statistic=var_samp): VAR_SAMP(amount)
+  m2 = Variance(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_pop): STDDEV_POP(amount)
+  m3 = Variance(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_samp): STDDEV(amount)
+  m4 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In VAR_POP(amount), VAR_SAMP(amount), STDDEV_POP(amount), STDDEV(amount) and AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In VAR_POP(amount), VAR_SAMP(amount), STDDEV_POP(amount), STDDEV(amount) and AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "var_pop", r0.m1 AS "var_samp", r0.m2 AS "stddev_pop", r0.m3 AS "stddev", r0.m1 AS "variance", r0.m3 AS "stddev_samp", r0.m4 AS "avg" FROM r0
 */
 
@@ -133,11 +133,11 @@ SELECT SUM(amount * quantity * (1 - discount)) AS revenue FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(multiply(subtract(1.0, clip(discount, 0.0, 1.0)), multiply(clip(amount, 0.0, 500.0), to_real(clip(quantity, 1, 10)))), 0 to 5000 by 1/256), size 25600000, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(amount * quantity * (1 - discount))
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(amount * quantity * (1 - discount))
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(amount * quantity * (1 - discount)), values are clipped to the range from 0 to 5000 and rounded to steps of 0.00390625.
+  In SUM(amount * quantity * (1 - discount)), values are clamped to the range from 0 to 5000 and rounded to steps of 0.00390625.
 then SELECT r0.m0 AS "revenue" FROM r0
 */
 
@@ -146,10 +146,10 @@ SELECT AVG(CASE WHEN paid THEN 1.0 ELSE 0 END) AS share FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(case(paid, 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 10485760, weight 1
   t1 = count(*), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=1): AVG(CASE WHEN paid THEN 1.0 ELSE 0 END)
+  m0 = Mean(total=0, count=1, low=0, high=1): AVG(CASE WHEN paid THEN 1.0 ELSE 0 END)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "share" FROM r0
 */
@@ -159,12 +159,12 @@ SELECT AVG(CLIP(weight, 0, 30)) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(weight, 0 to 30 by 1/65536 around 15), size 19660800, weight 1
   t1 = count(weight), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=30): AVG(CLIP(weight, 0, 30))
+  m0 = Mean(total=0, count=1, low=0, high=30): AVG(CLIP(weight, 0, 30))
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(CLIP(weight, 0, 30)), values are clipped to the range from 0 to 30 and rounded to steps of 1.52588e-5.
+  In AVG(CLIP(weight, 0, 30)), values are clamped to the range from 0 to 30 and rounded to steps of 1.52588e-5.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -174,11 +174,11 @@ SELECT SUM(weight) FROM orders WHERE weight BETWEEN 0 AND 30;
 r0 from
   where and(at_most(weight, 30.0), at_most(0.0, weight))
     orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(weight, 0 to 30 by 1/65536), size 39321600, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(weight)
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(weight)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(weight), values are clipped to the range from 0 to 30 and rounded to steps of 1.52588e-5.
+  In SUM(weight), values are clamped to the range from 0 to 30 and rounded to steps of 1.52588e-5.
 then SELECT r0.m0 AS "sum" FROM r0
 */
 
@@ -187,12 +187,12 @@ SELECT AVG(LN(quantity)) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(ln(to_real(clip(quantity, 1, 10))), 0 to 2.30259 by 1/524288 around 1179/1024), size 12072960, weight 1
   t1 = count(ln(to_real(clip(quantity, 1, 10)))), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=2.30259): AVG(LN(quantity))
+  m0 = Mean(total=0, count=1, low=0, high=2.30259): AVG(LN(quantity))
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(LN(quantity)), values are clipped to the range from 0 to 2.30259 and rounded to steps of 1.90735e-6.
+  In AVG(LN(quantity)), values are clamped to the range from 0 to 2.30259 and rounded to steps of 1.90735e-6.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -203,11 +203,11 @@ r0 from
   where less(10.0, lat)
     derive lat = inside(lat, -90.0, 90.0)
       orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(lat, 10 to 90 by 1/10000 around 31248/625), size 8000640, weight 1
   t1 = count(*), size 20, weight 5/4
-  m0 = averaged(total=0, count=1, low=10, high=90): AVG(lat)
-  m1 = counted(total=1): COUNT(lat)
+  m0 = Mean(total=0, count=1, low=10, high=90): AVG(lat)
+  m1 = NoisyCount(total=1): COUNT(lat)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "avg", r0.m1 AS "count", r0.m1 AS "count_1" FROM r0
 */
@@ -217,12 +217,12 @@ SELECT AVG(amount) FILTER (WHERE category = 'toys') AS toys FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(case(equal(category, 'toys'), amount, NULL), 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(case(equal(category, 'toys'), amount, NULL)), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=500): AVG(amount) FILTER(WHERE category = 'toys')
+  m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount) FILTER(WHERE category = 'toys')
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(amount) FILTER(WHERE category = 'toys'), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(amount) FILTER(WHERE category = 'toys'), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "toys" FROM r0
 */
 
@@ -231,15 +231,15 @@ SELECT SUM(amount) / COUNT(*) AS mean, 100.0 * COUNT(*) FILTER (WHERE paid) / NU
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   t1 = count(*), size 20, weight 1
   t2 = count(case(paid, 1, NULL)), size 20, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(amount)
-  m1 = counted(total=1): COUNT(*)
-  m2 = counted(total=2): COUNT(*) FILTER(WHERE paid)
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
+  m1 = NoisyCount(total=1): COUNT(*)
+  m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE paid)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 / r0.m1 AS "mean", 100.0 * r0.m2 / NULLIF(r0.m1, 0) AS "percent" FROM r0
 */
 
@@ -248,13 +248,13 @@ SELECT AVG(COALESCE(rating, 0)), COUNT(*) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(coalesce(clip(rating, 1, 5), 0), 0 to 5 by 1/2 around 5/2), size 100, weight 1
   t1 = count(*), size 20, weight 5/4
-  m0 = averaged(total=0, count=1, low=0, high=5): AVG(COALESCE(rating, 0))
-  m1 = counted(total=1): COUNT(*)
+  m0 = Mean(total=0, count=1, low=0, high=5): AVG(COALESCE(rating, 0))
+  m1 = NoisyCount(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(COALESCE(rating, 0)), values are clipped to the range from 0 to 5.
+  In AVG(COALESCE(rating, 0)), values are clamped to the range from 0 to 5.
 then SELECT r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 */
 
@@ -263,15 +263,15 @@ SELECT COUNT(*), COUNT(*) + 1, COUNT(rating), SUM(quantity)::real, CASE WHEN COU
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   t1 = count(rating), size 20, weight 1
   t2 = sum(quantity, 1 to 10 by 1), size 200, weight 1
-  m0 = counted(total=0): COUNT(*)
-  m1 = counted(total=1): COUNT(rating)
-  m2 = summed(total=2, kind=whole, count=None): SUM(quantity)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = NoisyCount(total=1): COUNT(rating)
+  m2 = NoisySum(total=2, kind=whole, count=None): SUM(quantity)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(quantity), values are clipped to the range from 1 to 10.
+  In SUM(quantity), values are clamped to the range from 1 to 10.
 then SELECT r0.m0 AS "count", r0.m0 + 1 AS "?column?", r0.m1 AS "count_1", CAST(r0.m2 AS REAL) AS "sum", CASE WHEN r0.m0 > 5 THEN 'many' END AS "case" FROM r0
 */
 
@@ -282,9 +282,9 @@ r0 from
   inner join regions (name, people) on region = name, fanout 1
     derive region
       orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(people, 560 to 3400 by 1), size 68000, weight 1
-  m0 = summed(total=0, kind=whole, count=None): SUM(people)
+  m0 = NoisySum(total=0, kind=whole, count=None): SUM(people)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "sum" FROM r0
 */
@@ -292,25 +292,25 @@ then SELECT r0.m0 AS "sum" FROM r0
 -- booleans are not numbers
 SELECT SUM(paid) FROM orders;
 /*
-refused: line 1, SUM: SUM takes a number. Count rows with COUNT(*) FILTER (WHERE …), or write SUM(CASE WHEN … THEN 1 ELSE 0 END).
+refused: line 1, SUM: SUM needs a number. Count rows with COUNT(*) FILTER (WHERE …), or write SUM(CASE WHEN … THEN 1 ELSE 0 END).
 */
 
 -- a sum needs a range
 SELECT SUM(weight) FROM orders;
 /*
-refused: line 1, SUM: SUM(weight) needs a public range, and none is known. Write SUM(CLIP(weight, low, high)) with ends that you choose, or ask the owner to declare between.
+refused: line 1, SUM: SUM(weight) needs bounds. Write SUM(CLIP(weight, low, high)) with bounds of your choice, or ask the owner to declare between.
 */
 
 -- text has no sum
 SELECT AVG(city) FROM orders;
 /*
-refused: line 1, AVG: AVG takes a number. Count rows with COUNT(*) FILTER (WHERE …), or write AVG(CASE WHEN … THEN 1 ELSE 0 END).
+refused: line 1, AVG: AVG needs a number. Count rows with COUNT(*) FILTER (WHERE …), or write AVG(CASE WHEN … THEN 1 ELSE 0 END).
 */
 
 -- the unit's own column is not added up
 SELECT SUM(user) FROM orders;
 /*
-refused: line 1, SUM: SUM of the unit's own column would tell about single people. Count units with COUNT(DISTINCT …).
+refused: line 1, SUM: SUM of the privacy unit's own column would disclose individuals. Count units with COUNT(DISTINCT …).
 */
 
 -- other distinct values are not counted yet
@@ -318,9 +318,9 @@ SELECT COUNT(DISTINCT city) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
-  t0 = values(city), size 20, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT city)
+  clipped, groups 1, rows 20
+  t0 = count_distinct(city), size 20, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT city)
   In a group, one customer counts for at most 20 different values; of more, some are chosen by a hash.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -330,11 +330,11 @@ SELECT MEDIAN(amount) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
-  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(amount)
+  clipped, groups 1, rows 20
+  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In MEDIAN(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In MEDIAN(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "median" FROM r0
 */
 
@@ -343,11 +343,11 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
-  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
-  m0 = quantile(total=0, target=9/10, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
+  clipped, groups 1, rows 20
+  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
+  m0 = Quantile(total=0, target=9/10, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "percentile_cont" FROM r0
 */
 
@@ -356,11 +356,11 @@ SELECT QUANTILE_CONT(amount, 0.5) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
-  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
+  clipped, groups 1, rows 20
+  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In QUANTILE_CONT(amount, 0.5), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In QUANTILE_CONT(amount, 0.5), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "quantile_cont" FROM r0
 */
 
@@ -369,12 +369,12 @@ SELECT MIN(amount), MAX(amount) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
-  t0 = cells(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 10
-  m0 = quantile(total=0, target=0, kind=real, origin=None): MIN(amount)
-  m1 = quantile(total=0, target=1, kind=real, origin=None): MAX(amount)
+  clipped, groups 1, rows 20
+  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 10
+  m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(amount)
+  m1 = Quantile(total=0, target=1, kind=real, origin=None): MAX(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In MIN(amount) and MAX(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In MIN(amount) and MAX(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
 
@@ -383,9 +383,9 @@ SELECT MODE() WITHIN GROUP (ORDER BY category) FROM orders;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
-  t0 = cells(category, food, books, toys, 3 to the 1), size 20971520, weight 1
-  m0 = tabled(total=0, how=mode 1): MODE() WITHIN GROUP (ORDER BY category)
+  clipped, groups 1, rows 20
+  t0 = histogram(category, food, books, toys, 3 to the 1), size 20971520, weight 1
+  m0 = Frequencies(total=0, function=mode 1): MODE() WITHIN GROUP (ORDER BY category)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "mode" FROM r0
 */
@@ -393,35 +393,35 @@ then SELECT r0.m0 AS "mode" FROM r0
 -- nor histograms
 SELECT HISTOGRAM(amount) FROM orders;
 /*
-refused: line 1, HISTOGRAM: HISTOGRAM(amount) chooses among public values, and none are declared. GROUP BY it and ORDER BY COUNT(*) DESC LIMIT …, or make fewer values of it with CASE or FLOOR.
+refused: line 1, HISTOGRAM: HISTOGRAM(amount) needs a list of declared values, and none are declared. Use GROUP BY with ORDER BY COUNT(*) DESC LIMIT …, or map it to fewer values with CASE or FLOOR.
 */
 
 -- values of single rows are never gathered
 SELECT STRING_AGG(city, ',') FROM orders;
 /*
-refused: line 1, SELECT: STRING_AGG shows or mixes values of single rows. There are COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
+refused: line 1, SELECT: STRING_AGG would disclose values of individual rows. Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
 */
 
 -- SUM(DISTINCT x) would need to see who shares a value
 SELECT SUM(DISTINCT amount) FROM orders;
 /*
-refused: line 1, SELECT: SUM of DISTINCT values is not supported. Leave out DISTINCT, or gather each unit's values in a subquery first.
+refused: line 1, SELECT: SUM(DISTINCT …) is not supported. Leave out DISTINCT, or aggregate per unit in a subquery first.
 */
 
 -- an aggregate in an aggregate
 SELECT AVG(COUNT(*)) FROM orders;
 /*
-refused: line 1, SELECT: an aggregate cannot contain another. Aggregate per unit in a subquery first.
+refused: line 1, SELECT: aggregate functions cannot be nested. Aggregate per unit in a subquery first.
 */
 
 -- a window in an aggregate
 SELECT SUM(ROW_NUMBER() OVER ()) FROM orders;
 /*
-refused: line 1, SELECT: a window function mixes rows of different people. Aggregate first; window functions work on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
 */
 
 -- an unknown function
 SELECT SUM(random()) FROM orders;
 /*
-refused: line 1, SUM: RANDOM would give another answer at another time. Write the date, time or number as a constant.
+refused: line 1, SUM: RANDOM is not supported: its result changes from call to call. Write the date, time or number as a constant.
 */

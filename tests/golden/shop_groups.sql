@@ -6,9 +6,9 @@ SELECT category, COUNT(*) FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -19,9 +19,9 @@ SELECT category AS c, COUNT(*) AS n FROM orders GROUP BY c;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
@@ -32,9 +32,9 @@ SELECT category AS c, COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY 2 DESC;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC
 */
@@ -45,9 +45,9 @@ SELECT category AS c, COUNT(*) AS n FROM orders GROUP BY ALL;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
@@ -58,12 +58,12 @@ SELECT region, AVG(amount) FROM orders GROUP BY region;
 r0 from
   orders of user
   by k0 = region: east, north, south
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=500): AVG(amount)
+  m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "region", r0.m0 AS "avg" FROM r0
 */
 
@@ -73,9 +73,9 @@ SELECT rating, COUNT(*) FROM orders GROUP BY rating;
 r0 from
   orders of user
   by k0 = rating: 1, 2, 3, 4, 5, None
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "rating", r0.m0 AS "count" FROM r0
@@ -88,9 +88,9 @@ r0 from
   orders of user
   by k0 = category: food, books, toys
   by k1 = paid: False, True
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
@@ -102,12 +102,12 @@ SELECT DATE_TRUNC('month', time) AS month, SUM(amount) FROM orders GROUP BY mont
 r0 from
   orders of user
   by k0 = trunc_month(time): 2025-01-01 00:00:00, 2025-02-01 00:00:00, 2025-03-01 00:00:00, … 2025-12-01 00:00:00 (12)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = sum(amount, 0 to 500 by 1/100), size 65536000000, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(amount)
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
-  In SUM(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "month", r0.m0 AS "sum" FROM r0 ORDER BY "month"
 */
 
@@ -120,9 +120,9 @@ r0 from
     orders of user
   by k0 = category: food, books
   by k1 = trunc_month(time): 2025-03-01 00:00:00, 2025-04-01 00:00:00
-  bounded, groups 4, rows 20
+  clipped, groups 4, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "month", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -133,9 +133,9 @@ SELECT EXTRACT(hour FROM time) AS hour, COUNT(*) FROM orders GROUP BY hour;
 r0 from
   orders of user
   by k0 = hour(time): 0, 1, 2, … 23 (24)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
@@ -147,9 +147,9 @@ SELECT quantity, COUNT(*) FROM orders GROUP BY quantity;
 r0 from
   orders of user
   by k0 = quantity: 1, 2, 3, … 10 (10)
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "quantity", r0.m0 AS "count" FROM r0
@@ -161,9 +161,9 @@ SELECT quantity / 5 AS fives, COUNT(*) FROM orders GROUP BY fives;
 r0 from
   orders of user
   by k0 = divide(quantity, 5): 0, 1, 2
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "fives", r0.m0 AS "count" FROM r0
 */
@@ -175,14 +175,14 @@ FROM orders GROUP BY size;
 r0 from
   orders of user
   by k0 = case(less(amount, 10.0), 'small', less(amount, 100.0), 'middle', 'large'): small, middle, large
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   t1 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t2 = count(amount), size 20, weight 1/4
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=500): AVG(amount)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "size", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
 
@@ -192,9 +192,9 @@ SELECT amount > 100 AS dear, COUNT(*) FROM orders GROUP BY 1;
 r0 from
   orders of user
   by k0 = less(100.0, amount): False, True
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "dear", r0.m0 AS "count" FROM r0
 */
@@ -205,9 +205,9 @@ SELECT FLOOR(amount / 100) AS hundreds, COUNT(*) FROM orders GROUP BY hundreds;
 r0 from
   orders of user
   by k0 = floor(divide(amount, 100.0)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0
-  bounded, groups 5, rows 20, scaled
+  clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "hundreds", r0.m0 AS "count" FROM r0
@@ -219,17 +219,17 @@ SELECT city, COUNT(*), AVG(amount) FROM orders GROUP BY city;
 r0 from
   where not(is_null(city))
     orders of user
-  by k0 = city: to be discovered
-  bounded, groups 5, rows 20, scaled
-  t0 = units(*), size 1048576, weight 1
+  by k0 = city: partition selection
+  clipped, groups 5, rows 20, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
   t2 = sum(amount, 0 to 500 by 1/100 around 250), size 65536000000, weight 1
   t3 = count(amount), size 20971520, weight 1/4
-  m0 = counted(total=1): COUNT(*)
-  m1 = averaged(total=2, count=3, low=0, high=500): AVG(amount)
+  m0 = NoisyCount(total=1): COUNT(*)
+  m1 = Mean(total=2, count=3, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
-  In AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "city", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
 
@@ -239,10 +239,10 @@ SELECT city, COUNT(DISTINCT user) AS people FROM orders GROUP BY city ORDER BY p
 r0 from
   where not(is_null(city))
     orders of user
-  by k0 = city: to be discovered
-  bounded, groups 5, rows 1, scaled
-  t0 = units(*), size 1048576, weight 2
-  m0 = counted(total=0): COUNT(DISTINCT user)
+  by k0 = city: partition selection
+  clipped, groups 5, rows 1, l0 clipped
+  t0 = count_units(*), size 1048576, weight 2
+  m0 = NoisyCount(total=0): COUNT(DISTINCT user)
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LIMIT 10
 */
@@ -253,12 +253,12 @@ SELECT city, category, COUNT(*) FROM orders GROUP BY city, category;
 r0 from
   where and(not(is_null(category)), not(is_null(city)))
     orders of user
-  by k0 = category: to be discovered
-  by k1 = city: to be discovered
-  bounded, groups 5, rows 20, scaled
-  t0 = units(*), size 1048576, weight 1
+  by k0 = category: partition selection
+  by k1 = city: partition selection
+  clipped, groups 5, rows 20, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
-  m0 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "city", r0.k1 AS "category", r0.m0 AS "count" FROM r0
@@ -270,7 +270,7 @@ SELECT category FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category" FROM r0
@@ -282,9 +282,9 @@ SELECT DISTINCT city FROM orders;
 r0 from
   where not(is_null(city))
     orders of user
-  by k0 = city: to be discovered
-  bounded, groups 5, rows 20, scaled
-  t0 = units(*), size 1048576, weight 1
+  by k0 = city: partition selection
+  clipped, groups 5, rows 20, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "city" FROM r0
 */
@@ -295,9 +295,9 @@ SELECT COUNT(*) FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -308,9 +308,9 @@ SELECT UPPER(category) AS name, COUNT(*) FROM orders GROUP BY category ORDER BY 
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT UPPER(r0.k0) AS "name", r0.m0 AS "count" FROM r0 ORDER BY UPPER(r0.k0)
 */
@@ -320,9 +320,9 @@ SELECT 'all' AS label, COUNT(*) FROM orders GROUP BY label;
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT 'all' AS "label", r0.m0 AS "count" FROM r0
 */
@@ -333,14 +333,14 @@ SELECT category, COUNT(*) AS n FROM orders GROUP BY category HAVING COUNT(*) > 1
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   t1 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t2 = count(amount), size 20, weight 1/4
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=500): AVG(amount)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE r0.m0 > 100 AND r0.m1 < 50 ORDER BY r0.m1 LIMIT 2
 */
 
@@ -350,9 +350,9 @@ SELECT category, COUNT(*) AS n FROM orders GROUP BY category HAVING n > 100;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE (r0.m0) > 100
 */
@@ -363,9 +363,9 @@ SELECT LOWER(category) AS category, COUNT(*) FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT LOWER(r0.k0) AS "category", r0.m0 AS "count" FROM r0
 */
@@ -379,9 +379,9 @@ r0 from
   orders of user
   by k0 = category: food, books, toys
   by k1 = paid: False, True
-  bounded, groups 2, rows 3, scaled
+  clipped, groups 2, rows 3, l0 clipped
   t0 = count(*), size 3145728, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 3 rows; more are scaled down.
   In all, one customer weighs at most as much as 2 groups; more are scaled down.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
@@ -393,11 +393,11 @@ SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_groups_contributed=2, ma
 r0 from
   where not(is_null(city))
     orders of user
-  by k0 = city: to be discovered
-  bounded, groups 2, rows 7, scaled
-  t0 = units(*), size 1048576, weight 1
+  by k0 = city: partition selection
+  clipped, groups 2, rows 7, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 7340032, weight 1
-  m0 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 7 rows; more are scaled down.
   In all, one customer weighs at most as much as 2 groups; more are scaled down.
 then SELECT r0.k0 AS "city", r0.m0 AS "count" FROM r0
@@ -411,9 +411,9 @@ within: 50
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 */
@@ -421,61 +421,61 @@ then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 -- the unit is never shown
 SELECT user, COUNT(*) FROM orders GROUP BY user;
 /*
-refused: line 1, GROUP BY: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
+refused: line 1, GROUP BY: each group would be a single privacy unit, and such groups are never released. Group by a column whose values many units share, or count units with COUNT(DISTINCT …).
 */
 
 -- nor in the middle of other keys
 SELECT DISTINCT user FROM orders;
 /*
-refused: line 1, SELECT DISTINCT: each group would be a single unit, and a group of one is never released. Group by something that many share, or count units with COUNT(DISTINCT …).
+refused: line 1, SELECT DISTINCT: each group would be a single privacy unit, and such groups are never released. Group by a column whose values many units share, or count units with COUNT(DISTINCT …).
 */
 
 -- reals make no groups
 SELECT discount, COUNT(*) FROM orders GROUP BY discount;
 /*
-refused: line 1, GROUP BY: real numbers make no groups: hardly two are equal. Use FLOOR(…), ROUND(…) or CASE to make groups.
+refused: line 1, GROUP BY: cannot group by double precision values. Use FLOOR(…), ROUND(…) or CASE to form groups.
 */
 
 -- a column that is not grouped by
 SELECT city, category, COUNT(*) FROM orders GROUP BY category;
 /*
-refused: line 1, SELECT: "city" is neither grouped by nor inside an aggregate. Add it to GROUP BY, or aggregate it.
+refused: line 1, SELECT: column "city" must appear in GROUP BY or be used in an aggregate function. Add it to GROUP BY, or aggregate it.
 */
 
 -- * beside aggregates
 SELECT *, COUNT(*) FROM orders GROUP BY category;
 /*
-refused: line 1, SELECT: "user" is neither grouped by nor inside an aggregate. Add it to GROUP BY, or aggregate it.
+refused: line 1, SELECT: column "user" must appear in GROUP BY or be used in an aggregate function. Add it to GROUP BY, or aggregate it.
 */
 
 -- ROLLUP
 SELECT category, COUNT(*) FROM orders GROUP BY ROLLUP (category);
 /*
-refused: line 1, GROUP BY: ROLLUP, CUBE and GROUPING SETS are not supported. Write one SELECT for each set of groups, with UNION ALL between them.
+refused: line 1, GROUP BY: ROLLUP, CUBE and GROUPING SETS are not supported. Write one SELECT per grouping set, and combine them with UNION ALL.
 */
 
 -- GROUPING SETS
 SELECT category, COUNT(*) FROM orders GROUP BY GROUPING SETS ((category), ());
 /*
-refused: line 1, GROUP BY: ROLLUP, CUBE and GROUPING SETS are not supported. Write one SELECT for each set of groups, with UNION ALL between them.
+refused: line 1, GROUP BY: ROLLUP, CUBE and GROUPING SETS are not supported. Write one SELECT per grouping set, and combine them with UNION ALL.
 */
 
 -- an ordinal beyond the list
 SELECT category, COUNT(*) FROM orders GROUP BY 3;
 /*
-refused: line 1, GROUP BY: there is no column 3 in the SELECT list. The SELECT list has 2 columns.
+refused: line 1, GROUP BY: GROUP BY position 3 is not in the SELECT list. The SELECT list has 2 columns.
 */
 
 -- an aggregate as a key
 SELECT COUNT(*) FROM orders GROUP BY SUM(amount);
 /*
-refused: line 1, GROUP BY: an aggregate cannot be grouped by. Aggregate in a subquery per unit first.
+refused: line 1, GROUP BY: aggregate functions are not allowed in GROUP BY. Aggregate per unit in a subquery first.
 */
 
 -- DISTINCT ON
 SELECT DISTINCT ON (city) city, amount FROM orders;
 /*
-refused: line 1, SELECT: DISTINCT ON chooses rows by their order. Use GROUP BY; per unit, with MIN or MAX.
+refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN or MAX per unit.
 */
 
 -- FLOOR of a real without a range is discovered
@@ -484,11 +484,11 @@ SELECT FLOOR(weight) AS kilos, COUNT(*) FROM orders GROUP BY kilos;
 r0 from
   where not(is_null(floor(weight)))
     orders of user
-  by k0 = floor(weight): to be discovered
-  bounded, groups 5, rows 20, scaled
-  t0 = units(*), size 1048576, weight 1
+  by k0 = floor(weight): partition selection
+  clipped, groups 5, rows 20, l0 clipped
+  t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
-  m0 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
   In all, one customer weighs at most as much as 5 groups; more are scaled down.
 then SELECT r0.k0 AS "kilos", r0.m0 AS "count" FROM r0

@@ -8,9 +8,9 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -23,9 +23,9 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -39,11 +39,11 @@ r0 from
       derive amount, region
         orders of user
   by k0 = country: A, B
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(o.amount)
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(o.amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(o.amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In SUM(o.amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "country", r0.m0 AS "sum" FROM r0
 */
 
@@ -55,9 +55,9 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B, None
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -70,9 +70,9 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B, None
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -85,10 +85,10 @@ r0 from
     derive category
       orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = sum(price, 3/2 to 30 by 1/65536 around 63/4), size 18677760, weight 1
   t1 = count(price), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=3/2, high=30): AVG(price)
+  m0 = Mean(total=0, count=1, low=3/2, high=30): AVG(price)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
@@ -101,9 +101,9 @@ r0 from
     derive c0 = lower(region)
       orders of user
   by k0 = country: A, B
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -115,9 +115,9 @@ r0 from
   left join prices (category_1 = category, price, year) on category = category_1 and and(equal(year, 2025), less(price, amount)), fanout 2
     derive amount, category
       orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -130,9 +130,9 @@ r0 from
     inner join prices (price) on anything, fanout 4
       derive amount
         orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -145,9 +145,9 @@ r0 from
     derive user
       orders of user
   by k0 = year: 2024, 2025
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
 */
@@ -160,9 +160,9 @@ r0 from
     derive region
       orders of user
   by k0 = name: east, north, south
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "name", r0.m0 AS "count" FROM r0
 */
@@ -175,9 +175,9 @@ r0 from
     derive region
       orders of user
   by k0 = name: east, north, south
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "place", r0.m0 AS "count" FROM r0
 */
@@ -192,9 +192,9 @@ r0 from
         orders of user
   by k0 = country: A, B
   by k1 = year: 2024, 2025
-  bounded, groups 4, rows 20
+  clipped, groups 4, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.k1 AS "year", r0.m0 AS "count" FROM r0
 */
@@ -210,9 +210,9 @@ r0 from
       derive time_1 = time
         visits of visitor
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 50
+  clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -227,9 +227,9 @@ r0 from
     derive category, seconds
       visits of visitor
   by k0 = category: food, books, toys, None
-  bounded, groups 4, rows 50
+  clipped, groups 4, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -244,9 +244,9 @@ r0 from
     derive visitor
       visits of visitor
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 50
+  clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -260,9 +260,9 @@ r0 from
       orders of user
     derive visitor
       visits of visitor
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -277,9 +277,9 @@ r0 from
         orders of user
       derive category_1 = category, time_1 = time
         orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -292,9 +292,9 @@ r0 from
     orders of user
     where equal(page, '/home')
       visits of visitor
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -307,9 +307,9 @@ r0 from
     orders of user
     visits of visitor
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT user)
+  clipped, groups 3, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT user)
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -321,9 +321,9 @@ r0 from
     orders of user
     where less(100, seconds)
       visits of visitor
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -336,9 +336,9 @@ r0 from
     units with no row in the second
       orders of user
       visits of visitor
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -352,11 +352,11 @@ r0 from
     where less(5, f0)
       per unit: f0 = rows()
         orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
-  m0 = summed(total=0, kind=real, count=None): SUM(amount)
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In SUM(amount), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
+  In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum" FROM r0
 */
 
@@ -366,9 +366,9 @@ SELECT COUNT(*) FROM orders WHERE user = 17;
 r0 from
   where equal(user, 17)
     orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -379,9 +379,9 @@ SELECT COUNT(*) FROM orders WHERE city IN (SELECT name FROM regions);
 r0 from
   where one_of(city, 'east', 'north', 'south')
     orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -389,25 +389,25 @@ then SELECT r0.m0 AS "count" FROM r0
 -- FULL JOIN keeps rows that nobody owns
 SELECT COUNT(*) FROM orders FULL JOIN regions ON region = name;
 /*
-refused: line 1, JOIN: FULL JOIN keeps rows that nobody owns. Use LEFT JOIN with the private table on the left, or JOIN.
+refused: line 1, JOIN: FULL JOIN would keep rows that belong to no privacy unit. Use LEFT JOIN with the private table on the left, or JOIN.
 */
 
 -- LEFT JOIN with the public side kept
 SELECT name, COUNT(*) FROM regions LEFT JOIN orders ON region = name GROUP BY name;
 /*
-refused: line 1, JOIN: this outer join keeps rows of the public table on the left, which nobody owns. Keep the private side: private LEFT JOIN public, or use JOIN.
+refused: line 1, JOIN: this outer join would keep rows of the public table on the left, which belong to no privacy unit. Write private LEFT JOIN public, or JOIN.
 */
 
 -- RIGHT JOIN with the public side kept
 SELECT name, COUNT(*) FROM orders RIGHT JOIN regions ON region = name GROUP BY name;
 /*
-refused: line 1, JOIN: this outer join keeps rows of the public table on the right, which nobody owns. Keep the private side: private LEFT JOIN public, or use JOIN.
+refused: line 1, JOIN: this outer join would keep rows of the public table on the right, which belong to no privacy unit. Write private LEFT JOIN public, or JOIN.
 */
 
 -- two private tables on something else
 SELECT COUNT(*) FROM orders o JOIN visits v ON o.category = v.category;
 /*
-refused: line 1, JOIN: two private tables can be joined on the whole unit only, by equality. Add o.user = v.visitor.
+refused: line 1, JOIN: two private tables can be joined only by equality on the whole privacy unit. Add o.user = v.visitor.
 */
 
 -- NATURAL JOIN
@@ -419,25 +419,25 @@ refused: line 1, JOIN: NATURAL JOIN is not supported. Write JOIN … ON or USING
 -- IN on something else than the unit
 SELECT COUNT(*) FROM orders WHERE category IN (SELECT category FROM visits);
 /*
-refused: line 1, WHERE: private rows can be compared with other private rows on the whole unit only. Compare orders.user with the same of the inner query, or write a JOIN.
+refused: line 1, WHERE: private rows can be compared with other private rows only on the whole privacy unit. Compare orders.user with the same columns of the inner query, or write a JOIN.
 */
 
 -- EXISTS on more than the unit
 SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user AND v.time < o.time);
 /*
-refused: line 1, EXISTS: only equality on the unit can connect EXISTS with the rows outside. Use a JOIN on the unit with this condition, and GROUP BY the unit.
+refused: line 1, EXISTS: EXISTS can refer to the outer query only by equality on the privacy unit. JOIN on the unit with this condition, and GROUP BY the unit.
 */
 
 -- EXISTS on nothing
 SELECT COUNT(*) FROM orders WHERE EXISTS (SELECT 1 FROM visits WHERE page = 'x');
 /*
-refused: line 1, WHERE: private rows can be compared with other private rows on the whole unit only. Compare orders.user with the same of the inner query, or write a JOIN.
+refused: line 1, WHERE: private rows can be compared with other private rows only on the whole privacy unit. Compare orders.user with the same columns of the inner query, or write a JOIN.
 */
 
 -- EXISTS that is not a condition of its own
 SELECT COUNT(*) FROM orders o WHERE paid OR EXISTS (SELECT 1 FROM visits v WHERE v.visitor = o.user);
 /*
-refused: line 1, WHERE: a private row cannot be compared with the result of a query. Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND.
+refused: line 1, WHERE: private rows cannot be combined with the result of a subquery. Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be separate conditions, combined with AND.
 */
 
 -- LATERAL
@@ -449,61 +449,61 @@ refused: line 1, FROM: LATERAL is not supported. Write a JOIN.
 -- a function as a source
 SELECT COUNT(*) FROM orders, generate_series(1, 10) AS g;
 /*
-refused: line 1, FROM: a function or a list cannot be a source. Name tables of the policy.
+refused: line 1, FROM: functions and lists are not supported in FROM. Name a table of the policy.
 */
 
 -- a list as a source
 SELECT COUNT(*) FROM orders JOIN (VALUES (1), (2)) AS v (x) ON quantity = x;
 /*
-refused: line 1, FROM: a function or a list cannot be a source. Name tables of the policy.
+refused: line 1, FROM: functions and lists are not supported in FROM. Name a table of the policy.
 */
 
 -- TABLESAMPLE
 SELECT COUNT(*) FROM orders TABLESAMPLE SYSTEM (10);
 /*
-refused: line 1, FROM: TABLESAMPLE would choose rows of some people. Leave it out: noise is cheap on all rows.
+refused: line 1, FROM: TABLESAMPLE is not supported. Leave it out: sampling would only reduce accuracy.
 */
 
 -- FOR UPDATE
 SELECT COUNT(*) FROM orders FOR UPDATE;
 /*
-refused: line 1: LOCK changes data or locks it: questions only read. Leave it out.
+refused: line 1: LOCK is not supported, because queries are read-only. Leave it out.
 */
 
 -- a schema before the table
 SELECT COUNT(*) FROM public.orders;
 /*
-refused: line 1, FROM: tables have no schema here. Write the table's name alone.
+refused: line 1, FROM: schema names are not supported. Write the table's name alone.
 */
 
 -- an ambiguous name
 SELECT category, COUNT(*) FROM orders JOIN prices ON orders.category = prices.category GROUP BY category;
 /*
-refused: line 1, GROUP BY: "category" is ambiguous. Write orders.category or prices.category.
+refused: line 1, GROUP BY: column reference "category" is ambiguous. Write orders.category or prices.category.
 */
 
 -- an unknown column, nearly right
 SELECT AVG(amuont) FROM orders;
 /*
-refused: line 1, AVG: there is no column "amuont". Did you mean amount?
+refused: line 1, AVG: column "amuont" does not exist. Did you mean amount?
 */
 
 -- an unknown table, nearly right
 SELECT COUNT(*) FROM order;
 /*
-refused: line 1, FROM: there is no table "order". Did you mean orders?
+refused: line 1, FROM: table "order" does not exist. Did you mean orders?
 */
 
 -- an unknown source
 SELECT x.amount FROM orders o GROUP BY x.amount;
 /*
-refused: line 1, GROUP BY: there is no source "x" here. Use the names or aliases of FROM.
+refused: line 1, GROUP BY: missing FROM-clause entry for table "x". Use the names or aliases of FROM.
 */
 
 -- a quoted name must be spelled as it is
 SELECT COUNT(*) FROM "Orders";
 /*
-refused: line 1, FROM: there is no table "Orders". Did you mean orders?
+refused: line 1, FROM: table "Orders" does not exist. Did you mean orders?
 */
 
 -- an unquoted name need not
@@ -512,9 +512,9 @@ SELECT CATEGORY, Count(*) FROM ORDERS GROUP BY Category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -523,7 +523,7 @@ then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 -- @by ana
 SELECT COUNT(*) FROM visits;
 /*
-refused: line 1, FROM: there is no table "visits". There are orders, regions, prices.
+refused: line 1, FROM: table "visits" does not exist. Available: orders, regions, prices.
 */
 
 -- public tables exist for everybody
@@ -535,9 +535,9 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -546,11 +546,11 @@ then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 -- @by mallory
 SELECT COUNT(*) FROM orders;
 /*
-refused: line 1, FROM: there is no table "orders". There are none.
+refused: line 1, FROM: table "orders" does not exist. None are available.
 */
 
 -- a comma beside a RIGHT JOIN
 SELECT COUNT(*) FROM prices, regions RIGHT JOIN orders ON region = name;
 /*
-refused: line 1, FROM: a comma and a RIGHT JOIN in one FROM mean different things to different people. Write CROSS JOIN or JOIN … ON instead of the comma.
+refused: line 1, FROM: mixing a comma and a RIGHT JOIN in one FROM is ambiguous. Write CROSS JOIN or JOIN … ON instead of the comma.
 */

@@ -7,12 +7,12 @@ r0 from
   where less(100.0, amount)
     orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = sum(amount, 100 to 500 by 1/100 around 300), size 400000, weight 1
   t1 = count(*), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=100, high=500): AVG(amount)
+  m0 = Mean(total=0, count=1, low=100, high=500): AVG(amount)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(amount), values are clipped to the range from 100 to 500 and rounded to steps of 0.01.
+  In AVG(amount), values are clamped to the range from 100 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
 
@@ -23,12 +23,12 @@ r0 from
   derive c0 = multiply(amount, subtract(1.0, discount)), c1 = case(less(5, quantity), 'many', 'few')
     orders of user
   by k0 = c1: many, few
-  bounded, groups 2, rows 20
+  clipped, groups 2, rows 20
   t0 = sum(c0, 0 to 500 by 1/4096 around 250), size 20480000, weight 1
   t1 = count(c0), size 20, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=500): AVG(net)
+  m0 = Mean(total=0, count=1, low=0, high=500): AVG(net)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In AVG(net), values are clipped to the range from 0 to 500 and rounded to steps of 0.000244141.
+  In AVG(net), values are clamped to the range from 0 to 500 and rounded to steps of 0.000244141.
 then SELECT r0.k0 AS "size", r0.m0 AS "avg" FROM r0
 */
 
@@ -38,11 +38,11 @@ SELECT AVG(CLIP(n, 0, 50)) FROM (SELECT user, COUNT(*) AS n FROM orders GROUP BY
 r0 from
   per unit: f0 = rows()
     orders of user
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(f0, 1 to 50 by 1/2 around 51/2), size 49, weight 1
   t1 = count(*), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=1, high=50): AVG(CLIP(n, 0, 50))
-  In AVG(CLIP(n, 0, 50)), values are clipped to the range from 1 to 50.
+  m0 = Mean(total=0, count=1, low=1, high=50): AVG(CLIP(n, 0, 50))
+  In AVG(CLIP(n, 0, 50)), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -54,9 +54,9 @@ r0 from
     per unit: f0 = rows()
       orders of user
   by k0 = f0: 1, 2, 3, … 10 (10)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "n", r0.m0 AS "people" FROM r0
 */
 
@@ -66,33 +66,33 @@ SELECT AVG(CLIP(s, 0, 2000)), AVG(m), AVG(a), AVG(d), COUNT(*) FILTER (WHERE f),
   FROM orders GROUP BY user HAVING COUNT(*) > 1 AND MIN(time) >= '2025-02-01') AS t;
 /*
 r0 from
-  where and(at_most(2025-02-01 00:00:00, f4), less(1, f5))
-    derive f1, f2, f3, f4, f5, f7, c0 = multiply(to_real(f6), 0.01), c1 = divide(multiply(to_real(f6), 0.01), to_real(f0))
-      per unit: f0 = count(amount), f1 = distinct(category), f2 = greatest(clip(amount, 0.0, 500.0)), f3 = greatest(paid), f4 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999)), f5 = rows(), f6 = steps(amount by 1/100), f7 = sum(clip(quantity, 1, 10))
+  where and(at_most(2025-02-01 00:00:00, f5), less(1, f6))
+    derive f1, f3, f4, f5, f6, f7, c0 = multiply(to_real(f2), 0.01), c1 = divide(multiply(to_real(f2), 0.01), to_real(f0))
+      per unit: f0 = count(amount), f1 = distinct(category), f2 = steps(amount by 1/100), f3 = greatest(clip(amount, 0.0, 500.0)), f4 = greatest(paid), f5 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999)), f6 = rows(), f7 = sum(clip(quantity, 1, 10))
         orders of user
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(c0, 0 to 2000 by 1/1024 around 1000), size 1024000, weight 1
   t1 = count(c0), size 1, weight 1/4
-  t2 = sum(f2, 0 to 500 by 1/100 around 250), size 25000, weight 1
-  t3 = count(f2), size 1, weight 1/4
+  t2 = sum(f3, 0 to 500 by 1/100 around 250), size 25000, weight 1
+  t3 = count(f3), size 1, weight 1/4
   t4 = sum(c1, 0 to 500 by 1/4096 around 250), size 1024000, weight 1
   t5 = count(c1), size 1, weight 1/4
   t6 = sum(f1, 0 to 3 by 1/2 around 3/2), size 3, weight 1
   t7 = count(*), size 1, weight 1/4
-  t8 = count(case(f3, 1, NULL)), size 1, weight 1
+  t8 = count(case(f4, 1, NULL)), size 1, weight 1
   t9 = sum(f7, 0 to 100 by 1 around 50), size 50, weight 1
   t10 = count(f7), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=2000): AVG(CLIP(s, 0, 2000))
-  m1 = averaged(total=2, count=3, low=0, high=500): AVG(m)
-  m2 = averaged(total=4, count=5, low=0, high=500): AVG(a)
-  m3 = averaged(total=6, count=7, low=0, high=3): AVG(d)
-  m4 = counted(total=8): COUNT(*) FILTER(WHERE f)
-  m5 = averaged(total=9, count=10, low=0, high=100): AVG(CLIP(q, 0, 100))
-  In AVG(CLIP(s, 0, 2000)), values are clipped to the range from 0 to 2000 and rounded to steps of 0.000976562.
-  In AVG(m), values are clipped to the range from 0 to 500 and rounded to steps of 0.01.
-  In AVG(a), values are clipped to the range from 0 to 500 and rounded to steps of 0.000244141.
-  In AVG(d), values are clipped to the range from 0 to 3.
-  In AVG(CLIP(q, 0, 100)), values are clipped to the range from 0 to 100.
+  m0 = Mean(total=0, count=1, low=0, high=2000): AVG(CLIP(s, 0, 2000))
+  m1 = Mean(total=2, count=3, low=0, high=500): AVG(m)
+  m2 = Mean(total=4, count=5, low=0, high=500): AVG(a)
+  m3 = Mean(total=6, count=7, low=0, high=3): AVG(d)
+  m4 = NoisyCount(total=8): COUNT(*) FILTER(WHERE f)
+  m5 = Mean(total=9, count=10, low=0, high=100): AVG(CLIP(q, 0, 100))
+  In AVG(CLIP(s, 0, 2000)), values are clamped to the range from 0 to 2000 and rounded to steps of 0.000976562.
+  In AVG(m), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
+  In AVG(a), values are clamped to the range from 0 to 500 and rounded to steps of 0.000244141.
+  In AVG(d), values are clamped to the range from 0 to 3.
+  In AVG(CLIP(q, 0, 100)), values are clamped to the range from 0 to 100.
 then SELECT r0.m0 AS "avg", r0.m1 AS "avg_1", r0.m2 AS "avg_2", r0.m3 AS "avg_3", r0.m4 AS "count", r0.m5 AS "avg_4" FROM r0
 */
 
@@ -103,12 +103,12 @@ r0 from
   per unit and k0 = category: f0 = count(case(paid, 1, NULL))
     orders of user
   by k0 = k0: food, books, toys
-  bounded, groups 3, rows 1
+  clipped, groups 3, rows 1
   t0 = sum(f0, 0 to 9 by 1/2 around 9/2), size 9, weight 1
   t1 = count(*), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=9): AVG(CLIP(n, 0, 9))
+  m0 = Mean(total=0, count=1, low=0, high=9): AVG(CLIP(n, 0, 9))
   In a group, one customer weighs at most as much as one row; more are scaled down.
-  In AVG(CLIP(n, 0, 9)), values are clipped to the range from 0 to 9.
+  In AVG(CLIP(n, 0, 9)), values are clamped to the range from 0 to 9.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
 
@@ -118,9 +118,9 @@ SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) AS t;
 r0 from
   per unit and k0 = city: 
     orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -132,11 +132,11 @@ r0 from
   derive c0 = divide(multiply(to_real(f0), 1.0), to_real(f1))
     per unit: f0 = count(case(paid, 1, NULL)), f1 = rows()
       orders of user
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(c0, 0 to 1 by 9.53674e-07 around 1/2), size 524288, weight 1
   t1 = count(c0), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=1): AVG(CLIP(r, 0, 1))
-  In AVG(CLIP(r, 0, 1)), values are clipped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
+  m0 = Mean(total=0, count=1, low=0, high=1): AVG(CLIP(r, 0, 1))
+  In AVG(CLIP(r, 0, 1)), values are clamped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
@@ -151,14 +151,14 @@ r0 from
         visits of visitor
       per unit: f0 = rows()
         orders of user
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
   t1 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t2 = count(seconds), size 50, weight 1/4
-  m0 = counted(total=0): COUNT(*)
-  m1 = averaged(total=1, count=2, low=0, high=3600): AVG(seconds)
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=3600): AVG(seconds)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
-  In AVG(seconds), values are clipped to the range from 0 to 3600.
+  In AVG(seconds), values are clamped to the range from 0 to 3600.
 then SELECT r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
 
@@ -173,11 +173,11 @@ r0 from
     derive c0 = 'visit'
       visits of visitor
   by k0 = c0: order, visit
-  bounded, groups 2, rows 50
+  clipped, groups 2, rows 50
   t0 = count(*), size 50, weight 1
-  t1 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
-  m1 = counted(total=1): COUNT(DISTINCT who)
+  t1 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = NoisyCount(total=1): COUNT(DISTINCT who)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.k0 AS "kind", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
@@ -189,16 +189,16 @@ SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.cate
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 r1 from
   visits of visitor
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 50
+  clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio
 */
@@ -208,16 +208,16 @@ SELECT (SELECT COUNT(*) FROM orders WHERE paid) * 1.0 / (SELECT COUNT(*) FROM or
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 r1 from
   where paid
     orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT (SELECT r1.m0 AS "count" FROM r1 LIMIT 1) * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS share, (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS n
 */
@@ -227,16 +227,16 @@ SELECT category, COUNT(*) AS n, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM orders) A
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 r1 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS "share" FROM r1
 */
@@ -247,9 +247,9 @@ SELECT category, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total, RANK() OVER (ORD
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", SUM(r0.m0) OVER () AS "total", RANK() OVER (ORDER BY r0.m0 DESC) AS "place" FROM r0
 */
@@ -260,9 +260,9 @@ SELECT MAX(n), AVG(n) FROM (SELECT category, COUNT(*) AS n FROM orders GROUP BY 
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT MAX(n), AVG(n) FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
 */
@@ -272,16 +272,16 @@ SELECT 'all' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'paid', COUNT(*
 /*
 r0 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 r1 from
   where paid
     orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT 'all' AS "what", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'paid' AS "?column?", r1.m0 AS "count" FROM r1 ORDER BY n
 */
@@ -291,15 +291,15 @@ WITH r0 AS (SELECT COUNT(*) AS n FROM orders), r1 AS (SELECT COUNT(*) AS n FROM 
 /*
 r2 from
   orders of user
-  bounded, groups 1, rows 20
+  clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 r3 from
   visits of visitor
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then WITH r0 AS (SELECT r2.m0 AS "n" FROM r2), r1 AS (SELECT r3.m0 AS "n" FROM r3) SELECT r0.n + r1.n AS n FROM r0, r1
 */
@@ -309,9 +309,9 @@ WITH unused AS (SELECT user FROM orders) SELECT COUNT(*) FROM visits;
 /*
 r0 from
   visits of visitor
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -319,109 +319,109 @@ then SELECT r0.m0 AS "count" FROM r0
 -- rows are not shown
 SELECT * FROM orders LIMIT 10;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, SELECT: this query would return individual rows. Aggregate them with COUNT(*), SUM(…) or AVG(…), and GROUP BY if needed.
 */
 
 -- nor single columns
 SELECT amount FROM orders WHERE user = 3;
 /*
-refused: line 1, SELECT: this would show rows of single people. Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.
+refused: line 1, SELECT: this query would return individual rows. Aggregate them with COUNT(*), SUM(…) or AVG(…), and GROUP BY if needed.
 */
 
 -- only public tables
 SELECT name FROM regions;
 /*
-refused: line 1, FROM: only public tables are read, so there is nothing to protect and nothing to pay for. Read the public table where it lies.
+refused: line 1, FROM: this query reads only public tables. Query them directly; this needs no budget.
 */
 
 -- an aggregate of public tables
 SELECT COUNT(*) FROM regions;
 /*
-refused: line 1, SELECT: only public tables are read here: there is nothing to protect, and only columns and WHERE are understood. Read the public table where it lies, or join it with a private one.
+refused: line 1, SELECT: this query reads only public tables, where only columns and WHERE are supported. Query the public table directly, which needs no budget, or join it with a private one.
 */
 
 -- no table at all
 SELECT 1 + 1 AS two;
 /*
-refused: line 1, SELECT: no table is read, so there is nothing to protect. Write SELECT … FROM a table of the policy.
+refused: line 1, SELECT: the query reads no table. Write SELECT … FROM a table of the policy.
 */
 
 -- a private row compared with a released number
 SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(amount) FROM orders);
 /*
-refused: line 1, WHERE: a private row cannot be compared with the result of a query. Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND.
+refused: line 1, WHERE: private rows cannot be combined with the result of a subquery. Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be separate conditions, combined with AND.
 */
 
 -- private rows joined with a released table
 WITH means AS (SELECT category, AVG(amount) AS m FROM orders GROUP BY category) SELECT COUNT(*) FROM orders JOIN means USING (category) WHERE amount > m;
 /*
-refused: line 1, FROM: private rows and released numbers cannot stand in one FROM. Ask for the released numbers first, then write them as constants; or aggregate both, then join.
+refused: line 1, FROM: private rows cannot be joined with aggregated results. Run the aggregate first, then write its results as constants; or aggregate both, then join.
 */
 
 -- LIMIT below the aggregate
 SELECT AVG(amount) FROM (SELECT amount FROM orders ORDER BY amount LIMIT 10) AS t;
 /*
-refused: line 1, ORDER BY: the order of private rows means nothing. Put it after the aggregate.
+refused: line 1, ORDER BY: private rows cannot be ordered. Put ORDER BY after the aggregate.
 */
 
 -- ORDER BY below the aggregate
 SELECT AVG(amount) FROM (SELECT amount FROM orders ORDER BY time) AS t;
 /*
-refused: line 1, ORDER BY: the order of private rows means nothing. Put it after the aggregate.
+refused: line 1, ORDER BY: private rows cannot be ordered. Put ORDER BY after the aggregate.
 */
 
 -- a window below the aggregate
 SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) AS n FROM orders) AS t WHERE n = 1;
 /*
-refused: line 1, SELECT: a window function mixes rows of different people. Aggregate first; window functions work on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
 */
 
 -- QUALIFY below the aggregate
 SELECT COUNT(*) FROM (SELECT user FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY user) = 1) AS t;
 /*
-refused: line 1, QUALIFY: window functions mix rows of different people. Aggregate first.
+refused: line 1, QUALIFY: window functions are not allowed on private rows. Aggregate first.
 */
 
 -- UNION of private rows
 SELECT COUNT(*) FROM (SELECT user FROM orders UNION SELECT visitor FROM visits) AS t;
 /*
-refused: line 1, UNION: UNION compares rows of different people. Use UNION ALL, or GROUP BY the unit.
+refused: line 1, UNION: UNION would compare rows of different privacy units. Use UNION ALL, or GROUP BY the unit.
 */
 
 -- INTERSECT of private rows
 SELECT COUNT(*) FROM (SELECT user FROM orders INTERSECT SELECT visitor FROM visits) AS t;
 /*
-refused: line 1, INTERSECT: INTERSECT compares rows of different people. Use UNION ALL, or GROUP BY the unit.
+refused: line 1, INTERSECT: INTERSECT would compare rows of different privacy units. Use UNION ALL, or GROUP BY the unit.
 */
 
 -- private UNION ALL public
 SELECT COUNT(*) FROM (SELECT region FROM orders UNION ALL SELECT name FROM regions) AS t;
 /*
-refused: line 1, UNION: UNION cannot mix private rows with others. Aggregate each side first, or use private tables on both sides.
+refused: line 1, UNION: UNION cannot combine private rows with other rows. Aggregate each side first, or use private tables on both sides.
 */
 
 -- UNION ALL of other types
 SELECT COUNT(*) FROM (SELECT user FROM orders UNION ALL SELECT page FROM visits) AS t;
 /*
-refused: line 1, UNION: column user has another type on the other side. Convert one of them with CAST.
+refused: line 1, UNION: column user has different types on the two sides. Convert one of them with CAST.
 */
 
 -- a recursive CTE
 WITH RECURSIVE t AS (SELECT user FROM orders UNION ALL SELECT user FROM t) SELECT COUNT(*) FROM t;
 /*
-refused: line 1, WITH: recursive queries are not supported. Write the steps out.
+refused: line 1, WITH: recursive queries are not supported. Write each step as a query of its own.
 */
 
 -- an aggregate in WHERE
 SELECT COUNT(*) FROM orders WHERE SUM(amount) > 10;
 /*
-refused: line 1, WHERE: an aggregate cannot decide about single rows. Use HAVING, or a subquery per unit.
+refused: line 1, WHERE: aggregate functions are not allowed in WHERE. Use HAVING, or aggregate per unit in a subquery.
 */
 
 -- an alias in WHERE
 SELECT amount * 2 AS twice FROM orders WHERE twice > 3 GROUP BY 1;
 /*
-refused: line 1, WHERE: "twice" is a name of the SELECT list, which is read after WHERE. Write the expression again, or put the SELECT into a subquery.
+refused: line 1, WHERE: column "twice" does not exist: WHERE cannot use names of the SELECT list. Repeat the expression, or put the SELECT into a subquery.
 */
 
 -- HAVING without an aggregate
@@ -433,25 +433,25 @@ refused: line 1, HAVING: HAVING needs an aggregate. Use WHERE.
 -- a public table beside released numbers
 SELECT n FROM (SELECT region, COUNT(*) AS n FROM orders GROUP BY region) AS t JOIN regions ON name = region;
 /*
-refused: line 1, FROM: a public table cannot be read beside released numbers yet. Join it below the aggregate, and group by what you need of it.
+refused: line 1, FROM: joining a public table with aggregated results is not supported yet. Join it before aggregating, and group by the columns that you need from it.
 */
 
 -- not a question
 DELETE FROM orders;
 /*
-refused: line 1, column 1: DELETE does not begin a question: questions only read. Ask with SELECT, or WITH … SELECT.
+refused: line 1, column 1: syntax error at or near "DELETE": expected SELECT or WITH. Write SELECT …, or WITH … SELECT ….
 */
 
 -- two statements
 SELECT COUNT(*) FROM orders; SELECT 1;
 /*
-refused: line 1, column 28: a second statement begins after the semicolon. Ask one question at a time.
+refused: line 1, column 28: only one statement is allowed. Send one query at a time.
 */
 
 -- a syntax error
 SELECT COUNT(* FROM orders;
 /*
-refused: line 1, column 13: "(" is never closed. Close it.
+refused: line 1, column 13: unclosed "(". Close it.
 */
 
 -- a release that nobody reads is not paid for
@@ -459,9 +459,9 @@ WITH unused AS (SELECT COUNT(*) AS n FROM orders), also AS (SELECT n FROM unused
 /*
 r1 from
   visits of visitor
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r1.m0 AS "count" FROM r1
 */
@@ -471,19 +471,19 @@ WITH t AS (SELECT amount AS x FROM orders) SELECT AVG(x) FROM (WITH t AS (SELECT
 /*
 r0 from
   visits of visitor
-  bounded, groups 1, rows 50
+  clipped, groups 1, rows 50
   t0 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t1 = count(seconds), size 50, weight 1/4
-  m0 = averaged(total=0, count=1, low=0, high=3600): AVG(x)
+  m0 = Mean(total=0, count=1, low=0, high=3600): AVG(x)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
-  In AVG(x), values are clipped to the range from 0 to 3600.
+  In AVG(x), values are clamped to the range from 0 to 3600.
 then SELECT r0.m0 AS "avg" FROM r0
 */
 
 -- the unit in OPTIONS must be the policy's
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(privacy_unit_column=city) COUNT(*) FROM orders;
 /*
-refused: line 1, OPTIONS: privacy_unit_column must be what the policy protects: user, visitor. Name it, or leave the option out.
+refused: line 1, OPTIONS: privacy_unit_column must be the policy's privacy unit: user, visitor. Name it, or leave the option out.
 */
 
 -- a union with the same kind of rows counts units once
@@ -495,11 +495,11 @@ r0 from
       orders of user
     derive c0 = visitor
       visits of visitor
-  bounded, groups 1, rows 50
-  t0 = units(*), size 1, weight 1
+  clipped, groups 1, rows 50
+  t0 = count_units(*), size 1, weight 1
   t1 = count(*), size 50, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT who)
-  m1 = counted(total=1): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(DISTINCT who)
+  m1 = NoisyCount(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 50 rows; more are scaled down.
 then SELECT r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
@@ -510,9 +510,9 @@ SELECT category, COUNT(*) AS n, COUNT(*) FILTER (WHERE COUNT(*) > 10) OVER () AS
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  bounded, groups 3, rows 20
+  clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 20 rows; more are scaled down.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10) OVER () AS "large" FROM r0
 */
@@ -520,5 +520,5 @@ then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10)
 -- constants alone
 SELECT DISTINCT 1 AS one FROM orders;
 /*
-refused: line 1, SELECT: constants alone ask nothing of the rows. Add an aggregate such as COUNT(*), or group by a column.
+refused: line 1, SELECT: the SELECT list has only constants. Add an aggregate such as COUNT(*), or group by a column.
 */

@@ -79,7 +79,7 @@ def asked(plan, dialect):
     """Return the SELECTs of a plan, each with the name of its part."""
     return [
         (f"{part.name}{'' if place is None else f'.{place}'}", text)
-        for part in plan.parts
+        for part in plan.releases
         for place, text in write_selects(part.question, dialect).items()
     ]
 
@@ -149,7 +149,7 @@ def mentioned(node):
 def empty_tables(plan, types):
     """Write the statements that make a plan's tables, without rows."""
     found: dict[str, dict[str, Type]] = {}
-    for part in plan.parts:
+    for part in plan.releases:
         for table, columns in mentioned(part.question):
             found.setdefault(table, {}).update(columns)
     for table, columns in found.items():

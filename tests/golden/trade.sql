@@ -10,7 +10,7 @@ r0 from
   where at_most(to_timestamp(shipped), 1998-09-02 00:00:00)
     items of purchase → purchases.purchase, of customer
   by k0 = returned: A, N, R
-  bounded, groups 3, rows 40
+  clipped, groups 3, rows 40
   t0 = sum(quantity, 1 to 50 by 1/2 around 51/2), size 1960, weight 31/25
   t1 = count(quantity), size 40, weight 51/100
   t2 = sum(price, 0 to 100000 by 1 around 50000), size 2000000, weight 5/4
@@ -20,21 +20,21 @@ r0 from
   t6 = sum(discount, 0 to 1/10 by 1/100 around 1/20), size 200, weight 1
   t7 = count(discount), size 40, weight 1/4
   t8 = count(*), size 40, weight 1
-  t9 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=whole, count=1): SUM(quantity)
-  m1 = summed(total=2, kind=real, count=3): SUM(price)
-  m2 = summed(total=4, kind=real, count=None): SUM(price * (1 - discount))
-  m3 = summed(total=5, kind=real, count=None): SUM(price * (1 - discount) * (1 + tax))
-  m4 = averaged(total=0, count=1, low=1, high=50): AVG(quantity)
-  m5 = averaged(total=2, count=3, low=0, high=100000): AVG(price)
-  m6 = averaged(total=6, count=7, low=0, high=1/10): AVG(discount)
-  m7 = counted(total=8): COUNT(*)
+  t9 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=whole, count=1): SUM(quantity)
+  m1 = NoisySum(total=2, kind=real, count=3): SUM(price)
+  m2 = NoisySum(total=4, kind=real, count=None): SUM(price * (1 - discount))
+  m3 = NoisySum(total=5, kind=real, count=None): SUM(price * (1 - discount) * (1 + tax))
+  m4 = Mean(total=0, count=1, low=1, high=50): AVG(quantity)
+  m5 = Mean(total=2, count=3, low=0, high=100000): AVG(price)
+  m6 = Mean(total=6, count=7, low=0, high=1/10): AVG(discount)
+  m7 = NoisyCount(total=8): COUNT(*)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(quantity) and AVG(quantity), values are clipped to the range from 1 to 50.
-  In SUM(price) and AVG(price), values are clipped to the range from 0 to 100000 and rounded to steps of 1.
-  In SUM(price * (1 - discount)), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
-  In SUM(price * (1 - discount) * (1 + tax)), values are clipped to the range from 0 to 108000 and rounded to steps of 0.0625.
-  In AVG(discount), values are clipped to the range from 0 to 0.1 and rounded to steps of 0.01.
+  In SUM(quantity) and AVG(quantity), values are clamped to the range from 1 to 50.
+  In SUM(price) and AVG(price), values are clamped to the range from 0 to 100000 and rounded to steps of 1.
+  In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(price * (1 - discount) * (1 + tax)), values are clamped to the range from 0 to 108000 and rounded to steps of 0.0625.
+  In AVG(discount), values are clamped to the range from 0 to 0.1 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "returned", r0.m0 AS "sum_qty", r0.m1 AS "sum_base", r0.m2 AS "sum_disc", r0.m3 AS "sum_charge", r0.m4 AS "avg_qty", r0.m5 AS "avg_price", r0.m6 AS "avg_disc", r0.m7 AS "count_order" FROM r0 ORDER BY "returned"
 */
 
@@ -51,12 +51,12 @@ r0 from
       derive day, priority, purchase_1 = purchase, segment
         purchases of customer
   by k0 = priority: 1-URGENT, 2-HIGH, 3-MEDIUM, 4-LOW
-  bounded, groups 4, rows 40
+  clipped, groups 4, rows 40
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(price * (1 - discount))
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(price * (1 - discount)), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "priority", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC LIMIT 10
 */
 
@@ -65,7 +65,7 @@ SELECT priority, COUNT(*) AS order_count FROM purchases p
 WHERE day >= DATE '1993-07-01' AND day < DATE '1993-07-01' + INTERVAL '3' MONTH
   AND EXISTS (SELECT * FROM items i WHERE i.purchase = p.purchase AND promised < received) GROUP BY priority;
 /*
-refused: line 3, WHERE: private rows can be compared with other private rows on the whole unit only. Compare p.customer with the same of the inner query, or write a JOIN.
+refused: line 3, WHERE: private rows can be compared with other private rows only on the whole privacy unit. Compare p.customer with the same columns of the inner query, or write a JOIN.
 */
 
 -- order priority checking, by a join
@@ -80,9 +80,9 @@ r0 from
       derive day, priority, purchase_1 = purchase
         purchases of customer
   by k0 = priority: 1-URGENT, 2-HIGH, 3-MEDIUM, 4-LOW
-  bounded, groups 4, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT customer)
+  clipped, groups 4, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT customer)
 then SELECT r0.k0 AS "priority", r0.m0 AS "customers" FROM r0
 */
 
@@ -100,12 +100,12 @@ r0 from
         derive day, nation, purchase_1 = purchase
           purchases of customer
   by k0 = name: FRANCE, GERMANY, JAPAN, PERU
-  bounded, groups 4, rows 40
+  clipped, groups 4, rows 40
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(i.price * (1 - i.discount))
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(i.price * (1 - i.discount))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(i.price * (1 - i.discount)), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(i.price * (1 - i.discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "name", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC
 */
 
@@ -116,12 +116,12 @@ WHERE shipped >= DATE '1994-01-01' AND shipped < DATE '1995-01-01' AND discount 
 r0 from
   where and(at_most(discount, 0.07), at_most(0.05, discount), at_most(1994-01-01, shipped), less(quantity, 24), less(shipped, 1995-01-01))
     items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
+  clipped, groups 1, rows 40
   t0 = sum(multiply(clip(discount, 0.05, 0.07), clip(price, 0.0, 100000.0)), 0 to 7000 by 1/256), size 71680000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(price * discount)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(price * discount)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(price * discount), values are clipped to the range from 0 to 7000 and rounded to steps of 0.00390625.
+  In SUM(price * discount), values are clamped to the range from 0 to 7000 and rounded to steps of 0.00390625.
 then SELECT r0.m0 AS "revenue" FROM r0
 */
 
@@ -138,13 +138,13 @@ r0 from
         purchases of customer
   by k0 = nation: FRANCE, GERMANY
   by k1 = year(to_timestamp(shipped)): 1992, 1993, 1994, 1995, 1996, 1997, 1998
-  bounded, groups 8, rows 40, scaled
+  clipped, groups 8, rows 40, l0 clipped
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 262144000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(price * (1 - discount))
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
   In all, one customer weighs at most as much as 8 groups; more are scaled down.
-  In SUM(price * (1 - discount)), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "nation", r0.k1 AS "year", r0.m0 AS "volume" FROM r0 ORDER BY "nation", "year"
 */
 
@@ -162,14 +162,14 @@ r0 from
       derive day, nation, purchase_1 = purchase
         purchases of customer
   by k0 = c0: 1992, 1993, 1994, 1995, 1996, 1997, 1998
-  bounded, groups 7, rows 40
+  clipped, groups 7, rows 40
   t0 = sum(case(equal(nation, 'JAPAN'), clip(c1, 0.0, 100000.0), 0.0), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = sum(c1, 0 to 100000 by 1/16), size 64000000, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END)
-  m1 = summed(total=1, kind=real, count=None): SUM(volume)
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END)
+  m1 = NoisySum(total=1, kind=real, count=None): SUM(volume)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END) and SUM(volume), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END) and SUM(volume), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "year", r0.m0 / r0.m1 AS "share" FROM r0 ORDER BY "year"
 */
 
@@ -185,12 +185,12 @@ r0 from
       derive nation, purchase_1 = purchase
         purchases of customer
   by k0 = region: AMERICA, ASIA, EUROPE
-  bounded, groups 3, rows 40
+  clipped, groups 3, rows 40
   t0 = count(case(equal(returned, 'R'), 1, NULL)), size 40, weight 1
   t1 = count(*), size 40, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE returned = 'R')
-  m1 = counted(total=1): COUNT(*)
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE returned = 'R')
+  m1 = NoisyCount(total=1): COUNT(*)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
 then SELECT r0.k0 AS "region", r0.m0 AS "returned", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0
 */
@@ -203,12 +203,12 @@ r0 from
   inner join parts (code, brand) on part = code, fanout 1
     items of purchase → purchases.purchase, of customer
   by k0 = brand: Brand#12, Brand#23
-  bounded, groups 2, rows 40
+  clipped, groups 2, rows 40
   t0 = sum(multiply(clip(price, 0.0, 100000.0), to_real(clip(quantity, 1, 50))), 0 to 5000000 by 4), size 50000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(price * quantity)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(price * quantity)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(price * quantity), values are clipped to the range from 0 to 5e+6 and rounded to steps of 4.
+  In SUM(price * quantity), values are clamped to the range from 0 to 5e+6 and rounded to steps of 4.
 then SELECT r0.k0 AS "brand", r0.m0 AS "value" FROM r0 WHERE r0.m0 > 1000000 ORDER BY "value" DESC
 */
 
@@ -226,12 +226,12 @@ r0 from
       derive mode, promised, purchase_1 = purchase, received, shipped
         items of purchase → purchases.purchase, of customer
   by k0 = mode: MAIL, SHIP
-  bounded, groups 2, rows 40
+  clipped, groups 2, rows 40
   t0 = sum(case(or(equal(priority, '1-URGENT'), equal(priority, '2-HIGH')), 1, 0), 0 to 1 by 1), size 40, weight 1
   t1 = sum(case(and(not(equal(priority, '1-URGENT')), not(equal(priority, '2-HIGH'))), 1, 0), 0 to 1 by 1), size 40, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=whole, count=None): SUM(CASE WHEN priority = '1-URGENT' OR priority = '2-HIGH' THEN 1 ELSE 0 END)
-  m1 = summed(total=1, kind=whole, count=None): SUM(CASE WHEN priority <> '1-URGENT' AND priority <> '2-HIGH' THEN 1 ELSE 0 END)
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN priority = '1-URGENT' OR priority = '2-HIGH' THEN 1 ELSE 0 END)
+  m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN priority <> '1-URGENT' AND priority <> '2-HIGH' THEN 1 ELSE 0 END)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
 then SELECT r0.k0 AS "mode", r0.m0 AS "high", r0.m1 AS "low" FROM r0 ORDER BY "mode"
 */
@@ -247,9 +247,9 @@ r0 from
       where not(like(remark, '%special%requests%'))
         purchases of customer
   by k0 = f0: 1, 2, 3, … 40 (40)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "n", r0.m0 AS "customers" FROM r0 ORDER BY "customers" DESC, "n" DESC
 */
 
@@ -261,14 +261,14 @@ r0 from
   where and(at_most(1995-09-01, shipped), less(shipped, 1995-10-01))
     inner join parts (code, brand) on part = code, fanout 1
       items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
+  clipped, groups 1, rows 40
   t0 = sum(case(like(brand, 'Brand#1%'), multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0.0), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(CASE WHEN brand LIKE 'Brand#1%' THEN price * (1 - discount) ELSE 0 END)
-  m1 = summed(total=1, kind=real, count=None): SUM(price * (1 - discount))
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(CASE WHEN brand LIKE 'Brand#1%' THEN price * (1 - discount) ELSE 0 END)
+  m1 = NoisySum(total=1, kind=real, count=None): SUM(price * (1 - discount))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(CASE WHEN brand LIKE 'Brand#1%' THEN price * (1 - discount) ELSE 0 END) and SUM(price * (1 - discount)), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(CASE WHEN brand LIKE 'Brand#1%' THEN price * (1 - discount) ELSE 0 END) and SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT 100.00 * r0.m0 / r0.m1 AS "promo" FROM r0
 */
 
@@ -280,10 +280,10 @@ r0 from
     inner join parts (code, size) on part = code, fanout 1
       items of purchase → purchases.purchase, of customer
   by k0 = size: 1, 15
-  bounded, groups 2, rows 40
+  clipped, groups 2, rows 40
   t0 = count(*), size 40, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
 then SELECT r0.k0 AS "size", r0.m0 AS "count" FROM r0
 */
@@ -294,12 +294,12 @@ SELECT SUM(price) / 7.0 AS yearly FROM items WHERE quantity < 5;
 r0 from
   where less(quantity, 5)
     items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
+  clipped, groups 1, rows 40
   t0 = sum(price, 0 to 100000 by 1), size 4000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(price)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(price)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(price), values are clipped to the range from 0 to 100000 and rounded to steps of 1.
+  In SUM(price), values are clamped to the range from 0 to 100000 and rounded to steps of 1.
 then SELECT r0.m0 / 7.0 AS "yearly" FROM r0
 */
 
@@ -311,9 +311,9 @@ r0 from
     derive c0 = multiply(to_real(f0), 1.0)
       per unit: f0 = steps(total by 1)
         purchases of customer
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.m0 AS "large" FROM r0
 */
 
@@ -326,12 +326,12 @@ r0 from
   where or(and(at_most(quantity, 11), at_most(size, 5), at_most(1, quantity), at_most(1, size), equal(brand, 'Brand#12')), and(at_most(quantity, 20), at_most(size, 10), at_most(1, size), at_most(10, quantity), equal(brand, 'Brand#23')))
     inner join parts (code, brand, size) on part = code, fanout 1
       items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
+  clipped, groups 1, rows 40
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(price * (1 - discount))
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In SUM(price * (1 - discount)), values are clipped to the range from 0 to 100000 and rounded to steps of 0.0625.
+  In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.m0 AS "revenue" FROM r0
 */
 
@@ -348,9 +348,9 @@ r0 from
           items of purchase → purchases.purchase, of customer
         derive purchase_1 = purchase
           purchases of customer
-  bounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT customer)
+  clipped, groups 1, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT customer)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -368,9 +368,9 @@ r0 from
       per unit: f0 = least(customer)
         where equal(year(to_timestamp(day)), 1998)
           purchases of customer
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.m0 AS "kept" FROM r0
 */
 
@@ -383,13 +383,13 @@ r0 from
   where at_most(1998-01-01, day)
     purchases of customer
   by k0 = trunc_month(to_timestamp(day)): 1998-01-01 00:00:00, 1998-02-01 00:00:00, 1998-03-01 00:00:00, … 1998-12-01 00:00:00 (12)
-  bounded, groups 4, rows 10, scaled
+  clipped, groups 4, rows 10, l0 clipped
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(total)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
   In all, one customer weighs at most as much as 4 groups; more are scaled down.
-  In SUM(total), values are clipped to the range from 0 to 500000 and rounded to steps of 1.
+  In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 then WITH months AS (SELECT r0.k0 AS "month", r0.m0 AS "turnover" FROM r0) SELECT month, turnover, turnover - LAG(turnover) OVER (ORDER BY month) AS growth FROM months ORDER BY month
 */
 
@@ -399,13 +399,13 @@ SELECT EXTRACT(YEAR FROM day) AS year, SUM(SUM(total)) OVER (ORDER BY EXTRACT(YE
 r0 from
   purchases of customer
   by k0 = year(to_timestamp(day)): 1992, 1993, 1994, 1995, 1996, 1997, 1998
-  bounded, groups 4, rows 10, scaled
+  clipped, groups 4, rows 10, l0 clipped
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(total)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
   In all, one customer weighs at most as much as 4 groups; more are scaled down.
-  In SUM(total), values are clipped to the range from 0 to 500000 and rounded to steps of 1.
+  In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 then SELECT r0.k0 AS "year", SUM(r0.m0) OVER (ORDER BY r0.k0) AS "so_far" FROM r0
 */
 
@@ -415,10 +415,10 @@ SELECT segment, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS percent FROM purchas
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
+  clipped, groups 3, rows 10
   t0 = count(*), size 10, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
 then SELECT r0.k0 AS "segment", r0.m0 * 100.0 / SUM(r0.m0) OVER () AS "percent" FROM r0
 */
@@ -434,13 +434,13 @@ r0 from
     purchases of customer
   by k0 = name: FRANCE, GERMANY, JAPAN, PERU
   by k1 = region: AMERICA, ASIA, EUROPE
-  bounded, groups 4, rows 10, scaled
+  clipped, groups 4, rows 10, l0 clipped
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = summed(total=0, kind=real, count=None): SUM(total)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
   In all, one customer weighs at most as much as 4 groups; more are scaled down.
-  In SUM(total), values are clipped to the range from 0 to 500000 and rounded to steps of 1.
+  In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 then SELECT region, name, revenue FROM (SELECT region, name, revenue, ROW_NUMBER() OVER (PARTITION BY region ORDER BY revenue DESC) AS place FROM (SELECT r0.k0 AS "region", r0.k1 AS "name", r0.m0 AS "revenue" FROM r0) AS sums) AS placed WHERE place <= 3 ORDER BY region, place
 */
 
@@ -452,15 +452,15 @@ r0 from
   where not(is_null(received))
     items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
-  bounded, groups 5, rows 40
+  clipped, groups 5, rows 40
   t0 = sum(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1 around 30), size 1200, weight 2
   t1 = count(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60)), size 40, weight 1/2
   t2 = sum(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60) squared less 7372800, 0 to 60 by 1/128 around 30), size 294912000, weight 1
-  t3 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = averaged(total=0, count=1, low=0, high=60): AVG(CLIP(received - shipped, 0, 60))
-  m1 = spread(squares=2, total=0, count=1, low=0, high=60, statistic=stddev_samp): STDDEV(CLIP(received - shipped, 0, 60))
+  t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = Mean(total=0, count=1, low=0, high=60): AVG(CLIP(received - shipped, 0, 60))
+  m1 = Variance(squares=2, total=0, count=1, low=0, high=60, statistic=stddev_samp): STDDEV(CLIP(received - shipped, 0, 60))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In AVG(CLIP(received - shipped, 0, 60)) and STDDEV(CLIP(received - shipped, 0, 60)), values are clipped to the range from 0 to 60.
+  In AVG(CLIP(received - shipped, 0, 60)) and STDDEV(CLIP(received - shipped, 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.k0 AS "mode", r0.m0 AS "days", r0.m1 AS "spread" FROM r0
 */
 
@@ -474,10 +474,10 @@ r0 from
         items of purchase → purchases.purchase, of customer
       derive part_1 = part, purchase_1 = purchase
         items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
+  clipped, groups 1, rows 40
   t0 = count(*), size 40, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -489,14 +489,14 @@ SELECT segment, COUNT(*) FILTER (WHERE status = 'F') AS finished, COUNT(*) FILTE
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
+  clipped, groups 3, rows 10
   t0 = count(case(equal(status, 'F'), 1, NULL)), size 10, weight 1
   t1 = count(case(equal(status, 'O'), 1, NULL)), size 10, weight 1
   t2 = count(case(not(one_of(status, 'F', 'O')), 1, NULL)), size 10, weight 1
-  t3 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*) FILTER(WHERE status = 'F')
-  m1 = counted(total=1): COUNT(*) FILTER(WHERE status = 'O')
-  m2 = counted(total=2): COUNT(*) FILTER(WHERE NOT status IN ('F', 'O'))
+  t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE status = 'F')
+  m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE status = 'O')
+  m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE NOT status IN ('F', 'O'))
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
 then SELECT r0.k0 AS "segment", r0.m0 AS "finished", r0.m1 AS "open", r0.m2 AS "others" FROM r0
 */
@@ -507,17 +507,17 @@ SELECT segment, COUNT(*) AS n FROM purchases GROUP BY segment UNION ALL SELECT '
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
+  clipped, groups 3, rows 10
   t0 = count(*), size 10, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
 r1 from
   purchases of customer
-  bounded, groups 1, rows 10
+  clipped, groups 1, rows 10
   t0 = count(*), size 10, weight 1
-  t1 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = counted(total=0): COUNT(*)
+  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
 then SELECT r0.k0 AS "segment", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'all' AS "?column?", r1.m0 AS "count" FROM r1
 */
@@ -526,7 +526,7 @@ then SELECT r0.k0 AS "segment", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'all' AS "
 SELECT segment, AVG(spent) FROM (
   SELECT customer, segment, SUM(CLIP(total, 0, 100000)) AS spent FROM purchases GROUP BY customer, segment) AS t GROUP BY segment;
 /*
-refused: line 1, AVG: AVG(spent) needs a public range, and none is known. Write AVG(CLIP(spent, low, high)) with ends that you choose, or ask the owner to declare between.
+refused: line 1, AVG: AVG(spent) needs bounds. Write AVG(CLIP(spent, low, high)) with bounds of your choice, or ask the owner to declare between.
 */
 
 -- first purchases by year
@@ -537,9 +537,9 @@ r0 from
   per unit: f0 = least(clip(day, 1992-01-01, 1998-12-31))
     purchases of customer
   by k0 = year(to_timestamp(f0)): 1992, 1993, 1994, 1995, 1996, 1997, 1998
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.k0 AS "year", r0.m0 AS "newcomers" FROM r0 ORDER BY "year"
 */
 
@@ -548,20 +548,20 @@ SELECT AVG(LN(price + 1)) AS log_price, EXP(AVG(LN(price + 1))) - 1 AS geometric
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
+  clipped, groups 1, rows 40
   t0 = sum(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/131072 around 2947/512), size 30183640, weight 1
   t1 = count(ln(add(clip(price, 0.0, 100000.0), 1.0))), size 40, weight 1/4
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = averaged(total=0, count=1, low=0, high=11.5129): AVG(LN(price + 1))
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = Mean(total=0, count=1, low=0, high=11.5129): AVG(LN(price + 1))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In AVG(LN(price + 1)), values are clipped to the range from 0 to 11.5129 and rounded to steps of 7.62939e-6.
+  In AVG(LN(price + 1)), values are clamped to the range from 0 to 11.5129 and rounded to steps of 7.62939e-6.
 then SELECT r0.m0 AS "log_price", EXP(r0.m0) - 1 AS "geometric" FROM r0
 */
 
 -- a correlated aggregate
 SELECT COUNT(*) FROM items i WHERE quantity < (SELECT 0.2 * AVG(quantity) FROM items j WHERE j.part = i.part);
 /*
-refused: line 1, WHERE: a private row cannot be compared with the result of a query. Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND.
+refused: line 1, WHERE: private rows cannot be combined with the result of a subquery. Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be separate conditions, combined with AND.
 */
 
 -- the supplier of the cheapest part
@@ -570,10 +570,10 @@ SELECT part, MIN(price) FROM items GROUP BY part;
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = part: p1, p2, p3
-  bounded, groups 3, rows 40
-  t0 = cells(price, 0 to 100000 by 2, 9 to the 5), size 629145600, weight 5
-  m0 = quantile(total=0, target=0, kind=real, origin=None): MIN(price)
+  clipped, groups 3, rows 40
+  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 629145600, weight 5
+  m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(price)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In MIN(price), values are clipped to the range from 0 to 100000 and rounded to steps of 2.
+  In MIN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.k0 AS "part", r0.m0 AS "min" FROM r0
 */

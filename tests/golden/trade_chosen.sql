@@ -5,11 +5,11 @@ SELECT MEDIAN(price) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(price)
+  clipped, groups 1, rows 40
+  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(price)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In MEDIAN(price), values are clipped to the range from 0 to 100000 and rounded to steps of 2.
+  In MEDIAN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "median" FROM r0
 */
 
@@ -20,13 +20,13 @@ SELECT mode, PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price) AS q1, PERCENTI
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
-  bounded, groups 5, rows 40
-  t0 = cells(price, 0 to 100000 by 2, 9 to the 5), size 1048576000, weight 15
-  m0 = quantile(total=0, target=1/4, kind=real, origin=None): PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price)
-  m1 = quantile(total=0, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price)
-  m2 = quantile(total=0, target=3/4, kind=real, origin=None): PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price)
+  clipped, groups 5, rows 40
+  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 1048576000, weight 15
+  m0 = Quantile(total=0, target=1/4, kind=real, origin=None): PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price)
+  m1 = Quantile(total=0, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price)
+  m2 = Quantile(total=0, target=3/4, kind=real, origin=None): PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) and PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price), values are clipped to the range from 0 to 100000 and rounded to steps of 2.
+  In PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) and PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.k0 AS "mode", r0.m0 AS "q1", r0.m1 AS "q2", r0.m2 AS "q3" FROM r0
 */
 
@@ -35,12 +35,12 @@ SELECT QUANTILE_CONT(price, 0.75) - QUANTILE_CONT(price, 0.25) AS spread FROM it
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
-  m0 = quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(price, 0.75)
-  m1 = quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(price, 0.25)
+  clipped, groups 1, rows 40
+  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
+  m0 = Quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(price, 0.75)
+  m1 = Quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(price, 0.25)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In QUANTILE_CONT(price, 0.75) and QUANTILE_CONT(price, 0.25), values are clipped to the range from 0 to 100000 and rounded to steps of 2.
+  In QUANTILE_CONT(price, 0.75) and QUANTILE_CONT(price, 0.25), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 - r0.m1 AS "spread" FROM r0
 */
 
@@ -49,11 +49,11 @@ SELECT PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1, 8 to the 2), size 83886080, weight 2
-  m0 = quantile(total=0, target=19/20, kind=integer, origin=None): PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60))
+  clipped, groups 1, rows 40
+  t0 = histogram(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1, 8 to the 2), size 83886080, weight 2
+  m0 = Quantile(total=0, target=19/20, kind=integer, origin=None): PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60)), values are clipped to the range from 0 to 60.
+  In PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.m0 AS "days" FROM r0
 */
 
@@ -62,11 +62,11 @@ SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(quantity, 1 to 50 by 1, 8 to the 2), size 83886080, weight 2
-  m0 = quantile(total=0, target=9/10, kind=integer, origin=None): PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity)
+  clipped, groups 1, rows 40
+  t0 = histogram(quantity, 1 to 50 by 1, 8 to the 2), size 83886080, weight 2
+  m0 = Quantile(total=0, target=9/10, kind=integer, origin=None): PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity), values are clipped to the range from 1 to 50.
+  In PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "percentile_disc" FROM r0
 */
 
@@ -75,11 +75,11 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(quantity, 1 to 50 by 1, 8 to the 2), size 83886080, weight 2
-  m0 = quantile(total=0, target=1/10, kind=integer, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC)
+  clipped, groups 1, rows 40
+  t0 = histogram(quantity, 1 to 50 by 1, 8 to the 2), size 83886080, weight 2
+  m0 = Quantile(total=0, target=1/10, kind=integer, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC), values are clipped to the range from 1 to 50.
+  In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "percentile_cont" FROM r0
 */
 
@@ -88,15 +88,15 @@ SELECT MIN(price), MAX(price), COUNT(*) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
-  t1 = count(*), size 40, weight 1
-  t2 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = quantile(total=0, target=0, kind=real, origin=None): MIN(price)
-  m1 = quantile(total=0, target=1, kind=real, origin=None): MAX(price)
-  m2 = counted(total=1): COUNT(*)
+  clipped, groups 1, rows 40
+  t0 = count(*), size 40, weight 1
+  t1 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
+  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = Quantile(total=1, target=0, kind=real, origin=None): MIN(price)
+  m1 = Quantile(total=1, target=1, kind=real, origin=None): MAX(price)
+  m2 = NoisyCount(total=0): COUNT(*)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In MIN(price) and MAX(price), values are clipped to the range from 0 to 100000 and rounded to steps of 2.
+  In MIN(price) and MAX(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "min", r0.m1 AS "max", r0.m2 AS "count" FROM r0
 */
 
@@ -106,11 +106,11 @@ SELECT segment, MAX(total) AS largest FROM purchases GROUP BY segment ORDER BY l
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
-  t0 = cells(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  m0 = quantile(total=0, target=1, kind=real, origin=None): MAX(total)
+  clipped, groups 3, rows 10
+  t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
+  m0 = Quantile(total=0, target=1, kind=real, origin=None): MAX(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In MAX(total), values are clipped to the range from 0 to 500000 and rounded to steps of 8.
+  In MAX(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 then SELECT r0.k0 AS "segment", r0.m0 AS "largest" FROM r0 ORDER BY "largest" DESC
 */
 
@@ -119,9 +119,9 @@ SELECT MAX(day) FROM purchases;
 /*
 r0 from
   purchases of customer
-  bounded, groups 1, rows 10
-  t0 = cells(days_between(1992-01-01, clip(day, 1992-01-01, 1998-12-31)), 0 to 2556 by 1, 5 to the 5), size 52428800, weight 5
-  m0 = quantile(total=0, target=1, kind=date, origin=1992-01-01): MAX(day)
+  clipped, groups 1, rows 10
+  t0 = histogram(days_between(1992-01-01, clip(day, 1992-01-01, 1998-12-31)), 0 to 2556 by 1, 5 to the 5), size 52428800, weight 5
+  m0 = Quantile(total=0, target=1, kind=date, origin=1992-01-01): MAX(day)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
 then SELECT r0.m0 AS "max" FROM r0
 */
@@ -131,9 +131,9 @@ SELECT MODE() WITHIN GROUP (ORDER BY mode) AS usual FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
-  m0 = tabled(total=0, how=mode 1): MODE() WITHIN GROUP (ORDER BY mode)
+  clipped, groups 1, rows 40
+  t0 = histogram(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
+  m0 = Frequencies(total=0, function=mode 1): MODE() WITHIN GROUP (ORDER BY mode)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
 then SELECT r0.m0 AS "usual" FROM r0
 */
@@ -144,9 +144,9 @@ SELECT returned, MODE(mode) AS usual FROM items GROUP BY returned;
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = returned: A, N, R
-  bounded, groups 3, rows 40
-  t0 = cells(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
-  m0 = tabled(total=0, how=mode 1): MODE(mode)
+  clipped, groups 3, rows 40
+  t0 = histogram(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
+  m0 = Frequencies(total=0, function=mode 1): MODE(mode)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
 then SELECT r0.k0 AS "returned", r0.m0 AS "usual" FROM r0
 */
@@ -156,9 +156,9 @@ SELECT APPROX_TOP_K(nation, 2) FROM purchases;
 /*
 r0 from
   purchases of customer
-  bounded, groups 1, rows 10
-  t0 = cells(nation, FRANCE, GERMANY, JAPAN, PERU, 4 to the 1), size 10485760, weight 1
-  m0 = tabled(total=0, how=top 2): APPROX_TOP_K(nation, 2)
+  clipped, groups 1, rows 10
+  t0 = histogram(nation, FRANCE, GERMANY, JAPAN, PERU, 4 to the 1), size 10485760, weight 1
+  m0 = Frequencies(total=0, function=top 2): APPROX_TOP_K(nation, 2)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
 then SELECT r0.m0 AS "approx_top_k" FROM r0
 */
@@ -168,9 +168,9 @@ SELECT COUNT(DISTINCT nation) AS nations FROM purchases;
 /*
 r0 from
   purchases of customer
-  bounded, groups 1, rows 10
-  t0 = values(nation), size 10, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT nation)
+  clipped, groups 1, rows 10
+  t0 = count_distinct(nation), size 10, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT nation)
   In a group, one customer counts for at most 10 different values; of more, some are chosen by a hash.
 then SELECT r0.m0 AS "nations" FROM r0
 */
@@ -181,9 +181,9 @@ SELECT segment, COUNT(DISTINCT day) AS days FROM purchases GROUP BY segment;
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
-  t0 = values(day), size 10, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT day)
+  clipped, groups 3, rows 10
+  t0 = count_distinct(day), size 10, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT day)
   In a group, one customer counts for at most 10 different values; of more, some are chosen by a hash.
 then SELECT r0.k0 AS "segment", r0.m0 AS "days" FROM r0
 */
@@ -193,9 +193,9 @@ SELECT APPROX_COUNT_DISTINCT(part) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = values(part), size 40, weight 1
-  m0 = counted(total=0): APPROX_DISTINCT(part)
+  clipped, groups 1, rows 40
+  t0 = count_distinct(part), size 40, weight 1
+  m0 = NoisyCount(total=0): APPROX_DISTINCT(part)
   In a group, one customer counts for at most 40 different values; of more, some are chosen by a hash.
 then SELECT r0.m0 AS "approx_count_distinct" FROM r0
 */
@@ -203,7 +203,7 @@ then SELECT r0.m0 AS "approx_count_distinct" FROM r0
 -- a histogram of prices
 SELECT HISTOGRAM(price) FROM items;
 /*
-refused: line 1, HISTOGRAM: HISTOGRAM(price) chooses among public values, and none are declared. GROUP BY it and ORDER BY COUNT(*) DESC LIMIT …, or make fewer values of it with CASE or FLOOR.
+refused: line 1, HISTOGRAM: HISTOGRAM(price) needs a list of declared values, and none are declared. Use GROUP BY with ORDER BY COUNT(*) DESC LIMIT …, or map it to fewer values with CASE or FLOOR.
 */
 
 -- a median beside a mean
@@ -212,16 +212,16 @@ SELECT segment, AVG(total) AS mean, MEDIAN(total) AS middle, AVG(total) - MEDIAN
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
-  t0 = cells(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  t1 = count(total), size 10, weight 1/4
+  clipped, groups 3, rows 10
+  t0 = count(total), size 10, weight 1/4
+  t1 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
   t2 = sum(total, 0 to 500000 by 1 around 249984), size 2500160, weight 1
-  t3 = touched(groups or rows), size 1, 1/50 of the price
-  m0 = averaged(total=2, count=1, low=0, high=500000): AVG(total)
-  m1 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
+  t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  m0 = Mean(total=2, count=0, low=0, high=500000): AVG(total)
+  m1 = Quantile(total=1, target=1/2, kind=real, origin=None): MEDIAN(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In AVG(total), values are clipped to the range from 0 to 500000 and rounded to steps of 1.
-  In MEDIAN(total), values are clipped to the range from 0 to 500000 and rounded to steps of 8.
+  In AVG(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
+  In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 then SELECT r0.k0 AS "segment", r0.m0 AS "mean", r0.m1 AS "middle", r0.m0 - r0.m1 AS "skew" FROM r0
 */
 
@@ -230,20 +230,20 @@ SELECT MEDIAN(price) FILTER (WHERE returned = 'R') AS returned, MEDIAN(price) FI
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(case(equal(returned, 'R'), price, NULL), 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
-  t1 = cells(case(not(equal(returned, 'R')), price, NULL), 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R')
-  m1 = quantile(total=1, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R')
+  clipped, groups 1, rows 40
+  t0 = histogram(case(equal(returned, 'R'), price, NULL), 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
+  t1 = histogram(case(not(equal(returned, 'R')), price, NULL), 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R')
+  m1 = Quantile(total=1, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R')
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R') and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R'), values are clipped to the range from 0 to 100000 and rounded to steps of 2.
+  In PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R') and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R'), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "returned", r0.m1 AS "kept" FROM r0
 */
 
 -- the median of people's totals
 SELECT MEDIAN(spent) FROM (SELECT customer, SUM(CLIP(total, 0, 100000)) AS spent FROM purchases GROUP BY customer) AS t;
 /*
-refused: line 1, MEDIAN: MEDIAN(spent) needs a public range, and none is known. Write MEDIAN of CLIP(spent, low, high), or ask the owner to declare between.
+refused: line 1, MEDIAN: MEDIAN(spent) needs bounds. Use CLIP(spent, low, high) in its place, or ask the owner to declare between.
 */
 
 -- a median of a logarithm
@@ -251,11 +251,11 @@ SELECT EXP(MEDIAN(LN(price + 1))) - 1 AS middle FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  bounded, groups 1, rows 40
-  t0 = cells(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/4096, 9 to the 5), size 209715200, weight 5
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(LN(price + 1))
+  clipped, groups 1, rows 40
+  t0 = histogram(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/4096, 9 to the 5), size 209715200, weight 5
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(LN(price + 1))
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In MEDIAN(LN(price + 1)), values are clipped to the range from 0 to 11.5129 and rounded to steps of 0.000244141.
+  In MEDIAN(LN(price + 1)), values are clamped to the range from 0 to 11.5129 and rounded to steps of 0.000244141.
 then SELECT EXP(r0.m0) - 1 AS "middle" FROM r0
 */
 
@@ -265,42 +265,42 @@ SELECT mode, MEDIAN(quantity) AS m FROM items GROUP BY mode HAVING MEDIAN(quanti
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
-  bounded, groups 5, rows 40
-  t0 = cells(quantity, 1 to 50 by 1, 8 to the 2), size 419430400, weight 2
-  m0 = quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(quantity)
+  clipped, groups 5, rows 40
+  t0 = histogram(quantity, 1 to 50 by 1, 8 to the 2), size 419430400, weight 2
+  m0 = Quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(quantity)
   In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In MEDIAN(quantity), values are clipped to the range from 1 to 50.
+  In MEDIAN(quantity), values are clamped to the range from 1 to 50.
 then SELECT r0.k0 AS "mode", r0.m0 AS "m" FROM r0 WHERE r0.m0 > 20 ORDER BY "m" DESC LIMIT 2
 */
 
 -- a median without a range
 SELECT MEDIAN(LENGTH(remark)) FROM purchases;
 /*
-refused: line 1, MEDIAN: MEDIAN(LENGTH(remark)) needs a public range, and none is known. Write MEDIAN of CLIP(LENGTH(remark), low, high), or ask the owner to declare between.
+refused: line 1, MEDIAN: MEDIAN(LENGTH(remark)) needs bounds. Use CLIP(LENGTH(remark), low, high) in its place, or ask the owner to declare between.
 */
 
 -- a median of text
 SELECT MEDIAN(remark) FROM purchases;
 /*
-refused: line 1, MEDIAN: MEDIAN takes a number or a date. Group by it and count, or use MODE for the most frequent value.
+refused: line 1, MEDIAN: MEDIAN needs a number or a date. Use GROUP BY with COUNT(*), or MODE for the most frequent value.
 */
 
 -- a percentile above 1
 SELECT PERCENTILE_CONT(95) WITHIN GROUP (ORDER BY price) FROM items;
 /*
-refused: line 1, PERCENTILE_CONT: the share must be a number from 0 to 1. Write it out, such as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x).
+refused: line 1, PERCENTILE_CONT: the fraction must be a constant between 0 and 1. Write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x), for example.
 */
 
 -- a percentile of the unit's own column
 SELECT MEDIAN(customer) FROM purchases;
 /*
-refused: line 1, MEDIAN: MEDIAN of the unit's own column would tell about single people. Count units with COUNT(DISTINCT …).
+refused: line 1, MEDIAN: MEDIAN of the privacy unit's own column would disclose individuals. Count units with COUNT(DISTINCT …).
 */
 
 -- the most frequent text must be listed
 SELECT MODE(remark) FROM purchases;
 /*
-refused: line 1, MODE: MODE(remark) chooses among public values, and none are declared. GROUP BY it and ORDER BY COUNT(*) DESC LIMIT …, or make fewer values of it with CASE or FLOOR.
+refused: line 1, MODE: MODE(remark) needs a list of declared values, and none are declared. Use GROUP BY with ORDER BY COUNT(*) DESC LIMIT …, or map it to fewer values with CASE or FLOOR.
 */
 
 -- the first of two medians joined
@@ -312,19 +312,19 @@ r0 from
   where equal(status, 'F')
     purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
-  t0 = cells(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
+  clipped, groups 3, rows 10
+  t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In MEDIAN(total), values are clipped to the range from 0 to 500000 and rounded to steps of 8.
+  In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 r1 from
   where equal(status, 'O')
     purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  bounded, groups 3, rows 10
-  t0 = cells(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  m0 = quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
+  clipped, groups 3, rows 10
+  t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
+  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
   In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In MEDIAN(total), values are clipped to the range from 0 to 500000 and rounded to steps of 8.
+  In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 then WITH a AS (SELECT r0.k0 AS "segment", r0.m0 AS "m" FROM r0), b AS (SELECT r1.k0 AS "segment", r1.m0 AS "m" FROM r1) SELECT a.segment, a.m - b.m AS difference FROM a JOIN b USING (segment)
 */

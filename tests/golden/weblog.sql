@@ -6,9 +6,9 @@ SELECT at::date AS day, COUNT(*) FROM hits GROUP BY day;
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  bounded, groups 1, rows 100, scaled
+  clipped, groups 1, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as one group; more are scaled down.
 then SELECT r0.k0 AS "day", r0.m0 AS "count" FROM r0
@@ -21,9 +21,9 @@ r0 from
   hits of user_id, trunc_day(at)
   by k0 = status: 200, 404, 500
   by k1 = month(at): 1, 2, 3, … 12 (12)
-  bounded, groups 3, rows 100, scaled
+  clipped, groups 3, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as 3 groups; more are scaled down.
 then SELECT r0.k0 AS "month", r0.k1 AS "status", r0.m0 AS "count" FROM r0
@@ -35,9 +35,9 @@ SELECT EXTRACT(hour FROM at) AS hour, COUNT(*) FROM hits GROUP BY hour;
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = hour(at): 0, 1, 2, … 23 (24)
-  bounded, groups 10, rows 100, scaled
+  clipped, groups 10, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
   In all, one user's day weighs at most as much as 10 groups; more are scaled down.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
@@ -48,9 +48,9 @@ SELECT COUNT(DISTINCT (user_id, at::date)) FROM hits;
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  bounded, groups 1, rows 1
-  t0 = units(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
+  clipped, groups 1, rows 1
+  t0 = count_units(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -59,9 +59,9 @@ SELECT COUNT(DISTINCT (user_id, DATE_TRUNC('day', at))) FILTER (WHERE mobile) AS
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  bounded, groups 1, rows 1
-  t0 = units(case(mobile, 1, NULL)), size 1, weight 1
-  m0 = counted(total=0): COUNT(DISTINCT (user_id, DATE_TRUNC('DAY', at))) FILTER(WHERE mobile)
+  clipped, groups 1, rows 1
+  t0 = count_units(case(mobile, 1, NULL)), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, DATE_TRUNC('DAY', at))) FILTER(WHERE mobile)
 then SELECT r0.m0 AS "mobile" FROM r0
 */
 
@@ -71,13 +71,13 @@ SELECT AVG(CLIP(n, 0, 100)), STDDEV(CLIP(n, 0, 100)) FROM (SELECT user_id, DATE_
 r0 from
   per unit: f0 = rows()
     hits of user_id, trunc_day(at)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(f0, 1 to 100 by 1/2 around 101/2), size 99, weight 2
   t1 = count(*), size 1, weight 1/2
   t2 = sum(f0 squared less 5018112, 1 to 100 by 1/64 around 101/2), size 5018112, weight 1
-  m0 = averaged(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
-  m1 = spread(squares=2, total=0, count=1, low=1, high=100, statistic=stddev_samp): STDDEV(CLIP(n, 0, 100))
-  In AVG(CLIP(n, 0, 100)) and STDDEV(CLIP(n, 0, 100)), values are clipped to the range from 1 to 100.
+  m0 = Mean(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
+  m1 = Variance(squares=2, total=0, count=1, low=1, high=100, statistic=stddev_samp): STDDEV(CLIP(n, 0, 100))
+  In AVG(CLIP(n, 0, 100)) and STDDEV(CLIP(n, 0, 100)), values are clamped to the range from 1 to 100.
 then SELECT r0.m0 AS "avg", r0.m1 AS "stddev" FROM r0
 */
 
@@ -88,11 +88,11 @@ r0 from
   per unit: f0 = least(to_date(at)), f1 = rows()
     hits of user_id, trunc_day(at)
   by k0 = f0: 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = sum(f1, 1 to 100 by 1/2 around 101/2), size 99, weight 1
   t1 = count(*), size 1, weight 1/4
-  m0 = averaged(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
-  In AVG(CLIP(n, 0, 100)), values are clipped to the range from 1 to 100.
+  m0 = Mean(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
+  In AVG(CLIP(n, 0, 100)), values are clamped to the range from 1 to 100.
 then SELECT r0.k0 AS "day", r0.m0 AS "avg" FROM r0
 */
 
@@ -102,9 +102,9 @@ SELECT COUNT(*) FROM (SELECT account, day FROM logins GROUP BY account, day) AS 
 r0 from
   per unit: 
     logins of account, trunc_day(to_timestamp(day))
-  unbounded, groups 1, rows 1
+  not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -118,9 +118,9 @@ r0 from
     derive account
       logins of account, trunc_day(to_timestamp(day))
   by k0 = status: 200, 404, 500
-  bounded, groups 3, rows 100
+  clipped, groups 3, rows 100
   t0 = count(*), size 100, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
 then SELECT r0.k0 AS "status", r0.m0 AS "count" FROM r0
 */
@@ -132,9 +132,9 @@ r0 from
   units with a row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  bounded, groups 1, rows 100
+  clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -146,9 +146,9 @@ r0 from
   units with no row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  bounded, groups 1, rows 100
+  clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -159,50 +159,50 @@ SELECT AVG(bytes), SUM(bytes) FROM hits WHERE status = 200;
 r0 from
   where equal(status, 200)
     hits of user_id, trunc_day(at)
-  bounded, groups 1, rows 100
+  clipped, groups 1, rows 100
   t0 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 5/4
   t1 = count(bytes), size 100, weight 1/2
-  m0 = averaged(total=0, count=1, low=0, high=100000000): AVG(bytes)
-  m1 = summed(total=0, kind=whole, count=1): SUM(bytes)
+  m0 = Mean(total=0, count=1, low=0, high=100000000): AVG(bytes)
+  m1 = NoisySum(total=0, kind=whole, count=1): SUM(bytes)
   In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In AVG(bytes) and SUM(bytes), values are clipped to the range from 0 to 1e+8 and rounded to steps of 64.
+  In AVG(bytes) and SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.m0 AS "avg", r0.m1 AS "sum" FROM r0
 */
 
 -- a person as a whole cannot be counted
 SELECT COUNT(DISTINCT user_id) FROM hits;
 /*
-refused: line 1, COUNT: what is protected is a person's window of time, so persons as a whole cannot be counted. Count COUNT(DISTINCT (hits.user_id, date_trunc('day', hits.at))) instead.
+refused: line 1, COUNT: the privacy unit is a person within a time window, so distinct persons cannot be counted. Use COUNT(DISTINCT (hits.user_id, date_trunc('day', hits.at))).
 */
 
 -- nor gathered
 SELECT AVG(CLIP(n, 0, 100)) FROM (SELECT user_id, COUNT(*) AS n FROM hits GROUP BY user_id) AS t;
 /*
-refused: line 1, GROUP BY: this gathers a person's rows over many windows of time, of which each is protected on its own. Group by hits.user_id, date_trunc('day', hits.at).
+refused: line 1, GROUP BY: the privacy unit is a person within a time window, so rows of several windows cannot be grouped together. Group by hits.user_id, date_trunc('day', hits.at).
 */
 
 -- nor joined
 SELECT COUNT(*) FROM hits h JOIN logins l ON h.user_id = l.account;
 /*
-refused: line 1, JOIN: two private tables can be joined on the whole unit only, by equality. Add h.user_id = l.account AND date_trunc('day', h.at) = date_trunc('day', l.day).
+refused: line 1, JOIN: two private tables can be joined only by equality on the whole privacy unit. Add h.user_id = l.account AND date_trunc('day', h.at) = date_trunc('day', l.day).
 */
 
 -- nor found elsewhere
 SELECT COUNT(*) FROM hits WHERE user_id IN (SELECT account FROM logins);
 /*
-refused: line 1, WHERE: private rows can be compared with other private rows on the whole unit only. Compare hits.user_id, date_trunc('day', hits.at) with the same of the inner query, or write a JOIN.
+refused: line 1, WHERE: private rows can be compared with other private rows only on the whole privacy unit. Compare hits.user_id, date_trunc('day', hits.at) with the same columns of the inner query, or write a JOIN.
 */
 
 -- a pure budget discovers no groups
 SELECT path, COUNT(*) FROM hits GROUP BY path;
 /*
-refused: line 1, GROUP BY: the groups of path are not public, and to discover them the budget needs a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta, before anything is charged.
+refused: line 1, GROUP BY: the groups of path are not declared, and partition selection needs a budget with a delta. Declare the column's values in the policy (in, between or references), or give the budget a delta before anything is charged to it.
 */
 
 -- another window is not the unit's
 SELECT COUNT(*) FROM (SELECT user_id, DATE_TRUNC('month', at) AS m FROM hits GROUP BY 1, 2) AS t;
 /*
-refused: line 1, GROUP BY: this gathers a person's rows over many windows of time, of which each is protected on its own. Group by hits.user_id, date_trunc('day', hits.at).
+refused: line 1, GROUP BY: the privacy unit is a person within a time window, so rows of several windows cannot be grouped together. Group by hits.user_id, date_trunc('day', hits.at).
 */
 
 -- no limit is declared for groups
@@ -212,9 +212,9 @@ r0 from
   logins of account, trunc_day(to_timestamp(day))
   by k0 = dow(to_timestamp(day)): 0, 1, 2, 3, 4, 5, 6
   by k1 = less('m', account): False, True
-  bounded, groups 1, rows 5, scaled
+  clipped, groups 1, rows 5, l0 clipped
   t0 = count(*), size 5242880, weight 1
-  m0 = counted(total=0): COUNT(*)
+  m0 = NoisyCount(total=0): COUNT(*)
   In a group, one user's day weighs at most as much as 5 rows; more are scaled down.
   In all, one user's day weighs at most as much as one group; more are scaled down.
 then SELECT r0.k0 AS "weekday", r0.k1 AS "late", r0.m0 AS "count" FROM r0

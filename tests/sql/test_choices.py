@@ -52,7 +52,7 @@ def within(ends, low, high):
 
 def truth(values, target, walk):
     """Return the least and the greatest value that have this rank."""
-    ordered, rank = np.sort(values), float(target.level) * len(values) + target.end * walk.aside
+    ordered, rank = np.sort(values), float(target.level) * len(values) + target.end_sign * walk.rows_set_aside
     places = np.clip([np.ceil(rank) - 1, np.floor(rank)], 0, len(ordered) - 1).astype(int)
     return ordered[places]
 

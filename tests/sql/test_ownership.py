@@ -52,10 +52,9 @@ def test_the_product_of_fanouts_is_capped_before_anything_is_paid():
 
     joins = "JOIN regions a ON a.name = o.region JOIN regions b ON b.name = o.region"
     text = refusal(f"SELECT COUNT(*) FROM orders o {joins}", SHOP, Wide())
-    assert text == (
-        "line 1, JOIN: one private row could become 1,600 rows by joining regions, more than 1,000. Join on a column "
-        "that is unique there, or ask the owner to raise join_limit."
-    )
+    assert text.startswith("line 1, JOIN: joining regions could turn one private row into 1,600 rows")
+    assert "1,000" in text
+    assert "join_limit" in text
 
 
 def test_private_tables_meet_on_the_whole_unit():
@@ -70,20 +69,20 @@ def test_half_of_a_units_key_is_not_the_unit():
     whole = "SELECT COUNT(*) FROM hits h JOIN logins l ON h.user_id = l.account AND date_trunc('day', h.at) = l.day"
     assert isinstance(relation(whole, WEBLOG), JoinOnUnit)
     for half in ("h.user_id = l.account", "h.at::date = l.day", "h.user_id = l.account AND h.at = l.day"):
-        assert "whole unit" in refusal(f"SELECT COUNT(*) FROM hits h JOIN logins l ON {half}", WEBLOG)
+        assert "whole privacy unit" in refusal(f"SELECT COUNT(*) FROM hits h JOIN logins l ON {half}", WEBLOG)
 
 
 def test_other_windows_than_the_units_are_not_the_unit():
     for window in ("hour", "week", "month"):
         sql = f"SELECT COUNT(*) FROM (SELECT user_id, date_trunc('{window}', at) AS w FROM hits GROUP BY 1, 2) t"
-        assert "each is protected on its own" in refusal(sql, WEBLOG)
+        assert "within a time window" in refusal(sql, WEBLOG)
 
 
 def test_a_childs_key_leads_to_the_owner():
     found = relation("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.encounter = e.id", HOSPITAL)
     assert isinstance(found, JoinOnUnit)
     assert found.condition is not None
-    assert "whole unit" in refusal("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.lab_id = e.id", HOSPITAL)
+    assert "whole privacy unit" in refusal("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.lab_id = e.id", HOSPITAL)
 
 
 def test_a_childs_key_gathers_a_units_rows():
@@ -108,7 +107,7 @@ def test_a_computed_unit_is_no_unit():
 def test_the_missing_side_of_an_outer_join_belongs_to_nobody():
     begin = "SELECT COUNT(*) FROM (SELECT v.visitor AS who FROM orders o LEFT JOIN visits v ON o.user = v.visitor) t"
     assert "two private tables" in refusal(f"{begin} JOIN orders b ON who = b.user")
-    assert "would be shown" in refusal(
+    assert "would disclose who is in the data" in refusal(
         "SELECT AVG(n) FROM (SELECT v.visitor, COUNT(*) AS n FROM orders o LEFT JOIN visits v ON o.user = v.visitor "
         "GROUP BY v.visitor) t"
     )
@@ -141,7 +140,7 @@ def test_rows_that_are_units_never_meet_other_private_rows():
         "SELECT COUNT(*) FROM readings a WHERE EXISTS (SELECT 1 FROM readings b WHERE b.station = a.station)",
         "SELECT COUNT(*) FROM (SELECT kwh FROM readings UNION ALL SELECT kwh FROM readings) t",
     ):
-        assert "protected on its own" in refusal(sql, METER)
+        assert "its own privacy unit" in refusal(sql, METER)
 
 
 def test_grouping_by_the_unit_is_a_row_for_each_unit():
@@ -157,9 +156,11 @@ def test_a_unit_with_several_keys_has_several_rows():
 
 
 def test_the_unit_is_never_a_group_of_the_answer():
-    assert "would be shown" in refusal("SELECT COUNT(*) FROM orders GROUP BY CASE WHEN paid THEN user END, category")
-    assert "single unit" in refusal("SELECT user, COUNT(*) FROM orders GROUP BY user")
-    assert "single unit" in refusal("SELECT DISTINCT user FROM orders")
+    assert "would disclose who is in the data" in refusal(
+        "SELECT COUNT(*) FROM orders GROUP BY CASE WHEN paid THEN user END, category"
+    )
+    assert "single privacy unit" in refusal("SELECT user, COUNT(*) FROM orders GROUP BY user")
+    assert "single privacy unit" in refusal("SELECT DISTINCT user FROM orders")
 
 
 def test_tables_that_were_not_granted_are_told_like_tables_that_are_not_there():

@@ -36,7 +36,7 @@ def test_a_refusal_names_the_line_on_which_it_stands():
     text = refusal(
         "SELECT category,\n  COUNT(*)\nFROM orders\nWHERE amount > 3\n  AND colour = 'red'\nGROUP BY category"
     )
-    assert text.startswith('line 5, WHERE: there is no column "colour".')
+    assert text.startswith('line 5, WHERE: column "colour" does not exist.')
 
 
 def test_a_refusal_in_a_subquery_names_its_own_line():

@@ -5,7 +5,7 @@ import pytest
 
 import discreet as dc
 from discreet.kernel.loss import ZERO_LOSS
-from discreet.policy import Policy, guarantee, write_policy
+from discreet.policy import Policy, explain, write_policy
 
 POLICY = """
 [data]
@@ -92,4 +92,4 @@ def test_a_policy_with_unique_columns_is_written_and_explained():
     policy = Policy.parse(POLICY)
     assert policy.tables["people"].columns["email"].unique
     assert Policy.parse(write_policy(policy)) == policy
-    assert any("people.email and people.bill" in words for words in guarantee(policy))
+    assert any("people.email and people.bill" in words for words in explain(policy))

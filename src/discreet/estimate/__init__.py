@@ -1,1 +1,1 @@
-"""From noisy totals to counts, sums, means, variances and quantiles, with 95 % margins of error."""
+"""Estimates from noisy totals: counts, sums, means, variances and quantiles, with 95 % margins of error."""

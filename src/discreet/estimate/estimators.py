@@ -1,7 +1,6 @@
-"""Counts, sums, means and variances from released integers, with 95 % margins from privacy noise.
+"""Counts, sums, means and variances from released integers, with 95 % margins of error from privacy noise.
 
-A margin is about the noise alone. It says nothing of what bounding (groups, rows, ranges) and the rounding of single
-values to their grid have done to the truth before the noise.
+A margin covers the noise only, not the bias from contribution bounds, clamping, and rounding to a grid.
 """
 
 import math
@@ -17,19 +16,19 @@ from discreet.estimate.intervals import JointNoise, Noise, largest_deviation
 
 CONFIDENCE = Fraction(95, 100)
 _TAIL = float(1 - CONFIDENCE)
-_MEAN_TAIL = 0.005  # of that, what a variance spends on where the mean is: it matters to second order only
+_MEAN_TAIL = 0.005  # the part of it that a variance spends on its mean, which has only a second-order effect
 _MAX_SAFE = 1 << 62
 
 
 class NumberKind(Enum):
-    """What a column holds: whole numbers, shown as such, or reals."""
+    """Whether a column holds integers or reals."""
 
     WHOLE = "whole"
     REAL = "real"
 
 
 class VarianceStatistic(Enum):
-    """The four spreads of SQL."""
+    """SQL's four measures of variance."""
 
     VAR_POP = "var_pop"
     VAR_SAMP = "var_samp"
@@ -39,7 +38,7 @@ class VarianceStatistic(Enum):
 
 @dataclass(frozen=True, eq=False)
 class NoisyTotal:
-    """One released column of integers, an entry per group: its noise in steps, and what a step is worth."""
+    """A released column of integers, one per group, with its noise in steps and the size of a step."""
 
     values: np.ndarray
     noise: Noise
@@ -48,20 +47,20 @@ class NoisyTotal:
     def __post_init__(self) -> None:
         if self.values.dtype != np.int64 or self.values.ndim != 1:
             raise TypeError(
-                f"noisy must be one column of int64, not {self.values.ndim} dimensions of {self.values.dtype}"
+                f"values must be a one-dimensional int64 array, not {self.values.ndim}-dimensional {self.values.dtype}"
             )
         if self.step <= 0:
             raise ValueError("step must be above 0")
 
     @property
     def scaled_values(self) -> np.ndarray:
-        """The released numbers as floats, in the units of the answer."""
+        """The released values as floats, in the units of the answer."""
         return self.values * float(self.step)
 
 
 @dataclass(frozen=True)
 class ValueRange:
-    """Where a value lies once it is clipped, and the centre that was taken from it before it was summed."""
+    """The range of clamped values, and the centre that is subtracted before summing."""
 
     low: Fraction
     high: Fraction
@@ -69,17 +68,17 @@ class ValueRange:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise ValueError("low must not be above high")
+            raise ValueError("low must not exceed high")
 
     @property
     def centred_ends(self) -> tuple[float, float]:
-        """Low and high, from the centre."""
+        """Low and high, relative to the centre."""
         return float(self.low - self.centre), float(self.high - self.centre)
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What a variance is made of: the sums of (x - centre)² - shift and of x - centre, and the count."""
+    """The totals of a variance: the sums of (x - centre)² - shift and of x - centre, and the count."""
 
     squares: NoisyTotal
     total: NoisyTotal
@@ -89,7 +88,7 @@ class Moments:
 
 @dataclass(eq=False)
 class ColumnEstimate:
-    """A number per group, and how far the noise can have moved it, found when asked for; nan where there is none.
+    """An estimate per group, with margins that are computed when needed; NaN where there is none.
 
     The values are int64 for counts and whole sums, else float64; the margins are float64.
     """
@@ -105,7 +104,7 @@ class ColumnEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Interval:
-    """An estimate that was held within its possible range, and the ends of what the noise leaves open."""
+    """An estimate clamped to its possible range, and its confidence interval."""
 
     low: np.ndarray
     value: np.ndarray
@@ -121,7 +120,7 @@ class _Interval:
 
 
 def describe_noise(total: NoisyTotal) -> str:
-    """Name a total's noise, with its scale in the units of the answer.
+    """Describe a total's noise, with its scale in the units of the answer.
 
     >>> from discreet.kernel.mechanism import Laplace
     >>> describe_noise(NoisyTotal(np.array([1000]), Laplace(50), Fraction(1, 4)))
@@ -131,7 +130,7 @@ def describe_noise(total: NoisyTotal) -> str:
 
 
 def count(total: NoisyTotal) -> ColumnEstimate:
-    """Return a count, as whole numbers; negative ones are noise and stay.
+    """Estimate a count as integers; negative values are kept.
 
     >>> from discreet.kernel.mechanism import Laplace
     >>> people = count(NoisyTotal(np.array([731, -2]), Laplace(10)))
@@ -142,7 +141,7 @@ def count(total: NoisyTotal) -> ColumnEstimate:
 
 
 def sum_of(total: NoisyTotal, *, kind: NumberKind) -> ColumnEstimate:
-    """Return a sum, with the least margin that the exact law of the noise allows.
+    """Estimate a sum, with the smallest margin for the exact noise distribution.
 
     >>> from discreet.kernel.mechanism import Laplace
     >>> sum_of(NoisyTotal(np.array([1000]), Laplace(8), Fraction(1, 4)), kind=NumberKind.REAL).values
@@ -156,7 +155,7 @@ def sum_of(total: NoisyTotal, *, kind: NumberKind) -> ColumnEstimate:
 
 
 def sum_from_centre(total: NoisyTotal, count: NoisyTotal, *, centre: Fraction, kind: NumberKind) -> ColumnEstimate:
-    """Return the sum of x, from the sum of x - centre and the count: their noises add up.
+    """Estimate the sum of x as Σ(x - centre) + centre·count.
 
     >>> from discreet.kernel.mechanism import Laplace
     >>> around, people = NoisyTotal(np.array([-20]), Laplace(3)), NoisyTotal(np.array([10]), Laplace(1))
@@ -173,11 +172,11 @@ def sum_from_centre(total: NoisyTotal, count: NoisyTotal, *, centre: Fraction, k
 
 
 def mean(total: NoisyTotal, count: NoisyTotal, *, within: ValueRange) -> ColumnEstimate:
-    """Return the mean of x, from the sum of x - centre and the count; nan where the noisy count is not above 0.
+    """Estimate the mean of x from Σ(x - centre) and the count; NaN where the noisy count is not positive.
 
-    The margin is Fieller's: it reaches as far as any mean that the two noises, at 95 %, leave possible. Where the
-    count is too small for them to exclude anything it reaches to the farther end of the range. The value is held
-    within the range, which can only bring it nearer to the truth; the margin stays that of the value before.
+    The margin is Fieller's: it covers every mean that is consistent with the noise of both totals at 95 %. If the
+    count is too small to exclude any mean, it extends to the farther end of the range. The estimate is clamped to the
+    range, which can only reduce its error; the margin is that of the estimate before clamping.
 
     >>> from discreet.kernel.mechanism import Gaussian
     >>> total, people = NoisyTotal(np.array([4000, 5]), Gaussian(80)), NoisyTotal(np.array([1000, -3]), Gaussian(8))
@@ -186,18 +185,17 @@ def mean(total: NoisyTotal, count: NoisyTotal, *, within: ValueRange) -> ColumnE
     (array([44., nan]), array([0.17,  nan]))
     """
     offset = np.clip(_unclamped_ratio(total, count), *within.centred_ends)
-    # Of two numbers near each other and far from 0 the last digit may be wrong: not outside the range.
+    # Rounding errors of nearly equal large numbers must not lead outside the range.
     values = np.clip(float(within.centre) + offset, float(within.low), float(within.high))
     return ColumnEstimate(values, lambda: _ratio_interval(total, count, within, _TAIL).margins)
 
 
 def variance_estimate(moments: Moments, *, within: ValueRange, statistic: VarianceStatistic) -> ColumnEstimate:
-    """Return a variance or standard deviation; nan where the noisy count is not above 0 (of a sample: above 1).
+    """Estimate a variance or standard deviation; NaN where the noisy count is not above 0 (for a sample: 1).
 
-    Were the mean known, the margin would be Fieller's, for V·(n - ddof) = sum of (x - mean)². So it is found for
-    every mean that the noise leaves possible but for half a percent, and the widest is taken, at 95.5 %. A value is
-    never below 0, nor above what the range allows; where the count is too small, its margin reaches to the farther
-    of these two.
+    If the mean were known, the margin would be Fieller's for V·(n - ddof) = Σ(x - mean)². It is computed at 95.5 % for
+    all means in a 99.5 % interval, and the widest is used. Estimates are clamped to [0, the maximum for the range]; if
+    the count is too small, the margin extends to the farther of these two ends.
 
     >>> from discreet.kernel.mechanism import Gaussian
     >>> squares = NoisyTotal(np.array([4_000_000]), Gaussian(9000))
@@ -216,15 +214,15 @@ def variance_estimate(moments: Moments, *, within: ValueRange, statistic: Varian
 
 
 def _max_variance(within: ValueRange, ddof: int) -> float:
-    """Return the largest variance that a range allows: of two values, or of many, half at each end."""
+    """Return the largest variance of values in a range: half at each end, or two values for a sample variance."""
     return float((within.high - within.low) ** 2) / (2 if ddof else 4)
 
 
 def _unclamped_variance(moments: Moments, within: ValueRange, ddof: int) -> np.ndarray:
-    """Return a variance before it is held within its possible range."""
+    """Return a variance before clamping to its possible range."""
     size, raw = _nan_unless_positive(moments.count.scaled_values), _unclamped_ratio(moments.total, moments.count)
     middle = np.clip(raw, *within.centred_ends)
-    # Around another mean the sum of squares is larger by n times its squared distance.
+    # Around another centre, the sum of squares is larger by n times the squared distance from the mean.
     around = moments.squares.scaled_values + size * (float(moments.shift) + middle * (middle - 2 * raw))
     unclamped: np.ndarray = around / _nan_unless_positive(size - ddof)
     return unclamped
@@ -260,7 +258,7 @@ def _unclamped_ratio(total: NoisyTotal, count: NoisyTotal) -> np.ndarray:
 
 
 def _ratio_interval(total: NoisyTotal, count: NoisyTotal, within: ValueRange, tail: float) -> _Interval:
-    """Return sum/count and what is open at this level: every t with |sum - t·count| at most its noise's quantile."""
+    """Return sum/count, and the interval of all t for which |sum - t·count| is at most the quantile of its noise."""
     least, most = within.centred_ends
     noises, size, ratio = (
         _joint_noise(total, count),
@@ -274,7 +272,7 @@ def _ratio_interval(total: NoisyTotal, count: NoisyTotal, within: ValueRange, ta
 
 
 def _clamp_interval(unclamped: np.ndarray, down: np.ndarray, up: np.ndarray, ends: tuple[float, float]) -> _Interval:
-    """Move an estimate into its possible range; what is open around it keeps its width, and ends there too."""
+    """Clamp an estimate to its possible range; its interval keeps its width and is clamped too."""
     value = np.clip(unclamped, *ends)
     return _Interval(np.maximum(value - down, ends[0]), value, np.minimum(value + up, ends[1]))
 
@@ -302,14 +300,14 @@ def _float_above(margin: Fraction) -> float:
 
 
 def _rounded_sum(*parts: tuple[np.ndarray, Fraction]) -> tuple[np.ndarray, Fraction]:
-    """Return the sum of column·step in whole numbers, halves upwards, and the most that rounding can have moved it."""
+    """Return Σ column·step rounded to integers, ties upwards, and the maximum rounding error."""
     grid = math.lcm(*(step.denominator for _, step in parts))
     factors = [2 * int(step * grid) for _, step in parts]
     largest = sum(
         max(int(column.max(initial=1)), -int(column.min(initial=0))) * abs(factor)
         for (column, _), factor in zip(parts, factors, strict=True)
     )
-    # Python's own integers where 64 bits may not hold what is formed on the way.
+    # Python integers where intermediate results may exceed 64 bits.
     columns = [column if largest + grid < _MAX_SAFE else column.astype(object) for column, _ in parts]
     doubled = sum((column * factor for column, factor in zip(columns, factors, strict=True)), start=grid)
     ends = np.iinfo(np.int64)

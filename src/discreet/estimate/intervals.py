@@ -1,7 +1,7 @@
-"""Quantiles of weighted sums of noises, and how far they can move a quotient.
+"""Quantiles of weighted sums of noise, and how far they can move a quotient.
 
-Floats are fine here: all of this comes after the release. Every approximation errs to the wide side, so that a
-margin made of these parts covers at least as often as it says.
+Floats are safe here, because this is post-processing. Every approximation is conservative: margins cover at least
+as often as stated.
 """
 
 import math
@@ -17,15 +17,15 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 
 Noise = Laplace | Gaussian
 
-_MIN_SEPARATION = 1e-4  # scales nearer to each other are taken apart, upwards: the partial fractions would cancel
-_NEWTON_STEPS = 2  # steps: after one the quantile is right to a thousandth, after two to seven digits
-_MAX_CHORD_STEPS = 5  # steps at most, for groups hardly larger than their noise; for large ones two settle it
+_MIN_SEPARATION = 1e-4  # closer scales are separated upwards, because the partial fractions would cancel
+_NEWTON_STEPS = 2  # one step gives a relative error of 1e-3, two steps 1e-7
+_MAX_CHORD_STEPS = 5  # for groups hardly larger than their noise; two suffice for large groups
 _TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
 class JointNoise:
-    """Independent noises of one law, each with the scale and the inexactness of its steps.
+    """Independent noise of one family, with the scales and the rounding slack of each part.
 
     >>> pair = JointNoise.from_parts((Gaussian(30), Fraction(1)), (Gaussian(40), Fraction(1)))
     >>> pair.quantile(0.05, 1.0, 1.0).round(1)
@@ -38,19 +38,20 @@ class JointNoise:
 
     @classmethod
     def from_parts(cls, *parts: tuple[Noise, Fraction]) -> "JointNoise":
-        """Take noises together, each with what one of its steps is worth."""
+        """Combine noise distributions, each given with the size of its step."""
         distributions = {type(noise) for noise, _ in parts}
         if len(distributions) != 1:
-            raise TypeError("noises that are taken together must be all Laplace or all Gaussian")
+            raise TypeError("noise distributions must be all Laplace or all Gaussian to be combined")
         scales = tuple(float(noise.scale * step) for noise, step in parts)
         slacks = tuple(_rounding_slack(float(noise.scale)) * float(step) for noise, step in parts)
         return cls(distributions.pop(), scales, slacks)
 
     def quantile(self, tail: float, *weights: float | np.ndarray) -> np.ndarray:
-        """Return what |sum of weight·noise| exceeds with at most this probability.
+        """Return a value that |Σ weight·noise| exceeds with at most this probability.
 
-        As a function of the weights it is a norm, hence convex and growing with each |weight|: quantiles of
-        symmetric log-concave laws are (Bobkov 2010, Convex bodies and norms associated to convex measures).
+        As a function of the weights it is a norm, hence convex and increasing in each |weight|; this holds for
+        quantiles of symmetric log-concave distributions (Bobkov 2010, Convex bodies and norms associated to convex
+        measures).
         """
         sizes = np.abs(np.stack(np.broadcast_arrays(*map(np.atleast_1d, weights))))
         scales = sizes * np.array(self.scales)[:, None]
@@ -62,9 +63,9 @@ class JointNoise:
 
 
 def _rounding_slack(scale: float) -> float:
-    """Return how many steps an integer noise can be from the continuous one of its name when they are drawn together.
+    """Return the maximum distance, in steps, between discrete noise and its continuous counterpart when coupled.
 
-    Equal probabilities of their sizes are drawn together: half a step apart, a little more in the tails.
+    The coupling matches quantiles of the absolute values: half a step apart, a little more in the tails.
     """
     return min(1.0, 0.5 + 0.3 / scale)
 
@@ -75,12 +76,12 @@ def _gaussian_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
 
 
 def _laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
-    """Solve P[|sum| > x] = tail, which is a sum of exponentials: partial fractions of the characteristic function.
+    """Solve P[|sum| > x] = tail, a sum of exponentials by partial fractions of the characteristic function.
 
-    The logarithm of that probability is concave, so each of Newton's steps ends at or above the solution.
+    The logarithm of the probability is concave, so every Newton step ends at or above the solution.
     """
     order = list(scales)
-    for i, j in combinations(range(len(order)), 2):  # np.sort is many times slower on so short an axis
+    for i, j in combinations(range(len(order)), 2):  # np.sort is much slower on such a short axis
         order[i], order[j] = np.minimum(order[i], order[j]), np.maximum(order[i], order[j])
     order[0] = np.maximum(order[0], _MIN_SEPARATION * order[-1])
     for i, j in pairwise(range(len(order))):
@@ -101,11 +102,11 @@ def _laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
 def largest_deviation(
     pull: np.ndarray, push: Callable[[np.ndarray], np.ndarray], slope: float, limit: np.ndarray
 ) -> np.ndarray:
-    """Return how far d can be before pull·d outgrows push(d): not less, and more by a hundredth at most.
+    """Return the largest d with pull·d <= push(d), rounded up by at most 1 %.
 
-    `push` is convex and grows by at most `slope` per unit; where that is not less than the pull, d is infinite.
-    Beyond `limit` nobody asks, so the search starts there. The chord of the concave pull·d - push(d) lies below it,
-    so every step still ends at or above the solution.
+    `push` is convex with slope at most `slope`; if that is not below the pull, d is infinite. The search starts at
+    `limit`, beyond which the result does not matter. The chord of the concave pull·d - push(d) lies below it, so
+    every step ends at or above the solution.
     """
     feasible_pull = np.where(pull > slope, pull, np.nan)
     first = push(np.zeros_like(feasible_pull))

@@ -1,4 +1,4 @@
-"""A planned release: its question, and how its noisy totals become columns with margins."""
+"""A planned release: its question, and the estimators that turn its noisy totals into columns with margins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,14 +40,14 @@ ARROW_TYPES = {
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """A number of rows or units; the number is the place of its total in the question."""
+    """A count of rows, values or units; `total` is its index in the question."""
 
     total: int
 
 
 @dataclass(frozen=True)
 class NoisySum:
-    """A sum; with a count, of values less their centre, which the count gives back."""
+    """SUM(x); with `count`, Σ(x - c) plus c·count."""
 
     total: int
     kind: NumberKind
@@ -56,7 +56,7 @@ class NoisySum:
 
 @dataclass(frozen=True)
 class Mean:
-    """A sum of values less their centre, over their count."""
+    """AVG(x), as c + Σ(x - c) / count."""
 
     total: int
     count: int
@@ -66,7 +66,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Variance:
-    """A variance or standard deviation, from squares, a sum and a count."""
+    """A variance or standard deviation, from the sum of squares, the sum and the count."""
 
     squares: int
     total: int
@@ -78,7 +78,7 @@ class Variance:
 
 @dataclass(frozen=True)
 class Quantile:
-    """A value by its rank, found in a tree of cells; of a date, in days since `origin`."""
+    """A quantile from a histogram tree; dates are days since `origin`."""
 
     total: int
     target: QuantileTarget
@@ -87,16 +87,16 @@ class Quantile:
 
 
 class FrequencyOutput(Enum):
-    """What is shown of how often each value of a list occurs."""
+    """The result of a frequency aggregate."""
 
-    MODE = "the most frequent one"
-    TOP = "a list of the most frequent"
-    COUNTS = "all of them, with their counts"
+    MODE = "most frequent value"
+    TOP = "most frequent values"
+    COUNTS = "all values with counts"
 
 
 @dataclass(frozen=True)
 class FrequencyFunction:
-    """Values by how often they occur; `length` is the length of a list."""
+    """MODE, TOP_K or HISTOGRAM; `length` is the number of values of TOP_K."""
 
     output: FrequencyOutput
     length: int = 1
@@ -104,7 +104,7 @@ class FrequencyFunction:
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Values of a list by how often they occur."""
+    """The frequencies of declared values, from a histogram."""
 
     total: int
     function: FrequencyFunction
@@ -115,7 +115,7 @@ TotalsEstimator = NoisyCount | NoisySum | Mean | Variance | Quantile | Frequenci
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of a released table: its name there, how the query wrote it, and what it is made of."""
+    """A column of a released table: its name, its SQL in the query, and its estimator."""
 
     name: str
     label: str = field(compare=False)
@@ -124,11 +124,11 @@ class Measure:
 
 @dataclass(frozen=True)
 class PlannedRelease:
-    """One release: a question, and the table that its noisy totals become.
+    """One release: a question, and the table made from its noisy totals.
 
-    `weights` say how to share the price among the totals: the squared margin of each counts that much. With a `clipping_share`,
-    a last total tells how many units the limits touched, for this share of the price. `keys` are the columns of the
-    table that the question's keys become, and `key_order` has their places as the analyst lists them: so rows are sorted.
+    `weights` are those of the squared margins that the allocation of the cost minimises. With a `clipping_share`, the
+    last total counts clipped units, for this share of the cost. `keys` names the key columns of the table, and
+    `key_order` has their indices in the analyst's order, by which rows are sorted.
     """
 
     name: str
@@ -143,7 +143,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A query that can be answered: its releases, and what is computed from them (`outer_sql` is that as SQL)."""
+    """The plan of a query: its releases, and their post-processing (as SQL in `outer_sql`)."""
 
     sql: str
     explain: bool
@@ -155,7 +155,7 @@ class QueryPlan:
 
 
 def release_schema(release: PlannedRelease) -> pa.Schema:
-    """Return the columns of a released table: the keys, then the measures."""
+    """Return the schema of a released table: the keys, then the measures."""
     keys = [(name, ARROW_TYPES[expr.type]) for name, (_, expr) in zip(release.keys, release.question.by, strict=True)]
     return pa.schema(
         [*keys, *((measure.name, _arrow_type(release, measure.estimator)) for measure in release.measures)]
@@ -169,9 +169,9 @@ def assemble_table(
     noises: tuple[Noise, ...],
     tree_estimates: Mapping[str, ColumnEstimate] | None = None,
 ) -> tuple[pa.Table, dict[str, ColumnEstimate]]:
-    """Make a released table from noisy totals (groups × totals), with the estimate behind every measure.
+    """Return the released table for noisy totals (groups × totals), and the estimate of every measure.
 
-    Measures that are found in trees of cells are not made of these totals: `tree_estimates` has them, by their names.
+    Measures that come from histogram trees are given by name in `tree_estimates`.
     """
     columns = [pa.array([key[index] for key in keys], kind) for index, kind in enumerate(_key_types(release))]
     estimates_by_name = {
@@ -188,7 +188,7 @@ def assemble_table(
 
 
 def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: tuple[Noise, ...]) -> NoisyTotal:
-    """Return one total of a question in units of its values."""
+    """Return one noisy total of a release."""
     total = release.question.totals[index]
     step = total.grid.step**total.power if isinstance(total, Sum) else Fraction(1)
     scale_bits = release.question.fraction_bits(total)
@@ -196,7 +196,7 @@ def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: 
 
 
 def total_indices(estimator: TotalsEstimator) -> tuple[int, ...]:
-    """Return the totals that a measure is made of."""
+    """Return the indices of the totals that an estimator uses."""
     match estimator:
         case NoisyCount(total) | NoisySum(total, _, None) | Quantile(total) | Frequencies(total):
             return (total,)
@@ -204,18 +204,18 @@ def total_indices(estimator: TotalsEstimator) -> tuple[int, ...]:
             return total, count
         case Variance(squares, total, count):
             return squares, total, count
-    raise TypeError(f"recipe must be one of the list, not {type(estimator).__name__}")
+    raise TypeError(f"unknown estimator type {type(estimator).__name__}")
 
 
 def with_indices(estimator: TotalsEstimator, indices: Sequence[int]) -> TotalsEstimator:
-    """Return the recipe of a measure whose totals are at other places."""
+    """Return an estimator with the indices of its totals replaced."""
     names = ("squares", "total", "count")
     old_indices = {name: getattr(estimator, name) for name in names if getattr(estimator, name, None) is not None}
     return replace(estimator, **{name: indices[index] for name, index in old_indices.items()})
 
 
 def centre_of(total: Sum) -> Fraction:
-    """Return what was taken from every value before it was summed."""
+    """Return the centre that is subtracted from every value before summing."""
     return total.grid.offset * total.grid.step
 
 
@@ -274,21 +274,21 @@ def _estimate_measure(
             return estimators.variance_estimate(
                 moments, within=ValueRange(low, high, middle(index)), statistic=statistic
             )
-    raise TypeError(f"recipe must be one of the list, not {type(estimator).__name__}")
+    raise TypeError(f"unknown estimator type {type(estimator).__name__}")
 
 
 def column_origins(plan: QueryPlan) -> dict[str, Origin]:
-    """Return what each column of the answer is made of."""
+    """Return the origin of each column of the answer."""
     return dict(zip(plan.postprocess.names, plan.postprocess.origins, strict=True))
 
 
 def noisy_columns(plan: QueryPlan) -> list[str]:
-    """Return the columns of the answer in which noise took part."""
+    """Return the noisy columns of the answer."""
     return [name for name, origin in column_origins(plan).items() if noisy_sources(plan, origin)]
 
 
 def noisy_sources(plan: QueryPlan, origin: Origin) -> list[tuple[PlannedRelease, Measure]]:
-    """Return the noisy columns that a column of the answer is made of."""
+    """Return the noisy released columns that an origin reads."""
     columns = columns_read([origin])
     return [
         (release, measure)

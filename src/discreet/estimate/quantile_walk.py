@@ -1,9 +1,9 @@
-"""Locate a quantile by walking down a tree of noisy counts, with bounds on where it lies.
+"""Locate a quantile by walking down a tree of noisy counts, with a confidence interval.
 
-Three walkers go for each target: to the value itself, and to the ends of what the noise leaves open. They see noisy
-counts alone; what they do not look at is never drawn. Before each step the counts of a node's children, and what is
-known of the node from above, are weighed by their variances (a Kalman filter of three numbers: the rows below the node,
-in the node, and in all).
+Each target has three walkers: for the value and for both ends of its interval. They see only noisy counts, and noise
+is drawn only for the nodes they visit. Before each step, the counts of a node's children and the estimate from above
+are combined by their variances (a Kalman filter with three states: the rows before the node, in the node, and in
+total).
 """
 
 import math
@@ -16,28 +16,28 @@ from discreet.estimate.intervals import Noise
 from discreet.kernel.histogram_tree import NodeCounts, NodeQuery, replay_walk
 from discreet.kernel.mechanism import Gaussian, Laplace
 
-_WALKERS = 3  # to the value, to the lower end, to the upper end
-# Standard deviations from the value to an end. A margin is as wide as its wider side, and so holds at 95 %.
+_WALKERS = 3  # for the value, the lower end and the upper end
+# Standard deviations from the value to an end. The margin is the wider side, and so covers at 95 %.
 _INTERVAL_DEVIATIONS = {Laplace: 1.92, Gaussian: 1.85}
 _SIDES = np.array([0.0, 1.0, -1.0])
-_END_DEVIATIONS = 2.6  # standard deviations, so that an empty end of the range is hardly ever taken for people
+_END_DEVIATIONS = 2.6  # standard deviations, so that an empty end of the range is rarely mistaken for rows
 
 
 @dataclass(frozen=True)
 class QuantileTarget:
-    """Which value is wanted: the one with this share of all rows below it; of an end, as few as the noise allows."""
+    """The quantile to locate; levels 0 and 1 mean the most extreme value that the noise allows."""
 
     level: Fraction
 
     @property
     def end_sign(self) -> int:
-        """1 for the least value, -1 for the greatest, else 0."""
+        """1 for the minimum, -1 for the maximum, 0 otherwise."""
         return (self.level == 0) - (self.level == 1)
 
 
 @dataclass(frozen=True)
 class QuantileWalk:
-    """A walk to some targets, in a tree whose nodes have this noise (`step` is what a unit of it weighs in rows)."""
+    """A walk to several targets in a tree with noisy node counts; `step` is the number of rows per unit of noise."""
 
     targets: tuple[QuantileTarget, ...]
     noise: Noise
@@ -46,24 +46,24 @@ class QuantileWalk:
     depth: int
 
     def __call__(self, reveal: NodeQuery, groups: int) -> None:
-        """Look where the targets may be."""
+        """Visit the nodes on the way to the targets."""
         self._walk(reveal, groups)
 
     def locate(self, looks: tuple[NodeCounts, ...], groups: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the cells of value, lower and upper end (groups × targets × 3), and the noisy rows of each group."""
-        if not groups:  # what was stored of no groups has no shape to walk along
+        """Return the cells of value, lower and upper end (groups × targets × 3), and the noisy rows per group."""
+        if not groups:  # stored counts without groups have no shape
             return np.zeros((0, len(self.targets), _WALKERS), np.int64), np.zeros(0)
         return self._walk(replay_walk(looks), groups)
 
     @property
     def noise_stddev(self) -> float:
-        """The standard deviation of a node's noise, in rows."""
+        """The standard deviation of the noise of a node, in rows."""
         scale = float(self.noise.scale * self.step)
         return scale * math.sqrt(2) if isinstance(self.noise, Laplace) else scale
 
     @property
     def rows_set_aside(self) -> float:
-        """How many rows are left aside at an end: fewer cannot be told from noise."""
+        """The number of rows to skip at an extreme, because fewer are indistinguishable from noise."""
         return _END_DEVIATIONS * self.noise_stddev * math.sqrt(self.fan + self.depth)
 
     def _walk(self, reveal: NodeQuery, groups: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +76,7 @@ class QuantileWalk:
 
 
 class _WalkState:
-    """Where the walkers are, and what is known there: mean and covariance of the rows below, inside, and in all."""
+    """The nodes of the walkers, with mean and covariance of the rows before, in the node, and in total."""
 
     def __init__(self, walk: QuantileWalk, groups: int) -> None:
         walkers = _WALKERS * len(walk.targets)
@@ -91,7 +91,7 @@ class _WalkState:
         self._first = True
 
     def step_down(self, counts: np.ndarray) -> None:
-        """Weigh what was seen of the children, and go to the one where the target lies."""
+        """Update the estimates with the counts of the children, and move to the child that contains the target."""
         fan, variance = counts.shape[2], self._walk.noise_stddev**2
         observed = counts.sum(axis=2)
         self._kalman_update(observed, fan * variance)
@@ -113,7 +113,7 @@ class _WalkState:
         self._covariance -= gain[:, :, :, None] * column[:, :, None, :]
 
     def _choose_children(self, below: np.ndarray, variance: float, right: np.ndarray) -> np.ndarray:
-        """Return the child of each walker: beyond as many edges as lie before its target, as far as it can tell."""
+        """Return the child of each walker, from the number of edges that are estimated to lie before its target."""
         fan, levels = len(right), self._levels[None, :, None]
         gap = below - levels * self.mean[:, :, 2:] - self._rows_set_aside[None, :, None]
         parts = np.broadcast_arrays(np.ones(1), right[None, None, :], -levels)
@@ -126,7 +126,7 @@ class _WalkState:
         first = np.where(before.all(axis=2), fan, np.argmin(before, axis=2))
         last = fan - np.argmax(before[:, :, ::-1], axis=2)
         last = np.where(before.any(axis=2), last, 0)
-        # The ends are the farthest that noise can explain; the value itself is in the middle of these.
+        # The ends are the farthest positions consistent with the noise; the value is in the middle.
         side = self._sides[None, :]
         return np.minimum(np.where(side > 0, first, np.where(side < 0, last, number)), fan - 1)
 
@@ -150,10 +150,10 @@ class _WalkState:
 
 
 def tree_shape_for(cells: int, power: int) -> tuple[int, int]:
-    """Return fan and depth of the tree in which a quantile of so many cells comes out best.
+    """Return the branching factor and depth of the tree with the most accurate quantiles.
 
-    The noise of a level grows with their number, as its variance does to the `power` (1 for Gaussian noise, 2 for
-    Laplace), and about a sixth of a node's children stand before the target on each level.
+    The noise variance of a level grows as the number of levels to the `power` (1 for Gaussian noise, 2 for Laplace),
+    and about a sixth of a node's children contribute to the error on each level.
 
     >>> tree_shape_for(65_536, power=1), tree_shape_for(111, power=2)
     ((5, 7), (11, 2))
@@ -163,7 +163,7 @@ def tree_shape_for(cells: int, power: int) -> tuple[int, int]:
 
 
 def _least_fan(cells: int, depth: int) -> int:
-    """Return the least fan whose tree of this depth has so many leaves."""
+    """Return the smallest branching factor for which a tree of this depth has enough leaves."""
     fan = max(1, int(cells ** (1 / depth)) - 1)
     while fan**depth < cells:
         fan += 1

@@ -20,14 +20,14 @@ _Z = 1.96
 
 
 def tree_walks(release: PlannedRelease, noises: tuple[Noise, ...]) -> tuple[TreeWalk, ...]:
-    """Return how to look at each of a question's trees."""
+    """Return the walk for each histogram tree of a question."""
     return tuple(_tree_walk(release, index, noises[index]) for index in _tree_indices(release))
 
 
 def tree_estimates(
     release: PlannedRelease, noises: tuple[Noise, ...], trees: tuple[tuple[NodeCounts, ...], ...], groups: int
 ) -> dict[str, ColumnEstimate]:
-    """Return the measures that are found in trees, by their names."""
+    """Return the estimates from histogram trees, by measure name."""
     looks_by_total = dict(zip(_tree_indices(release), trees, strict=True))
     estimates = {}
     for measure in release.measures:
@@ -44,7 +44,7 @@ def tree_estimates(
 
 
 def redraw_estimate(estimate: ColumnEstimate, times: int, rng: np.random.Generator) -> ColumnEstimate:
-    """Return values with fresh noise as wide as their margins, so many times over."""
+    """Return an estimate repeated `times` times, with fresh noise as wide as its margins."""
     values, margins = np.tile(estimate.values, times), np.tile(estimate.margins, times)
     if values.dtype == np.float64:
         values = values + np.nan_to_num(margins) / _Z * rng.normal(size=len(values))
@@ -52,7 +52,7 @@ def redraw_estimate(estimate: ColumnEstimate, times: int, rng: np.random.Generat
 
 
 def extreme_notes(release: PlannedRelease, noises: tuple[Noise, ...]) -> list[str]:
-    """Say what an end of a range means."""
+    """Return notes on MIN and MAX."""
     notes = []
     for measure in release.measures:
         if isinstance(measure.estimator, Quantile) and measure.estimator.target.end_sign:
@@ -60,14 +60,14 @@ def extreme_notes(release: PlannedRelease, noises: tuple[Noise, ...]) -> list[st
             assert isinstance(walk, QuantileWalk)
             below = "below" if measure.estimator.target.end_sign > 0 else "above"
             notes.append(
-                f"{measure.label} is a private quantile: about {_two_digits(walk.rows_set_aside)} rows of a group lie {below} it, "
-                "because the value of a single row cannot be told."
+                f"{measure.label} is a private quantile: about {_two_digits(walk.rows_set_aside)} rows of each group "
+                f"lie {below} it, because the exact extreme would disclose a single row."
             )
     return notes
 
 
 def rank_margin(release: PlannedRelease, estimator: Quantile, noise: Noise) -> float:
-    """Return about how many rows the rank of a quantile can be off, at 95 %."""
+    """Return the approximate 95 % margin of a quantile's rank, in rows."""
     walk = _tree_walk(release, estimator.total, noise)
     assert isinstance(walk, QuantileWalk)
     return float(_Z * walk.noise_stddev * math.sqrt(walk.depth * walk.fan / 6 + 1))
@@ -117,11 +117,11 @@ def _estimate_quantile(
     step, grid = float(total.domain.step), total.domain
     ends_in_units = np.clip((cells + grid.index(float(grid.low))) * step, float(grid.low), float(grid.high))
     value, low, high = ends_in_units.T
-    # A whole number on steps of 1 is its cell; any other value may lie half a step beside the middle of its cell.
+    # An integer with step 1 equals its cell; any other value is within half a step of the middle of its cell.
     beside = 0.0 if total.expr.type is Type.INTEGER and grid.step == 1 else step / 2
     low, high = np.minimum(low, value) - beside, np.maximum(high, value) + beside
     margins = np.maximum(value - low, high - value)
-    # An end is told only of a group that has more rows than are left aside there.
+    # An extreme needs more rows than are skipped there.
     missing = rows <= (walk.rows_set_aside if estimator.target.end_sign else 0)
     margins[missing] = np.nan
     if estimator.origin is not None:
@@ -174,7 +174,7 @@ def _json_value(value: Value) -> Value:
 
 
 def _json_key(value: Value) -> str:
-    """Write a value as a key of JSON: as JSON writes it by itself, and whole numbers without a point."""
+    """Return a value as a JSON object key, with integral numbers without a decimal point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return json.dumps(value) if isinstance(value, bool | int | float) else str(value)

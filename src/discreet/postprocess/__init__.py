@@ -1,4 +1,4 @@
-"""SQL over released tables: an allow-list, a sandbox, and the margins of derived columns."""
+"""Post-processing: SQL over released tables, by an allow-list and in a sandbox, with margins of derived columns."""
 
 from discreet.postprocess.plan import (
     DRAW,

@@ -1,6 +1,6 @@
-"""The allow-list of what may be computed row by row from released tables.
+"""The allow-list of row-wise operations on released tables.
 
-No rule can fail on a value: what has no result is NULL, because the answer is paid for when it is computed.
+No operation can fail on a value: undefined results are NULL, because post-processing runs after the charge.
 """
 
 from sqlglot import exp
@@ -18,7 +18,7 @@ _MAX_DAYS = 1_000_000
 
 
 def date_arithmetic(node: exp.Binary, sign: str, operands: list[SqlExpr], env: Env) -> SqlExpr:
-    """Return a sum or difference in which a date takes part."""
+    """Return a sum or difference that involves dates."""
     one, other = operands
     if sign == "-" and other.literal is not None and one.kind in DATE_TYPES:
         other = coerce(other, one.kind, node, env.clause)
@@ -34,8 +34,8 @@ def date_arithmetic(node: exp.Binary, sign: str, operands: list[SqlExpr], env: E
             return compose_expr(
                 f"CAST({{0}} {sign} {env.constant_integer(node.expression, most=_MAX_DAYS)} AS DATE)", SqlType.DATE, one
             )
-    cause = f"{one.kind} {sign} {other.kind} is not supported"
-    raise env.refuse(node, cause, "A date takes a constant number of days, or an interval such as INTERVAL '1 month'")
+    cause = f"operator is not supported: {one.kind} {sign} {other.kind}"
+    raise env.refuse(node, cause, "Add a constant number of days to a date, or an interval such as INTERVAL '1 month'")
 
 
 def _interval(node: exp.Interval, env: Env) -> SqlExpr:
@@ -49,14 +49,14 @@ def _interval(node: exp.Interval, env: Env) -> SqlExpr:
 def _extract(node: exp.Extract, env: Env) -> SqlExpr:
     field, moment = node.this.name.lower(), env.translate(node.expression)
     if moment.kind not in (DATE_TYPES if field != "epoch" else (*DATE_TYPES, SqlType.INTERVAL)):
-        raise env.refuse(node, f"there is no {quote_name(field)} in {moment.kind}", "Use a date or a timestamp")
+        raise env.refuse(node, f"cannot extract {quote_name(field)} from {moment.kind}", "Use a date or a timestamp")
     if field == "epoch":
         return compose_expr("CAST(epoch({0}) AS DOUBLE)", SqlType.NUMERIC, moment)
     if field == "second":
         return compose_expr("(date_part('microseconds', CAST({0} AS TIMESTAMP)) / 1e6)", SqlType.NUMERIC, moment)
     if field not in _DATE_PARTS:
-        hint = f"The parts are {', '.join(_DATE_PARTS)}, second, epoch"
-        raise env.refuse(node, f"{quote_name(field)} is not a part of a date", hint)
+        hint = f"Supported: {', '.join(_DATE_PARTS)}, second, epoch"
+        raise env.refuse(node, f"EXTRACT does not support {quote_name(field)}", hint)
     return compose_expr(f"CAST(date_part('{field}', CAST({{0}} AS TIMESTAMP)) AS BIGINT)", SqlType.WHOLE, moment)
 
 
@@ -94,7 +94,7 @@ def _arithmetic(node: exp.Binary, env: Env) -> SqlExpr:
     if {each.kind for each in operands} & {*DATE_TYPES, SqlType.INTERVAL}:
         return date_arithmetic(node, sign, operands, env)
     coerced, kind = env.common_numbers([node.this, node.expression], operands)
-    if kind is SqlType.WHOLE and sign == "/":  # numeric in PostgreSQL: this division keeps its fraction
+    if kind is SqlType.WHOLE and sign == "/":  # numeric in PostgreSQL, so the division does not truncate
         coerced, kind = [as_number(operand, SqlType.NUMERIC) for operand in coerced], SqlType.NUMERIC
     if kind in _INTEGER_TYPES:
         sign = "//" if sign == "/" else sign
@@ -102,7 +102,7 @@ def _arithmetic(node: exp.Binary, env: Env) -> SqlExpr:
     if sign == "//":
         return null_unless_finite(compose_expr("trunc({0} / {1})", kind, *coerced))
     result = compose_expr(f"({{0}} {sign} {{1}})", kind, *coerced)
-    return null_unless_finite(result) if sign in "/%" else result  # other overflows are caught where a column is shown
+    return null_unless_finite(result) if sign in "/%" else result  # other overflows are handled in the output columns
 
 
 def _negate(node: exp.Neg, env: Env) -> SqlExpr:
@@ -120,7 +120,7 @@ def _abs(node: exp.Abs, env: Env) -> SqlExpr:
 
 
 def _real_function(node: exp.Func, env: Env) -> SqlExpr:
-    """Functions of the reals, which are NULL outside their domain."""
+    """Translate a real function; NULL outside its domain."""
     nodes = [node.args[name] for name in ("this", "expression") if node.args.get(name) is not None]
     operands, kind = env.common_numbers(nodes, [env.translate(each) for each in nodes])
     kind = {SqlType.WHOLE: SqlType.NUMERIC, SqlType.INTEGER: SqlType.REAL}.get(kind, kind)
@@ -130,7 +130,7 @@ def _real_function(node: exp.Func, env: Env) -> SqlExpr:
 
 
 def _round_or_trunc(node: exp.Func, env: Env) -> SqlExpr:
-    """ROUND and TRUNC; PostgreSQL rounds halves of a numeric away from zero, those of a double to the even number."""
+    """Translate ROUND and TRUNC; PostgreSQL rounds ties of numeric away from zero, of double precision to even."""
     operand, digits = env.number(node.this), node.args.get("decimals")
     if digits is not None:
         count = env.constant_integer(digits, most=15)
@@ -170,7 +170,7 @@ NUMERIC_RULES: Rules = {
 
 
 _MAX_POSITION = 1_000_000
-_MAX_WILDCARDS = 4  # the engine tries every way to divide a text among them
+_MAX_WILDCARDS = 4  # matching time grows exponentially with their number
 
 
 def _change_case(node: exp.Func, env: Env) -> SqlExpr:
@@ -179,14 +179,14 @@ def _change_case(node: exp.Func, env: Env) -> SqlExpr:
 
 
 def _substring(node: exp.Substring, env: Env) -> SqlExpr:
-    """Read a part of a text from a constant place; PostgreSQL counts places before the first too."""
+    """Translate SUBSTRING with a constant start; positions before the first count, as in PostgreSQL."""
     operand, first, length = env.text(node.this), node.args.get("start"), node.args.get("length")
     start = 1 if first is None else env.constant_integer(first, most=_MAX_POSITION)
     if length is None:
         return compose_expr(f"substring({{0}}, {max(start, 1)})", SqlType.TEXT, operand)
     count = env.constant_integer(length, most=_MAX_POSITION)
     if count < 0:
-        raise env.refuse(node, "the length of a text cannot be negative", "Write a length of at least 0")
+        raise env.refuse(node, "negative substring length is not allowed", "Write 0 or more")
     return compose_expr(
         f"substring({{0}}, {max(start, 1)}, {max(count + min(start, 1) - 1, 0)})", SqlType.TEXT, operand
     )
@@ -218,7 +218,7 @@ def _replace(node: exp.Replace, env: Env) -> SqlExpr:
 def _concatenate(node: exp.DPipe, env: Env) -> SqlExpr:
     one, other = env.translate(node.this), env.translate(node.expression)
     if not {one.kind, other.kind} & {SqlType.TEXT, SqlType.UNKNOWN}:
-        raise env.refuse(node, f"|| joins texts, not {one.kind} and {other.kind}", "Use CAST(… AS text)")
+        raise env.refuse(node, f"operator is not supported: {one.kind} || {other.kind}", "Use CAST(… AS text)")
     operands = [as_text(one), as_text(other)]
     return compose_expr("({0} || {1})", SqlType.TEXT, *operands, width=operands[0].width + operands[1].width)
 
@@ -234,7 +234,7 @@ def _concat(node: exp.Func, env: Env) -> SqlExpr:
 
 
 def _concat_operand(value: SqlExpr) -> SqlExpr:
-    """Return a value as CONCAT writes it: unlike CAST, it shortens true and false."""
+    """Return a value as text for CONCAT, which writes booleans as t and f."""
     template = "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
     return compose_expr(template, SqlType.TEXT, value, width=1) if value.kind is SqlType.BOOLEAN else as_text(value)
 
@@ -252,9 +252,9 @@ def _like(node: exp.Binary, env: Env, escape: str = "\\") -> SqlExpr:
     pattern = env.constant_text(node.expression)
     text = pattern.literal or ""
     if escape and text.replace(escape * 2, "").endswith(escape):
-        raise env.refuse(node, "the pattern ends with its escape character", "Write it twice")
+        raise env.refuse(node, "the pattern must not end with its escape character", "Write the character twice")
     if text.count("%") > _MAX_WILDCARDS:
-        raise env.refuse(node, f"the pattern has more than {_MAX_WILDCARDS} %", "Use fewer")
+        raise env.refuse(node, f"the pattern has more than {_MAX_WILDCARDS} wildcards (%)", "Use fewer")
     word = f"{'NOT ' if node.args.get('negate') else ''}{node.key.upper()}"
     operands = (env.text(node.this), pattern, as_text(text_literal(escape)))
     return compose_expr(f"({{0}} {word} {{1}} ESCAPE {{2}})", SqlType.BOOLEAN, *operands)
@@ -263,7 +263,7 @@ def _like(node: exp.Binary, env: Env, escape: str = "\\") -> SqlExpr:
 def _escape(node: exp.Escape, env: Env) -> SqlExpr:
     letter = env.constant_text(node.expression).literal or ""
     if not isinstance(node.this, exp.Like | exp.ILike) or len(letter) > 1:
-        raise env.refuse(node, "ESCAPE takes one character after LIKE", "Write LIKE 'a!%' ESCAPE '!'")
+        raise env.refuse(node, "ESCAPE takes one character, after LIKE", "Write LIKE 'a!%' ESCAPE '!'")
     return _like(node.this, env, letter)
 
 

@@ -1,4 +1,4 @@
-"""The clauses of a SELECT over released tables: its list, GROUP BY, ORDER BY and LIMIT."""
+"""The clauses of a SELECT over released tables: SELECT list, GROUP BY, ORDER BY and LIMIT."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _MAX_ROW_LIMIT = 1_000_000_000
 _HINTS = {
     "locks": "Leave out FOR UPDATE",
     "sample": "Leave out TABLESAMPLE",
-    "recursive": "Write the steps out",
+    "recursive": "Write each step as a query of its own",
     "into": "Leave out INTO",
 }
 
@@ -34,13 +34,13 @@ class RowLimit:
 
     @property
     def sql(self) -> str:
-        """The clauses in SQL."""
+        """The clauses as SQL."""
         limit = f" LIMIT {self.limit}" if self.limit is not None else ""
         return limit + (f" OFFSET {self.offset}" if self.offset is not None else "")
 
 
 def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
-    """Refuse every part of a node that is not known: it might mean anything."""
+    """Refuse a node with arguments that are not allowed."""
     surplus = [name for name, argument in node.args.items() if argument and name not in allowed.split()]
     if surplus:
         given = node.args[surplus[0]]
@@ -49,7 +49,7 @@ def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
 
 
 def row_limit_of(node: exp.Expr) -> RowLimit:
-    """Return LIMIT, OFFSET and FETCH FIRST."""
+    """Parse LIMIT, OFFSET and FETCH FIRST."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if isinstance(limit, exp.Fetch):
         options = limit.args.get("limit_options")
@@ -71,12 +71,12 @@ def _constant_count(node: exp.Expr, clause: str) -> int | None:
         return None
     plain = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
     if not plain or len(node.name) > 10 or int(node.name) > _MAX_ROW_LIMIT:
-        raise refuse(node, clause, f"{clause} takes a whole number up to a billion", f"Write {clause} 10")
+        raise refuse(node, clause, f"{clause} must be an integer of at most 1,000,000,000", f"Write {clause} 10")
     return int(node.name)
 
 
 def named_windows(node: exp.Expr) -> Mapping[str, exp.Window]:
-    """Return the windows that WINDOW names."""
+    """Return the windows of the WINDOW clause by name."""
     windows: dict[str, exp.Window] = {}
     for window in node.args.get("windows") or ():
         check_arguments(window, "this partition_by order spec", "WINDOW")
@@ -85,7 +85,7 @@ def named_windows(node: exp.Expr) -> Mapping[str, exp.Window]:
 
 
 def is_distinct(node: exp.Expr) -> bool:
-    """Tell whether a SELECT leaves out equal rows."""
+    """Return whether a SELECT has DISTINCT."""
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         hint = "Use QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1"
@@ -105,16 +105,21 @@ def order_nodes(node: exp.Expr) -> list[exp.Expr]:
 
 
 def ordinal_index(node: exp.Expr, most: int, clause: str) -> int | None:
-    """Return the place in the SELECT list that a number in ORDER BY or GROUP BY means; None if it is no number."""
+    """Return the index in the SELECT list for a position in ORDER BY or GROUP BY; None if it is not a number."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
     if not node.name.isdecimal() or len(node.name) > 9 or not 1 <= int(node.name) <= most:
-        raise refuse(node, clause, f"there is no column {node.name[:20]}", f"Count the columns from 1 to {most}")
+        raise refuse(
+            node,
+            clause,
+            f"{clause} position {node.name[:20]} is not in the SELECT list",
+            f"Write a position from 1 to {most}",
+        )
     return int(node.name) - 1
 
 
 def sort_direction(node: exp.Expr) -> str:
-    """Return the direction of a term of ORDER BY; NULL is larger than everything, as in PostgreSQL."""
+    """Return the direction of a term of ORDER BY; NULL sorts as the largest value, as in PostgreSQL."""
     down = bool(node.args.get("desc"))
     first = node.args.get("nulls_first")
     return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if (down if first is None else first) else 'LAST'}"
@@ -122,7 +127,7 @@ def sort_direction(node: exp.Expr) -> str:
 
 @dataclass(frozen=True)
 class OutputItem:
-    """One entry of a SELECT list: an expression, or a column that * stands for."""
+    """One entry of a SELECT list: an expression, or a column from *."""
 
     name: str
     node: exp.Expr | None
@@ -130,7 +135,7 @@ class OutputItem:
 
 
 def output_items(node: exp.Select, scope: Scope) -> list[OutputItem]:
-    """Return the SELECT list, with what * stands for."""
+    """Return the SELECT list with * expanded."""
     items: list[OutputItem] = []
     for expression in node.expressions:
         star = (
@@ -150,12 +155,12 @@ def output_items(node: exp.Select, scope: Scope) -> list[OutputItem]:
                 )
             )
     if not 0 < len(items) <= MAX_COLUMNS:
-        raise refuse(node, "SELECT", f"there are {len(items)} columns", f"Select between 1 and {MAX_COLUMNS}")
+        raise refuse(node, "SELECT", f"the SELECT list has {len(items)} columns", f"Select between 1 and {MAX_COLUMNS}")
     return items
 
 
 def group_key_exprs(group: exp.Expr | None, items: Sequence[OutputItem], rows: PlainRows) -> list[SqlExpr]:
-    """Return what is grouped by: columns, expressions, places or aliases of the SELECT list, or ALL."""
+    """Return the keys of GROUP BY: expressions, positions or aliases of the SELECT list, or ALL."""
     if group is None:
         return []
     check_arguments(group, "expressions all", "GROUP BY")
@@ -184,7 +189,7 @@ def _item_expr(item: OutputItem, env: Env) -> SqlExpr:
 def order_terms(
     node: exp.Expr, items: Sequence[OutputItem], values: Sequence[SqlExpr], env: Env, *, distinct: bool
 ) -> list[str]:
-    """Return the terms of ORDER BY: names and places of the SELECT list first, then what can be computed."""
+    """Return the terms of ORDER BY; names and positions of the SELECT list take precedence over expressions."""
     terms, column_sqls = [], [value.sql for value in values]
     env = replace(env, clause="ORDER BY")
     for ordered in order_nodes(node):
@@ -193,13 +198,19 @@ def order_terms(
         if index is None and isinstance(term, exp.Column) and term.args.get("table") is None:
             named = [at for at, item in enumerate(items) if matches_name(term.this, item.name)]
             if len({column_sqls[at] for at in named}) > 1:
-                raise env.refuse(term, f"{quote_name(term.name)} is ambiguous", "Write the place of the column instead")
+                raise env.refuse(
+                    term,
+                    f"column reference {quote_name(term.name)} is ambiguous",
+                    "Write the column's position instead",
+                )
             index = named[0] if named else None
         if index is None:
             value = null_unless_finite(env.translate(term))
             if isinstance(value.origin, ConstantOrigin) or (distinct and value.sql not in column_sqls):
-                hint = "With DISTINCT, order by what is selected" if distinct else "Order by a column"
-                raise env.refuse(term, "this cannot be ordered by", hint)
+                hint = (
+                    "With DISTINCT, the expression must appear in the SELECT list" if distinct else "Order by a column"
+                )
+                raise env.refuse(term, "cannot order by this expression", hint)
             terms.append(f"{value.sql} {sort_direction(ordered)}")
         else:
             terms.append(f"{index + 1} {sort_direction(ordered)}")
@@ -207,12 +218,12 @@ def order_terms(
 
 
 def order_position(node: exp.Expr, fields: Sequence[PlannedColumn]) -> str:
-    """Return the place of the column that ORDER BY means after UNION, INTERSECT or EXCEPT."""
+    """Return the column position of an ORDER BY term after UNION, INTERSECT or EXCEPT."""
     index = ordinal_index(node, len(fields), "ORDER BY")
     if index is None and isinstance(node, exp.Column) and node.args.get("table") is None:
         index = next((at for at, field in enumerate(fields) if matches_name(node.this, field.name)), None)
     if index is None:
         raise refuse(
-            node, "ORDER BY", "after UNION only names and places of columns can be ordered by", "Write ORDER BY 1"
+            node, "ORDER BY", "after UNION, ORDER BY takes only column names and positions", "Write ORDER BY 1"
         )
     return str(index + 1)

@@ -1,8 +1,8 @@
-# ruff: noqa: S608 - to write SQL is what this module is for; every part of it is our own
-"""Margins of derived columns by simulation: noise is redrawn and the results recomputed.
+# ruff: noqa: S608 - this module generates SQL from its own templates
+"""Margins of derived columns by simulation: redraw the noise and recompute the results.
 
-A redraw takes the released numbers for the true ones. Where a result moves by at most m in 95 of 100 redraws, m is the
-margin; a redraw without a result counts as one that moved infinitely far.
+A redraw treats the released values as the true ones. The margin is the deviation that 95 % of the redraws do not
+exceed; a redraw with a NULL result counts as an infinite deviation.
 """
 
 import math
@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from discreet.postprocess.sandbox import compute, sandbox_table
 
-DRAW, ROW = "draw", "row"  # columns that a redraw adds: which draw it is, and which row of the released table
+DRAW, ROW = "draw", "row"  # columns that a redraw adds: the number of the draw, and the row of the released table
 Redraw = Callable[[int], Mapping[str, pa.Table]]
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 _COVERAGE = 0.95
 _MIN_DRAWS, _MAX_DRAWS = 200, 4_000  # redraws
-_MAX_STACKED_ROWS = 400_000  # rows that are computed at once
-_MAX_ROWS = 20_000  # a larger table would take seconds and much memory: its computed columns have no margin
+_MAX_STACKED_ROWS = 400_000  # rows per batch
+_MAX_ROWS = 20_000  # larger tables would take seconds and much memory, so their derived columns have no margin
 
 
 def simulate_margins(
@@ -29,7 +29,7 @@ def simulate_margins(
     tables: Mapping[str, pa.Table],
     redraw: Redraw,
 ) -> dict[str, list[Floats]]:
-    """Return how far expressions over the columns of each table move: one number for each row."""
+    """Return the simulated margins of expressions over each table, one per row."""
     released = {name: _evaluate(texts, tables[name], columns[name]) for name, texts in expressions.items()}
     rows = sum(tables[name].num_rows for name in expressions)
     if rows > _MAX_ROWS:
@@ -42,17 +42,17 @@ def simulate_margins(
 
 
 def draw_count(rows: int) -> int:
-    """Return how many redraws a table of so many rows gets."""
+    """Return the number of redraws for a table of this size."""
     return min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_STACKED_ROWS // max(rows, 1)))
 
 
 def quantile_rank(count: int) -> int:
-    """Return which of so many sorted deviations one more draw stays within, in at least 95 of 100 cases."""
+    """Return the rank among `count` sorted deviations that bounds a further draw with probability at least 0.95."""
     return min(count, math.ceil(_COVERAGE * (count + 1)))
 
 
 def _evaluate(texts: Sequence[str], table: pa.Table, columns: Sequence[str], *more: str) -> list[Floats]:
-    """Compute expressions for every row, and return further columns beside them; NULL is NaN."""
+    """Evaluate expressions on every row, and return them with further columns; NULL becomes NaN."""
     selected = [*(f"CAST({text} AS DOUBLE)" for text in texts), *(f'CAST("{name}" AS DOUBLE)' for name in more)]
     sql = f"SELECT {', '.join(f'{text} AS c{index}' for index, text in enumerate(selected))} FROM t0"
     batches = [table.slice(start, _MAX_STACKED_ROWS) for start in range(0, max(table.num_rows, 1), _MAX_STACKED_ROWS)]
@@ -66,11 +66,11 @@ def _evaluate(texts: Sequence[str], table: pa.Table, columns: Sequence[str], *mo
 def _deviation_quantiles(
     texts: Sequence[str], stack: pa.Table, columns: Sequence[str], released: Sequence[Floats]
 ) -> list[Floats]:
-    """Return what the result of each row moves by in 95 of 100 draws."""
+    """Return the 95 % quantile of the deviations of each row."""
     *values, draw, row = _evaluate(texts, stack, columns, DRAW, ROW)
     count, rows = int(draw.max(initial=-1)) + 1, len(released[0])
     if len(draw) != count * rows:
-        raise ValueError("redraw must give every row of the table once for each draw")
+        raise ValueError("redraw must return every row of the table once per draw")
     if count == 0:
         return [np.full(rows, math.inf) for _ in texts]
     cells = draw.astype(np.int64), row.astype(np.int64)

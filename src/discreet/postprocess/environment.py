@@ -1,4 +1,4 @@
-"""How an expression over released tables is translated: by rules; what has no rule is refused."""
+"""Translate expressions over released tables by rules; nodes without a rule are refused."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from discreet.postprocess.type_conversion import as_text, coerce
 from discreet.query.syntax.source_position import quote_name, refuse, sql_of
 
 _MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
-_MAX_TEXT_WIDTH = 20_000  # characters that a text may be made of
+_MAX_TEXT_WIDTH = 20_000  # maximum characters of a computed text
 _VOLATILE = (
     exp.Rand,
     exp.Randn,
@@ -29,7 +29,7 @@ _VOLATILE = (
 
 @dataclass(frozen=True)
 class NodeRule:
-    """How a node is read, and which of its arguments may be there."""
+    """The translation of a node, and its allowed arguments."""
 
     arguments: str
     translate: Callable[[Any, "Env"], SqlExpr]
@@ -40,7 +40,7 @@ Rules = Mapping[type[exp.Expr], NodeRule]
 
 @dataclass(frozen=True)
 class Env:
-    """The clause, the rules, and what columns, inner queries and windows mean there."""
+    """The rules for a clause, and how columns, subqueries and windows are resolved in it."""
 
     clause: str
     rules: Rules
@@ -50,9 +50,9 @@ class Env:
     window: Callable[[exp.Window, "Env"], SqlExpr] | None = None
 
     def translate(self, node: exp.Expr | None) -> SqlExpr:
-        """Return what an expression means; whatever has no rule is refused."""
+        """Translate an expression; nodes without a rule are refused."""
         if node is None:
-            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
+            raise refuse(None, self.clause, "a function call is incomplete", "Write all of its operands")
         replacement = self.replacement(node, self)
         if replacement is not None:
             return replacement
@@ -65,51 +65,51 @@ class Env:
             raise self.refuse(node, cause, "Leave that part out")
         expr = rule.translate(node, self)
         if len(expr.sql) > _MAX_SQL_LENGTH or expr.width > _MAX_TEXT_WIDTH:
-            raise self.refuse(node, "the expression is too large", "Compute it in fewer steps")
+            raise self.refuse(node, "the expression is too large", "Simplify it")
         return expr
 
     def condition(self, node: exp.Expr) -> SqlExpr:
-        """Return what a condition means: it must be true, false or NULL."""
+        """Translate a boolean expression."""
         return coerce(self.translate(node), SqlType.BOOLEAN, node, self.clause)
 
     def common_numbers(self, nodes: Sequence[exp.Expr], values: Sequence[SqlExpr]) -> tuple[list[SqlExpr], SqlType]:
-        """Return values, which must be numbers, as the kind that they have together."""
+        """Return numbers converted to their common type."""
         for node, expr in zip(nodes, values, strict=True):
             if expr.kind not in (*NUMERIC_TYPES, SqlType.UNKNOWN):
-                raise self.refuse(node, f"{expr.kind} stands where a number is needed", "Use CAST, or a number")
+                raise self.refuse(node, f"expected a number, not {expr.kind}", "Use CAST, or a number")
         kinds = [each.kind for each in values if each.kind is not SqlType.UNKNOWN]
         kind = max(kinds, key=NUMERIC_TYPES.index, default=SqlType.INTEGER)
         return [coerce(each, kind, node, self.clause) for node, each in zip(nodes, values, strict=True)], kind
 
     def number(self, node: exp.Expr) -> SqlExpr:
-        """Return what an expression means, which must be a number."""
+        """Translate a numeric expression."""
         return self.common_numbers([node], [self.translate(node)])[0][0]
 
     def text(self, node: exp.Expr) -> SqlExpr:
-        """Return what an expression means, which must be a text."""
+        """Translate a text expression."""
         expr = self.translate(node)
         if expr.kind not in (SqlType.TEXT, SqlType.UNKNOWN):
-            raise self.refuse(node, f"{expr.kind} stands where a text is needed", "Use CAST(… AS text)")
+            raise self.refuse(node, f"expected text, not {expr.kind}", "Use CAST(… AS text)")
         return as_text(expr)
 
     def constant_text(self, node: exp.Expr) -> SqlExpr:
         """Return a string constant."""
         expr = self.translate(node)
         if expr.literal is None:
-            raise self.refuse(node, "only a constant text can stand here", "Write it between quotation marks")
+            raise self.refuse(node, "expected a text constant", "Write it in single quotes")
         return as_text(expr)
 
     def constant_integer(self, node: exp.Expr | None, *, most: int) -> int:
-        """Return an integer constant, which must not be larger than `most` in either direction."""
+        """Return an integer constant of absolute value at most `most`."""
         if node is None:
-            raise refuse(None, self.clause, "a function lacks an argument", "Write all of its arguments")
+            raise refuse(None, self.clause, "a function call is incomplete", "Write all of its operands")
         inside = node.this if isinstance(node, exp.Neg) else node
         plain = isinstance(inside, exp.Literal) and not inside.is_string and inside.name.isdecimal()
         if not plain or len(inside.name) > 12:
-            raise self.refuse(node, "only a whole number can stand here", "Write a constant such as 2")
+            raise self.refuse(node, "expected an integer constant", "Write a number such as 2")
         number = -int(inside.name) if isinstance(node, exp.Neg) else int(inside.name)
         if abs(number) > most:
-            raise self.refuse(node, f"{number} is too large here", f"Write at most {most}")
+            raise self.refuse(node, f"{number} is out of range", f"Write at most {most}")
         return number
 
     def refuse(self, node: exp.Expr, cause: str, hint: str) -> Refused:
@@ -117,21 +117,25 @@ class Env:
         return refuse(node, self.clause, cause, hint)
 
     def unknown_refusal(self, node: exp.Expr) -> Refused:
-        """Return the refusal of what has no rule."""
+        """Return the refusal of a node without a rule."""
         if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
             return self.refuse(
-                node, f"{function_label(node)} cannot stand here", "Aggregate in an inner query, or use HAVING"
+                node, f"{function_label(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
             )
         if isinstance(node, _VOLATILE):
-            return self.refuse(node, f"{function_label(node)} gives another result each time", "Write the value itself")
+            return self.refuse(
+                node,
+                f"{function_label(node)} is not supported: its result changes from call to call",
+                "Write the value itself",
+            )
         if isinstance(node, exp.Any | exp.All | exp.Array):
             return self.refuse(node, f"{function_label(node)} is not supported", "Use IN (…)")
-        cause = f"{function_label(node)} is not on the list of what can be computed above a release"
+        cause = f"{function_label(node)} is not supported on aggregated results"
         return self.refuse(node, cause, "Leave it out")
 
 
 def function_label(node: exp.Expr) -> str:
-    """Return what the question calls a function or an operator."""
+    """Return the name of a function or operator as the query wrote it."""
     if isinstance(node, exp.Filter | exp.WithinGroup):
         return function_label(node.this)
     if isinstance(node, exp.Anonymous):

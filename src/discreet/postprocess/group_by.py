@@ -1,4 +1,4 @@
-"""Aggregates and groups over released tables; they mix rows, so their results have no margin."""
+"""Aggregates and groups over released tables; they combine rows, so their results have no margin."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,9 +16,9 @@ from discreet.query.syntax.source_position import quote_name
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A call of an aggregate or window function, in the parts between which FILTER and OVER come.
+    """A call of an aggregate or window function, in parts, so that FILTER and OVER can be inserted.
 
-    `allows_over` says that it may have OVER.
+    `allows_over` says whether it may be used as a window function.
     """
 
     sql: str
@@ -31,14 +31,14 @@ class FunctionCall:
 
 @dataclass(frozen=True)
 class CallRule:
-    """How a call is read, and which of its arguments may be there."""
+    """The translation of a call, and its allowed arguments."""
 
     arguments: str
     translate: Callable[[Any, Env], FunctionCall]
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Tell whether a node is a call of an aggregate function, with FILTER or WITHIN GROUP if it has them."""
+    """Return whether a node is an aggregate call, with its FILTER or WITHIN GROUP."""
     if isinstance(node, exp.Filter | exp.WithinGroup):
         return is_aggregate(node.this)
     if isinstance(node, exp.Anonymous):
@@ -47,7 +47,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
-    """Return the aggregates of an expression, without those of inner queries and the functions of windows."""
+    """Return the aggregates of an expression, except those in subqueries and window functions."""
     aggregates, waiting = [], [node]
     while waiting:
         current = waiting.pop()
@@ -65,13 +65,13 @@ def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
 
 
 def aggregate_expr(node: exp.Expr, env: Env) -> SqlExpr:
-    """Return an aggregate over the rows of a group."""
+    """Translate an aggregate over the rows of a group."""
     call, filter_exprs = call_with_filter(node, env)
     return mixed_expr(call.wrapper.format(call.sql), call.kind, *call.operands, *filter_exprs, width=call.width)
 
 
 def call_with_filter(node: exp.Expr, env: Env) -> tuple[FunctionCall, list[SqlExpr]]:
-    """Return the call of an aggregate with its FILTER, and what the filter reads."""
+    """Return an aggregate call with its FILTER, and the expressions of the filter."""
     if not isinstance(node, exp.Filter):
         return allowed_call(node, env, _AGGREGATES), []
     if not is_aggregate(node.this):
@@ -81,10 +81,10 @@ def call_with_filter(node: exp.Expr, env: Env) -> tuple[FunctionCall, list[SqlEx
 
 
 def allowed_call(node: exp.Expr, env: Env, rules: Mapping[type[exp.Expr], CallRule]) -> FunctionCall:
-    """Return a call that is on a list, with no argument that is not."""
+    """Translate a call by a rule; calls and arguments without one are refused."""
     rule = rules.get(type(node))
     if rule is None:
-        cause = f"{function_label(node)} is not on the list of aggregates above a release"
+        cause = f"{function_label(node)} is not supported on aggregated results"
         raise env.refuse(node, cause, "Use COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE, MEDIAN or PERCENTILE_CONT")
     surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
     if surplus:
@@ -175,7 +175,7 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
         raise env.refuse(node, f"this {function_label(function)} is not supported", hint)
     at = float(share.name) if 0 <= float(share.name) <= 1 else -1.0
     if at < 0:
-        raise env.refuse(node, "the share must lie between 0 and 1", "Write 0.5 for the median")
+        raise env.refuse(node, "the fraction must be between 0 and 1", "Write 0.5 for the median")
     at = 1 - at if order[0].args.get("desc") else at
     operand = env.number(order[0].this)
     if isinstance(function, exp.PercentileDisc):
@@ -206,7 +206,7 @@ _AGGREGATES: Mapping[type[exp.Expr], CallRule] = {
 
 @dataclass(frozen=True)
 class PlainRows:
-    """The rows of a FROM that meet WHERE; each keeps its numbers."""
+    """The rows of FROM that satisfy WHERE, with their row numbers."""
 
     env: Env
     from_sql: str
@@ -220,7 +220,7 @@ class PlainRows:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The tables whose rows are numbered."""
+        """The tables that have row numbers."""
         return self.scope.slots
 
     @property
@@ -230,25 +230,25 @@ class PlainRows:
 
     @property
     def order(self) -> list[str]:
-        """The order that the rows are in already."""
+        """The order of the rows."""
         ordered = len(self.scope.sources) == 1 and self.scope.sources[0].relation.is_ordered
         return [f"{self.scope.sources[0].ref}.w"] if ordered else []
 
     def star_column(self, column: SqlExpr, _: exp.Expr) -> SqlExpr:
-        """Return a column that * stands for."""
+        """Return a column of *."""
         return column
 
     @property
     def sql(self) -> str:
-        """The clauses FROM and WHERE."""
+        """FROM and WHERE as SQL."""
         return self.from_sql + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
 
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Groups of rows: an inner query computes keys and aggregates, and everything else is computed from these.
+    """Groups of rows: a subquery computes keys and aggregates, and the other clauses are computed from these.
 
-    `aggregate_columns` grows while the clauses around are read, by the aggregates that they mention.
+    `aggregate_columns` grows while the other clauses are translated.
     """
 
     ref: str
@@ -263,32 +263,32 @@ class RowGroups:
 
     @property
     def is_single_row(self) -> bool:
-        """Whether there is one group only."""
+        """Whether there is only one group."""
         return not self.keys
 
     @property
     def env(self) -> Env:
-        """What names and aggregates mean in a SELECT list over groups."""
+        """The environment of clauses over groups."""
         return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column)
 
     def star_column(self, column: SqlExpr, node: exp.Expr) -> SqlExpr:
-        """Return a column that * stands for, which must be grouped by."""
+        """Return a column of *, which must be a key."""
         key = self._key_column(column)
         if key is None:
-            cause = "* has a column that is neither grouped by nor inside an aggregate"
-            raise self.env.refuse(node, cause, "List the columns that are grouped by")
+            cause = "every column of * must appear in GROUP BY or be used in an aggregate function"
+            raise self.env.refuse(node, cause, "List the columns of GROUP BY instead")
         return key
 
     @property
     def sql(self) -> str:
-        """The clauses FROM and WHERE, with the inner query in them."""
+        """FROM, with the grouping subquery, and WHERE as SQL."""
         columns = [f"{value.sql} AS c{index}" for index, value in enumerate((*self.keys, *self.aggregate_columns))]
         by = f" GROUP BY {', '.join(str(place + 1) for place in range(len(self.keys)))}" if self.keys else ""
         inner = f"SELECT {', '.join(columns or ['count(*) AS c0'])}{self.rows.sql}{by}"
         return f" FROM ({inner}) AS {self.ref}" + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
 
     def _replacement(self, node: exp.Expr, env: Env) -> SqlExpr | None:
-        """Return the column of an aggregate or a key; None for what is computed from them."""
+        """Return the column of an aggregate or key; None for other expressions."""
         inside = replace(self.rows.env, clause=env.clause)
         if is_aggregate(node):
             aggregated = aggregate_expr(node, inside)
@@ -312,10 +312,10 @@ class RowGroups:
         return None
 
     def _ungrouped_column(self, node: exp.Column, env: Env) -> SqlExpr:
-        outer_expr = self.rows.env.column(node, env)  # an unknown name is told as such
+        outer_expr = self.rows.env.column(node, env)  # refuses unknown names
         if not self.rows.scope.find_columns(node):
             return outer_expr
-        cause = f"{quote_name(node.name)} is neither grouped by nor inside an aggregate"
+        cause = f"column {quote_name(node.name)} must appear in GROUP BY or be used in an aggregate function"
         raise env.refuse(node, cause, "Add it to GROUP BY, or aggregate it")
 
 

@@ -1,4 +1,4 @@
-"""Names over released tables: what columns are called, and how names are resolved."""
+"""Column names and name resolution over released tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ _FUNCTION_NAMES = {
 
 
 def identifier_name(identifier: exp.Expr) -> str:
-    """Return what an identifier means: PostgreSQL folds it to lower case unless it is quoted."""
+    """Return the name of an identifier, folded to lower case unless it is quoted, as in PostgreSQL."""
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
 def output_name(node: exp.Expr) -> str:
-    """Return the name of an output column.
+    """Return the name that PostgreSQL gives an output column.
 
     >>> from sqlglot import parse_one
     >>> query = parse_one("SELECT a AS Total, t.b, COUNT(*), a + 1, CASE WHEN a THEN 1 END, 1::int", read="postgres")
@@ -48,7 +48,7 @@ def output_name(node: exp.Expr) -> str:
 
 
 def make_unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names that differ: a repeated one gets a number that makes it new.
+    """Return distinct names, with numbers appended to repeated ones.
 
     >>> make_unique(["count", "count", "count_1"])
     ('count', 'count_2', 'count_1')
@@ -64,7 +64,7 @@ def make_unique(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ranked_name(node: exp.Expr | None) -> tuple[str | None, int]:  # noqa: PLR0911 - one for each kind of node
-    """Return a name and how good it is: 2 for columns and functions, 1 for types and CASE, which give way to it."""
+    """Return a name and its rank: 2 for columns and functions, which take precedence over 1 for types and CASE."""
     match node:
         case exp.Alias():
             return identifier_name(node.args["alias"]), 2
@@ -117,10 +117,10 @@ class PlannedColumn:
 
 @dataclass(frozen=True)
 class PlannedRelation:
-    """A planned query, or a table.
+    """A planned query or table.
 
-    Its columns are c0, c1 …; hidden columns h0, h1 … hold the row numbers of the tables in `slots`; if it is
-    `is_ordered`, hidden column w counts its rows. `is_single_row` says that there is at most one row.
+    Its columns are c0, c1 …; hidden columns h0, h1 … hold the row numbers of the tables in `slots`, and hidden column w
+    numbers the rows if `is_ordered`. `is_single_row` says that there is at most one row.
     """
 
     sql: str
@@ -132,7 +132,7 @@ class PlannedRelation:
 
 @dataclass(frozen=True)
 class PlannedSource:
-    """One source of a FROM: its name in the query, its name in the SQL, and the hidden columns before its own."""
+    """A source of FROM: its alias in the query, its name in the SQL, and the hidden columns before its own."""
 
     alias: str | None
     ref: str
@@ -140,14 +140,14 @@ class PlannedSource:
     slot_offset: int
 
     def column_expr(self, index: int) -> SqlExpr:
-        """Return a column as a value of the FROM."""
+        """Return a column of the source as an expression."""
         field = self.relation.fields[index]
         return SqlExpr(f"{self.ref}.c{index}", field.kind, shift_slots(field.origin, self.slot_offset), field.width)
 
 
 @dataclass(frozen=True)
 class NamedColumn:
-    """A column as the query can name it; `from_using` ones of USING are found without the name of a source."""
+    """A column that the query can name; `from_using` columns are unqualified."""
 
     name: str
     value: SqlExpr
@@ -157,7 +157,7 @@ class NamedColumn:
 
 @dataclass(frozen=True)
 class Scope:
-    """Everything that a FROM gives: `columns` in the order of *, `behind_using` ones stand behind those of USING."""
+    """The columns of FROM, in the order of *; `behind_using` are those merged by USING."""
 
     sources: tuple[PlannedSource, ...] = ()
     columns: tuple[NamedColumn, ...] = ()
@@ -165,7 +165,7 @@ class Scope:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The tables whose rows are numbered."""
+        """The tables that have row numbers."""
         return tuple(table for source in self.sources for table in source.relation.slots)
 
     @property
@@ -174,7 +174,7 @@ class Scope:
         return [f"{source.ref}.h{index}" for source in self.sources for index in range(len(source.relation.slots))]
 
     def find_columns(self, node: exp.Column) -> list[NamedColumn]:
-        """Return the columns that a name may mean."""
+        """Return the columns that match a name."""
         table, name = node.args.get("table"), node.this.name.lower()
         if table is None:
             return [named for named in self._by_name.get(name, ()) if matches_name(node.this, named.name)]
@@ -193,7 +193,7 @@ class Scope:
         return by_name
 
     def expand_star(self, node: exp.Expr, clause: str) -> list[NamedColumn]:
-        """Return what * or source.* stands for."""
+        """Return the columns of * or source.*."""
         table = node.args.get("table")
         if table is None:
             return list(self.columns)
@@ -202,7 +202,10 @@ class Scope:
         ]
         if not aliases:
             raise refuse(
-                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM"
+                node,
+                clause,
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM",
             )
         inside = [named for named in (*self.columns, *self.behind_using) if named.source == aliases[0]]
         by_sql = {named.value.sql: named for named in inside}
@@ -210,19 +213,22 @@ class Scope:
         return [by_sql[source.column_expr(index).sql] for index in range(len(source.relation.fields))]
 
     def missing_column_refusal(self, node: exp.Column, clause: str) -> Refused:
-        """Return the refusal of a name that nothing has."""
+        """Return the refusal of an unknown column."""
         table = node.args.get("table")
         if table is not None and not any(matches_name(table, source.alias or "") for source in self.sources):
             return refuse(
-                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM"
+                node,
+                clause,
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM",
             )
         close = did_you_mean(node.name, [named.name for named in self.columns])
         hint = "Use the columns of FROM" if close == "." else close.removeprefix("; ").capitalize()
-        return refuse(node, clause, f"there is no column {quote_name(node.name)} here", hint)
+        return refuse(node, clause, f"column {quote_name(node.name)} does not exist", hint)
 
 
 def matches_name(identifier: exp.Expr, name: str) -> bool:
-    """Tell whether an identifier means a name: in any case, unless it is quoted."""
+    """Return whether an identifier matches a name, ignoring case unless it is quoted."""
     if identifier.args.get("quoted"):
         return identifier.name == name
     return identifier.name.lower() == name.lower()
@@ -238,7 +244,7 @@ def add_source(scope: Scope, alias: str | None, ref: str, relation: PlannedRelat
 
 
 def merge_using(scope: Scope, joined: Sequence[tuple[NamedColumn, NamedColumn, SqlExpr]]) -> Scope:
-    """Return a scope in which pairs of columns stand for one each, as USING says."""
+    """Return a scope in which the pairs of USING are merged."""
     replaced = [named for left, right, _ in joined for named in (left, right)]
     fronts = tuple(NamedColumn(left.name, value, None, from_using=True) for left, _, value in joined)
     others = tuple(named for named in scope.columns if named not in replaced)
@@ -247,9 +253,14 @@ def merge_using(scope: Scope, joined: Sequence[tuple[NamedColumn, NamedColumn, S
 
 
 def rename_columns(relation: PlannedRelation, columns: Sequence[exp.Expr], node: exp.Expr) -> PlannedRelation:
-    """Return a relation whose first columns have the names that AS t(a, b) gives."""
+    """Return a relation with the column names of AS t(a, b)."""
     if len(columns) > len(relation.fields):
-        raise refuse(node, "FROM", f"there are only {len(relation.fields)} columns", "Give as many names, or fewer")
+        raise refuse(
+            node,
+            "FROM",
+            f"the table has {len(relation.fields)} columns, but {len(columns)} names were given",
+            "Give as many names, or fewer",
+        )
     names = [identifier_name(each) for each in columns]
     fields = [
         PlannedColumn(names[index] if index < len(names) else field.name, field.kind, field.origin, field.width)

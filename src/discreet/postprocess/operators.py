@@ -7,7 +7,7 @@ from discreet.postprocess.sql_expression import SqlExpr, SqlType, compose_expr, 
 from discreet.postprocess.type_conversion import cast, coerce_together, number_literal, text_literal
 from discreet.query.syntax.source_position import quote_name
 
-_MAX_CASE_LENGTH = 100_000  # characters of the tests of one CASE
+_MAX_CASE_LENGTH = 100_000  # characters of the conditions of one CASE
 _COMPARISONS = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -25,7 +25,7 @@ def _literal(node: exp.Literal, env: Env) -> SqlExpr:
         return text_literal(node.name)
     number = number_literal(node.name)
     if number is None:
-        raise env.refuse(node, f"{quote_name(node.name)} is not a number", "Write it like 12, 1.5 or 1e6")
+        raise env.refuse(node, f"invalid number {quote_name(node.name)}", "Write a number such as 12, 1.5 or 1e6")
     return number
 
 
@@ -53,7 +53,7 @@ def _is(node: exp.Is, env: Env) -> SqlExpr:
         truth = "TRUE" if node.expression.this else "FALSE"
         same = "IS DISTINCT FROM" if no else "IS NOT DISTINCT FROM"
         return compose_expr(f"({{0}} {same} {truth})", SqlType.BOOLEAN, env.condition(node.this))
-    raise env.refuse(node, "this IS is not supported", "Use IS NULL, IS TRUE or IS FALSE")
+    raise env.refuse(node, "this use of IS is not supported", "Use IS NULL, IS TRUE or IS FALSE")
 
 
 def _between(node: exp.Between, env: Env) -> SqlExpr:
@@ -67,7 +67,7 @@ def _in(node: exp.In, env: Env) -> SqlExpr:
     if node.args.get("query") is not None:
         return env.subquery(node, env)
     if not node.expressions:
-        raise env.refuse(node, "IN has nothing to compare with", "Write IN (…) with constants")
+        raise env.refuse(node, "the IN list is empty", "Write IN (…) with constants")
     operands, _ = coerce_together([env.translate(each) for each in (node.this, *node.expressions)], node, env.clause)
     choices = ", ".join(f"{{{index}}}" for index in range(1, len(operands)))
     return compose_expr(f"({{0}} IN ({choices}))", SqlType.BOOLEAN, *operands)
@@ -76,7 +76,7 @@ def _in(node: exp.In, env: Env) -> SqlExpr:
 def _case(node: exp.Case, env: Env) -> SqlExpr:
     branches, last = node.args["ifs"], node.args.get("default")
     if any({name for name, given in each.args.items() if given} - {"this", "true"} for each in branches):
-        raise env.refuse(node, "this CASE is not supported", "Write CASE WHEN … THEN … ELSE … END")
+        raise env.refuse(node, "this form of CASE is not supported", "Write CASE WHEN … THEN … ELSE … END")
     conditions = _case_conditions(node, env)
     nodes = [each.args["true"] for each in branches] + ([last] if last is not None else [])
     results, kind = coerce_together([env.translate(each) for each in nodes], node, env.clause)
@@ -91,13 +91,13 @@ def _case_conditions(node: exp.Case, env: Env) -> list[SqlExpr]:
         return [env.condition(each.this) for each in node.args["ifs"]]
     operand = env.translate(node.this)
     if len(operand.sql) * len(node.args["ifs"]) > _MAX_CASE_LENGTH:
-        raise env.refuse(node, "the expression is too large", "Compute what CASE compares in an inner query")
+        raise env.refuse(node, "the expression is too large", "Compute the operand of CASE in a subquery")
     pairs = [coerce_together([operand, env.translate(each.this)], each, env.clause)[0] for each in node.args["ifs"]]
     return [compose_expr("({0} = {1})", SqlType.BOOLEAN, *pair) for pair in pairs]
 
 
 def _choice_function(node: exp.Func, env: Env) -> SqlExpr:
-    """COALESCE, LEAST and GREATEST; the last two leave NULLs out, in DuckDB as in PostgreSQL."""
+    """Translate COALESCE, LEAST and GREATEST; the last two ignore NULL in DuckDB as in PostgreSQL."""
     operands, kind = coerce_together([env.translate(each) for each in (node.this, *node.expressions)], node, env.clause)
     arguments = ", ".join(f"{{{index}}}" for index in range(len(operands)))
     return compose_expr(f"{node.key}({arguments})", kind, *operands)
@@ -110,7 +110,7 @@ def _null_if(node: exp.Nullif, env: Env) -> SqlExpr:
 
 def _window(node: exp.Window, env: Env) -> SqlExpr:
     if env.window is None:
-        raise env.refuse(node, "a window function cannot stand here", "Compute it in an inner query, or use QUALIFY")
+        raise env.refuse(node, "window functions are not allowed here", "Compute it in a subquery, or use QUALIFY")
     return env.window(node, env)
 
 

@@ -1,7 +1,7 @@
-"""Plan and run what is computed from released tables, with the margins of the result.
+"""Plan and run the query over released tables, with the margins of its result.
 
-Nothing here sees private data. The question's tree is checked against a list, written anew for DuckDB and bound to
-empty tables before anything is paid for; it runs once the noisy tables are there.
+Nothing here sees private data. The syntax tree is checked against the allow-list, translated to DuckDB and bound to
+empty tables before anything is charged; it runs on the noisy tables after the release.
 """
 
 import math
@@ -34,10 +34,8 @@ from discreet.query.syntax.source_position import refuse
 __all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan", "RowWiseOrigin"]
 __all__ += ["compile_query", "margins", "run", "run_with_margins"]
 
-_FAILED = (
-    "what follows the release could not be computed within the limits of time, memory and rows. The charge stands."
-)
-_NOT_COMPUTABLE = "line 1: what follows the release cannot be computed. Write it in fewer or simpler steps."
+_FAILED = "post-processing exceeded its limits on time, memory or rows. The charge is not refunded."
+_NOT_COMPUTABLE = "line 1: the post-processing of this query cannot be planned. Simplify it."
 _MAX_SQL_LENGTH = 1_000_000  # characters of SQL
 _ARROW_TYPES = {
     SqlType.BOOLEAN: pa.bool_(),
@@ -53,10 +51,10 @@ _ARROW_TYPES = {
 
 @dataclass(frozen=True)
 class PostprocessPlan:
-    """A query over released tables, ready to run.
+    """A compiled query over released tables.
 
-    `names` and `schema` describe its columns, `origins` says what each is made of; hidden columns behind them hold the
-    row numbers of the tables in `slots`. `tables` are called t0, t1 … in the SQL, and their columns c0, c1 ….
+    `names`, `schema` and `origins` describe its columns; hidden columns after them hold the row numbers of the tables
+    in `slots`. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
     """
 
     sql: str
@@ -68,7 +66,7 @@ class PostprocessPlan:
 
 
 def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> PostprocessPlan:
-    """Check a query over released tables and write it anew; whatever is not on the list is Refused.
+    """Compile a query over released tables; Refused if it uses anything that is not on the allow-list.
 
     >>> from sqlglot import parse_one
     >>> plan = parse_one("SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC", read="postgres")
@@ -83,14 +81,14 @@ def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> Postproce
         planned = Planner().plan(query, QueryContext(names, outermost=True))
     except Refused:
         raise
-    except Exception:  # noqa: BLE001 - a tree that the rules stumble over is not on the list
+    except Exception:  # noqa: BLE001 - a tree that the rules fail on is not supported
         raise Refused(_NOT_COMPUTABLE) from None
     if len(planned.sql) > _MAX_SQL_LENGTH:
         raise Refused(_NOT_COMPUTABLE)
     for field in planned.fields:
         if field.kind is SqlType.INTERVAL:
             hint = "Use EXTRACT(EPOCH FROM …) for seconds"
-            raise refuse(query, "SELECT", "an interval cannot be shown", hint)
+            raise refuse(query, "SELECT", "intervals cannot be returned", hint)
     columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
     empty = {name: schema.empty_table() for name, schema in tables.items()}
     try:
@@ -106,7 +104,7 @@ def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> Postproce
 
 
 def run(plan: PostprocessPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Compute the answer from released tables."""
+    """Run a compiled query on the released tables."""
     return _visible_columns(plan, _run_sandboxed(plan, tables))
 
 
@@ -116,7 +114,7 @@ def run_with_margins(
     column_margins: Mapping[ReleasedColumn, np.ndarray],
     redraw: Redraw,
 ) -> tuple[pa.Table, dict[str, list[float | None]]]:
-    """Compute the answer from released tables, and the margins of its noisy columns (see `margins`)."""
+    """Run a compiled query, and return the margins of its noisy columns too (see `margins`)."""
     result = _run_sandboxed(plan, tables)
     return _visible_columns(plan, result), _answer_margins(plan, result, tables, column_margins, redraw)
 
@@ -127,11 +125,11 @@ def margins(
     column_margins: Mapping[ReleasedColumn, np.ndarray],
     redraw: Redraw,
 ) -> dict[str, list[float | None]]:
-    """Return the 95 % margins of the columns that noise took part in, row by row as `run` gives them.
+    """Return the 95 % margins of the noisy columns, row by row in the order of `run`.
 
-    `column_margins` has the margins of the released columns that are noisy. `redraw(n)` returns these tables with
-    fresh noise, n times each, with columns `draw` (from 0 on) and `row` (the place in the released table).
-    A column that noise took no part in is left out; one whose margin is not known has None in every row.
+    `column_margins` has the margins of the noisy released columns. `redraw(n)` returns the tables with fresh noise,
+    n times each, with columns `draw` (from 0) and `row` (in the released table). Columns without noise are left out;
+    columns with an unknown margin have None in every row.
     """
     return run_with_margins(plan, tables, column_margins, redraw)[1]
 
@@ -170,7 +168,7 @@ def _sandbox_tables(
 
 
 def _column_type(field: PlannedColumn, computed_type: pa.DataType) -> pa.DataType:
-    """Return the type of a column of the answer; a numeric is a double unless the released column is a decimal."""
+    """Return the Arrow type of an output column; numeric is a double unless the released column is a decimal."""
     return computed_type if field.kind is SqlType.NUMERIC else _ARROW_TYPES[field.kind]
 
 
@@ -188,7 +186,7 @@ def _visible_columns(plan: PostprocessPlan, result: pa.Table) -> pa.Table:
 def _derived_margins(
     plan: PostprocessPlan, tables: Mapping[str, pa.Table], noisy: set[ReleasedColumn], redraw: Redraw
 ) -> dict[int, np.ndarray]:
-    """Return the margins of computed columns, for every row of the table that they are computed from."""
+    """Return the margins of derived columns, for every row of the table they are computed from."""
     columns_by_table: dict[str, list[int]] = {}
     for index, origin in enumerate(plan.origins):
         if isinstance(origin, RowWiseOrigin) and origin.reads & noisy and _is_number(plan.schema.field(index).type):
@@ -201,7 +199,7 @@ def _derived_margins(
     }
     try:
         simulated = simulate_margins(texts, dict(plan.tables), tables, redraw)
-    except (*ERRORS, ResultTooLarge):  # the answer stands without them
+    except (*ERRORS, ResultTooLarge):  # the answer is still valid without them
         return {}
     return {
         place: widths
@@ -222,7 +220,7 @@ def _is_number(kind: pa.DataType) -> bool:
 def _margins_of_rows(
     released_margins: np.ndarray, rows: pa.ChunkedArray, values: pa.ChunkedArray
 ) -> list[float | None]:
-    """Return the margins of the rows that are left, in their order."""
+    """Return the margins of the output rows."""
     by_row = [None if row is None else float(released_margins[row]) for row in rows.to_pylist()]
     missing = values.is_null().to_pylist()
     return [

@@ -1,8 +1,8 @@
-# ruff: noqa: S608 - to write SQL is what this module is for; every part of it is our own
-"""Rewrite a query over released tables for DuckDB: every name is ours, every row keeps its number.
+# ruff: noqa: S608 - this module generates SQL from its own templates
+"""Translate a query over released tables to DuckDB, with generated names and tracked row numbers.
 
-A plain SELECT carries the row numbers of its sources along in hidden columns, so that margins find their rows again
-after WHERE, ORDER BY and LIMIT, and so that equal rows always come in the same order.
+A SELECT without grouping keeps the row numbers of its sources in hidden columns, so that margins can be assigned after
+WHERE, ORDER BY and LIMIT, and ties are ordered deterministically.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ _MAX_TABLES = 100
 
 @dataclass(frozen=True)
 class QueryContext:
-    """Where a query stands: the tables and queries that it can name, and the expression around it."""
+    """The tables and queries that a query can name, and the enclosing expression."""
 
     tables: TablesByName
     outer: Env | None = None
@@ -57,7 +57,7 @@ class QueryContext:
 
 
 class Planner:
-    """Writes queries anew; its state is how many names are taken, and how many tables are read."""
+    """Translates queries; counts the generated names and the tables read."""
 
     def __init__(self) -> None:
         self._names = self._tables = 0
@@ -80,16 +80,16 @@ class Planner:
         raise refuse(node, "FROM", "this is not a SELECT", "Write SELECT …")
 
     def _new_name(self) -> str:
-        """Return a name that nothing has yet."""
+        """Return an unused name."""
         self._names += 1
         return f"s{self._names}"
 
     def _new_source_name(self, node: exp.Expr, tables: int) -> str:
-        """Return a name for a source that reads so many tables; the engine may write out WITH wherever it is used."""
+        """Return a name for a source that reads this many tables; DuckDB may inline WITH wherever it is used."""
         self._tables += tables
         if self._tables > _MAX_TABLES:
-            cause = f"the query reads more than {_MAX_TABLES} tables, with what WITH names written out"
-            raise refuse(node, "FROM", cause, "Use fewer sources")
+            cause = f"the query reads more than {_MAX_TABLES} tables, counting each use of a WITH query"
+            raise refuse(node, "FROM", cause, "Use fewer tables")
         return self._new_name()
 
     def _plan_with(self, node: exp.Expr, context: QueryContext) -> tuple[list[str], QueryContext]:
@@ -104,7 +104,7 @@ class Planner:
             planned = self.plan(cte.this, QueryContext(names))
             ref, alias = self._new_name(), cte.args["alias"]
             texts.append(f"{ref} AS MATERIALIZED ({planned.sql})")
-            names.pop(identifier_name(alias.this), None)  # the last of a name is found first
+            names.pop(identifier_name(alias.this), None)  # so that the new one comes last
             names[identifier_name(alias.this)] = FromTable(
                 ref, rename_columns(planned, alias.columns, cte), max(1, self._tables - before)
             )
@@ -116,7 +116,11 @@ class Planner:
             if len(columns) == 1:
                 return columns[0].value
             if columns:
-                raise env.refuse(node, f"{quote_name(node.name)} is ambiguous", "Write the name of its table before it")
+                raise env.refuse(
+                    node,
+                    f"column reference {quote_name(node.name)} is ambiguous",
+                    "Qualify it with the name of its table",
+                )
             if context.outer is None or isinstance(node.this, exp.Star):
                 raise scope.missing_column_refusal(node, env.clause)
             outer_expr = context.outer.translate(node)
@@ -125,14 +129,14 @@ class Planner:
         return Env("SELECT", RULES, column, partial(self._plan_subquery, names=context.tables))
 
     def _plan_subquery(self, node: exp.Expr, env: Env, names: TablesByName) -> SqlExpr:
-        """Plan a query inside an expression: EXISTS (…), IN (…), or one value."""
+        """Plan a subquery in an expression: EXISTS (…), IN (…), or a scalar."""
         context = QueryContext(names, env)
         if isinstance(node, exp.Exists):
             return mixed_expr(f"EXISTS ({self.plan(node.this, context).sql})", SqlType.BOOLEAN)
         inner = node.args["query"] if isinstance(node, exp.In) else node
         planned, ref = self.plan(inner, context), self._new_name()
         if len(planned.fields) != 1:
-            raise env.refuse(node, f"the inner query has {len(planned.fields)} columns", "Select one")
+            raise env.refuse(node, f"the subquery must return one column, not {len(planned.fields)}", "Select one")
         (field,) = planned.fields
         column = SqlExpr(f"{ref}.c0", field.kind, MixedOrigin(columns_read([field.origin])), field.width)
         if isinstance(node, exp.In):
@@ -141,7 +145,7 @@ class Planner:
                 f"({one.sql} IN (SELECT {other.sql} FROM ({planned.sql}) AS {ref}))", SqlType.BOOLEAN, one, other
             )
         if not planned.is_single_row:
-            cause = "the inner query may give more than one row"
+            cause = "the subquery may return more than one row"
             raise env.refuse(node, cause, "Aggregate it without GROUP BY, or add LIMIT 1")
         return mixed_expr(
             f"(SELECT {column.sql} FROM ({planned.sql}) AS {ref})", column.kind, column, width=column.width
@@ -178,7 +182,7 @@ class Planner:
         return self._order_and_limit(relation, node, order, hidden, outermost=context.outermost)
 
     def _plan_rows(self, node: exp.Select, items: Sequence[OutputItem], rows: PlainRows) -> PlainRows | RowGroups:
-        """Return what a SELECT list is computed from: the rows that meet WHERE, or groups of them."""
+        """Return the input of the SELECT list: rows, or groups of rows."""
         rows = replace(rows, conditions=_condition_sql(node, "where", rows.env))
         group, having = node.args.get("group"), node.args.get("having")
         clauses = [node.args[name] for name in ("having", "order", "qualify") if node.args.get(name) is not None]
@@ -192,7 +196,7 @@ class Planner:
         """Plan UNION, INTERSECT and EXCEPT."""
         sides = [self.plan(each, replace(context, outermost=False)) for each in (node.this, node.expression)]
         if len({len(side.fields) for side in sides}) != 1:
-            raise refuse(node, "SELECT", "the two sides have different numbers of columns", "Select as many on both")
+            raise refuse(node, "SELECT", "both sides must have the same number of columns", "Select as many on both")
         refs = [self._new_name(), self._new_name()]
         columns, fields = [], []
         for index, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):
@@ -224,7 +228,7 @@ class Planner:
     def _order_and_limit(
         self, relation: PlannedRelation, node: exp.Expr, order: Sequence[str], hidden: Sequence[str], *, outermost: bool
     ) -> PlannedRelation:
-        """Put rows in order where that can be seen: in the answer, where LIMIT cuts, and in a query around this one."""
+        """Add ORDER BY where it matters: in the outermost query, before LIMIT, or if an outer query depends on it."""
         row_limit, sql = row_limit_of(node), relation.sql
         terms = [*order, *hidden] if outermost or row_limit or order else []
         sql += f" ORDER BY {', '.join(terms)}" if terms else ""
@@ -245,7 +249,7 @@ def _condition_sql(node: exp.Expr, clause: str, env: Env) -> tuple[str, ...]:
 
 
 def _untracked_origin(origin: Origin) -> Origin:
-    """Return the origin of a value whose row is no longer known."""
+    """Return the origin of a value whose row is no longer tracked."""
     return (
         origin if isinstance(origin, ConstantOrigin) else MixedOrigin(columns_read([origin]), depends_on_rows(origin))
     )

@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - to write SQL is what this module is for; every part of it is our own
-"""FROM over released tables: tables, inner queries, lists of values, and their joins."""
+# ruff: noqa: S608 - this module generates SQL from its own templates
+"""FROM over released tables: tables, subqueries, VALUES, and their joins."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,13 +24,13 @@ from discreet.postprocess.sql_expression import ColumnOrigin, MixedOrigin, SqlEx
 from discreet.postprocess.type_conversion import coerce_together
 from discreet.query.syntax.source_position import quote_name, refuse
 
-_RELEASED_TEXT_WIDTH = 100  # how long a released text is taken to be, when texts are joined to longer ones
+_RELEASED_TEXT_WIDTH = 100  # assumed characters of a released text, to bound the length of concatenations
 _MAX_VALUES = 10_000
 
 
 @dataclass(frozen=True)
 class FromTable:
-    """Something that FROM can name: its name in the SQL, its columns, and how many tables it reads."""
+    """A table that FROM can name: its name in the SQL, its columns, and the number of tables it reads."""
 
     sql: str
     relation: PlannedRelation
@@ -41,7 +41,7 @@ TablesByName = Mapping[str, FromTable]
 
 
 def released_table(index: int, name: str, schema: pa.Schema) -> FromTable:
-    """Return a released table, which the SQL calls t0, t1 …; its hidden column h0 numbers the rows."""
+    """Return a released table, named t0, t1 … in the SQL, with row numbers in hidden column h0."""
     fields = [
         PlannedColumn(field.name, _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
         for at, field in enumerate(schema)
@@ -54,7 +54,7 @@ def _sql_type(field: pa.Field) -> SqlType:
     for check, sql_type in _SQL_TYPES:
         if check(kind):
             return sql_type
-    raise TypeError(f"column {field.name!r} has type {field.type}, which cannot be computed with above a release")
+    raise TypeError(f"column {field.name!r} has type {field.type}, which is not supported on aggregated results")
 
 
 _SQL_TYPES: tuple[tuple[Callable[[pa.DataType], bool], SqlType], ...] = (
@@ -70,7 +70,7 @@ _SQL_TYPES: tuple[tuple[Callable[[pa.DataType], bool], SqlType], ...] = (
 
 @dataclass(frozen=True)
 class FromClause:
-    """How the sources of one FROM are read: by name, as inner queries, with conditions between them."""
+    """Plans the sources and joins of one FROM."""
 
     tables: TablesByName
     plan_query: Callable[[exp.Expr], PlannedRelation]
@@ -78,7 +78,7 @@ class FromClause:
     make_env: Callable[[Scope], Env]
 
     def plan(self, node: exp.Select) -> tuple[Scope, str]:
-        """Return the scope of a FROM, and its SQL."""
+        """Return the scope and the SQL of a FROM."""
         begin = node.args.get("from_")
         if begin is None:
             return Scope(), ""
@@ -105,14 +105,19 @@ class FromClause:
                 relation, name = self._plan_values(node), None
                 text = f"({relation.sql})"
             case _:
-                cause = "only tables, inner queries and VALUES can stand here"
+                cause = "FROM supports only tables, subqueries and VALUES"
                 raise refuse(node, "FROM", cause, "Leave out table functions, LATERAL and joins in parentheses")
         if alias is not None:
             check_arguments(alias, "this columns", "FROM")
             name = identifier_name(alias.this) if alias.args.get("this") is not None else name
             relation = rename_columns(relation, alias.columns, node)
         if name is not None and any(name == source.alias for source in scope.sources):
-            raise refuse(node, "FROM", f"two sources are called {quote_name(name)}", "Give one of them another alias")
+            raise refuse(
+                node,
+                "FROM",
+                f"table name {quote_name(name)} specified more than once",
+                "Give one of them another alias",
+            )
         ref = self.new_name(node, tables)
         return add_source(scope, name, ref, relation), f"{text} AS {ref}"
 
@@ -120,12 +125,17 @@ class FromClause:
         for name in reversed(list(self.tables)):
             if matches_name(node, name):
                 return self.tables[name]
-        raise refuse(node, "FROM", f"there is no table {quote_name(node.name)} here", "Use the tables of the query")
+        raise refuse(node, "FROM", f"table {quote_name(node.name)} does not exist", "Use the tables of the query")
 
     def _plan_values(self, node: exp.Values) -> PlannedRelation:
         rows = [each.expressions for each in node.expressions if isinstance(each, exp.Tuple)]
         if len(rows) != len(node.expressions) or len({len(row) for row in rows}) != 1 or len(rows) > _MAX_VALUES:
-            raise refuse(node, "VALUES", "the rows differ in length, or are too many", "Write (…), (…) of equal length")
+            raise refuse(
+                node,
+                "VALUES",
+                "the VALUES lists differ in length, or there are too many",
+                "Write (…), (…) of equal length",
+            )
         env = replace(self.make_env(Scope()), clause="VALUES")
         columns = [
             coerce_together([env.translate(each) for each in column], node, "VALUES")
@@ -153,7 +163,7 @@ class FromClause:
         elif on is not None:
             condition = replace(self.make_env(wider), clause="JOIN").condition(on).sql
         elif side or kind in ("INNER", "OUTER"):
-            raise refuse(join, "JOIN", "there is no condition", "Add ON … or USING (…), or write CROSS JOIN")
+            raise refuse(join, "JOIN", "the JOIN has no condition", "Add ON … or USING (…), or write CROSS JOIN")
         else:
             return wider, f"{text} CROSS JOIN {right}"
         return wider, f"{text} {side or 'INNER'} JOIN {right} ON {condition}"
@@ -176,16 +186,16 @@ class FromClause:
 def _only_column(columns: list[NamedColumn], name: exp.Expr) -> NamedColumn:
     if len(columns) != 1:
         cause = (
-            f"{quote_name(name.name)} is not a column of both sides"
+            f"column {quote_name(name.name)} in USING does not exist on both sides"
             if not columns
-            else f"{quote_name(name.name)} is ambiguous"
+            else f"column reference {quote_name(name.name)} is ambiguous"
         )
-        raise refuse(name, "JOIN", cause, "Use ON with the names of both tables")
+        raise refuse(name, "JOIN", cause, "Use ON with qualified column names")
     return columns[0]
 
 
 def _using_expr(first: SqlExpr, second: SqlExpr, side: str) -> SqlExpr:
-    """Return what a column of USING holds."""
+    """Return the merged column of USING."""
     if side == "FULL":
         return compose_expr("coalesce({0}, {1})", first.kind, first, second)
     return second if side == "RIGHT" else first

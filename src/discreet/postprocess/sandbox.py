@@ -1,4 +1,4 @@
-"""The sandbox: an in-memory DuckDB without files, settings or extensions, limited in time and memory."""
+"""The sandbox: an in-memory DuckDB without file access, settings or extensions, limited in time and memory."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "temp_directory": "",
     "memory_limit": "512MB",
-    "threads": "1",  # a second one is slower for tables of this size, and would let the order of equal rows vary
+    "threads": "1",  # a second thread is slower on small tables, and makes the order of ties vary
     "error_on_division_by_zero": "false",
     "ieee_floating_point_ops": "true",
     "max_execution_time": "10000",  # milliseconds
@@ -25,17 +25,17 @@ _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
 _MAX_ROWS = 1_000_000
 _MAX_BYTES = 256 * 2**20
 _BATCH = 100_000
-_MAX_CONCURRENT = 4  # queries; each may take all of its instance's memory
+_MAX_CONCURRENT = 4  # queries; each may use all of its instance's memory
 
-ERRORS = (duckdb.Error, pa.ArrowException, OSError)  # what a computation here can end with
+ERRORS = (duckdb.Error, pa.ArrowException, OSError)  # possible failures of a computation
 
 
 class ResultTooLarge(Exception):  # noqa: N818 - an outcome
-    """The result is larger than an answer may be."""
+    """The result exceeds the limit on rows."""
 
 
 class _Pool:
-    """Instances that wait for work. One query at a time has an instance for itself, and a session that ends with it."""
+    """Idle DuckDB instances; each query gets an instance of its own, and a new session."""
 
     def __init__(self) -> None:
         self._idle: list[duckdb.DuckDBPyConnection] = []
@@ -45,7 +45,7 @@ class _Pool:
 
     @contextmanager
     def session(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Lend a session, whose tables nobody else sees; an instance that failed is not used again."""
+        """Yield a session with tables of its own; an instance is discarded after a failure."""
         with self._turns:
             instance = self._take_instance()
             session = instance.cursor()
@@ -60,7 +60,7 @@ class _Pool:
                 self._idle.append(instance)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked process: the instances' threads stayed behind, and not even closing them is safe."""
+        """Drop all instances in a forked process: their threads do not exist there, and closing them is not safe."""
         self._left_behind, self._idle = [*self._left_behind, *self._idle], []
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(_MAX_CONCURRENT)
@@ -77,7 +77,7 @@ os.register_at_fork(after_in_child=_POOL.reset_after_fork)
 
 
 def compute(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Run one SELECT over tables, within limits of rows, memory and time.
+    """Run one SELECT over tables, within limits on rows, memory and time.
 
     >>> compute("SELECT c0 // 2 AS c0 FROM t0", {"t0": pa.table({"c0": [7]})}).to_pylist()
     [{'c0': 3}]
@@ -100,7 +100,7 @@ def _read_limited(reader: pa.RecordBatchReader) -> pa.Table:
 
 
 def sandbox_table(table: pa.Table, columns: Sequence[str], numbers: Mapping[str, pa.Array]) -> pa.Table:
-    """Return a table in the form that the SQL expects: columns c0, c1 … of plain types, then those with numbers."""
+    """Return a table as the SQL expects it: columns c0, c1 … of basic types, then the row numbers."""
     data = {f"c{index}": _plain_column(table.column(name)) for index, name in enumerate(columns)}
     return pa.table({**data, **numbers})
 

@@ -1,9 +1,9 @@
 """An expression over released tables: its DuckDB SQL, its PostgreSQL type, and its origin.
 
-Origin ── Constant     no column at all
-       ── Carried      a released column as it is
-       ── RowWise      computed from columns of one row of one released table
-       ── Mixed        anything else: several rows or tables took part
+ConstantOrigin     no column
+ColumnOrigin       a released column, unchanged
+RowWiseOrigin      computed from one row of one released table
+MixedOrigin        anything else: several rows or tables
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class SqlType(StrEnum):
-    """The types of PostgreSQL, as far as they behave differently; whole numbers of any size are numeric there."""
+    """PostgreSQL types with different behaviour; WHOLE is a numeric without fractional digits."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -31,7 +31,7 @@ NUMERIC_TYPES = (
     SqlType.WHOLE,
     SqlType.NUMERIC,
     SqlType.REAL,
-)  # in the order in which they give way to each other
+)  # in order of implicit conversion
 DUCKDB_TYPES = {
     SqlType.BOOLEAN: "BOOLEAN",
     SqlType.INTEGER: "BIGINT",
@@ -46,22 +46,22 @@ DUCKDB_TYPES = {
 }
 
 _MAX_CARRIED_LENGTH = (
-    20_000  # characters of an expression that is carried through inner queries, where it may double each time
+    20_000  # characters of an expression that is tracked through subqueries, where it may double each time
 )
 
-ReleasedColumn = tuple[str, str]  # a released table and its column
+ReleasedColumn = tuple[str, str]  # table and column
 
 
 @dataclass(frozen=True)
 class ConstantOrigin:
-    """No column of any table."""
+    """A constant."""
 
     sql: str
 
 
 @dataclass(frozen=True)
 class ColumnOrigin:
-    """A column of a released table; its row is the number in hidden column `slot`."""
+    """A column of a released table, whose row number is in hidden column `slot`."""
 
     slot: int
     table: str
@@ -71,7 +71,7 @@ class ColumnOrigin:
 
 @dataclass(frozen=True)
 class RowWiseOrigin:
-    """An expression over one row of a released table, whose number is in hidden column `slot`."""
+    """An expression over one row of a released table, whose row number is in hidden column `slot`."""
 
     slot: int
     table: str
@@ -81,7 +81,7 @@ class RowWiseOrigin:
 
 @dataclass(frozen=True)
 class MixedOrigin:
-    """Neither; `depends_on_rows` says that even without reading a column it depends on which rows there are."""
+    """Several rows or tables; `depends_on_rows` if it depends on the set of rows even without reading a column."""
 
     reads: frozenset[ReleasedColumn]
     depends_on_rows: bool = False
@@ -92,7 +92,7 @@ Origin = ConstantOrigin | ColumnOrigin | RowWiseOrigin | MixedOrigin
 
 @dataclass(frozen=True)
 class SqlExpr:
-    """An expression; `width` bounds the length of its text, `literal` is the text of a string whose type is open."""
+    """An expression; `width` bounds the length of a text, `literal` is the text of an untyped string constant."""
 
     sql: str
     kind: SqlType
@@ -102,14 +102,15 @@ class SqlExpr:
 
 
 def constant_expr(sql: str, kind: SqlType) -> SqlExpr:
-    """Return a value that reads nothing."""
+    """Return a constant expression."""
     return SqlExpr(sql, kind, ConstantOrigin(sql))
 
 
 def compose_expr(template: str, kind: SqlType, *operands: SqlExpr, width: int | None = None) -> SqlExpr:
-    """Return a value computed from others in the same row; {0}, {1} … stand for them.
+    """Return an expression computed from operands of the same row, which replace {0}, {1} ….
 
-    >>> compose_expr("{0} + {1}", SqlType.INTEGER, constant_expr("1", SqlType.INTEGER), constant_expr("2", SqlType.INTEGER)).sql
+    >>> one, two = (constant_expr(text, SqlType.INTEGER) for text in "12")
+    >>> compose_expr("{0} + {1}", SqlType.INTEGER, one, two).sql
     '1 + 2'
     """
     sql = template.format(*(operand.sql for operand in operands))
@@ -120,14 +121,14 @@ def compose_expr(template: str, kind: SqlType, *operands: SqlExpr, width: int | 
 
 
 def mixed_expr(sql: str, kind: SqlType, *operands: SqlExpr, width: int = 0) -> SqlExpr:
-    """Return a value in which several rows took part."""
+    """Return an expression that depends on several rows."""
     return SqlExpr(
         sql, kind, MixedOrigin(columns_read(operand.origin for operand in operands), depends_on_rows=True), width
     )
 
 
 def columns_read(origins: Iterable[Origin]) -> frozenset[ReleasedColumn]:
-    """Return every released column that takes part."""
+    """Return the released columns that the origins read."""
     columns: frozenset[ReleasedColumn] = frozenset()
     for origin in origins:
         match origin:
@@ -139,14 +140,14 @@ def columns_read(origins: Iterable[Origin]) -> frozenset[ReleasedColumn]:
 
 
 def depends_on_rows(origin: Origin) -> bool:
-    """Tell whether something depends on which rows there are."""
+    """Return whether an origin depends on the set of rows."""
     return isinstance(origin, MixedOrigin) and origin.depends_on_rows
 
 
 def shift_slots(origin: Origin, slots: int) -> Origin:
-    """Return the origin of a column of a source, whose hidden columns come after so many others.
+    """Return the origin of a source's column, with `slots` hidden columns before those of the source.
 
-    What was constant in an inner query is so no more: a join may put NULL in its place.
+    A constant of a subquery becomes mixed, because an outer join may replace it by NULL.
     """
     if isinstance(origin, ConstantOrigin):
         return MixedOrigin(frozenset())

@@ -1,4 +1,4 @@
-"""From one type to another as in PostgreSQL; what does not fit becomes NULL."""
+"""Type conversion as in PostgreSQL, with NULL for values that cannot be converted."""
 
 import math
 import re
@@ -25,7 +25,7 @@ _BOOLEAN_TEXTS |= dict.fromkeys(("f", "false", "no", "off", "0"), "FALSE")
 _COLUMN_SQL = re.compile(r"\w+\.c\d+")
 _NUMBER_WIDTH = 30
 
-# A list of one keeps the text from doubling where a value is looked at twice; short ones may double, which is faster.
+# The list avoids repeating the SQL of a value that is used twice; short SQL is repeated, which is faster.
 FINITE_SQL = "list_transform([{}], lambda v: CASE WHEN isfinite(v) THEN v END)[1]"
 
 _FINITE_SHORT_SQL = "CASE WHEN isfinite({0}) THEN {0} END"
@@ -33,7 +33,7 @@ _MAX_DOUBLED = 200
 
 
 def text_literal(text: str) -> SqlExpr:
-    """Return a string constant, whose type depends on what it meets."""
+    """Return a string constant, which adopts the type of its context."""
     sql = "'" + text.replace("'", "''") + "'"
     return replace(constant_expr(sql, SqlType.UNKNOWN), width=len(text), literal=text)
 
@@ -44,7 +44,7 @@ def integer_literal(number: int) -> SqlExpr:
 
 
 def number_literal(text: str) -> SqlExpr | None:
-    """Return a numeric constant; None if it is none."""
+    """Return a numeric constant; None if the text is not a number."""
     if text.isdecimal() and len(text) < 20 and int(text) < 2**63:
         return integer_literal(int(text))
     if not _NUMBER_TEXT.fullmatch(text) or not math.isfinite(float(text)):
@@ -53,22 +53,22 @@ def number_literal(text: str) -> SqlExpr | None:
 
 
 def _double_literal(text: str) -> str:
-    """Write a number so that DuckDB takes it for a double: only those with an exponent are."""
+    """Return a number with an exponent, which makes it a double in DuckDB."""
     number = repr(float(text))
     return number if "e" in number else f"{number}e0"
 
 
 def as_number(value: SqlExpr, kind: SqlType) -> SqlExpr:
-    """Return a number in the form in which its kind is computed with."""
+    """Cast a number to the DuckDB type that its kind is computed in."""
     if (
         DUCKDB_TYPES[value.kind] == DUCKDB_TYPES[kind] and value.kind is not SqlType.NUMERIC
-    ):  # numeric may be stored as a decimal
+    ):  # numeric columns may be decimals
         return replace(value, kind=kind)
     return compose_expr(f"CAST({{0}} AS {DUCKDB_TYPES[kind]})", kind, value)
 
 
 def null_unless_finite(value: SqlExpr) -> SqlExpr:
-    """Return a number, or NULL where it is infinite or not a number; a column is neither."""
+    """Return a number, with NULL for infinities and NaN; columns are always finite."""
     already_finite = value.sql.startswith((FINITE_SQL[:16], _FINITE_SHORT_SQL[:19])) or _COLUMN_SQL.fullmatch(value.sql)
     if value.kind not in (SqlType.NUMERIC, SqlType.REAL) or already_finite:
         return value
@@ -77,7 +77,7 @@ def null_unless_finite(value: SqlExpr) -> SqlExpr:
 
 
 def as_text(value: SqlExpr) -> SqlExpr:
-    """Return the text of a value."""
+    """Return a value as text."""
     match value.kind:
         case SqlType.TEXT:
             return value
@@ -90,7 +90,7 @@ def as_text(value: SqlExpr) -> SqlExpr:
 
 
 def coerce(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) -> SqlExpr:
-    """Return a value as another kind, where PostgreSQL would do so by itself."""
+    """Cast a value implicitly, as PostgreSQL does, or refuse it."""
     if value.kind is SqlType.UNKNOWN:
         return _type_literal(value, kind, node, clause)
     if (
@@ -103,11 +103,11 @@ def coerce(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) -> SqlExp
         return value
     if (value.kind, kind) == (SqlType.DATE, SqlType.TIMESTAMP):
         return compose_expr("CAST({0} AS TIMESTAMP)", kind, value)
-    raise refuse(node, clause, f"{value.kind} stands where {kind} is needed", "Use CAST to say what is meant")
+    raise refuse(node, clause, f"expected {kind}, not {value.kind}", "Convert it with CAST")
 
 
 def coerce_together(values: Sequence[SqlExpr], node: exp.Expr, clause: str) -> tuple[list[SqlExpr], SqlType]:
-    """Return values as one kind, which all of them can be."""
+    """Return values cast to their common type, and the type."""
     kinds = {value.kind for value in values} - {SqlType.UNKNOWN}
     if not kinds:
         kind = SqlType.TEXT if any(value.literal is not None for value in values) else SqlType.UNKNOWN
@@ -118,13 +118,13 @@ def coerce_together(values: Sequence[SqlExpr], node: exp.Expr, clause: str) -> t
     elif len(kinds) == 1:
         (kind,) = kinds
     else:
-        cause = f"{' and '.join(sorted(kinds))} do not fit together"
-        raise refuse(node, clause, cause, "Use CAST to bring them to one type")
+        cause = f"types {' and '.join(sorted(kinds))} cannot be matched"
+        raise refuse(node, clause, cause, "Convert one of them with CAST")
     return [value if kind is SqlType.UNKNOWN else coerce(value, kind, node, clause) for value in values], kind
 
 
 def _type_literal(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) -> SqlExpr:
-    """Return a string constant, or NULL, as the type that it has to be."""
+    """Convert a string constant or NULL to a type."""
     if kind in (SqlType.TEXT, SqlType.UNKNOWN):
         return replace(value, kind=kind)
     if value.literal is None:
@@ -132,7 +132,10 @@ def _type_literal(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) ->
     parsed = _parse_literal(value.literal, kind)
     if parsed is None:
         raise refuse(
-            node, clause, f"{quote_name(value.literal)} is not of type {kind}", "Write a constant of that type"
+            node,
+            clause,
+            f"invalid input syntax for type {kind}: {quote_name(value.literal)}",
+            "Write a constant of that type",
         )
     return constant_expr(parsed, kind)
 
@@ -163,18 +166,18 @@ def _moment_literal(text: str, kind: SqlType) -> str | None:
 
 
 def cast(value: SqlExpr, to: exp.Expr, node: exp.Expr, clause: str) -> SqlExpr:
-    """Return CAST(value AS to); what cannot be converted is NULL."""
+    """Return CAST(value AS to), with NULL for values that cannot be converted."""
     target = _CAST_TARGETS.get(to.this) if isinstance(to, exp.DataType) else None
     sizes = [size.name for size in to.expressions]
     if target is None or to.args.get("nested") or not all(size.isdecimal() and len(size) < 4 for size in sizes):
-        raise refuse(node, clause, f"CAST to {quote_name(sql_of(to))} is not supported", f"Types are {_TYPE_LIST}")
+        raise refuse(node, clause, f"cannot cast to type {quote_name(sql_of(to))}", f"Supported: {_TYPE_LIST}")
     kind, stored_type = target
     if value.kind is SqlType.UNKNOWN:
         return _apply_size(_type_literal(value, kind, node, clause), stored_type, sizes)
     if kind is SqlType.TEXT:
         return _apply_size(as_text(value), stored_type, sizes)
     if (value.kind, kind) not in _ALLOWED_CASTS:
-        raise refuse(node, clause, f"{value.kind} cannot become {kind}", "Leave the CAST out")
+        raise refuse(node, clause, f"cannot cast type {value.kind} to {kind}", "Leave out the CAST")
     return _apply_size(_convert(value, kind), stored_type, sizes)
 
 
@@ -185,13 +188,13 @@ def _convert(value: SqlExpr, kind: SqlType) -> SqlExpr:
         return compose_expr("({0} <> 0)", kind, value)
     if (
         kind is SqlType.INTEGER and value.kind is SqlType.NUMERIC
-    ):  # numeric rounds halves away from zero, double to even
+    ):  # numeric rounds ties away from zero, double precision to even
         return compose_expr("TRY_CAST(round(CAST({0} AS DOUBLE)) AS BIGINT)", kind, value)
     return null_unless_finite(compose_expr(f"TRY_CAST({{0}} AS {DUCKDB_TYPES[kind]})", kind, value))
 
 
 def _apply_size(value: SqlExpr, stored_type: str, sizes: list[str]) -> SqlExpr:
-    """Keep to the size that a type's name tells: int2 and int4, numeric(p, s), varchar(n)."""
+    """Apply the size of a type: int2 and int4, numeric(p, s), varchar(n)."""
     if stored_type in ("SMALLINT", "INTEGER"):
         return compose_expr(f"CAST(TRY_CAST({{0}} AS {stored_type}) AS BIGINT)", value.kind, value)
     if not sizes:

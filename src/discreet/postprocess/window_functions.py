@@ -1,4 +1,4 @@
-"""Window functions over released tables; they mix rows, so their results have no margin."""
+"""Window functions over released tables; they combine rows, so their results have no margin."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _MAX_OFFSET = 1_000_000
 
 
 def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> SqlExpr:
-    """Return a window function over rows that stay as they are."""
+    """Translate a window function."""
     if type(node.this) in _ROW_FUNCTIONS:
         call, other_exprs = allowed_call(node.this, env, _ROW_FUNCTIONS), list[SqlExpr]()
     elif is_aggregate(node.this):
@@ -24,7 +24,7 @@ def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> 
         raise env.unknown_refusal(node.this)
     if not call.allows_over:
         raise env.refuse(
-            node, f"{function_label(node.this)} cannot have OVER here", "Aggregate in an inner query, and join it"
+            node, f"{function_label(node.this)} OVER (…) is not supported", "Aggregate in a subquery, and join it"
         )
     named_arguments = _named_window(node, env, named)
     partition = [
@@ -51,7 +51,7 @@ def _named_window(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -
         return {}
     name = alias.name.lower()
     if name not in named:
-        raise env.refuse(node, f"there is no window {name}", "Name it with WINDOW … AS (…)")
+        raise env.refuse(node, f"window {name} does not exist", "Name it with WINDOW … AS (…)")
     return named[name].args
 
 
@@ -83,7 +83,7 @@ def _rank_call(name: str, kind: SqlType) -> Callable[[Any, Env], FunctionCall]:
 def _ntile(node: exp.Ntile, env: Env) -> FunctionCall:
     count = env.constant_integer(node.this, most=_MAX_OFFSET)
     if count < 1:
-        raise env.refuse(node, "NTILE takes a number above 0", "Write NTILE(4)")
+        raise env.refuse(node, "NTILE needs a number greater than zero", "Write NTILE(4)")
     return FunctionCall(f"ntile({count})", SqlType.INTEGER)
 
 
@@ -105,7 +105,7 @@ def _value_at(node: exp.Func, env: Env) -> FunctionCall:
         return FunctionCall(f"{name}({operand.sql})", operand.kind, (operand,), width=operand.width)
     index = env.constant_integer(offset, most=_MAX_OFFSET)
     if index < 1:
-        raise env.refuse(node, "NTH_VALUE counts from 1", "Write NTH_VALUE(n, 1)")
+        raise env.refuse(node, "NTH_VALUE needs a position greater than zero", "Write NTH_VALUE(n, 1)")
     return FunctionCall(f"{name}({operand.sql}, {index})", operand.kind, (operand,), width=operand.width)
 
 

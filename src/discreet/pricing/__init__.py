@@ -1,11 +1,12 @@
-"""Cost requests, release history, release plans and accuracy targets: what an answer costs, given earlier ones.
+"""The cost of an answer, given earlier answers.
 
-draws      earlier draws of the same totals: the same rows, groups and limits, of the same version, whoever asked
-combining  makes one table of several draws
-owing      says what has to be drawn anew for a price, and what that costs
-foresight  how exact a column will be, before anything is asked
-accuracy   from margins to the least price
-asked      what was asked for, in whatever way it was said;  record: how the ledger keeps it
+cost_request      an epsilon, a rho or margins; its accuracy target and its record in the ledger
+allocation        the shares of the cost among the totals of a query
+release_history   earlier noisy totals of the same questions and data version, by any analyst
+combined_release  several draws of the same totals as one table
+release_plan      which totals need fresh noise, and the marginal cost
+error_forecast    the margin of a column before it is released
+accuracy          the smallest cost for given margins
 """
 
 from discreet.pricing.accuracy import Margins

@@ -1,4 +1,4 @@
-"""From margins to a cost: the least that makes each named column as accurate as requested."""
+"""From margins to a cost: the smallest that gives each named column the requested margin."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,28 +15,30 @@ from discreet.pricing.release_history import ReleaseHistory
 from discreet.pricing.release_plan import noise_at_cost, reusable_cost
 
 Margins = Number | Mapping[str, Number]
-TotalKey = tuple[int, int]  # a part, and a total in it
+TotalKey = tuple[int, int]  # indices of a release and of a total in it
 AmountsByTotal = Mapping[TotalKey, Fraction]
 
-_COST_DIGITS, _AMOUNT_DIGITS = 4, 9  # of a price, and of what a single total gets of it
+_COST_DIGITS, _AMOUNT_DIGITS = 4, 9  # significant digits of a cost, and of the amount for a single total
 _TOLERANCE = 1 + 1e-6
-_MAX_COST = 10**7  # of an epsilon or a rho
+_MAX_COST = 10**7  # an epsilon or a rho
 _ZERO = Fraction(0)
 
 
 def read_margins(plan: QueryPlan, margin: Margins) -> dict[str, Fraction]:
-    """Read a margin for the one noisy column of an answer, or margins of columns by name."""
+    """Return the margins by column; a single number is for the only noisy column."""
     names = noisy_columns(plan)
     if not names:
-        raise Refused("margin: no column of this answer carries noise. Leave the margin out, and give epsilon.")
+        raise Refused("margin: no column of this answer is noisy. Give epsilon instead of a margin.")
     if not isinstance(margin, Mapping):
         if len(names) > 1:
-            raise Refused(f'margin: several columns carry noise ({", ".join(names)}). Name some: {{"{names[0]}": …}}.')
+            raise Refused(
+                f'margin: several columns are noisy ({", ".join(names)}). Name the column: {{"{names[0]}": …}}.'
+            )
         margin = {names[0]: margin}
     unknown = [str(name) for name in margin if name not in names]
     if unknown or not margin:
-        which = f"{unknown[0]!r} is no noisy column" if unknown else "no column is named"
-        raise Refused(f"margin: {which}. The answer has {', '.join(names)}.")
+        which = f"{unknown[0]!r} is not a noisy column" if unknown else "no column is named"
+        raise Refused(f"margin: {which}. The noisy columns are {', '.join(names)}.")
     try:
         return {name: as_positive(target, "margin") for name, target in margin.items()}
     except (TypeError, ValueError) as error:
@@ -49,10 +51,10 @@ def allocation_for_margins(
     forecasts: Sequence[ColumnForecast],
     margins: Mapping[str, Fraction],
 ) -> Allocation:
-    """Return the least amounts with which every column has its margin, given what is known already.
+    """Return the smallest amounts that give every column its margin, given earlier releases.
 
-    Columns of one total come first. What the others share with them is not raised without need, and totals in no named
-    column, if nothing is known of them, get what they would get of a price that is shared as usual.
+    Columns with one total come first, so that totals they share with others are not raised unnecessarily. Totals that
+    no named column uses get their usual share of the cost, unless they were released before.
     """
     shares = {
         (n, p): share
@@ -77,7 +79,7 @@ def margins_within(
     allocation: Allocation,
     remaining: Fraction,
 ) -> dict[str, float]:
-    """Return the margins that columns would have if no more than `remaining` were paid, shared in the same way."""
+    """Return the margins of the columns for a cost of at most `remaining`, allocated in the same proportions."""
     needed = {
         (n, p): amount - reusable_cost(histories[n], p)
         for n, amounts in enumerate(allocation)
@@ -107,7 +109,7 @@ def _cost_so_far(history: ReleaseHistory, index: int) -> Fraction:
 def _initial_amount(
     history: ReleaseHistory, index: int, forecasts: Sequence[ColumnForecast], margins: Mapping[str, Fraction]
 ) -> Fraction:
-    """Return what a total has already; what cannot be mixed is kept as a whole, if it is exact enough."""
+    """Return the amount already spent on a total; a release that cannot be combined counts only if accurate enough."""
     if history.combinable or not history.draws:
         return _cost_so_far(history, index)
     combined = combine_draws(history)
@@ -124,7 +126,7 @@ def _amounts_for_margin(
     amounts: Mapping[TotalKey, Fraction],
     shares: Mapping[TotalKey, Fraction],
 ) -> dict[TotalKey, Fraction]:
-    """Return the amounts of a column's totals, raised together until its margin is reached."""
+    """Return the amounts of a column's totals, scaled up together until its margin is reached."""
     keys = [(forecast.release_index, key) for key in forecast.total_indices]
 
     def scaled_amounts(scale: Fraction) -> dict[TotalKey, Fraction]:
@@ -139,21 +141,21 @@ def _amounts_for_margin(
         )
 
     if not history.combinable and all(amounts[place] for place in keys):
-        return {}  # kept as it is
+        return {}  # nothing to raise
     if is_enough(0.0):
         return {}
     most = float(_MAX_COST / max(shares[place] for place in keys))
     scale = _smallest_sufficient(is_enough, _initial_scale(forecast, target, shares), most)
     if scale is None:
         raise Refused(
-            f"margin: no price makes {forecast.name!r} as exact as ±{float(target):g}. Ask for a wider margin: explain() "
-            "tells which one an epsilon gives."
+            f"margin: no epsilon gives {forecast.name!r} a margin of ±{float(target):g}. Ask for a wider margin; "
+            "explain() shows the margin for a given epsilon."
         )
     return scaled_amounts(Fraction(scale))
 
 
 def _initial_scale(forecast: ColumnForecast, target: Fraction, shares: AmountsByTotal) -> float:
-    """Return about the right scale for a column of one total: it only says where to look first."""
+    """Return an initial guess of the scale for a column with one total."""
     if len(forecast.total_indices) > 1 or (steps := forecast.margin_in_steps(target)) < 0:
         return 1.0
     (index,) = forecast.total_indices
@@ -166,7 +168,7 @@ def _initial_scale(forecast: ColumnForecast, target: Fraction, shares: AmountsBy
 
 
 def _smallest_sufficient(is_enough: Callable[[float], bool], guess: float, largest: float) -> float | None:
-    """Return the least number that is enough, to a millionth and not below; None if none up to `largest` is."""
+    """Return the smallest sufficient number, rounded up by at most 1e-6; None if `largest` is not sufficient."""
     low = high = min(guess, largest)
     step = 1.01
     while not is_enough(high):
@@ -187,7 +189,7 @@ def _smallest_sufficient(is_enough: Callable[[float], bool], guess: float, large
 def _rounded_allocation(
     histories: Sequence[ReleaseHistory], initial: AmountsByTotal, amounts: AmountsByTotal
 ) -> Allocation:
-    """Return amounts whose price has few digits, rounded up; what that adds goes to the largest."""
+    """Round the cost up to a few digits, and add the difference to the largest amount."""
     reusable = {key: reusable_cost(histories[key[0]], key[1]) for key in amounts}
     needed = {
         place: round_up_digits(amounts[place] - reusable[place], _AMOUNT_DIGITS)
@@ -208,7 +210,7 @@ def _rounded_allocation(
 
 
 def round_up_digits(number: Fraction, digits: int) -> Fraction:
-    """Return a number above 0 with so many leading digits, not below it."""
+    """Round a positive number up to this many significant digits."""
     unit = _last_digit_unit(number, digits)
     return math.ceil(number / unit) * unit
 
@@ -221,7 +223,7 @@ def _round_down_digits(number: Fraction) -> Fraction:
 
 
 def _last_digit_unit(number: Fraction, digits: int) -> Fraction:
-    """Return what the last of so many leading digits of a number is worth.
+    """Return the unit of the last of `digits` significant digits of a number.
 
     >>> _last_digit_unit(Fraction(123456), 4), _last_digit_unit(Fraction("0.0123456"), 4)
     (Fraction(100, 1), Fraction(1, 100000))

@@ -1,4 +1,4 @@
-"""Allocate a cost among the totals of a query, so that the margins of what is shown are smallest."""
+"""Allocate a cost among the totals of a query, so that the weighted squared margins are smallest."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,12 +18,14 @@ from discreet.kernel.question import SelectedGroups
 from discreet.kernel.refinement import EarlierDraw
 from discreet.kernel.release import ReleaseRequest, partition_threshold
 
-Allocation = tuple[tuple[Fraction, ...], ...]  # for each total of each release, an epsilon or a rho
+Allocation = tuple[tuple[Fraction, ...], ...]  # an epsilon or a rho for each total of each release
 NoiseType = type[Laplace] | type[Gaussian]
 
-SELECTION_DELTA_SHARE = Fraction(1, 100)  # of the delta set apart for discovering groups, for one question
-_NO_SUCH_NOISE = "epsilon: no noise fits so small or so large a price. Choose one between 1e-9 and 1000."
-_SHARE_UNITS = 1 << 30  # shares are whole numbers of this part of the price
+SELECTION_DELTA_SHARE = Fraction(1, 100)  # of the delta reserved for partition selection, per query
+_NO_SUCH_NOISE = (
+    "epsilon: the cost is too small or too large to compute noise for it. Choose an epsilon between 1e-9 and 1000."
+)
+_SHARE_UNITS = 1 << 30  # shares are multiples of 1 / this
 
 
 def requested_cost(
@@ -34,13 +36,13 @@ def requested_cost(
     rho: Number | None = None,
     delta: Fraction | None = None,
 ) -> Loss:
-    """Return what a question costs that asks for an epsilon, or a rho; discovering groups takes its part of delta."""
+    """Return the cost of a query for an epsilon or a rho, with the delta of partition selection."""
     if epsilon is not None and rho is not None:
-        raise Refused("epsilon: give epsilon or rho, not both.")
+        raise Refused("epsilon: epsilon and rho are both given. Give one of them.")
     if epsilon is None and rho is None:
-        raise Refused('epsilon: say what the answer may cost, such as epsilon="1/10"; there is no default.')
+        raise Refused("epsilon: the cost of the answer is missing; there is no default. Give epsilon=0.1, for example.")
     if rho is not None and budget.rho is None:
-        raise Refused("rho: the budget is pure, so prices are in epsilon. Give epsilon instead.")
+        raise Refused("rho: the budget is pure epsilon-DP. Give epsilon instead.")
     try:
         cost = Loss(None, as_positive(rho, "rho")) if rho is not None else budget.cost_of(epsilon)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
@@ -49,14 +51,14 @@ def requested_cost(
 
 
 def selection_delta(budget: Budget, releases: tuple[PlannedRelease, ...], delta: Fraction | None = None) -> Fraction:
-    """Return what discovering groups takes of delta: a hundredth of what is set apart, unless a question says more."""
+    """Return the delta of partition selection: 1 % of the delta reserved for it, unless the query gives one."""
     if not selection_count(releases):
         return Fraction(0)
     return budget.discover * SELECTION_DELTA_SHARE if delta is None else delta
 
 
 def allocate_noise(releases: tuple[PlannedRelease, ...], cost: Loss) -> tuple[ReleaseRequest, ...]:
-    """Return the questions with noise for which the price, all of it, pays."""
+    """Return the questions with the noise that uses up the whole cost."""
     noise_type = noise_type_of(cost)
     delta = cost.delta / max(1, selection_count(releases))
     return tuple(
@@ -66,26 +68,26 @@ def allocate_noise(releases: tuple[PlannedRelease, ...], cost: Loss) -> tuple[Re
 
 
 def noise_type_of(cost: Loss) -> NoiseType:
-    """Return which noise a price buys: Laplace for an epsilon, Gaussian for a rho."""
+    """Return the noise for a cost: Laplace for an epsilon, Gaussian for a rho."""
     return Gaussian if cost.epsilon is None else Laplace
 
 
 def selection_count(releases: Iterable[PlannedRelease]) -> int:
-    """Return how many of the releases discover their groups."""
+    """Return the number of releases that use partition selection."""
     return sum(isinstance(release.question.groups, SelectedGroups) for release in releases)
 
 
 def allocate_cost(releases: tuple[PlannedRelease, ...], cost: Loss) -> Allocation:
-    """Return what each total of each release gets of a price: an epsilon, or a rho."""
+    """Return the epsilon or rho of each total of each release."""
     total = cost.rho if cost.epsilon is None else cost.epsilon
     return tuple(tuple(total * share for share in shares) for shares in cost_shares(releases, noise_type_of(cost)))
 
 
 def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> Allocation:
-    """Return every total's share of a price; what tells about the limits has a fixed one, and the others the rest.
+    """Return each total's share of the cost; the count of clipped units has a fixed share.
 
-    With the weight w of a total's squared margin, the sum of w·margin² is least when its share of a rho is proportional
-    to the square root of w, and its share of an epsilon to the cube root.
+    For weights w of the squared margins, Σ w·margin² is smallest if the shares of a rho are proportional to the square
+    root of w, and the shares of an epsilon to its cube root.
     """
     clipping_shares = [release.clipping_share / len(releases) for release in releases]
     power = 1 / 3 if noise_type is Laplace else 1 / 2
@@ -102,11 +104,11 @@ def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> 
 
 
 def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> Noise:
-    """Return the noise that a total has for an epsilon (Laplace) or a rho (Gaussian)."""
+    """Return the noise of a total for an epsilon (Laplace) or a rho (Gaussian)."""
     sensitivity = release.question.sensitivity_of(release.question.totals[index])
     try:
         return laplace_for(sensitivity, amount) if noise_type is Laplace else gaussian_for(sensitivity, rho=amount)
-    except ValueError:  # of a mechanism: there is no such scale
+    except ValueError:  # raised by the mechanism if there is no such scale
         raise Refused(_NO_SUCH_NOISE) from None
 
 
@@ -117,7 +119,7 @@ def ask_for(
     earlier: tuple[EarlierDraw | None, ...] = (),
     reused: Iterable[int] = (),
 ) -> ReleaseRequest:
-    """Return a question with its noises; if it discovers groups, with the lowest threshold for a delta."""
+    """Return a question with its noise, and the lowest threshold for this delta if it uses partition selection."""
     question, all_noises = release.question, tuple(noises)
     threshold = None
     if isinstance(question.groups, SelectedGroups):
@@ -126,13 +128,13 @@ def ask_for(
             threshold = threshold_for(
                 all_noises[0], groups=template.groups, delta=delta, size=template.size, most=template.most
             ).cut
-        except ValueError:  # no such delta
+        except ValueError:  # there is no threshold for this delta
             raise Refused(_NO_SUCH_NOISE) from None
     return ReleaseRequest(question, all_noises, threshold, tree_walks(release, all_noises), earlier, frozenset(reused))
 
 
 def _total_fingerprints(releases: tuple[PlannedRelease, ...]) -> list[str]:
-    """Return a name for each total that has a weight, whatever their order is."""
+    """Return a fingerprint for each weighted total, independent of their order."""
     about = [digest((release.question.relation, release.question.by)) for release in releases]
     return [
         digest((name, part.question.totals[index]))
@@ -142,9 +144,9 @@ def _total_fingerprints(releases: tuple[PlannedRelease, ...]) -> list[str]:
 
 
 def _normalised_shares(sizes: list[float], names: Sequence[str]) -> list[Fraction]:
-    """Return shares in proportion to the sizes, as exact fractions whose sum is exactly 1.
+    """Return shares proportional to the sizes, as fractions that sum to exactly 1.
 
-    What rounding leaves goes to the largest, of equal ones to the first by name: the order does not matter.
+    The rounding remainder goes to the largest share (the first by name among equals), independent of the order.
     """
     whole = [max(1, int(size / math.fsum(sizes) * _SHARE_UNITS)) for size in sizes]
     largest = min(range(len(whole)), key=lambda place: (-whole[place], names[place]))
@@ -153,15 +155,15 @@ def _normalised_shares(sizes: list[float], names: Sequence[str]) -> list[Fractio
 
 
 def largest_epsilon(budget: Budget, remaining: Loss) -> Fraction:
-    """Return the largest epsilon, to three digits, that can be asked for within what is left."""
+    """Return the largest epsilon, to three digits, that the remaining budget allows."""
     if budget.rho is None:
         return remaining.epsilon or Fraction(0)
     if not remaining.rho:
         return Fraction(0)
     estimate = Loss(None, remaining.rho).to_epsilon(budget.conversion_delta)
     if not float(estimate):
-        return Fraction(0)  # so little is left that it converts to nothing
-    for index in range(40):  # epsilon is about what rho converts to; a little less has a rho that fits
+        return Fraction(0)  # too little is left to convert
+    for index in range(40):  # start near the epsilon that rho converts to, and decrease until it is affordable
         epsilon = round_down(estimate * (1 - Fraction(index, 200)), max(0, 2 - math.floor(math.log10(float(estimate)))))
         if epsilon > 0 and budget.cost_of(epsilon).rho <= remaining.rho:
             return epsilon

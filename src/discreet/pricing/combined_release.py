@@ -1,4 +1,4 @@
-"""Several noisy draws of the same totals as one table, weighted by their inverse variances."""
+"""Combine several noisy draws of the same totals into one table, weighted by their inverse variances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from discreet.kernel.release import GroupKey, NoisyTotals
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.release_history import PastRelease, ReleaseHistory
 
-_WEIGHT_UNITS = 1 << 32  # weights are whole numbers of this part
-_ROUNDING_VARIANCE = Fraction(1, 4)  # the most that rounding to a whole step can add to a variance
+_WEIGHT_UNITS = 1 << 32  # weights are multiples of 1 / this
+_ROUNDING_VARIANCE = Fraction(1, 4)  # the most that rounding to a step can add to a variance
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasePiece:
-    """Rows of a released table that have the same noise."""
+    """Rows of a released table with the same noise."""
 
     noisy: NoisyTotals
     noises: tuple[Noise, ...]
@@ -29,9 +29,9 @@ class ReleasePiece:
 
 @dataclass(frozen=True, eq=False)
 class CombinedRelease:
-    """All that is known of one part: its rows, the thresholds of its groups, what each total cost, its newest draw.
+    """One release from all of its draws: its rows, thresholds, the cost of each total, and the newest draw.
 
-    How many units the limits touched may be `clipping_unknown`.
+    With `clipping_unknown`, the number of clipped units was not released.
     """
 
     pieces: tuple[ReleasePiece, ...]
@@ -43,7 +43,7 @@ class CombinedRelease:
 
 
 def combine_draws(history: ReleaseHistory) -> CombinedRelease:
-    """Return the most exact table that the draws of a part give; each total must have one, but for the report."""
+    """Return the most accurate table from all draws; every total except the clipped-unit count must have a draw."""
     indices = range(len(history.fingerprints))
     clipping_unknown = (
         history.combinable and history.clipping_index is not None and not history.draws_of(history.clipping_index)
@@ -56,7 +56,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
     else:
         used = [draw for place in indices for draw in history.draws_used(place)]
         columns = [total_columns(history, place)[0] for place in indices if history.draws_of(place)]
-        if clipping_unknown:  # it is the last
+        if clipping_unknown:  # the clipped-unit count is last
             columns.append((np.zeros_like(columns[0][0]), columns[0][1]))
         values = np.stack([numbers for numbers, _ in columns], axis=1)
         pieces = [ReleasePiece(NoisyTotals(used[0].noisy.keys, values), tuple(noise for _, noise in columns))]
@@ -64,7 +64,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
         fingerprint: used[0].costs[place] if not history.combinable else history.cost_of(place)
         for place, fingerprint in enumerate(history.fingerprints)
     }
-    if not history.shareable:  # what another part draws under the same topic is paid for apart
+    if not history.shareable:  # draws of another release with the same fingerprint are charged separately
         costs = {f"{topic} {history.release.name}": amount for topic, amount in costs.items()}
     thresholds = tuple(dict.fromkeys(draw.threshold for draw in used if draw.threshold is not None))
     delta = sum((draw.delta for draw in used), Fraction(0))
@@ -74,7 +74,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
 
 
 def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, Noise]]:
-    """Return the numbers of one total, which must have a draw, with their noise; apart where that differs."""
+    """Return the values of one total and their noise, one entry per piece; the total must have a draw."""
     if history.selects_partitions:
         return [(piece.noisy.values[:, index], piece.noises[index]) for piece in _pieces_by_key(history)]
     draws = history.draws_used(index)
@@ -84,7 +84,7 @@ def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray,
 
 
 def total_cost(releases: Sequence[CombinedRelease], noise_type: NoiseType) -> Loss:
-    """Return what all draws behind some tables cost together."""
+    """Return the cost of all draws of these releases together."""
     costs = {fingerprint: amount for release in releases for fingerprint, amount in release.costs.items()}
     total = sum(costs.values(), Fraction(0))
     delta = min(Fraction(1), sum((table.delta for table in releases), Fraction(0)))
@@ -92,7 +92,7 @@ def total_cost(releases: Sequence[CombinedRelease], noise_type: NoiseType) -> Lo
 
 
 def combined_noise(noises: Sequence[Noise]) -> Gaussian:
-    """Return noise that reaches at least as far as that of draws taken together.
+    """Return noise that is at least as wide as that of the combined draws.
 
     >>> combined_noise([Gaussian(10), Gaussian(10)]).margin("0.95"), Gaussian(10).margin("0.95")
     (14, 20)
@@ -105,7 +105,7 @@ def combined_noise(noises: Sequence[Noise]) -> Gaussian:
 
 
 def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.ndarray:
-    """Return the mean of draws, weighed by their inverse variances and rounded to whole steps.
+    """Return the mean of draws, weighted by inverse variance and rounded to integers.
 
     >>> weighted_mean([np.array([100, 7]), np.array([130, 7])], [Gaussian(10), Gaussian(20)])
     array([106,   7])
@@ -113,7 +113,7 @@ def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.
     if len(columns) == 1:
         return columns[0]
     pairs = zip(columns, _inverse_variance_weights(noises), strict=True)
-    # Python's own integers: a product does not fit in 64 bits. The mean does, being between the smallest and largest.
+    # Python integers, because the products exceed 64 bits; the mean lies between the draws and does not.
     total = sum((column.astype(object) * weight for column, weight in pairs), start=_WEIGHT_UNITS // 2)
     return np.array(total // _WEIGHT_UNITS, np.int64)
 
@@ -126,7 +126,7 @@ def _inverse_variance_weights(noises: Sequence[Noise]) -> list[int]:
 
 
 def _pieces_by_key(history: ReleaseHistory) -> list[ReleasePiece]:
-    """Return a piece for each set of draws that showed the same keys: a key has what the draws say that showed it."""
+    """Return one piece per set of keys that appear in the same draws."""
     if len(history.draws) == 1:
         (draw,) = history.draws
         return [_combine_piece([draw], draw.noisy.keys)]
@@ -145,11 +145,13 @@ def _pieces_by_key(history: ReleaseHistory) -> list[ReleasePiece]:
 
 
 def _combine_piece(draws: Sequence[PastRelease], keys: list[GroupKey]) -> ReleasePiece:
-    """Return one piece from draws that have all totals, and the same keys in the same order."""
+    """Combine draws that have the same keys in the same order into one piece."""
     combined_columns = []
     for index in range(draws[0].noisy.values.shape[1]):
         available = [draw for draw in draws if index in draw.noises]
-        noises = [draw.noises[index if available else 0] for draw in available or draws[:1]]  # a report may be untold
+        noises = [
+            draw.noises[index if available else 0] for draw in available or draws[:1]
+        ]  # the clipped-unit count may be missing
         columns = [draw.noisy.values[: len(keys), index] for draw in available or draws[:1]]
         combined_columns.append((weighted_mean(columns, noises), combined_noise(noises)))
     values = np.stack([column for column, _ in combined_columns], axis=1)

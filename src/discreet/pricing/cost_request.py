@@ -33,7 +33,7 @@ HistoryLookup = Callable[[tuple[PlannedRelease, ...]], tuple[ReleaseHistory, ...
 
 @dataclass(frozen=True)
 class CostRequest:
-    """What somebody is ready to pay: an epsilon or a rho; or how exact the answer must be, which decides it."""
+    """The requested cost: an epsilon, a rho, or margins that determine it."""
 
     epsilon: Number | None = None
     rho: Number | None = None
@@ -42,9 +42,9 @@ class CostRequest:
 
 @dataclass(frozen=True, eq=False)
 class AccuracyTarget:
-    """What each total is to have in all, and the delta of each release that discovers groups.
+    """The total amount for each total, and the delta of each partition selection.
 
-    `histories` is what is known already, and `forecasts` are those whose margins decided.
+    `histories` are the earlier releases; `forecasts` are the columns whose margins were requested.
     """
 
     allocation: Allocation
@@ -54,22 +54,22 @@ class AccuracyTarget:
 
 
 def noise_type_for(policy: Policy) -> NoiseType:
-    """Return the noise of a budget."""
+    """Return the noise type of a policy's budget."""
     return Laplace if policy.budget.rho is None else Gaussian
 
 
 def data_version(policy: Policy) -> str:
-    """Return the owner's name for the state of the data, with what else decides what a stored time means."""
+    """Return the policy's data version, with the time zone, which determines the meaning of stored times."""
     return f"{policy.data.version} {policy.data.timezone}"
 
 
 def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Policy) -> Loss | dict[str, Fraction]:
-    """Return the price that was offered, beside the query or in it, or the margins that will decide it."""
+    """Return the cost given with the query or in its text, or the margins that determine it."""
     sources = [name for name in ("epsilon", "rho", "margin") if getattr(request, name) is not None]
     sources += ["OPTIONS"] if plan.options.epsilon is not None else []
     sources += ["WITHIN"] if plan.within is not None else []
     if len(sources) > 1:
-        raise Refused(f"{sources[-1]}: the price is given twice, also by {sources[0]}. Leave out one of them.")
+        raise Refused(f"{sources[-1]}: the cost is already given by {sources[0]}. Leave out one of them.")
     margin = request.margin if plan.within is None else plan.within
     if margin is not None:
         return read_margins(plan, margin)
@@ -80,7 +80,7 @@ def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Po
 
 
 def recorded_request(request: Loss | dict[str, Fraction]) -> object:
-    """Return an offer as the ledger keeps it."""
+    """Return a cost request as recorded in the ledger."""
     if isinstance(request, dict):
         return {name: str(margin) for name, margin in request.items()}
     return str(request.rho if request.epsilon is None else request.epsilon)
@@ -89,7 +89,7 @@ def recorded_request(request: Loss | dict[str, Fraction]) -> object:
 def accuracy_target(
     plan: QueryPlan, request: Loss | dict[str, Fraction], policy: Policy, look_up: HistoryLookup
 ) -> AccuracyTarget:
-    """Return what an offer asks for, given what is known already."""
+    """Return the accuracy target of a request, given earlier releases."""
     histories, releases = look_up(plan.releases), plan.releases
     delta = selection_delta(policy.budget, releases, plan.options.delta) / max(1, selection_count(releases))
     if isinstance(request, Loss):
@@ -99,24 +99,22 @@ def accuracy_target(
 
 
 def over_budget_note(target: AccuracyTarget, remaining: Loss | None, policy: Policy) -> str:
-    """Say that a price does not fit, and what would; nothing if there is no such room."""
+    """Return a note that the budget is insufficient, with what is affordable; empty if nothing is known to remain."""
     if remaining is None:
         return ""
     pure = remaining.epsilon if policy.budget.rho is None else None
     fits = affordable_note(target, ZERO_LOSS, remaining, policy) if pure is None and not target.forecasts else ""
-    return "It does not fit in what is left." + (
-        f" The largest epsilon that fits is {float(pure):g}." if pure else fits
-    )
+    return "Not enough budget left." + (f" The largest affordable epsilon is {float(pure):g}." if pure else fits)
 
 
 def affordable_note(target: AccuracyTarget, cost: Loss, remaining: Loss, policy: Policy) -> str:
-    """Say, beside a refusal, what could be had for what is left."""
+    """Return a note on what the remaining budget allows."""
     histories = target.histories
     if target.forecasts:
         amount = cost.rho if cost.epsilon is None else cost.epsilon
         left = (remaining.rho if cost.epsilon is None else remaining.epsilon) or Fraction(0)
         name = "rho" if cost.epsilon is None else "epsilon"
-        note = f" So small a margin costs {name} {float(amount):.4g}."
+        note = f" This margin costs {name} {float(amount):.4g}."
         return note + " ".join(_smallest_margins(target, histories, left))
     if policy.budget.rho is None:
         return ""
@@ -125,7 +123,7 @@ def affordable_note(target: AccuracyTarget, cost: Loss, remaining: Loss, policy:
         Fraction(0),
     )
     most = largest_epsilon(policy.budget, Loss(None, remaining.rho + reusable, remaining.delta))
-    return f" The largest epsilon that fits is {float(most):g}."
+    return f" The largest affordable epsilon is {float(most):g}."
 
 
 def _smallest_margins(target: AccuracyTarget, histories: Sequence[ReleaseHistory], left: Fraction) -> Iterator[str]:
@@ -133,7 +131,7 @@ def _smallest_margins(target: AccuracyTarget, histories: Sequence[ReleaseHistory
     fits = {name: margin for name, margin in margins.items() if math.isfinite(margin)}
     if len(fits) == len(margins):
         named = ", ".join(f"{name} ±{_format_margin(margin)}" for name, margin in fits.items())
-        yield f" The smallest margin that fits is {named}."
+        yield f" The smallest affordable margin is {named}."
 
 
 def _format_margin(margin: float) -> str:
@@ -141,18 +139,18 @@ def _format_margin(margin: float) -> str:
 
 
 def request_record(plan: QueryPlan, version: str, request: object) -> dict[str, object]:
-    """Return what was asked."""
+    """Return the record of a request."""
     limits = [[release.question.bounds.groups, release.question.bounds.rows] for release in plan.releases]
     return {"sql": plan.sql, "version": version, "limits": limits, "price": request}
 
 
 def record_text(record: dict[str, object], plan: ReleasePlan) -> str:
-    """Write what was asked, and what each total gets of the charge."""
+    """Return the record of a request and of its release plan as JSON."""
     return canonical_json(record | plan.record)
 
 
 def receipt_for_key(ledger: Ledger, by: str, key: str, record: dict[str, object]) -> str | None:
-    """Return the receipt of what an analyst asked with a key before; None if the key is new."""
+    """Return the receipt of an earlier request with this idempotency key; None if the key is new."""
     event = ledger.event_with_key(by, key)
     if event is None:
         return None
@@ -160,9 +158,9 @@ def receipt_for_key(ledger: Ledger, by: str, key: str, record: dict[str, object]
         stored = json.loads(event.question)
         same = canonical_json({name: stored[name] for name in record}) == canonical_json(record)
     except (ValueError, KeyError, TypeError):
-        same = False  # another program's words
+        same = False  # not written by this program
     if not same:
-        raise Refused("key: it was used for another question before. Use another key.")
+        raise Refused("key: this key was used for a different query. Use another key.")
     if event.state is not EventState.RELEASED:
         raise Failed(UNKNOWN_OUTCOME)
     return event.id

@@ -1,4 +1,4 @@
-"""Forecast the margin of a column before anything is asked: from its noise, or from public counts."""
+"""Forecast the margin of a column before it is released, from its noise and from earlier noisy counts."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -39,12 +39,12 @@ from discreet.query.column_pruning import prune_columns
 
 HistoryLookup = Callable[[tuple[PlannedRelease, ...]], tuple[ReleaseHistory, ...]]
 _TAIL_BITS = 200
-_ANY_NOISE = Laplace(1)  # where no noise is looked at
+_ANY_NOISE = Laplace(1)  # a placeholder where the noise does not matter
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnForecast:
-    """A column of an answer, and rows of totals as they may come out: its margin is the widest of theirs."""
+    """A column of an answer with plausible rows of totals; its margin is the widest over these rows."""
 
     name: str
     release_index: int
@@ -55,11 +55,11 @@ class ColumnForecast:
 
     @property
     def total_indices(self) -> tuple[int, ...]:
-        """The totals that it is made of."""
+        """The indices of the totals that it uses."""
         return total_indices(self.measure.estimator)
 
     def margin(self, noises: Mapping[int, Noise]) -> float:
-        """Return the 95 % margin with these noises; infinite if nothing could be told."""
+        """Return the 95 % margin with this noise; infinite if there would be no estimate."""
         all_noises = tuple(
             noises.get(index, next(iter(noises.values()))) for index in range(self.possible_totals.shape[1])
         )
@@ -70,14 +70,14 @@ class ColumnForecast:
         return math.inf if math.isnan(widest) else widest
 
     def meets(self, noises: Mapping[int, Noise], target: Fraction) -> bool:
-        """Tell whether the margin is at most this; of one total by a single look at the exact tail of its noise."""
+        """Return whether the margin is at most `target`; for a single total, by the exact tail of its noise."""
         if len(self.total_indices) > 1:
             return self.margin(noises) <= float(target)
         steps, noise = self.margin_in_steps(target), noises[self.total_indices[0]]
         return steps >= 0 and 2 * noise.tail_bounds(steps + 1, _TAIL_BITS)[1] <= (1 - CONFIDENCE) * (1 << _TAIL_BITS)
 
     def margin_in_steps(self, target: Fraction) -> int:
-        """Return how many steps of its one total a margin has room for, below 0 if rounding alone takes more."""
+        """Return a margin in steps of the single total, after rounding; negative if rounding alone exceeds it."""
         (index,) = self.total_indices
         step = _step_of(self.release, index)
         estimator = self.measure.estimator
@@ -89,12 +89,12 @@ class ColumnForecast:
 def forecast_column(
     plan: QueryPlan, histories: tuple[ReleaseHistory, ...], name: str, look_up: HistoryLookup
 ) -> ColumnForecast:
-    """Return what can be told of a column beforehand, or refuse."""
+    """Return the forecast of a column; Refused if its margin cannot be known in advance."""
     origin = column_origins(plan)[name]
     if not isinstance(origin, postprocess.ColumnOrigin):
         raise Refused(
-            f"margin: {name!r} is computed from noisy numbers, and how exact it is depends on them. Give margins for "
-            "the aggregates that it is made of, as columns of their own; or give epsilon."
+            f"margin: {name!r} is computed from noisy values, so its margin is not known in advance. Give margins for "
+            "its aggregates as separate columns, or give epsilon."
         )
     ((release, measure),) = noisy_sources(plan, origin)
     release_index = plan.releases.index(release)
@@ -105,8 +105,8 @@ def forecast_column(
             rows = _plausible_totals(name, release, measure, histories[release_index], look_up)
         case _:
             raise Refused(
-                f"margin: how exact {name!r} is depends on how the values lie, and cannot be told beforehand. Give "
-                "epsilon; explain() tells what can be known of it."
+                f"margin: the margin of {name!r} depends on the distribution of the values and is not known in "
+                "advance. Give epsilon; explain() shows what is known about it."
             )
     return ColumnForecast(name, release_index, release, measure, histories[release_index].noise_type, rows)
 
@@ -114,7 +114,7 @@ def forecast_column(
 def _plausible_totals(
     name: str, release: PlannedRelease, measure: Measure, history: ReleaseHistory, look_up: HistoryLookup
 ) -> np.ndarray:
-    """Return totals of groups as they may come out, none of them better than what is public lets expect."""
+    """Return plausible totals of groups, conservative given public information."""
     estimator, indices = measure.estimator, total_indices(measure.estimator)
     assert isinstance(estimator, Mean | Variance)
     counting = f"COUNT{measure.label[measure.label.find('(') :]}"
@@ -123,8 +123,8 @@ def _plausible_totals(
     count = _smallest_count(release, estimator.count, history, look_up)
     if count is None:
         raise Refused(
-            f"margin: how exact {name!r} is depends on the number of values in each group, which is not known. Ask "
-            f"{counting} for the same groups first: its answer, however rough, turns a margin into a price."
+            f"margin: the margin of {name!r} depends on the number of values per group, which is not known. Query "
+            f"{counting} for the same groups first; even a rough answer allows the cost to be computed."
         )
     _check_count(name, count)
     return np.array(
@@ -133,9 +133,9 @@ def _plausible_totals(
 
 
 def margin_times_count(release: PlannedRelease, measure: Measure, noises: Sequence[Noise]) -> tuple[float, float]:
-    """Return what the margin of a mean or a variance is, times the number of values in a group, where that is large.
+    """Return the margin of a mean or variance times the number of values in a large group, as smallest and largest.
 
-    It is least where the values lie in the middle of their range, and greatest where they lie at its ends.
+    It is smallest for values in the middle of their range, and largest for values at its ends.
     """
     estimator, question = measure.estimator, release.question
     assert isinstance(estimator, Mean | Variance)
@@ -143,8 +143,8 @@ def margin_times_count(release: PlannedRelease, measure: Measure, noises: Sequen
         max_abs_contribution(question.totals[index]) << question.fraction_bits(question.totals[index])
         for index in total_indices(estimator)
     )
-    count = float(max(1, min(question.relation.shape.max_rows, MAX_SUM // (8 * largest))))  # what 64 bits hold
-    if isinstance(estimator, Variance):  # a deviation follows from its variance
+    count = float(max(1, min(question.relation.shape.max_rows, MAX_SUM // (8 * largest))))  # limited by 64 bits
+    if isinstance(estimator, Variance):  # standard deviations follow from their variances
         measure = replace(measure, estimator=replace(estimator, statistic=VarianceStatistic.VAR_POP))
     rows = np.array(
         [_totals_of_group(release, estimator, count, *case) for case in _extreme_cases(release, estimator)], np.int64
@@ -159,13 +159,13 @@ def margin_times_count(release: PlannedRelease, measure: Measure, noises: Sequen
 
 
 def _extreme_cases(release: PlannedRelease, estimator: Mean | Variance) -> list[tuple[float, float]]:
-    """Return where the values of a group may lie: means, from the centre, and variances."""
+    """Return the extreme cases of a group's values: (mean relative to the centre, variance)."""
     low, high = (float(end - _centre_of_total(release, estimator.total)) for end in (estimator.low, estimator.high))
     return list(product((low, 0.0, high), (0.0, (high - low) ** 2 / 4)))
 
 
 def _totals_from_history(name: str, history: ReleaseHistory, estimator: Mean | Variance) -> np.ndarray:
-    """Return the totals that were released already, scaled down to the lower end of the count's margin."""
+    """Return the totals released earlier, scaled down to the lower end of the count's interval."""
     columns = {index: total_columns(history, index)[0] for index in total_indices(estimator)}
     values, noise = columns[estimator.count]
     _check_count(name, float(values.min() - noise.margin(CONFIDENCE)))
@@ -179,15 +179,15 @@ def _totals_from_history(name: str, history: ReleaseHistory, estimator: Mean | V
 def _check_count(name: str, count: float) -> None:
     if not count > 0:
         raise Refused(
-            f"margin: a group has too few values, as far as is known, for {name!r} to be exact at any price. Count "
-            "them more exactly, or group more coarsely; or give epsilon."
+            f"margin: a group appears to have too few values for this margin of {name!r} at any epsilon. Count "
+            "them more accurately, group more coarsely, or give epsilon."
         )
 
 
 def _totals_of_group(
     release: PlannedRelease, estimator: Mean | Variance, count: float, offset: float, variance: float
 ) -> list[int]:
-    """Return the totals of a group of so many values with this mean, from the centre, and variance."""
+    """Return the totals of a group with this count, mean relative to the centre, and variance."""
     values = {estimator.count: count, estimator.total: count * offset}
     if isinstance(estimator, Variance):
         squares = release.question.totals[estimator.squares]
@@ -201,7 +201,7 @@ def _totals_of_group(
 def _smallest_count(
     release: PlannedRelease, index: int, history: ReleaseHistory, look_up: HistoryLookup
 ) -> float | None:
-    """Return how many values the smallest group has at least, at 95 %, if that is public."""
+    """Return a 95 % lower bound on the number of values in the smallest group, if counts were released."""
     if not (history.combinable and history.draws_of(index)):
         release, index = _count_only_release(release, index)
         (history,) = look_up((release,))
@@ -213,7 +213,7 @@ def _smallest_count(
 
 
 def _count_only_release(release: PlannedRelease, index: int) -> tuple[PlannedRelease, int]:
-    """Return a part that asks for one count alone, as a question for it is read, and its place there."""
+    """Return a release of one count alone, as a query for it would be planned, and the index of the count."""
     question = release.question
     first = (CountUnits(),) if isinstance(question.groups, SelectedGroups) else ()
     totals = (*first, question.totals[index])

@@ -22,30 +22,30 @@ from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
 from discreet.pricing.allocation import NoiseType
 
 _ZERO = Fraction(0)
-_OTHER_MEANING = "key: it was used before, under a policy that gave this question another meaning. Use another key."
+_OTHER_MEANING = "key: this key was used under a policy that gave the query a different meaning. Use another key."
 
 
 @dataclass(frozen=True, eq=False)
 class PastRelease:
-    """One stored release of a part: noisy numbers of some of its totals, by their places, and what each cost.
+    """One stored draw of a release: the noisy values of some of its totals, by index, and their costs.
 
-    `order` is its place in time among all draws that were found.
+    `order` is its chronological position among all draws.
     """
 
     order: int
     receipt: str
-    noisy: NoisyTotals  # a column for each total that is asked for now, zeros where this draw has none
+    noisy: NoisyTotals  # one column per total of the current query, zeros where this draw has none
     noises: Mapping[int, Noise]
-    costs: Mapping[int, Fraction]  # an epsilon, in all; or the rho of this draw
+    costs: Mapping[int, Fraction]  # the total epsilon, or the rho of this draw
     threshold: int | None = None
     delta: Fraction = _ZERO
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseHistory:
-    """What is known of one part with one kind of noise: its draws, oldest first.
+    """The earlier draws of one release with one type of noise, oldest first.
 
-    `newest` has, for a total with Laplace noise, the receipt of the one draw that may still be made finer.
+    `newest` has the receipt of the only draw that can still be refined, for each total with Laplace noise.
     """
 
     release: PlannedRelease
@@ -56,52 +56,52 @@ class ReleaseHistory:
 
     @property
     def combinable(self) -> bool:
-        """Whether totals can be taken from different draws: not if a tree of cells or the like is among them."""
+        """Whether totals of different draws can be combined, which histogram trees do not allow."""
         return all(isinstance(total, REFINABLE) for total in self.release.question.totals)
 
     @property
     def clipping_index(self) -> int | None:
-        """The place of the total that tells how many units the limits touched: it is not worth a charge by itself."""
+        """The index of the clipped-unit count, which is never charged on its own."""
         totals = enumerate(self.release.question.totals)
         return next((index for index, total in totals if isinstance(total, ClippedUnits)), None)
 
     @property
     def selects_partitions(self) -> bool:
-        """Whether the groups are discovered, by each draw anew."""
+        """Whether groups come from partition selection, separately in each draw."""
         return isinstance(self.release.question.groups, SelectedGroups)
 
     @property
     def shareable(self) -> bool:
-        """Whether a draw of a total serves every part that has it."""
+        """Whether a draw of a total can be used by every release with that total."""
         return self.combinable and not self.selects_partitions
 
     def draws_of(self, index: int) -> list[PastRelease]:
-        """Return the draws of one total that can be used."""
+        """Return the usable draws of one total."""
         return [draw for draw in self.draws if index in draw.noises]
 
     def best_draw(self, index: int) -> PastRelease | None:
-        """Return the most exact draw of one total."""
+        """Return the most accurate draw of one total."""
         return min(self.draws_of(index), key=lambda draw: draw.noises[index].scale, default=None)
 
     def draws_used(self, index: int) -> list[PastRelease]:
-        """Return the draws of one total that its number is made of: the most exact one, or all together."""
+        """Return the draws that one total is computed from: the most accurate one, or all of them."""
         best = self.best_draw(index)
         return [best] if best is not None and self.noise_type is Laplace else self.draws_of(index)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every total has a draw, but for the report."""
+        """Whether every total except the clipped-unit count has a draw."""
         return bool(self.draws) and all(
             self.draws_of(at) for at in range(len(self.fingerprints)) if at != self.clipping_index
         )
 
     def cost_of(self, index: int) -> Fraction:
-        """Return what was paid for a total: the largest epsilon, or all rho together."""
+        """Return the cost of a total so far: the largest epsilon, or the sum of all rho."""
         costs = [draw.costs[index] for draw in self.draws_of(index)]
         return max(costs, default=_ZERO) if self.noise_type is Laplace else sum(costs, _ZERO)
 
 
-def look_up_histories(  # noqa: PLR0913 - the last two are for what is special
+def look_up_histories(  # noqa: PLR0913 - the last two are optional
     releases: Sequence[PlannedRelease],
     ledger: Ledger,
     version: str,
@@ -110,9 +110,9 @@ def look_up_histories(  # noqa: PLR0913 - the last two are for what is special
     until: str | None = None,
     just_released: ReleaseResult | None = None,
 ) -> tuple[ReleaseHistory, ...]:
-    """Return what the ledger has of the parts of a question; `until` is the last receipt that counts.
+    """Return the earlier draws of each release from the ledger, up to the receipt `until`.
 
-    What was just released, `just_released`, need not be read again.
+    `just_released` is used as it is, instead of reading it back.
     """
     fingerprints_by_release = [fingerprints_of(release.question, version) for release in releases]
     answers = ledger.answers({fingerprint for fingerprints in fingerprints_by_release for fingerprint in fingerprints})
@@ -136,7 +136,7 @@ def look_up_histories(  # noqa: PLR0913 - the last two are for what is special
 
 
 def estimators_digest(release: PlannedRelease) -> str:
-    """Return a digest of what is made of the totals: a walk in a tree of cells depends on it."""
+    """Return a digest of the estimators, which determine the walks in histogram trees."""
     return digest(tuple(sorted({digest(measure.estimator) for measure in release.measures})))
 
 
@@ -146,7 +146,7 @@ def _stored_draws(
     stored: Sequence[tuple[Event, list[Any]]],
     noise_type: NoiseType,
 ) -> tuple[PastRelease, ...]:
-    """Return the draws that can be used: of groups that are discovered, those that have all totals but the report."""
+    """Return the usable draws; with partition selection, those that have all totals except the clipped-unit count."""
     combinable = all(isinstance(total, REFINABLE) for total in release.question.totals)
     needs_all = not combinable or isinstance(release.question.groups, SelectedGroups)
     needed = (
@@ -172,7 +172,7 @@ def _stored_draws(
 
 
 def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, StoredDraw]) -> NoisyTotals:
-    """Read the totals of one stored part that are asked for now."""
+    """Return the stored totals that the current query needs."""
     at_hand = isinstance(written, NoisyTotals)
     keys, values = (written.keys, written.values) if at_hand else read_keys_and_values(written, release.question)
     columns = np.zeros((len(keys), len(release.question.totals)), np.int64)
@@ -201,7 +201,7 @@ def _stored_draw(
 
 
 def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: StoredDraw) -> Fraction:
-    """Return what a total cost: of a rho, whose scale was rounded up, what was asked is on record."""
+    """Return the cost of a total; for a rho, the requested one from the record, because its scale was rounded up."""
     recorded = _recorded(event, "paid", draw.part)
     if isinstance(recorded, list) and isinstance(draw.noise, Gaussian):
         return Fraction(recorded[draw.position])
@@ -210,14 +210,14 @@ def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: Stor
 
 
 def _delta_share(event: Event) -> Fraction:
-    """Return the delta of one part: those that discover groups share it evenly."""
+    """Return the delta of one release; releases with partition selection share it evenly."""
     sharing = sum(draw.threshold is not None for draw in stored_draws(event))
     return event.loss.delta / sharing if event.loss else _ZERO
 
 
 def _recorded(event: Event, name: str, part_index: int) -> object:
-    """Return what the question's record says of one of its parts."""
+    """Return a field of one release from the record of an event."""
     try:
         return json.loads(event.question)[name][part_index]
     except (ValueError, KeyError, IndexError, TypeError):
-        return None  # another program's words
+        return None  # not written by this program

@@ -1,4 +1,4 @@
-"""A release plan: which totals need fresh noise for a cost, and the marginal cost."""
+"""Release plans: which totals need fresh noise, and the marginal cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,14 +17,15 @@ from discreet.pricing.release_history import ReleaseHistory, estimators_digest
 
 _INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _ASKED_ANEW = (
-    "It was asked before, less exactly; what was found in trees of cells, or by a choice of values, is asked anew."
+    "An earlier, less accurate answer exists, but quantiles and most frequent values cannot be refined: "
+    "the full cost is charged."
 )
-_NOT_REFINABLE = "It was asked before, less exactly; that answer cannot be made finer any more, so it is asked anew."
+_NOT_REFINABLE = "An earlier, less accurate answer exists, but it cannot be refined further: the full cost is charged."
 
 
 @dataclass(frozen=True)
 class FreshDraws:
-    """What is drawn of one part: what each total gets, by its place, and the draw that it makes finer."""
+    """The fresh draws of one release: the amount for each total, by index, and the draws that they refine."""
 
     amounts: dict[int, Fraction] = field(default_factory=dict)
     refined: dict[int, EarlierDraw] = field(default_factory=dict)
@@ -32,10 +33,10 @@ class FreshDraws:
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """What has to be drawn and paid: nothing, if there are no questions.
+    """The draws to make and their cost; without requests there is nothing to draw.
 
-    `total_cost` is what all draws together cost, earlier ones too; `noises` and `thresholds` are those that each part has then;
-    `record` is what the ledger keeps of the prices.
+    `total_cost` includes earlier draws; `noises` and `thresholds` are those of each release afterwards; `record` is the
+    allocation as recorded in the ledger.
     """
 
     asks: tuple[ReleaseRequest, ...] = ()
@@ -48,7 +49,7 @@ class ReleasePlan:
 
 
 def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, delta: Fraction) -> ReleasePlan:
-    """Return what is missing so that each total has as much as is wanted; `delta` is for each part that discovers."""
+    """Return the draws needed to reach the allocation; `delta` is per release with partition selection."""
     shared = _shared_allocation(histories, allocation)
     fresh = list(map(_fresh_draws, histories, shared))
     noises = tuple(map(_resulting_noises, histories, fresh, shared))
@@ -84,7 +85,7 @@ def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, de
 
 
 def reusable_cost(history: ReleaseHistory, index: int) -> Fraction:
-    """Return what was paid for a total and need not be paid again to make it more exact."""
+    """Return the part of a total's earlier cost that counts towards refining it."""
     if not history.combinable:
         return Fraction(0)
     return (
@@ -93,7 +94,7 @@ def reusable_cost(history: ReleaseHistory, index: int) -> Fraction:
 
 
 def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> Noise:
-    """Return the noise that a total has once it got so much in all."""
+    """Return the noise of a total once its total cost is `amount`."""
     cost = history.cost_of(index) if history.combinable else Fraction(0)
     drawn = [draw.noises[index] for draw in history.draws_of(index)] if cost else []
     if history.noise_type is Laplace:
@@ -108,7 +109,7 @@ def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> Nois
 
 
 def _shared_allocation(histories: Sequence[ReleaseHistory], allocation: Allocation) -> Allocation:
-    """Return the amounts, for a total that several parts have the largest of them: it is drawn once for all."""
+    """Return the allocation with the largest amount for totals that several releases share, which are drawn once."""
     largest: dict[str, Fraction] = {}
     for history, amounts in zip(histories, allocation, strict=True):
         for fingerprint, amount in zip(history.fingerprints, amounts, strict=True) if history.shareable else ():
@@ -120,7 +121,7 @@ def _shared_allocation(histories: Sequence[ReleaseHistory], allocation: Allocati
 
 
 def _without_duplicates(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws]) -> list[FreshDraws]:
-    """Leave out of a part what an earlier one draws already."""
+    """Drop draws that an earlier release of the query makes already."""
     seen: set[str] = set()
     deduplicated = []
     for history, new in zip(histories, fresh, strict=True):
@@ -149,14 +150,14 @@ def _fresh_draws(history: ReleaseHistory, amounts: tuple[Fraction, ...]) -> Fres
         refined = {place: finer for place in missing if (finer := _refinable_draw(history, place))}
         return FreshDraws(missing, {} if history.selects_partitions else refined)
     if history.selects_partitions and missing and len(missing) < len(all_amounts):
-        return FreshDraws(all_amounts)  # a draw that discovers groups has all totals
+        return FreshDraws(all_amounts)  # a draw with partition selection has all totals
     return FreshDraws({place: amount - history.cost_of(place) for place, amount in missing.items()})
 
 
 def _refinable_draw(history: ReleaseHistory, index: int) -> EarlierDraw | None:
-    """Return the draw of a total that can be made finer: the most exact one, if it is the newest, and not cut off.
+    """Return the draw of a total that can be refined: the most accurate one, if it is the newest and not truncated.
 
-    Two draws of one receipt cannot be told apart: the other part of a question may be one that shares nothing.
+    Two draws of one receipt cannot be distinguished, and one of them may belong to a release that shares nothing.
     """
     best = history.best_draw(index)
     if best is None or history.selects_partitions or best.receipt != history.latest_receipts.get(index):
@@ -170,7 +171,7 @@ def _refinable_draw(history: ReleaseHistory, index: int) -> EarlierDraw | None:
 
 def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> ReleaseRequest:
     indices = range(len(history.fingerprints))
-    filler = max(new.amounts.values())  # of totals that are not drawn: no noise of theirs is used
+    filler = max(new.amounts.values())  # for totals that are not drawn; their noise is not used
     noises = [
         noise_for(history.release, index, new.amounts.get(index, filler), history.noise_type) for index in indices
     ]
@@ -179,7 +180,7 @@ def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> Rel
 
 
 def _resulting_noises(history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]) -> tuple[Noise, ...]:
-    """Return the noises of a part once everything is drawn."""
+    """Return the noise of a release after the fresh draws."""
     indices = range(len(history.fingerprints))
     if not history.combinable:
         best = max(history.draws, key=lambda draw: (sum(draw.costs.values()), draw.order), default=None)
@@ -198,7 +199,7 @@ def _resulting_noises(history: ReleaseHistory, new: FreshDraws, amounts: tuple[F
 
 
 def _marginal_cost(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws], delta: Fraction) -> Loss:
-    """Return what the draws cost: in an epsilon the differences, in rho all of it."""
+    """Return the cost of the fresh draws: the differences of the epsilons, or the sum of all rho."""
     after = sum((sum(new.amounts.values()) for new in fresh), Fraction(0))
     if not after:
         return ZERO_LOSS
@@ -212,7 +213,7 @@ def _marginal_cost(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDra
 
 
 def _total_cost(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws], delta: Fraction) -> Loss:
-    """Return what all totals have cost together once everything is drawn, each counted once."""
+    """Return the cost of all totals after the fresh draws, each counted once."""
     costs: dict[str, Fraction] = {}
     for history, new in zip(histories, fresh, strict=True):
         before = (
@@ -231,7 +232,7 @@ def _total_cost(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws]
 
 
 def _best_draw_costs(history: ReleaseHistory) -> dict[int, Fraction]:
-    """Return what the best draw of a part that does not mix has cost."""
+    """Return the costs of the best draw of a release whose draws cannot be combined."""
     best = max(history.draws, key=lambda draw: (sum(draw.costs.values()), draw.order), default=None)
     return dict(best.costs) if best else {}
 

@@ -1,1 +1,1 @@
-"""SQL front end: parse, resolve, bind expressions, keep ownership, aggregate. See `passes`."""
+"""The SQL front end: from query text to the kernel's questions (see `passes`)."""

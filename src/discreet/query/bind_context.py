@@ -1,4 +1,4 @@
-"""What is publicly known while a query is bound, and the releases planned for it so far."""
+"""The public information that a query is bound against, and the releases planned so far."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -10,21 +10,21 @@ from discreet.query.catalog import PublicTables
 
 @dataclass(frozen=True)
 class RequestedBounds:
-    """How much a unit may weigh, as far as the question says so."""
+    """Contribution bounds given with the query; None where the policy decides."""
 
     groups: int | None = None
     rows: int | None = None
 
 
 class PlannedReleases:
-    """The releases of one query; equal ones are asked once."""
+    """The releases of one query, without duplicates."""
 
     def __init__(self, used_names: Iterable[str] = ()) -> None:
         self._used_names = {name.lower() for name in used_names}
-        self._by_content: dict[PlannedRelease, PlannedRelease] = {}  # by what they are without their names
+        self._by_content: dict[PlannedRelease, PlannedRelease] = {}  # keys have no name
 
     def add(self, release: PlannedRelease) -> PlannedRelease:
-        """Give a release its name: that of an equal one, or the next that the query does not use itself."""
+        """Return an equal release, or this one with a name that the query does not use."""
         unnamed = replace(release, name="")
         if unnamed not in self._by_content:
             names = (f"r{number}" for number in range(len(self._used_names) + len(self._by_content) + 1))
@@ -40,7 +40,7 @@ class PlannedReleases:
 
 @dataclass(frozen=True)
 class BindContext:
-    """The policy, the public tables, who asks, and what they said about limits."""
+    """The policy, the public tables, the analyst, and the requested contribution bounds."""
 
     policy: Policy
     public_tables: PublicTables
@@ -50,10 +50,10 @@ class BindContext:
 
     @property
     def max_join_fanout(self) -> int:
-        """How many rows one private row may become through joins."""
+        """The maximum number of rows that one private row may become through joins."""
         return self.policy.budget_entry.join_limit
 
     @property
     def visible_tables(self) -> tuple[DeclaredTable, ...]:
-        """The tables that exist for who asks."""
+        """The tables that the analyst has access to."""
         return self.policy.tables_for(self.by)

@@ -1,8 +1,8 @@
-"""One form for questions that mean the same, whatever their order and aliases.
+"""The canonical form of a question, which does not depend on order and aliases.
 
-Answers are found again by the fingerprint of the kernel's question, so two texts share an answer if they become equal
-questions. Keys, totals, derived columns and the operands of commutative operations are sorted, and columns that a
-query computes get names of our own. Row order and column names are the analyst's: see `PlannedRelease.keys` and `PlannedRelease.order`.
+Cached answers are found by the fingerprint of the question, so two queries share an answer if their questions are
+equal. Keys, totals, derived columns and the operands of commutative operations are sorted, and computed columns are
+renamed. The analyst's column names and row order are in `PlannedRelease.keys` and `PlannedRelease.key_order`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,16 +30,16 @@ from discreet.kernel.relation import (
 from discreet.kernel.release import REFINABLE
 from discreet.query.relations.scope import rename_columns, unused_name
 
-ColumnNames = Mapping[str, str]  # of a relation's columns: what each is called in the canonical form
-_COMMUTATIVE = ("equal", "add", "multiply", "least", "greatest")  # of these the operands may change places
-_ASSOCIATIVE = ("and", "or")  # and of these also the grouping
+ColumnNames = Mapping[str, str]  # from the columns of a relation to their canonical names
+_COMMUTATIVE = ("equal", "add", "multiply", "least", "greatest")  # operands may be reordered
+_ASSOCIATIVE = ("and", "or")  # operands may also be regrouped
 
 
 def canonical_release(release: PlannedRelease) -> PlannedRelease:
-    """Return the same release with its question in canonical form; as it is if that would be too large."""
+    """Return a release with its question in canonical form; unchanged if that would be too large."""
     try:
         return _canonicalise(release)
-    except ValueError:  # conditions of several queries together may be longer than the kernel takes
+    except ValueError:  # merged conditions may exceed the kernel's limits
         return release
 
 
@@ -71,10 +71,10 @@ def _canonicalise(release: PlannedRelease) -> PlannedRelease:
 def _canonical_totals(
     release: PlannedRelease, names: ColumnNames
 ) -> tuple[tuple[Total, ...], tuple[Fraction, ...], list[int]]:
-    """Return the totals, equal ones once, with their weights, and where each total went.
+    """Return the distinct totals, their weights, and the new index of each total.
 
-    Numbers with a noise of their own are found again one by one; only beside a tree of cells their order matters. The
-    first total of groups that are discovered decides about them, and a report comes last.
+    Totals with independent noise are cached one by one, so their order matters only next to a histogram tree. The
+    first total stays first if it selects partitions, and the count of clipped units stays last.
     """
     totals = [_canonical_total(total, names) for total in release.question.totals]
     first = 1 if isinstance(release.question.groups, SelectedGroups) else 0
@@ -120,18 +120,18 @@ def _sort_exprs(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
 
 
 def _sort_key(expr: Expr) -> tuple[bool, int, str]:
-    """Order what is cheap before what is not, and constants behind everything else."""
+    """Return a key that sorts cheap expressions first and constants last."""
     return isinstance(expr, Constant), expr.size, repr(expr)
 
 
 class _Renamer:
-    """Gives a relation's columns names that do not depend on aliases; `stored_names` names are those of the tables."""
+    """Renames the columns of a relation independently of aliases; `stored_names` are the columns of the tables."""
 
     def __init__(self, stored_names: Collection[str]) -> None:
         self._stored_names = stored_names
 
     def relation(self, relation: Relation, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
-        """Return a relation in canonical form and what its columns are called now: nothing that is `taken`."""
+        """Return a relation in canonical form, and the new names of its columns, none of which is in `taken`."""
         rules: dict[type, Callable[[Any, Collection[str]], tuple[Relation, ColumnNames]]] = {
             Scan: self._scan,
             **dict.fromkeys((Where, SemiJoinOnUnit), self._filter),
@@ -154,7 +154,7 @@ class _Renamer:
         return Derive(relation, tuple((names[name], Column(name, kind)) for name, kind in schema.items())), names
 
     def _filter(self, relation: Where | SemiJoinOnUnit, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
-        """Put all conditions into one, and units that must have other rows below it: none depends on the others."""
+        """Merge all conditions into one above the semi-joins; they commute."""
         source: Relation = relation
         conditions: list[Expr] = []
         others = []
@@ -179,10 +179,10 @@ class _Renamer:
         return Derive(source, _as_named(columns)), {name: columns[expr] for name, expr in exprs.items()}
 
     def _name_exprs(self, exprs: Iterable[Expr], taken: Collection[str]) -> dict[Expr, str]:
-        """Return a name for each different expression; a column keeps its own if it can."""
+        """Return a name for each distinct expression; a column keeps its name if it is free."""
         names: dict[Expr, str] = {}
         for expr in _sort_exprs(set(exprs)):
-            # A range that the owner declared stands around a column without another name.
+            # A column clamped to its declared range keeps the column's name.
             bare = expr.args[0] if isinstance(expr, Call) and expr.op == "inside" else expr
             used = [*taken, *names.values()]
             own_name = bare.name if isinstance(bare, Column) else None
@@ -216,7 +216,7 @@ class _Renamer:
         source, ours = self.relation(relation.source, taken)
         used = [*taken, *source.shape.schema]
         theirs: dict[str, str] = {}
-        for name, column in relation.table.columns:  # as they are declared
+        for name, column in relation.table.columns:  # in declared order
             theirs[name] = unused_name(column.name, used)
             used.append(theirs[name])
         table = relation.table
@@ -236,7 +236,7 @@ class _Renamer:
         return JoinOnUnit(left, right, also, relation.kind, relation.max_rows_per_unit), names
 
     def _union(self, relation: Union, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
-        """Name the columns of both sides alike, in the order of what they are computed from."""
+        """Give the columns of both sides the same names, ordered by their expressions."""
         sides = [self._union_side(side) for side in (relation.left, relation.right)]
         order = sorted(relation.left.shape.schema, key=lambda name: [_sort_key(columns[name]) for _, columns in sides])
         used = list(taken)

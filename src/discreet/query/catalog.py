@@ -1,4 +1,4 @@
-"""The tables of a policy as the kernel's scans, and as sources of a query."""
+"""The tables of a policy, as the kernel's scans and as sources of a query."""
 
 import math
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ KERNEL_TYPES = {
 
 
 def kernel_type(name: str) -> Type:
-    """Return the kernel's type for one of the policy: decimals are reals there.
+    """Return the kernel's type for a type of the policy; decimals become reals.
 
     >>> kernel_type("decimal")
     <Type.REAL: 'r'>
@@ -48,27 +48,27 @@ def kernel_type(name: str) -> Type:
 
 
 class PublicTables(Protocol):
-    """What may be known of public tables, asked only when a query needs it."""
+    """Access to public tables, read only when a query needs them."""
 
     def columns(self, table: str) -> Mapping[str, Type]:
         """Return the columns of a public table."""
 
     def values(self, table: str, column: str) -> list[Value]:
-        """Return the different values of a column, in order."""
+        """Return the distinct values of a column, sorted."""
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return how many rows share the same values of these columns, at most; without columns, how many there are."""
+        """Return the maximum number of rows with equal values in these columns; without columns, the number of rows."""
 
 
 def scan_of(policy: Policy, name: str) -> Scan:
-    """Return a private table with all of its columns and its owner: the only place that says so.
+    """Return a private table with all of its columns and its owner; nothing else constructs scans.
 
     >>> policy = Policy.of({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> scan_of(policy, "visits").owner
-    Own(unit=(Column(name='who', type=<Type.INTEGER: 'i'>),))
+    UnitKey(unit=(Column(name='who', type=<Type.INTEGER: 'i'>),))
     """
     table = policy.tables[name]
     columns = {declared.name: Column(declared.name, KERNEL_TYPES[declared.type]) for declared in table.columns.values()}
@@ -92,7 +92,7 @@ def _owner(policy: Policy, table: DeclaredTable, columns: Mapping[str, Column]) 
 
 
 def private_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PrivateSource:
-    """Return a private table as a source of a query; numbers outside a range that says so are NULL from here on."""
+    """Return a private table as a source of a query, with out-of-range values set to NULL if the policy says so."""
     scan = scan_of(policy, table.name)
     columns = tuple(_private_column(policy, public_tables, table, declared) for declared in table.columns.values())
     view = View(alias, columns)
@@ -166,7 +166,7 @@ def _private_column(
 
 
 def _public_column(policy: Policy, public_tables: PublicTables, table: DeclaredTable, column: Column) -> ColumnInfo:
-    """Return a public column: its values are all that it holds, unless the owner declared others."""
+    """Return a public column; its domain is its stored values, unless the policy declares one."""
     declared = table.columns.get(column.name)
     bound = _declared_bound(declared) if declared else BoundExpr(column)
 
@@ -184,7 +184,7 @@ def _public_column(policy: Policy, public_tables: PublicTables, table: DeclaredT
 
 
 def _range_lookup(bound: BoundExpr, values: ValuesLookup) -> RangeLookup | None:
-    """Return how to find the range of a number from its public values, if none is declared."""
+    """Return a function that computes the range from the public values, if none is declared."""
     if bound.low is not None or bound.type not in _NUMERIC or values is no_values:
         return None
 
@@ -220,7 +220,7 @@ def _values_lookup(policy: Policy, public_tables: PublicTables, declared: Declar
 
 
 def _referenced_values(policy: Policy, public_tables: PublicTables, name: str, column: str) -> tuple[Value, ...]:
-    """Return the values of the public column that another refers to."""
+    """Return the values of the public column that a column references."""
     target = policy.table(name)
     assert target is not None
     types = {each: KERNEL_TYPES[there.type] for each, there in target.columns.items()} or public_tables.columns(
@@ -228,11 +228,11 @@ def _referenced_values(policy: Policy, public_tables: PublicTables, name: str, c
     )
     spelling = declared_name(types, column)
     if spelling is None:
-        raise PolicyError(f'references names column "{column}", which table "{name}" does not have.')
+        raise PolicyError(f'references: column "{column}" of table "{name}" does not exist.')
     return _finite_values(public_tables.values(target.name, spelling), types[spelling])
 
 
 def _finite_values(values: list[Value], kind: Type) -> tuple[Value, ...]:
-    """Keep what can be a key: no NULL, nothing that is not finite."""
+    """Drop NULL and non-finite values, which cannot be keys."""
     present = (value for value in values if value is not None)
     return tuple(value for value in present if kind is not Type.REAL or math.isfinite(value))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Drop the columns that a question does not need, so that the engine carries no others."""
+"""Column pruning: drop the columns that a question does not need."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ from discreet.kernel.relation import (
 
 
 def prune_columns(question: Question) -> Question:
-    """Return the same question about as few columns as it needs."""
+    """Return the same question over the columns that it needs."""
     exprs = [expr for _, expr in question.by] + [total.expr for total in question.totals]
     relation = _prune_relation(question.relation, _columns_read(*exprs))
     return Question(relation, question.by, question.groups, question.bounds, question.totals)
@@ -30,7 +30,7 @@ def _columns_read(*exprs: Expr | None) -> set[str]:
 
 
 def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> Relation:
-    """Leave out columns that are not needed; where it may stay `wide`, nothing is done only to leave some out."""
+    """Drop columns that are not needed; if it may stay `wide`, no node is added only to drop columns."""
     match relation:
         case Where(source, condition):
             return Where(_prune_relation(source, needed | _columns_read(condition), wide), condition)
@@ -66,14 +66,14 @@ def _prune_derive(relation: Derive, needed: set[str], wide: bool) -> Relation:
     if wide and all(isinstance(expr, Column) and expr.name == name for name, expr in columns):
         return _prune_relation(source, {name for name, _ in columns})
     if isinstance(source, Derive) and all(isinstance(expr, Column) for _, expr in columns):
-        computed = dict(source.columns)  # a choice of computed columns computes them itself
+        computed = dict(source.columns)  # merge the projection into the Derive below it
         merged = tuple((name, computed[expr.name]) for name, expr in columns if isinstance(expr, Column))
         return _prune_derive(Derive(source.source, merged), needed, wide)
     return Derive(_prune_relation(source, _columns_read(*(expr for _, expr in columns))), tuple(columns))
 
 
 def _exact_columns(relation: Relation, needed: Iterable[str]) -> Relation:
-    """Return a relation with exactly the needed columns; if none are, with its first."""
+    """Return a relation with exactly the needed columns, or its first column if none is needed."""
     wanted = set(needed)
     pruned = _prune_relation(relation, wanted, wide=False)
     schema = pruned.shape.schema

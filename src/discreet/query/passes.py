@@ -1,12 +1,12 @@
-"""The passes from SQL text to a query plan; whatever cannot be answered is refused.
+"""The passes from SQL text to a query plan; a query that cannot be answered is refused.
 
-text, places     words to a syntax tree; where in the text something stands
-read, separate   the passes; which SELECT is the release: private rows below it, noisy numbers above
-values/          expressions on single rows: their meaning, ranges and domains
-rows/            the SELECTs below: tables, joins, conditions, subqueries, private rows kept apart by unit
-asked/           the SELECT that is the release: groups, aggregates, limits, as one question to the kernel
-plan, price      the result; what it costs, shared among its totals;  estimates: numbers with margins
-after/           what follows the release, on noisy numbers
+syntax/            text to syntax tree, and source positions for refusals
+resolve            which SELECT is the release: private rows below it, released tables above it
+expressions/       expressions on single rows: binding, ranges and domains
+relations/         the SELECTs below the release: tables, joins, conditions, subqueries, aggregation per unit
+aggregation/       the release: groups, aggregates and contribution bounds, as one question to the kernel
+column_pruning, canonical_form     the smallest question, in a form that equal queries share
+discreet.postprocess               the query over the released tables
 """
 
 import logging
@@ -39,12 +39,12 @@ from discreet.query.syntax.source_position import refuse
 
 T = TypeVar("T")
 _LOG = logging.getLogger("discreet")
-_UNREADABLE = "line 1: the query cannot be understood. Nothing was read or charged. Write it in fewer or simpler steps."
+_UNREADABLE = "line 1: the query is not supported. Nothing was read or charged. Simplify it."
 
 
 @dataclass(frozen=True)
 class QueryDraft:
-    """A query on its way from words to a plan; each pass fills in what it finds."""
+    """A query between passes; each pass fills in its part."""
 
     sql: str
     context: BindContext
@@ -55,7 +55,7 @@ class QueryDraft:
 
 
 def parse_text(draft: QueryDraft) -> QueryDraft:
-    """Take the words apart; limits in the text count where the call gives none."""
+    """Parse the text; contribution bounds of the call take precedence over those in OPTIONS."""
     parsed = parse.parse_query(draft.sql)
     from_call, from_text = draft.context.requested_bounds, parsed.options
     limits = RequestedBounds(from_call.groups or from_text.groups, from_call.rows or from_text.rows)
@@ -67,19 +67,19 @@ def parse_text(draft: QueryDraft) -> QueryDraft:
 
 
 def _check_unit_option(name: str | None, context: BindContext) -> None:
-    """Stop if the text names another unit than the owner: who is protected is not the question's to say."""
+    """Refuse a privacy unit other than the policy's."""
     units = {table.unit.name for table in context.visible_tables if isinstance(table.unit, ColumnUnit | WindowUnit)}
     if name is not None and name.lower() not in {unit.lower() for unit in units}:
-        words = f"privacy_unit_column must be what the policy protects: {', '.join(sorted(units)) or 'a single row'}"
+        words = f"privacy_unit_column must be the policy's privacy unit: {', '.join(sorted(units)) or 'a single row'}"
         raise Refused(f"line 1, OPTIONS: {words}. Name it, or leave the option out.")
 
 
 def find_releases(draft: QueryDraft) -> QueryDraft:
-    """Find the releases, and the query above them."""
+    """Split the query into releases and the query over them."""
     assert draft.parsed is not None
     outer_query = split_at_releases(
         draft.parsed.query, draft.context
-    )  # it changes the tree, which nobody reads afterwards
+    )  # modifies the tree, which is not used afterwards
     table_names = {table.name for table in outer_query.find_all(exp.Table)}
     return replace(
         draft,
@@ -89,7 +89,7 @@ def find_releases(draft: QueryDraft) -> QueryDraft:
 
 
 def normalise_questions(draft: QueryDraft) -> QueryDraft:
-    """Leave out the columns that no question needs, and give equal questions one form."""
+    """Prune columns, and bring questions into canonical form."""
     return replace(
         draft,
         releases=tuple(
@@ -99,7 +99,7 @@ def normalise_questions(draft: QueryDraft) -> QueryDraft:
 
 
 def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
-    """Check what is computed from the released tables, before anything is paid for."""
+    """Compile the query over the released tables, before anything is charged."""
     assert draft.outer_query is not None
     return replace(
         draft,
@@ -110,20 +110,20 @@ def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
 
 
 def run_reader(reader: Callable[[], T]) -> T:
-    """Return what was read; whatever stops the reader, the query is Refused, and the log tells the owner."""
+    """Return the reader's result; any failure refuses the query, and unexpected ones are logged for the owner."""
     try:
         return reader()
     except UndeclaredValue as refusal:
         raise Refused(str(refusal)) from None
     except (Refused, PolicyError):
         raise
-    except EngineError:  # when asked for what is public: it is not reached
-        _LOG.exception("the engine stopped while a query was read")
+    except EngineError:  # while reading public tables
+        _LOG.exception("the engine failed while a query was being planned")
         raise Refused(UNAVAILABLE_MESSAGE) from None
     except RecursionError:
         raise Refused(_UNREADABLE) from None
     except Exception:  # noqa: BLE001 - as the docstring says
-        _LOG.exception("the reader stopped at a query")
+        _LOG.exception("planning a query failed")
         raise Refused(_UNREADABLE) from None
 
 
@@ -141,7 +141,7 @@ def _run_passes(draft: QueryDraft) -> QueryDraft:
     return draft
 
 
-def plan_query(  # noqa: PLR0913 - who asks what of whom, and two limits
+def plan_query(  # noqa: PLR0913 - the query, its context, and two bounds
     sql: str,
     policy: Policy,
     public_tables: PublicTables,
@@ -150,7 +150,7 @@ def plan_query(  # noqa: PLR0913 - who asks what of whom, and two limits
     groups: int | None = None,
     rows: int | None = None,
 ) -> QueryPlan:
-    """Read a query; whatever cannot be answered is Refused, and no private data is read."""
+    """Plan a query, without reading private data; Refused if it cannot be answered."""
     draft = run_reader(
         lambda: _run_passes(QueryDraft(sql, BindContext(policy, public_tables, by, RequestedBounds(groups, rows))))
     )
@@ -162,16 +162,16 @@ def plan_query(  # noqa: PLR0913 - who asks what of whom, and two limits
 
 
 def plan_row_query(sql: str, policy: Policy, public_tables: PublicTables, *, by: str = OWNER) -> PrivateSource:
-    """Read a SELECT without aggregates; whatever gives anything but private rows is Refused."""
+    """Plan a SELECT without aggregates; Refused unless it returns private rows."""
     return run_reader(lambda: _plan_private_source(sql, BindContext(policy, public_tables, by)))
 
 
 def _plan_private_source(sql: str, context: BindContext) -> PrivateSource:
     parsed = parse.parse_query(sql)
     if parsed.explain:
-        raise Refused("EXPLAIN: it is for questions; a model's price is the epsilon that it is given.")
+        raise Refused("EXPLAIN: not supported for the query of a model. A model costs the epsilon that it is given.")
     source = resolve_query(exp.Subquery(this=parsed.query.copy()), {}, context)
     if not isinstance(source, PrivateSource):
-        cause = "a model learns from rows, and this gives none"
+        cause = "a model is fitted to rows, and this query returns none"
         raise refuse(parsed.query, "SELECT", cause, "Write SELECT column, … FROM a private table, without aggregates.")
     return source

@@ -1,8 +1,7 @@
-"""Resolve a query from the inside out: private rows, public rows, or a query over released tables.
+"""Resolve a query from the inside out, and find its releases.
 
-Every query is understood from the inside out, and is one of three things: private rows (each owned by one unit), rows
-of a public table, or a query over what was released. The first aggregate over private rows that does not keep them
-apart by unit turns the one into the other.
+Each query is one of three things: private rows (each owned by one unit), rows of a public table, or a query over
+released tables. The innermost aggregate over private rows that is not per unit is the release.
 """
 
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from discreet.query.syntax.syntax_tree import first_aggregate, nodes_without_sub
 
 
 def expression_subqueries(select: exp.Select) -> list[exp.Query]:
-    """Return the outermost queries inside the expressions of a SELECT: not its sources, nor those of WITH."""
+    """Return the outermost subqueries in the expressions of a SELECT, excluding FROM and WITH."""
     begin = select.args.get("from_")
     sources = [begin.this] if begin is not None else []
     sources += [join.this for join in select.args.get("joins") or ()]
@@ -47,7 +46,7 @@ def expression_subqueries(select: exp.Select) -> list[exp.Query]:
 
 
 def limit_to_one_row(query: exp.Query, releases: Sequence[PlannedRelease]) -> exp.Query:
-    """Say of a release without groups that it has one row, so that it can stand for a number."""
+    """Add LIMIT 1 to a query over a release without groups, so that it can be used as a scalar subquery."""
     select = query.unnest()
     if not isinstance(select, exp.Select) or select.args.get("joins") or select.args.get("limit"):
         return query
@@ -58,7 +57,7 @@ def limit_to_one_row(query: exp.Query, releases: Sequence[PlannedRelease]) -> ex
 
 
 def drop_unused_ctes(query: exp.Query) -> None:
-    """Leave out queries of WITH that nobody reads: what they ask for need not be paid for."""
+    """Drop WITH queries that are not used, so that they cost nothing."""
     while True:
         names_read = {table.name.lower() for table in query.find_all(exp.Table)}
         unused = [cte for cte in query.find_all(exp.CTE) if cte.alias.lower() not in names_read]
@@ -73,35 +72,35 @@ def drop_unused_ctes(query: exp.Query) -> None:
 
 _INNER_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having")
 _OUTER_CLAUSES = ("order", "limit", "offset", "distinct", "qualify", "windows", "with_")
-_MIXED_FROM = "private rows and released numbers cannot stand in one FROM"
+_MIXED_FROM = "private rows cannot be joined with aggregated results"
 
 
 def split_at_releases(query: exp.Expr, context: BindContext) -> exp.Query:
-    """Return the query over released tables that a query is; what it needs of private rows is in world.releases."""
+    """Return the query over released tables; the releases are added to `context.releases`."""
     source = resolve_query(query, {}, context)
     if isinstance(source, ReleasedSource):
         drop_unused_ctes(source.query)
         return source.query
     if isinstance(source, PublicSource):
-        cause = "only public tables are read, so there is nothing to protect and nothing to pay for"
-        raise refuse(query, "FROM", cause, "Read the public table where it lies.")
+        cause = "this query reads only public tables"
+        raise refuse(query, "FROM", cause, "Query them directly; this needs no budget.")
     raise _single_rows_refusal(query)
 
 
 def _single_rows_refusal(query: exp.Expr) -> Exception:
-    cause = "this would show rows of single people"
-    return refuse(query, "SELECT", cause, "Aggregate them: COUNT(*), SUM(…), AVG(…), with GROUP BY if you like.")
+    cause = "this query would return individual rows"
+    return refuse(query, "SELECT", cause, "Aggregate them with COUNT(*), SUM(…) or AVG(…), and GROUP BY if needed.")
 
 
 def _row_query_refusal(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> Exception:
-    """Return why rows are not shown; an unknown name among them is the better reason."""
+    """Return the refusal of a query for rows; an unknown name is refused first."""
     if items:
         project(items, rows)
     return _single_rows_refusal(select)
 
 
 def resolve_query(query: exp.Expr, ctes: CteSources, context: BindContext) -> BoundSource:
-    """Return what a query gives."""
+    """Resolve a query to private rows, public rows, or a query over released tables."""
     match query:
         case exp.Subquery() if isinstance(query.this, exp.Query):
             return _resolve_parenthesised(query, ctes, context)
@@ -110,7 +109,7 @@ def resolve_query(query: exp.Expr, ctes: CteSources, context: BindContext) -> Bo
             return combine_sources(query, partial(resolve_query, ctes=ctes, context=context))
         case exp.Select():
             return _resolve_select(query, _resolve_with(query, ctes, context), context)
-    raise refuse(query, "SELECT", "only SELECT is understood here", "Write SELECT … FROM a table of the policy.")
+    raise refuse(query, "SELECT", "only SELECT is supported here", "Write SELECT … FROM a table of the policy.")
 
 
 def _resolve_parenthesised(query: exp.Subquery, ctes: CteSources, context: BindContext) -> BoundSource:
@@ -124,17 +123,17 @@ def _resolve_parenthesised(query: exp.Subquery, ctes: CteSources, context: BindC
 
 
 def _resolve_with(query: exp.Query, ctes: CteSources, context: BindContext) -> CteSources:
-    """Understand the queries of WITH in turn; only those over released numbers stay in the text."""
+    """Resolve the WITH queries in order; only those over released tables stay in the tree."""
     clause = query.args.get("with_")
     if clause is None:
         return ctes
     if clause.recursive:
-        raise refuse(clause, "WITH", "recursive queries are not supported", "Write the steps out.")
+        raise refuse(clause, "WITH", "recursive queries are not supported", "Write each step as a query of its own.")
     visible, released_ctes = dict(ctes), []
     for cte in clause.expressions:
         alias = cte.args["alias"]
         source = resolve_query(cte.this, visible, context)
-        visible.pop(alias.this.name, None)  # so that the inner one comes last
+        visible.pop(alias.this.name, None)  # so that the new one comes last
         visible[alias.this.name] = alias_source(source, alias, cte)
         if isinstance(source, ReleasedSource):
             cte.set("this", source.query)
@@ -146,7 +145,7 @@ def _resolve_with(query: exp.Query, ctes: CteSources, context: BindContext) -> C
 def _resolve_from(
     select: exp.Select, ctes: CteSources, context: BindContext
 ) -> list[tuple[BoundSource, exp.Expr, exp.Join | None]]:
-    """Return the sources of FROM and JOIN; those over released numbers are changed in the text."""
+    """Return the sources of FROM and JOIN; those over released tables are rewritten in the tree."""
     bound_items: list[tuple[BoundSource, exp.Expr, exp.Join | None]] = []
     begin = select.args.get("from_")
     first = [(begin.this, None)] if begin is not None else []
@@ -165,10 +164,12 @@ def _resolve_select(select: exp.Select, ctes: CteSources, context: BindContext) 
     if len(released) == len(bound_items):
         return _resolve_outer_select(select, ctes, context)
     if released and not any(isinstance(given, PrivateSource) for given, _, _ in bound_items):
-        cause = "a public table cannot be read beside released numbers yet"
-        raise refuse(released[0], "FROM", cause, "Join it below the aggregate, and group by what you need of it.")
+        cause = "joining a public table with aggregated results is not supported yet"
+        raise refuse(
+            released[0], "FROM", cause, "Join it before aggregating, and group by the columns that you need from it."
+        )
     if released:
-        hint = "Ask for the released numbers first, then write them as constants; or aggregate both, then join."
+        hint = "Run the aggregate first, then write its results as constants; or aggregate both, then join."
         raise refuse(released[0], "FROM", _MIXED_FROM, hint)
     items = [FromItem(given, node, join) for given, node, join in bound_items if not isinstance(given, ReleasedSource)]
     if all(isinstance(item.source, PublicSource) for item in items):
@@ -178,7 +179,7 @@ def _resolve_select(select: exp.Select, ctes: CteSources, context: BindContext) 
 
 def _check_clauses(select: exp.Select) -> None:
     if not select.expressions:
-        raise refuse(select, "SELECT", "the SELECT list is empty", "Write what you ask for, such as COUNT(*).")
+        raise refuse(select, "SELECT", "the SELECT list is empty", "Add an aggregate such as COUNT(*).")
     surplus = [name for name, given in select.args.items() if given and name not in (*_INNER_CLAUSES, *_OUTER_CLAUSES)]
     if surplus:
         words = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
@@ -192,9 +193,7 @@ def _resolve_private_select(
         bound_items = _resolve_from(inner, ctes, context)
         for source, node, _ in bound_items:
             if isinstance(source, ReleasedSource):
-                raise refuse(
-                    node, "FROM", _MIXED_FROM, "Ask for the released numbers first, then write them as constants."
-                )
+                raise refuse(node, "FROM", _MIXED_FROM, "Run the aggregate first, then write its results as constants.")
         return [
             FromItem(given, node, join) for given, node, join in bound_items if not isinstance(given, ReleasedSource)
         ]
@@ -207,8 +206,8 @@ def _resolve_private_select(
     select_list = select_items(select, rows.views)
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        distinct_hint = "Use GROUP BY; per unit, with MIN or MAX."
-        raise refuse(distinct, "SELECT", "DISTINCT ON chooses rows by their order", distinct_hint)
+        distinct_hint = "Use GROUP BY, with MIN or MAX per unit."
+        raise refuse(distinct, "SELECT", "DISTINCT ON is not supported on private rows", distinct_hint)
     has_aggregate = any(first_aggregate(node) is not None for node in _clauses_with_aggregates(select))
     has_group_by = select.args.get("group") is not None
     if not has_group_by and not has_aggregate and distinct is None:
@@ -222,48 +221,48 @@ def _resolve_private_select(
     grouped_select = GroupedSelect(select, select_list, keys, rows)
     if is_per_unit(keys, rows):
         if select.parent is None:
-            cause = "each group would be a single unit, and a group of one is never released"
-            hint = "Group by something that many share, or count units with COUNT(DISTINCT …)."
+            cause = "each group would be a single privacy unit, and such groups are never released"
+            hint = "Group by a column whose values many units share, or count units with COUNT(DISTINCT …)."
             raise refuse(keys[0].node, "GROUP BY" if has_group_by else "SELECT DISTINCT", cause, hint)
         return group_by_unit(grouped_select)
     return build_release(grouped_select, context, partial(_resolve_released, ctes=ctes, context=context))
 
 
 def _check_where_aliases(select: exp.Select, conditions: list[exp.Expr], views: list[View]) -> None:
-    """Refuse a name of the SELECT list in WHERE, which comes before it."""
+    """Refuse aliases of the SELECT list in WHERE, with a hint."""
     aliases = {each.args["alias"] for each in select.expressions if isinstance(each, exp.Alias)}
     for node in (each for condition in conditions for each in nodes_without_subqueries(condition)):
         if not isinstance(node, exp.Column) or node.table or has_column(views, node):
             continue
         if any(same_name(node.this, alias.name) for alias in aliases):
-            cause = f"{quote_name(node.name)} is a name of the SELECT list, which is read after WHERE"
-            raise refuse(node, "WHERE", cause, "Write the expression again, or put the SELECT into a subquery.")
+            cause = f"column {quote_name(node.name)} does not exist: WHERE cannot use names of the SELECT list"
+            raise refuse(node, "WHERE", cause, "Repeat the expression, or put the SELECT into a subquery.")
 
 
 def _clauses_with_aggregates(select: exp.Select) -> list[exp.Expr]:
-    """Return the clauses that may hold aggregates."""
+    """Return the clauses that may contain aggregates."""
     clauses = [*select.expressions]
     clauses += [select.args[name] for name in ("having", "order", "qualify") if select.args.get(name) is not None]
     return clauses
 
 
 def _resolve_released(query: exp.Query, ctes: CteSources, context: BindContext) -> exp.Query:
-    """Return a query that stands among released numbers."""
+    """Resolve a query that must be over released tables."""
     source = resolve_query(query, ctes, context)
     if isinstance(source, ReleasedSource):
         return limit_to_one_row(source.query, context.releases.planned)
     if isinstance(source, PublicSource):
-        cause = "a public table cannot be read beside released numbers yet"
-        raise refuse(query, "SELECT", cause, "Join it below the aggregate, or read it where it lies.")
-    cause = "rows of single people cannot stand beside released numbers"
+        cause = "joining a public table with aggregated results is not supported yet"
+        raise refuse(query, "SELECT", cause, "Join it before aggregating, or query it directly.")
+    cause = "individual rows cannot be combined with aggregated results"
     raise refuse(query, "SELECT", cause, "Aggregate them in the inner query.")
 
 
 def _resolve_outer_select(select: exp.Select, ctes: CteSources, context: BindContext) -> ReleasedSource:
-    """Understand a query over released tables: the queries inside its expressions must be such too."""
+    """Resolve a query over released tables, whose subqueries must be over released tables too."""
     subqueries = expression_subqueries(select)
     if not select.args.get("from_") and not subqueries:
-        cause = "no table is read, so there is nothing to protect"
+        cause = "the query reads no table"
         raise refuse(select, "SELECT", cause, "Write SELECT … FROM a table of the policy.")
     for node in subqueries:
         node.replace(_resolve_released(node, ctes, context))

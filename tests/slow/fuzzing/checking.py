@@ -37,7 +37,11 @@ _FOREIGN = (
         "lambda",
     ),
 )
-_LOST = ("cannot be understood. Nothing", "this expression cannot be understood", "what follows the release cannot")
+_LOST = (
+    "the query is not supported. Nothing",
+    "this expression is not supported",
+    "post-processing of this query cannot",
+)
 _INNER = re.compile(r"\b[afhkmrstux]\d\b|\bleaf \d|\"\.\w+")
 _LISTED = re.compile(r"([\d,]+) declared groups")
 _MOST_GROUPS = 5_000  # more are explained only: to show them takes seconds
@@ -129,18 +133,18 @@ class Checker:
             self._check_answer(query, one, said)
             self._same("columns", one.table.schema, other.table.schema)
             self._same("names of noise", one.noise.keys(), other.noise.keys())
-            self._same("what was bounded", one.bounded, other.bounded)
+            self._same("bounds", one.bounds, other.bounds)
             self._check_rows(query, one, other)
             return "answered", [took, both - took]
         self._same("words", _said(one), _said(other))
         return type(one).__name__, [took, both - took]
 
     def _check_answer(self, query, answer, said):
-        if answer.loss != said.price.loss:
+        if answer.loss != said.cost.loss:
             self._problems.append("another price than was explained")
         if WORD.lower() in repr(answer).lower():
             self._problems.append("shows a value that one person owns")
-        self._check_words(" ".join((*answer.notes, *answer.bounded, *answer.noise.values())), query, shape=False)
+        self._check_words(" ".join((*answer.notes, *answer.bounds, *answer.noise.values())), query, shape=False)
 
     def _check_rows(self, query, one, other):
         """Compare what noise took no part in, where noisy numbers and discovered groups do not choose the rows."""

@@ -1,1 +1,1 @@
-"""The SELECT that is a release: groups, aggregates and contribution bounds, as one question."""
+"""The SELECT that becomes a release: its groups, aggregates and contribution bounds, as one question."""

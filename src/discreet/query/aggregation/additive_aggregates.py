@@ -1,4 +1,4 @@
-"""Aggregates that add up: what each call asks of the rows, and the public range of its values."""
+"""Additive aggregates (counts, sums, means, variances), and the public range of their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, f
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
-_MAX_MAGNITUDE = Fraction(10) ** 60  # noise on sums of squares is squared once more, and must stay a double
+_MAX_MAGNITUDE = Fraction(10) ** 60  # the variance of noise on a sum of squares must still fit a double
 
 
 class BasicFunction(Enum):
-    """The aggregates that are one total or two."""
+    """Aggregate functions that are computed from counts and sums."""
 
     COUNT = "count"
     COUNT_UNITS = "units"
@@ -51,7 +51,7 @@ AggregateFunction = BasicFunction | VarianceStatistic
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate: over the rows where `expr` is not NULL, or over all; with a scale if it adds numbers."""
+    """An aggregate over the rows where `expr` is not NULL (all rows if None); `scale` is set if it sums values."""
 
     function: AggregateFunction
     expr: Expr | None
@@ -70,7 +70,7 @@ _SUMMING: dict[type[exp.Expr], AggregateFunction] = {
 
 
 def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggregate:
-    """Read an aggregate call, with its FILTER."""
+    """Bind an aggregate call and its FILTER."""
     call, when = split_filter(node, rows)
     if not isinstance(call, exp.Count | exp.CountIf | exp.ApproxDistinct) and type(call) not in _SUMMING:
         for argument in _aggregate_arguments(call):
@@ -89,32 +89,30 @@ def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggr
         return Aggregate(BasicFunction.COUNT, null_unless(null_unless(_ONE, test), when))
     function = _SUMMING[type(call)]
     if isinstance(call.this, exp.Distinct):
-        hint = "Leave out DISTINCT, or gather each unit's values in a subquery first."
-        raise refuse(call, "SELECT", f"{function_name(call)} of DISTINCT values is not supported", hint)
+        hint = "Leave out DISTINCT, or aggregate per unit in a subquery first."
+        raise refuse(call, "SELECT", f"{function_name(call)}(DISTINCT …) is not supported", hint)
     bound = bind_value(call.this, clamped_lookup(rows.views, function_name(call)), function_name(call))
     return Aggregate(function, null_unless(without_clip(bound.expr), when), _summation_scale(call, bound, rows))
 
 
 def split_filter(node: exp.Expr, rows: PrivateSource) -> tuple[exp.Expr, Expr | None]:
-    """Return an aggregate call, and the condition of its FILTER."""
+    """Return an aggregate call without its FILTER, and the condition of the FILTER."""
     if isinstance(node, exp.Filter):
         return node.this, bind_condition(node.expression.this, rows.views, "FILTER")
     return node, None
 
 
 def check_arguments(call: exp.Expr) -> None:
-    """Refuse an aggregate of nothing, or of what cannot be computed from a single row."""
+    """Refuse an aggregate without arguments, or with arguments that need more than one row."""
     if call.this is None:
         name = function_name(call)
-        raise refuse(
-            call, name, f"{name} of nothing is not defined", f"Write {name}(…) with an expression, or COUNT(*)."
-        )
+        raise refuse(call, name, f"{name} needs an expression", f"Write {name}(…) with an expression, or COUNT(*).")
     for argument in call.iter_expressions():
         _check_argument(argument)
 
 
 def _aggregate_arguments(call: exp.Expr) -> list[exp.Expr]:
-    """Return what an aggregate is applied to, and what it is ordered by."""
+    """Return the arguments of an aggregate and the expressions of its ORDER BY."""
     if isinstance(call, exp.WithinGroup):
         return [*call.this.iter_expressions(), *call.expression.iter_expressions()]
     return list(call.iter_expressions())
@@ -122,13 +120,13 @@ def _aggregate_arguments(call: exp.Expr) -> list[exp.Expr]:
 
 def _check_argument(node: exp.Expr) -> None:
     if (inner := first_aggregate(node)) is not None:
-        raise refuse(inner, "SELECT", "an aggregate cannot contain another", "Aggregate per unit in a subquery first.")
+        raise refuse(inner, "SELECT", "aggregate functions cannot be nested", "Aggregate per unit in a subquery first.")
     if (inner := first_window(node)) is not None:
-        cause = "a window function mixes rows of different people"
-        raise refuse(inner, "SELECT", cause, "Aggregate first; window functions work on the result.")
+        cause = "window functions are not allowed on private rows"
+        raise refuse(inner, "SELECT", cause, "Aggregate first, then use window functions on the result.")
     if (inner := first_subquery(node)) is not None:
-        cause = "a private row cannot be compared with the result of a query"
-        raise refuse(inner, "SELECT", cause, "Ask the inner query first, then write the number.")
+        cause = "private rows cannot be combined with the result of a subquery"
+        raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
 def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
@@ -145,7 +143,7 @@ def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggr
 
 
 def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
-    """Return the simplest expression that is NULL in the same rows; None if it never is."""
+    """Return the simplest expression that is NULL in the same rows; None if there are no such rows."""
     if never_null(expr, columns):
         return None
     match expr:
@@ -155,7 +153,7 @@ def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
 
 
 def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
-    """Return the count of units, or of different values."""
+    """Bind COUNT(DISTINCT …), of units or of values."""
     columns = rows.columns_by_name()
     nodes = [part for each in call.this.expressions for part in _tuple_items(each)]
     bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]
@@ -169,14 +167,14 @@ def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None
     if unit_parts == {0} and len(bounds) == 1 and is_unit_or_null(bounds[0].expr, columns):
         return Aggregate(BasicFunction.COUNT_UNITS, count_operand(null_unless(bounds[0].expr, when), columns))
     if len(unit_parts) > 1 and any(unit_key_index(bound.expr, columns) == 0 for bound in bounds):
-        hint = f"Count COUNT(DISTINCT ({', '.join(unit_key_names(rows))})) instead."
-        cause = "what is protected is a person's window of time, so persons as a whole cannot be counted"
+        hint = f"Use COUNT(DISTINCT ({', '.join(unit_key_names(rows))}))."
+        cause = "the privacy unit is a person within a time window, so distinct persons cannot be counted"
         raise refuse(call, "COUNT", cause, hint)
     if len(bounds) != 1:
-        hint = "Count one, or join texts with || first."
-        raise refuse(call, "COUNT", "different combinations of several expressions cannot be counted", hint)
+        hint = "Count one expression, or concatenate text columns with ||."
+        raise refuse(call, "COUNT", "COUNT(DISTINCT …) of several expressions is not supported", hint)
     if bounds[0].type in (Type.REAL, Type.TIMESTAMP):
-        cause = "real numbers and times are hardly ever equal, so that different ones are not counted"
+        cause = "COUNT(DISTINCT …) of double precision or timestamp is not supported"
         raise refuse(call, "COUNT", cause, "Count CAST(… AS INTEGER), or CAST(… AS DATE).")
     return Aggregate(BasicFunction.COUNT_DISTINCT, null_unless(without_clip(bounds[0].expr), when))
 
@@ -189,19 +187,19 @@ def _tuple_items(node: exp.Expr) -> list[exp.Expr]:
 def _summation_scale(call: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
     name, text = function_name(call), short_sql(call.this)
     if is_unit_or_null(bound.expr, rows.columns_by_name()):
-        cause = f"{name} of the unit's own column would tell about single people"
+        cause = f"{name} of the privacy unit's own column would disclose individuals"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
     if bound.type not in _NUMBERS:
         hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
-        raise refuse(call, name, f"{name} takes a number", hint)
+        raise refuse(call, name, f"{name} needs a number", hint)
     if bound.low is None or bound.high is None:
-        cause = f"{name}({text}) needs a public range, and none is known"
-        hint = f"Write {name}(CLIP({text}, low, high)) with ends that you choose, or ask the owner to declare between."
+        cause = f"{name}({text}) needs bounds"
+        hint = f"Write {name}(CLIP({text}, low, high)) with bounds of your choice, or ask the owner to declare between."
         raise refuse(call, name, cause, hint)
     assert isinstance(bound.low, Fraction)
     assert isinstance(bound.high, Fraction)
     if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in _magnitudes(bound.low, bound.high)):
-        hint = f"Write {name}(CLIP({text}, low, high)) with ends of an ordinary size."
+        hint = f"Write {name}(CLIP({text}, low, high)) with bounds of an ordinary size."
         raise refuse(call, name, f"the range of {text} is too wide or too narrow to compute with", hint)
     return Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
 
@@ -217,9 +215,9 @@ _ROW_REVEALING = frozenset(
 
 def _unsupported_refusal(call: exp.Expr) -> Exception:
     name = function_name(call.this if isinstance(call, exp.WithinGroup) else call)
-    cause = f"{name} shows or mixes values of single rows" if name in _ROW_REVEALING else f"{name} is not offered"
+    cause = f"{name} would disclose values of individual rows" if name in _ROW_REVEALING else f"{name} is not supported"
     hint = (
-        "There are COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, "
+        "Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, "
         "PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM."
     )
     return refuse(call, "SELECT", cause, hint)

@@ -1,4 +1,4 @@
-"""Build a release from a SELECT with aggregates: one question, and a SELECT over its answer."""
+"""Build a release from a SELECT with aggregates: one question, and a SELECT over the released table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -47,13 +47,13 @@ from discreet.query.relations.select_list import SelectItem
 from discreet.query.syntax.source_position import refuse
 
 _FULL_WEIGHT = Fraction(1)
-# A mean moves by its distance from the centre, at most half the range and typically half of that, where its count moves
-# by one: a quarter in squares.
+# When the count changes by one, a mean changes in proportion to its distance from the centre: at most half the range,
+# typically a quarter of it, hence this weight for squared margins.
 _COUNT_WEIGHT = Fraction(1, 4)
 
 
 class TotalsBuilder:
-    """The totals of one question, in the order in which they were first needed, with their weights."""
+    """Collects the totals of one question in order of first use, with their weights."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class TotalsBuilder:
         self._indices = {total: index for index, total in enumerate(self._weights)}
 
     def estimators(self, aggregates: Sequence[Aggregate | ValueAggregate]) -> list[TotalsEstimator]:
-        """Return what each aggregate is made of."""
+        """Return the estimator of each aggregate."""
         additive = [each for each in aggregates if isinstance(each, Aggregate)]
         counting = [
             each
@@ -87,7 +87,7 @@ class TotalsBuilder:
         ]
 
     def totals_and_weights(self) -> tuple[tuple[Total, ...], tuple[Fraction, ...]]:
-        """Return the totals and their weights; if nothing is counted, one count stands in."""
+        """Return the totals and their weights; COUNT(*) if there is no total."""
         if not self._weights:
             self._add_total(Count(), _FULL_WEIGHT)
         return tuple(self._weights), tuple(weight.limit_denominator(100) for weight in self._weights.values())
@@ -146,10 +146,10 @@ class TotalsBuilder:
 
 
 def _centring_helps(candidates: SumTotals) -> bool:
-    """Tell whether a sum comes out better from the sum around the centre and a count that is released anyway.
+    """Return whether a sum is more accurate if computed from the centred sum and a count that is released anyway.
 
-    With values from c - h to c + h a sum alone gets noise for |c| + h; the two parts get independent noises for h and
-    for |c|, whose variances add, and h² + c² is less than (|c| + h)² unless c is 0.
+    With values in [c - h, c + h], the sum alone needs noise for |c| + h. The two totals need independent noise for h
+    and for |c|, with variances that add up, and h² + c² < (|c| + h)² unless c = 0.
     """
     return (
         _max_magnitude(candidates.centred) ** 2 + centre_of(candidates.centred) ** 2
@@ -161,12 +161,12 @@ def _max_magnitude(total: Sum) -> Fraction:
     return total.grid.max_abs_index * total.grid.step
 
 
-_PENDING_TABLE = "released"  # on columns that wait for the name of their table
+_PENDING_TABLE = "released"  # placeholder for the table name, which is assigned later
 ResolveSubquery = Callable[[exp.Query], exp.Query]
 
 
 def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: ResolveSubquery) -> ReleasedSource:
-    """Turn a SELECT into one that reads a released table; HAVING, ORDER BY and all else work on noisy numbers."""
+    """Rewrite a SELECT to read a released table; HAVING, ORDER BY and later clauses are computed from noisy values."""
     labels: dict[Aggregate | ValueAggregate, str] = {}
     columns_by_aggregate: dict[Aggregate | ValueAggregate, str] = {}
 
@@ -179,7 +179,7 @@ def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: R
         grouped.select, grouped.items, GroupRewriter(grouped, "k{}".format, measure, resolve_query, _pending_column)
     )
     if not labels and not grouped.keys:
-        cause = "constants alone ask nothing of the rows"
+        cause = "the SELECT list has only constants"
         raise refuse(grouped.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
     planned = context.releases.add(
         _planned_release(grouped.select, labels, group_rows(grouped.rows, grouped.keys, context), context)
@@ -192,7 +192,7 @@ def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: R
 
 
 def _aggregate_label(node: exp.Expr) -> str:
-    """Return how a query writes an aggregate; sqlglot would write a median otherwise."""
+    """Return an aggregate as the query wrote it (sqlglot rewrites MEDIAN)."""
     if isinstance(node, exp.Median):
         return f"MEDIAN({node.this.sql(dialect='postgres')})"
     return node.sql(dialect="postgres")
@@ -230,7 +230,7 @@ def _outer_select(select: exp.Select, items: Sequence[SelectItem], rewriter: Gro
 
 
 def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter: GroupRewriter) -> exp.Expr:
-    """Rewrite a term of ORDER BY: a bare name is first of all a column of the result, and a number its place."""
+    """Rewrite a term of ORDER BY; names and positions refer to the result's columns first."""
     term, copy = ordered.this.unnest(), ordered.copy()
     if isinstance(term, exp.Literal) and not term.is_string:
         return copy
@@ -272,8 +272,8 @@ def _planned_release(
         if clipped_units and clipping_share:
             question = replace(question, totals=(*totals, clipped_units))
     except ValueError as error:
-        hint = "Ask for less at once, or for numbers of a smaller range."
-        raise refuse(select, "SELECT", f"the question cannot be computed exactly: {error}", hint) from None
+        hint = "Select fewer aggregates, or values with a smaller range."
+        raise refuse(select, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
     measures = tuple(
         Measure(f"m{index}", label, estimator)
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))

@@ -111,13 +111,13 @@ def _contains_clip(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "clip" or any(map(_contains_clip, expr.args)))
 
 
-_BOUND_HINT = "Give {0}=… with the question, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
+_BOUND_HINT = "Pass {0}=…, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
 
 
 def contribution_bounds_for(
     grouping: RowGrouping, aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr
 ) -> ContributionBounds:
-    """Return the limits of a question; refused if one is needed and nobody gave it."""
+    """Return the contribution bounds of a question; Refused if a necessary bound is missing."""
     relation = grouping.rows.relation
     max_rows_per_unit = relation.shape.max_rows_per_unit
     if relation.shape.unit is None or max_rows_per_unit == 1:
@@ -141,19 +141,18 @@ def contribution_bounds_for(
         or max_rows_per_unit
     )
     if groups is None:
-        cause = f"nobody said in how many groups one {unit_phrase(context)} may count"
+        cause = f"there is no bound on the number of groups per {unit_phrase(context)}"
         raise refuse(node, "GROUP BY", cause, _BOUND_HINT.format("groups", "max_groups_contributed"))
     if rows is None:
-        cause = f"nobody said with how many rows one {unit_phrase(context)} may count"
+        cause = f"there is no bound on the number of rows per {unit_phrase(context)}"
         raise refuse(node, "SELECT", cause, _BOUND_HINT.format("rows", "max_rows_contributed"))
     return ContributionBounds(min(groups, possible_groups or groups), min(rows, possible_rows or rows))
 
 
 def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUnits | None:
-    """Return what to count to tell whom the limits touch; None if they can touch nobody, or no sum is asked for.
+    """Return the total that counts clipped units; None if no unit can be clipped, or nothing is summed.
 
-    A quantile hardly depends on the weight of single people, and to count them would take a look at the rows for that
-    alone.
+    Quantiles depend little on the weight of single units, and counting clipped units would need a separate scan.
     """
     if not question.needs_clipping or not any(isinstance(total, Count | CountUnits | Sum) for total in question.totals):
         return None
@@ -165,7 +164,7 @@ def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUni
 
 
 def _policy_bound(relation: Relation, name: str, context: BindContext) -> int | None:
-    """Return the largest limit that the policy gives any private table whose rows are counted."""
+    """Return the largest bound that the policy declares for the private tables involved."""
     bounds = [getattr(context.policy.tables[table], name) for table in _private_tables(relation)]
     return max((limit for limit in bounds if limit is not None), default=None)
 
@@ -180,7 +179,7 @@ def _private_tables(relation: Relation) -> set[str]:
 
 
 def _max_groups(grouping: RowGrouping) -> int | None:
-    """Return in how many groups a unit can be, from the keys that differ between its rows; None if nobody knows."""
+    """Return the maximum number of groups per unit, from the keys that vary within a unit; None if unbounded."""
     columns = grouping.rows.columns_by_name()
     varying = [index for index, (_, expr) in enumerate(grouping.by) if not is_constant_per_unit(expr, columns)]
     if isinstance(grouping.groups, PublicGroups):
@@ -193,7 +192,7 @@ def _key_columns(grouping: RowGrouping) -> frozenset[str]:
 
 
 def _max_rows_per_key(relation: Relation, keys: frozenset[str]) -> int | None:
-    """Return how many rows of a unit share the same keys, at most; None if nobody knows."""
+    """Return the maximum number of a unit's rows with equal keys; None if unbounded."""
     match relation:
         case PerUnit(_, columns):
             return 1 if {name for name, _ in columns} <= keys else None

@@ -22,7 +22,7 @@ from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, f
 
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
-_MAX_SELECTION_GROUPS = 1024  # groups of one unit that may have a say in which are shown
+_MAX_SELECTION_GROUPS = 1024  # groups per unit that take part in partition selection
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class GroupKey:
 
 @dataclass(frozen=True)
 class GroupedSelect:
-    """A SELECT that groups private rows, in the parts that were read of it."""
+    """A SELECT that groups private rows, taken apart."""
 
     select: exp.Select
     items: Sequence[SelectItem]
@@ -45,7 +45,7 @@ class GroupedSelect:
 
 @dataclass(frozen=True)
 class RowGrouping:
-    """Rows and how they are grouped."""
+    """Rows and their grouping."""
 
     rows: PrivateSource
     by: NamedExprs
@@ -53,7 +53,7 @@ class RowGrouping:
 
 
 def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> list[GroupKey]:
-    """Return what a SELECT groups by: its GROUP BY, or with DISTINCT alone the whole SELECT list."""
+    """Return the keys of GROUP BY, or of SELECT DISTINCT, which groups by the whole SELECT list."""
     group = select.args.get("group")
     if group is None:
         nodes = [output.node for output in items]
@@ -62,7 +62,7 @@ def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: Priva
         (each for each in group.walk() if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets)), None
     )
     if grouping_sets is not None:
-        hint = "Write one SELECT for each set of groups, with UNION ALL between them."
+        hint = "Write one SELECT per grouping set, and combine them with UNION ALL."
         raise refuse(group, "GROUP BY", "ROLLUP, CUBE and GROUPING SETS are not supported", hint)
     if group.args.get("all"):
         nodes = [output.node for output in items if first_aggregate(output.node) is None]
@@ -78,12 +78,12 @@ def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _resolve_term(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:
-    """Return what an ordinal or an alias stands for; a column of FROM comes before an alias of its name."""
+    """Resolve a position or an alias; a column of FROM takes precedence over an alias with its name."""
     if isinstance(node, exp.Literal) and not node.is_string:
         index = int(node.name) if node.name.isdecimal() and len(node.name) < 10 else 0
         if not 1 <= index <= len(items):
-            hint = f"The SELECT list has {len(items)} columns."
-            raise refuse(node, "GROUP BY", f"there is no column {node.name[:20]} in the SELECT list", hint)
+            hint = f"The SELECT list has {len(items)} column{'' if len(items) == 1 else 's'}."
+            raise refuse(node, "GROUP BY", f"GROUP BY position {node.name[:20]} is not in the SELECT list", hint)
         return items[index - 1].node
     if isinstance(node, exp.Column) and not node.table and not has_column(rows.views, node):
         named = [output.node for output in items if output.is_named and same_name(node.this, output.name)]
@@ -94,19 +94,21 @@ def _resolve_term(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSour
 
 def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
     if (inner := first_aggregate(node)) is not None:
-        raise refuse(inner, clause, "an aggregate cannot be grouped by", "Aggregate in a subquery per unit first.")
+        raise refuse(
+            inner, clause, "aggregate functions are not allowed in GROUP BY", "Aggregate per unit in a subquery first."
+        )
     if (inner := first_window(node)) is not None:
-        cause = "a window function mixes rows of different people"
-        raise refuse(inner, clause, cause, "Aggregate first; window functions work on the result.")
+        cause = "window functions are not allowed on private rows"
+        raise refuse(inner, clause, cause, "Aggregate first, then use window functions on the result.")
     if (inner := first_subquery(node)) is not None:
         raise refuse(
-            inner, clause, "groups cannot depend on the result of a query", "Ask it first, then write the value."
+            inner, clause, "groups cannot depend on a subquery", "Run it first, then write its result as a constant."
         )
     return GroupKey(node, bind_value(node, stored_lookup(rows.views, clause), clause))
 
 
 def _distinct_keys(keys: list[GroupKey]) -> list[GroupKey]:
-    """Keep the first of equal expressions, and no constants: they make no groups."""
+    """Drop duplicate keys and constants."""
     by_expr: dict[Expr, GroupKey] = {}
     for key in keys:
         if not isinstance(key.bound.expr, Constant):
@@ -115,7 +117,7 @@ def _distinct_keys(keys: list[GroupKey]) -> list[GroupKey]:
 
 
 def group_rows(rows: PrivateSource, keys: Sequence[GroupKey], context: BindContext) -> RowGrouping:
-    """Decide how groups are found: listed if all keys have a public domain, else discovered if the budget allows."""
+    """List the groups if all keys have public domains; otherwise use partition selection, if the budget allows it."""
     columns = rows.columns_by_name()
     by = tuple((f"k{index}", key.bound.expr) for index, key in enumerate(keys))
     for key in keys:
@@ -123,8 +125,8 @@ def group_rows(rows: PrivateSource, keys: Sequence[GroupKey], context: BindConte
     domains = [key_domain(key.bound.expr, columns) for key in keys]
     for key, domain in zip(keys, domains, strict=True):
         if key.bound.type is Type.REAL and domain is None and getattr(key.bound.expr, "op", None) not in _ROUNDING_OPS:
-            hint = "Use FLOOR(…), ROUND(…) or CASE to make groups."
-            raise refuse(key.node, "GROUP BY", "real numbers make no groups: hardly two are equal", hint)
+            hint = "Use FLOOR(…), ROUND(…) or CASE to form groups."
+            raise refuse(key.node, "GROUP BY", "cannot group by double precision values", hint)
     declared = [domain for domain in domains if domain is not None]
     size = prod(len(domain) for domain in declared)
     if len(declared) == len(keys) and size <= _MAX_DECLARED_KEYS:
@@ -146,18 +148,22 @@ def group_rows(rows: PrivateSource, keys: Sequence[GroupKey], context: BindConte
 
 def _check_releasable(key: GroupKey, rows: PrivateSource) -> None:
     if is_unique(key.bound.expr, rows.columns_by_name()):
-        cause = f"each value of {shorten(sql_of(key.node))} is unique, and a group of one is never released"
+        cause = f"each value of {shorten(sql_of(key.node))} is unique, and groups of a single unit are never released"
         raise refuse(
-            key.node, "GROUP BY", cause, "Group by something that many share, or count with COUNT(DISTINCT …)."
+            key.node, "GROUP BY", cause, "Group by a column whose values many units share, or use COUNT(DISTINCT …)."
         )
     if not is_unit_or_null(key.bound.expr, rows.columns_by_name()):
         return
     unit = unit_key_names(rows)
     if len(unit) > 1:
-        cause = "this gathers a person's rows over many windows of time, of which each is protected on its own"
+        cause = (
+            "the privacy unit is a person within a time window, so rows of several windows cannot be grouped together"
+        )
         raise refuse(key.node, "GROUP BY", cause, f"Group by {', '.join(unit)}.")
-    cause = "the unit's own column would be shown, and with it who is in the data"
-    hint = "Group by something that many share; group by the unit in a subquery, and aggregate its result."
+    cause = "grouping by the privacy unit's own column would disclose who is in the data"
+    hint = (
+        "Group by a column whose values many units share, or group by the unit in a subquery and aggregate its result."
+    )
     raise refuse(key.node, "GROUP BY", cause, hint)
 
 
@@ -172,23 +178,24 @@ def _check_selection(
         return
     undeclared = [key for key, domain in zip(keys, domains, strict=True) if domain is None]
     if not undeclared:
-        cause = f"these keys have {size:,} combinations, more than {_MAX_DECLARED_KEYS:,} can be listed"
+        cause = f"the keys have {size:,} combinations; at most {_MAX_DECLARED_KEYS:,} can be listed"
         hint = (
-            "Group by fewer or coarser keys, or ask the owner for a budget with a delta: groups can then be discovered."
+            "Group by fewer or coarser keys, or ask the owner for a budget with a delta, "
+            "which allows partition selection."
         )
         raise refuse(keys[0].node, "GROUP BY", cause, hint)
     columns = rows.columns_by_name()
     names = sorted({shorten(columns[name].name) for key in undeclared for name in columns_of(key.bound.expr)})
-    cause = f"the groups of {', '.join(names)} are not public, and to discover them the budget needs a delta"
+    cause = f"the groups of {', '.join(names)} are not declared, and partition selection needs a budget with a delta"
     hint = (
-        "Declare the column's values in the policy (in, between or references), or give the budget a delta, before "
-        "anything is charged."
+        "Declare the column's values in the policy (in, between or references), or give the budget a delta before "
+        "anything is charged to it."
     )
     raise refuse(undeclared[0].node, "GROUP BY", cause, hint)
 
 
 def key_domain(expr: Expr, columns: Mapping[str, ColumnInfo]) -> tuple[Value, ...] | None:
-    """Return every value that a key can have, with None if missing ones are a group."""
+    """Return all possible values of a key, including None if NULL forms a group."""
     bounds = {name: _with_listed_values(columns[name]) for name in columns_of(expr) if name in columns}
     domain = domain_of(expr, bounds)
     null_not_listed = any(columns[name].null_is_group and bound.domain is None for name, bound in bounds.items())
@@ -198,7 +205,7 @@ def key_domain(expr: Expr, columns: Mapping[str, ColumnInfo]) -> tuple[Value, ..
 
 
 def _with_listed_values(info: ColumnInfo) -> BoundExpr:
-    """Return a column with its values; those of a range are listed only where missing ones must be among them."""
+    """Return a column with its domain; a range is listed only if NULL must be added to it."""
     values = info.values()
     if values is None and info.null_is_group:
         values = domain_of(info.column, {info.column.name: info.bound})
@@ -208,5 +215,5 @@ def _with_listed_values(info: ColumnInfo) -> BoundExpr:
 
 
 def has_null_group(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether missing values of a key are a group: the policy says so of a column in it."""
+    """Return whether NULL forms a group, which the policy declares for a column of the key."""
     return any(columns[name].null_is_group for name in columns_of(expr) if name in columns)

@@ -18,26 +18,26 @@ from discreet.query.syntax.source_position import refuse, sql_of
 
 
 def null_unless(expr: Expr, when: Expr | None) -> Expr:
-    """Return the value where the condition is true, and NULL elsewhere."""
+    """Return an expression that is NULL where the condition does not hold."""
     return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
 
 
 def function_name(call: exp.Expr) -> str:
-    """Return the name of a function in capitals."""
+    """Return the name of a function in upper case."""
     if isinstance(call, exp.Anonymous) or "name" in call.meta:
         return str(call.meta.get("name", call.this)).upper()
     return sql_of(call).partition("(")[0]
 
 
 def short_sql(node: exp.Expr) -> str:
-    """Return an expression as it can be told in a refusal."""
+    """Return the SQL of an expression, shortened for a message."""
     text = sql_of(node)
     return text if len(text) <= 40 and text.isprintable() else "…"
 
 
 _MAX_LISTED_VALUES = 1000
 _MAX_TOP_VALUES = 100
-_MAX_CELLS = 65_535  # of a range; finer steps would cost more noise than they are worth
+_MAX_CELLS = 65_535  # per range; finer steps would add more noise than resolution
 _DATE_TYPES = (Type.DATE, Type.TIMESTAMP)
 _QUANTILE_NAMES = frozenset(
     {"QUANTILE_CONT", "QUANTILE_DISC", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT", "PERCENTILE_DISC"}
@@ -46,14 +46,14 @@ _QUANTILE_NAMES = frozenset(
 
 @dataclass(frozen=True)
 class QuantileFunction:
-    """The value with this share of all values below it; of an end, as few as the noise allows."""
+    """A quantile; levels 0 and 1 mean the most extreme value that the noise allows."""
 
     level: Fraction
 
 
 @dataclass(frozen=True)
 class ValueAggregate:
-    """What is chosen from: the expression, its range or its listed values; days since `origin` stand for dates."""
+    """An aggregate that selects values of `expr` from its range or its listed values; dates are days since `origin`."""
 
     function: QuantileFunction | FrequencyFunction
     expr: Expr
@@ -64,7 +64,7 @@ class ValueAggregate:
 
 
 def bind_value_aggregate(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> ValueAggregate | None:
-    """Read an aggregate that chooses values; None if it is none of them."""
+    """Bind an aggregate that selects values; None for other functions."""
     inner, ordered = (call.this, call.expression) if isinstance(call, exp.WithinGroup) else (call, None)
     name, arguments = function_name(inner), _call_arguments(inner)
     if ordered is not None:
@@ -84,7 +84,7 @@ def bind_value_aggregate(call: exp.Expr, rows: PrivateSource, when: Expr | None)
 
 
 def _call_arguments(call: exp.Expr) -> list[exp.Expr]:
-    """Return what stands between the brackets, in order."""
+    """Return the arguments of a call in order."""
     if isinstance(call, exp.Anonymous):
         return list(call.expressions)
     named_arguments = [call.args.get(name) for name in ("this", "expression", "quantile")]
@@ -93,7 +93,7 @@ def _call_arguments(call: exp.Expr) -> list[exp.Expr]:
 
 def _order_term(order: exp.Expr, name: str) -> exp.Expr:
     if len(order.expressions) != 1:
-        raise refuse(order, name, "WITHIN GROUP orders by one expression", "Write WITHIN GROUP (ORDER BY x).")
+        raise refuse(order, name, "WITHIN GROUP takes one expression", "Write WITHIN GROUP (ORDER BY x).")
     term: exp.Expr = order.expressions[0].this
     return term
 
@@ -104,7 +104,7 @@ def _bind_quantile(
     name = function_name(call)
     example = f"{name}(0.5) WITHIN GROUP (ORDER BY x)" if name.startswith("PERC") else f"{name}(x, 0.5)"
     if len(arguments) != 2 or (order is None and name.startswith("PERC")):
-        raise refuse(call, name, f"{name} takes an expression and a share", f"Write {example}.")
+        raise refuse(call, name, f"{name} takes an expression and a fraction", f"Write {example}.")
     level = _quantile_level(arguments[1], name)
     if order is not None and order.expressions[0].args.get("desc"):
         level = 1 - level
@@ -118,7 +118,7 @@ def _quantile_level(node: exp.Expr, name: str) -> Fraction:
         level = Fraction(-1)
     if not 0 <= level <= 1:
         example = f"{name}(0.9) WITHIN GROUP (ORDER BY x)" if name.startswith("PERC") else f"{name}(x, 0.9)"
-        raise refuse(node, name, "the share must be a number from 0 to 1", f"Write it out, such as {example}.")
+        raise refuse(node, name, "the fraction must be a constant between 0 and 1", f"Write {example}, for example.")
     return level
 
 
@@ -128,11 +128,11 @@ def _rank_aggregate(
     name = function_name(call)
     bound = _bind_operand(call, node, rows)
     if bound.type not in (Type.INTEGER, Type.REAL, *_DATE_TYPES):
-        cause = f"{name} takes a number or a date"
-        raise refuse(call, name, cause, "Group by it and count, or use MODE for the most frequent value.")
+        cause = f"{name} needs a number or a date"
+        raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
     if bound.low is None or bound.high is None:
-        cause = f"{name}({short_sql(node)}) needs a public range, and none is known"
-        hint = f"Write {name} of CLIP({short_sql(node)}, low, high), or ask the owner to declare between."
+        cause = f"{name}({short_sql(node)}) needs bounds"
+        hint = f"Use CLIP({short_sql(node)}, low, high) in its place, or ask the owner to declare between."
         raise refuse(call, name, cause, hint)
     if bound.type in _DATE_TYPES:
         return _date_aggregate(bound, level, when)
@@ -145,7 +145,7 @@ def _rank_aggregate(
 
 
 def _date_aggregate(bound: BoundExpr, level: Fraction, when: Expr | None) -> ValueAggregate:
-    """Count dates and times in days from the first."""
+    """Map dates and timestamps to days since the lower end of their range."""
     assert isinstance(bound.low, date)
     assert isinstance(bound.high, date)
     first, last = (end.date() if isinstance(end, datetime) else end for end in (bound.low, bound.high))
@@ -161,7 +161,7 @@ def _top_k_aggregate(
     name = function_name(call)
     number = arguments[1].name if len(arguments) == 2 and isinstance(arguments[1], exp.Literal) else ""
     if not number.isdecimal() or len(number) > 6 or not 1 <= int(number) <= _MAX_TOP_VALUES:
-        raise refuse(call, name, f"{name} takes an expression and how many", f"Write {name}(x, 10).")
+        raise refuse(call, name, f"{name} takes an expression and a number of values", f"Write {name}(x, 10).")
     return _frequency_aggregate(call, arguments[0], FrequencyFunction(FrequencyOutput.TOP, int(number)), rows, when)
 
 
@@ -172,14 +172,14 @@ def _frequency_aggregate(
     bound = _bind_operand(call, node, rows)
     expr = without_clip(bound.expr)
     if is_unique(expr, rows.columns_by_name()):
-        cause = f"each value of {short_sql(node)} is unique, so none is more frequent than the others"
-        raise refuse(call, name, cause, "Use a column whose values many share, or count with COUNT(DISTINCT …).")
+        cause = f"each value of {short_sql(node)} is unique, so no value is more frequent than another"
+        raise refuse(call, name, cause, "Use a column whose values many units share, or use COUNT(DISTINCT …).")
     values = tuple(value for value in key_domain(expr, rows.columns_by_name()) or () if value is not None)
     if not 0 < len(values) <= _MAX_LISTED_VALUES:
-        cause = f"{name}({short_sql(node)}) chooses among public values, and " + (
-            f"there are {len(values):,}, more than {_MAX_LISTED_VALUES:,}" if values else "none are declared"
+        cause = f"{name}({short_sql(node)}) needs a list of declared values, and " + (
+            f"{len(values):,} are declared, more than {_MAX_LISTED_VALUES:,}" if values else "none are declared"
         )
-        hint = "GROUP BY it and ORDER BY COUNT(*) DESC LIMIT …, or make fewer values of it with CASE or FLOOR."
+        hint = "Use GROUP BY with ORDER BY COUNT(*) DESC LIMIT …, or map it to fewer values with CASE or FLOOR."
         raise refuse(call, name, cause, hint)
     return ValueAggregate(function, null_unless(expr, when), values=values, kind=bound.type)
 
@@ -188,6 +188,6 @@ def _bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundE
     name = function_name(call)
     bound = bind_value(node, clamped_lookup(rows.views, name), name)
     if is_unit_or_null(bound.expr, rows.columns_by_name()):
-        cause = f"{name} of the unit's own column would tell about single people"
+        cause = f"{name} of the privacy unit's own column would disclose individuals"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
     return bound

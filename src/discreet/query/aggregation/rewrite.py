@@ -1,4 +1,4 @@
-"""Rewrite a SELECT over groups: keys and aggregates become the columns that will hold them."""
+"""Rewrite a SELECT over groups: keys and aggregates become columns of the grouped table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from discreet.query.syntax.syntax_tree import first_subquery, is_aggregate, wind
 
 @dataclass(frozen=True)
 class GroupRewriter:
-    """What replaces what: `key_column` gives the column of a key, `measure_column` that of an aggregate, `resolve_query` reads a query."""
+    """Replaces keys by `key_column`, aggregates by `measure_column`, and resolves subqueries by `resolve_query`."""
 
     grouped: GroupedSelect
     key_column: Callable[[int], str]
@@ -24,10 +24,10 @@ class GroupRewriter:
     make_column: Callable[[str], exp.Column]
 
     def rewrite(self, node: exp.Expr, clause: str) -> exp.Expr:
-        """Return an expression over the columns of the groups."""
+        """Return an expression over the columns of the grouped table."""
         rewritten = self._replacement(node, clause)
         if rewritten is None:
-            rewritten = node.copy()  # once: parts are replaced inside the copy
+            rewritten = node.copy()  # only here: parts are replaced inside the copy
             self._replace_parts(rewritten, clause)
         return rewritten
 
@@ -40,7 +40,7 @@ class GroupRewriter:
                 child.replace(replacement)
 
     def _replacement(self, node: exp.Expr, clause: str) -> exp.Expr | None:
-        """Return what a whole expression stands for; None if only its parts do."""
+        """Return the replacement of a whole expression; None if only its parts are replaced."""
         if isinstance(node, exp.Query):
             return self.resolve_query(node)
         if isinstance(node, exp.Window):
@@ -50,13 +50,13 @@ class GroupRewriter:
         if (index := self._key_index(node, clause)) is not None:
             return self._positioned_column(self.key_column(index), node)
         if isinstance(node, exp.Star):
-            raise refuse(node, clause, "* cannot stand beside aggregates", "List the columns that are grouped by.")
+            raise refuse(node, clause, "* cannot be combined with aggregates", "List the columns of GROUP BY instead.")
         if isinstance(node, exp.Column):
             return self._refuse_ungrouped(node, clause)
         return None
 
     def expand_aliases(self, node: exp.Expr) -> exp.Expr:
-        """Replace aliases of the SELECT list where no column of FROM has the name."""
+        """Replace aliases of the SELECT list, unless a column of FROM has the same name."""
 
         def expand(each: exp.Expr) -> exp.Expr:
             if isinstance(each, exp.Column) and not each.table and not has_column(self.grouped.rows.views, each):
@@ -71,7 +71,7 @@ class GroupRewriter:
         return node.copy().transform(expand)
 
     def _rewrite_window(self, window: exp.Window, clause: str) -> exp.Expr:
-        """Keep the function of a window, which works on groups, and rewrite what it is applied to."""
+        """Rewrite the operands of a window function, which itself is computed over groups."""
         copy = window.copy()
         for child in window_operands(copy):
             if not isinstance(child, exp.Star):
@@ -79,7 +79,7 @@ class GroupRewriter:
         return copy
 
     def _key_index(self, node: exp.Expr, clause: str) -> int | None:
-        """Return the place of the key that an expression is; what cannot be read on single rows is none."""
+        """Return the index of the key that equals an expression; None if there is none."""
         if first_subquery(node) is not None or next(node.find_all(exp.Column), None) is None:
             return None
         if any(is_aggregate(each) or isinstance(each, exp.Window) for each in node.walk()):
@@ -88,22 +88,22 @@ class GroupRewriter:
             return None
         try:
             expr = bind_value(node, stored_lookup(self.grouped.rows.views, clause), clause).expr
-        except UndeclaredValue:  # also HAVING and ORDER BY compare keys with what they can be
+        except UndeclaredValue:  # HAVING and ORDER BY check declared values too
             raise
         except Refused:
             return None
         return next((index for index, key in enumerate(self.grouped.keys) if key.bound.expr == expr), None)
 
     def _positioned_column(self, name: str, origin: exp.Expr) -> exp.Column:
-        """Return a column that stands where the original stood, with its place and its words for a refusal."""
+        """Return a column with the source position and the SQL of the expression that it replaces."""
         column = self.make_column(name)
         first = next((each.meta for each in origin.walk() if "line" in each.meta), {})
         column.this.meta.update(first)
-        column.meta["said"] = lambda: sql_of(origin)  # only a refusal needs it
+        column.meta["said"] = lambda: sql_of(origin)  # computed only for a refusal
         return column
 
     def _refuse_ungrouped(self, node: exp.Column, clause: str) -> exp.Expr:
-        stored_lookup(self.grouped.rows.views, clause)(node)  # an unknown name is told as such
+        stored_lookup(self.grouped.rows.views, clause)(node)  # refuses unknown names
         name = node.this.name if isinstance(node.this, exp.Star) else quote_name(node.this.name)
-        cause = f"{name or '*'} is neither grouped by nor inside an aggregate"
+        cause = f"column {name or '*'} must appear in GROUP BY or be used in an aggregate function"
         raise refuse(node, clause, cause, "Add it to GROUP BY, or aggregate it.")

@@ -1,4 +1,4 @@
-"""Grids on which an expression is summed: fine for sums, centred for means, coarser for squares."""
+"""Grids for sums: fine for sums, centred for means, coarser for squares."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from discreet.kernel.question import Sum, Total
 from discreet.kernel.relation import MAX_SUM
 from discreet.policy.column_domains import default_step
 
-_HALF_RANGE_STEPS = 1 << 12  # steps of half the range, for squares: their own size is the square of that
+_HALF_RANGE_STEPS = 1 << 12  # steps in half the range, for squares: a square has the square of this many
 _MAX_DOUBLINGS = 120
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The public range of a number, and how finely it is to be rounded."""
+    """The public range of a number, and its rounding step."""
 
     low: Fraction
     high: Fraction
@@ -24,7 +24,7 @@ class Scale:
 
     @classmethod
     def with_default_step(cls, low: Fraction, high: Fraction, step: Fraction | None, kind: Type) -> "Scale":
-        """Choose a step where none is given: the policy's rule, and whole numbers for integers."""
+        """Return a scale with the policy's default step, or step 1 for integers, if none is given."""
         if step is None and low < high:
             step = default_step(low, high)
         elif step is None:
@@ -34,7 +34,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class SumTotals:
-    """The totals that serve one expression; mean and spread share their centre, and so the sum around it."""
+    """The sums of one expression; mean and variance share the centred sum."""
 
     uncentred: Sum
     centred: Sum
@@ -42,7 +42,7 @@ class SumTotals:
 
 
 def finest_grid(scale: Scale, rows: int) -> Grid:
-    """Return the finest grid whose sum over so many rows fits into 64 bits."""
+    """Return the finest grid whose sum over `rows` rows fits into 64 bits."""
     step = scale.step
     for _ in range(_MAX_DOUBLINGS):
         try:
@@ -62,7 +62,8 @@ def sum_totals(expr: Expr, scale: Scale, fits: Callable[[Total], bool], *, squar
     >>> from discreet.kernel.expr import Column
     >>> zero_or_one = Scale.with_default_step(Fraction(0), Fraction(1), None, Type.INTEGER)
     >>> totals = sum_totals(Column("x", Type.INTEGER), zero_or_one, lambda total: True, squared=True)
-    >>> totals.uncentred.grid.max_abs_index, str(totals.centred.grid.step), totals.centred.grid.max_abs_index, totals.squares.grid.max_abs_index
+    >>> uncentred, centred, squares = totals.uncentred.grid, totals.centred.grid, totals.squares.grid
+    >>> uncentred.max_abs_index, str(centred.step), centred.max_abs_index, squares.max_abs_index
     (1, '1/2', 1, 4096)
     """
     for level in range(_MAX_DOUBLINGS):
@@ -80,18 +81,18 @@ def _sum_totals_on(expr: Expr, scale: Scale, factor: int) -> SumTotals:
     middle = round((scale.low + scale.high) / 2 / rough) * rough
     around = fine
     while middle % around and around > rough:
-        around /= 2  # with few steps the middle may lie between two of them, and would be half a step off
+        around /= 2  # with few steps, the centre may lie between two of them
     squares = Grid(scale.low, scale.high, rough, int(middle / rough))
     return SumTotals(
         Sum(expr, Grid(scale.low, scale.high, fine)),
         Sum(expr, Grid(scale.low, scale.high, around, int(middle / around))),
-        # Less half of the largest square, so that the farthest is half as far.
+        # Subtracting half of the largest square halves the largest absolute value.
         Sum(expr, squares, power=2, shift=squares.max_abs_index**2 // 2),
     )
 
 
 def _squares_step(scale: Scale) -> Fraction:
-    """Return the step for squares: the fine one, doubled or halved until half the range is some 2^12 of them."""
+    """Return the step for squares: doubled or halved until half the range has about 2^12 steps."""
     half, step = (scale.high - scale.low) / 2, scale.step
     while half > _HALF_RANGE_STEPS * step:
         step *= 2

@@ -1,1 +1,1 @@
-"""Expressions on single rows: their meaning in the kernel's algebra, their ranges and domains."""
+"""Expressions on single rows: binding to the kernel's algebra, ranges and domains."""

@@ -1,8 +1,7 @@
-"""Bind SQL expressions on single rows to the kernel's, with what is publicly known of their values.
+"""Bind SQL expressions on single rows to kernel expressions, with public facts about their values.
 
-Every node that is not listed in RULES is refused, and so is a node with an argument that its rule does not understand.
-A caller that wants columns held to their declared ranges, as under an aggregate, passes `columns` that return clipped
-expressions with the ranges they were clipped to: everything above then follows from these.
+Nodes without an entry in RULES are refused, and so are nodes with arguments that their rule does not list. To clamp
+columns to their declared ranges, as inside an aggregate, the caller passes a lookup that returns clamped columns.
 """
 
 from collections.abc import Callable
@@ -34,21 +33,21 @@ ColumnLookup = Callable[[exp.Column], BoundExpr]
 
 @dataclass(frozen=True)
 class NameLookup:
-    """What the names of columns mean, with the values that the policy lists for them."""
+    """Looks up columns by name; `lists` has the values that the policy declares for them."""
 
     look_up: ColumnLookup
     lists: DeclaredLists
 
     def __call__(self, node: exp.Column) -> BoundExpr:
-        """Return what a name means."""
+        """Return the column of this name."""
         return self.look_up(node)
 
 
-_NOT_LISTED = "is not among the expressions that are safe for every row"
+_NOT_SUPPORTED = "is not supported"
 
 
 def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> BoundExpr:
-    """Read an expression on single rows; `columns` says what a name means, `clause` where the expression stands.
+    """Bind an expression on single rows; `clause` is named in refusals.
 
     >>> import sqlglot
     >>> from discreet.kernel.expr import Column
@@ -62,17 +61,15 @@ def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> Bound
         return drop_single_end(reader.bind(node))
     except Refused:
         raise
-    except Exception:  # noqa: BLE001 - whatever a query is, it is answered or refused
-        raise refuse(
-            node, clause, "this expression cannot be understood", "Write it in fewer or simpler steps."
-        ) from None
+    except Exception:  # noqa: BLE001 - every query is answered or refused
+        raise refuse(node, clause, "this expression is not supported", "Simplify it.") from None
 
 
 def bind_constant(node: exp.Expression, kind: Type | None, clause: str) -> Value:
-    """Read a constant, of a type if one is given."""
+    """Return the value of a constant expression, converted to a type if one is given."""
 
     def no_columns(column: exp.Column) -> BoundExpr:
-        raise refuse(column, clause, "only a constant can stand here", "Write the value itself.")
+        raise refuse(column, clause, "expected a constant", "Write the value itself.")
 
     bound = bind_expr(node, no_columns, clause)
     reader = ExprReader(lambda _: bound, clause)
@@ -83,7 +80,7 @@ def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) 
     if type(node) is exp.Column and not isinstance(node.this, exp.Star):
         try:
             return columns(node)
-        except (ValueError, TypeError, OverflowError) as error:  # below, the words of these are shown
+        except (ValueError, TypeError, OverflowError) as error:  # the handler below would show its message
             raise RuntimeError from error
     handler, allowed_arguments = RULES.get(type(node), (None, ""))
     if handler is None:
@@ -93,52 +90,52 @@ def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) 
         raise _unsupported_refusal(node, reader)
     try:
         return handler(node, reader)
-    except (ValueError, TypeError, OverflowError) as error:  # what the kernel's constructors do not take
-        raise reader.refuse(node, f"{sql_excerpt(node)}: {error}", "Write it in another way.") from None
+    except (ValueError, TypeError, OverflowError) as error:  # raised by the kernel's constructors
+        raise reader.refuse(node, f"{sql_excerpt(node)}: {error}", "Rewrite it.") from None
 
 
 def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
-    """Return the refusal of a node that has no rule here."""
+    """Return the refusal of a node without a rule."""
     inside = node.find(exp.Query) if isinstance(node, exp.In | exp.Any | exp.All) else None
     for kinds, cause, hint in _UNSUPPORTED:
         if isinstance(inside or node, kinds):
             return reader.refuse(node, cause, hint)
     if isinstance(node, exp.Func) and type(node) not in RULES and type(node) not in _HINTS:
         return unknown_function_refusal(node, reader)
-    hint = _HINTS.get(type(node), "Leave it out, or write it in another way.")
-    return reader.refuse(node, f"{sql_excerpt(node)} {_NOT_LISTED}", hint)
+    hint = _HINTS.get(type(node), "Leave it out, or rewrite it.")
+    return reader.refuse(node, f"{sql_excerpt(node)} {_NOT_SUPPORTED}", hint)
 
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
         (exp.Query, exp.Exists),
-        "a query inside an expression is understood only as a condition of its own, joined by AND in WHERE",
-        "Write WHERE … AND unit IN (SELECT unit …), or join.",
+        "a subquery is supported only as a separate condition in WHERE, combined with AND",
+        "Write WHERE … AND unit IN (SELECT unit …), or use a JOIN.",
     ),
     (
         (exp.Window, exp.IgnoreNulls, exp.RespectNulls),
-        "a window function looks at other rows",
-        "Use it above the aggregate, on the released table.",
+        "window functions are not allowed on private rows",
+        "Aggregate first, then use window functions on the result.",
     ),
     (
         (exp.AggFunc, exp.WithinGroup, exp.Filter, exp.Distinct),
-        "an aggregate cannot stand inside an expression on single rows",
-        "Aggregate in a subquery per unit, or use HAVING.",
+        "aggregate functions are not allowed here",
+        "Aggregate per unit in a subquery, or use HAVING.",
     ),
     (
         (exp.Parameter, exp.Placeholder, exp.SessionParameter),
-        "a parameter has no value here",
+        "parameters are not supported here",
         "Write the value itself.",
     ),
-    ((exp.Star, exp.Column), "* stands for all columns, not for a value", "Name the column."),
+    ((exp.Star, exp.Column), "* is not a value", "Name a column."),
 )
 _HINTS: dict[type, str] = {
     exp.Any: "Write IN (…).",
     exp.Between: "Write BETWEEN LEAST(…) AND GREATEST(…).",
     exp.In: "Write IN (…) with constants.",
     exp.Interval: "Add it to a date or timestamp, or subtract it.",
-    exp.ByteString: "Write the text in plain quotes.",
-    exp.AtTimeZone: "Timestamps are in the policy's time zone already.",
+    exp.ByteString: "Write the text in single quotes.",
+    exp.AtTimeZone: "Timestamps are already in the policy's time zone.",
     exp.Collate: "Leave COLLATE out: text is compared by its bytes.",
 }
 
@@ -147,13 +144,15 @@ def _bind_literal(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     text = node.name
     if isinstance(node, exp.RawString) or node.is_string:
         return bound_constant(text, Type.TEXT)
-    whole_number = text.lstrip("0") if text.isdecimal() else ""  # so many digits as Python would not read
+    whole_number = text.lstrip("0") if text.isdecimal() else ""  # int() refuses very long texts
     if text.isdecimal() and len(whole_number) < 20 and int(whole_number or 0) < 1 << 63:
         return bound_constant(int(whole_number or 0), Type.INTEGER)
     try:
         return bound_constant(parse_constant(text, Type.REAL), Type.REAL)
     except ValueError:
-        raise reader.refuse(node, "this number is beyond what a double holds", "Write a smaller one.") from None
+        raise reader.refuse(
+            node, "this number is out of range for type double precision", "Write a smaller one."
+        ) from None
 
 
 def _comparison(op: str, *, swapped: bool = False, negated: bool = False) -> NodeHandler:
@@ -177,7 +176,7 @@ def _connective(op: str) -> NodeHandler:
 
 
 def _flatten_chain(node: exp.Expression) -> list[exp.Expression]:
-    """Return what one operator holds together: a long chain is no deep one."""
+    """Return the operands of a chain of one operator, without recursion."""
     operands, rest = [], [node]
     while rest:
         current = rest.pop()
@@ -195,7 +194,7 @@ def _between(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 def _in(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     if not node.expressions:
-        raise reader.refuse(node, "IN has nothing to compare with", _HINTS[exp.In])
+        raise reader.refuse(node, "the IN list is empty", _HINTS[exp.In])
     value, *others = reader.bind_common_type(node, [node.this, *node.expressions])
     constants = [other for other in others if _is_constant(other) and not is_null(other)]
     for other in constants:
@@ -218,7 +217,7 @@ def _is(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         value, no = reader.bind_as(node.this, Type.BOOLEAN), bound_constant(value=False, kind=Type.BOOLEAN)
         test = bound_call("coalesce", value if node.expression.this else bound_call("not", value), no)
     else:
-        raise reader.refuse(node, f"{sql_excerpt(node)} {_NOT_LISTED}", "Write IS NULL, IS TRUE or IS FALSE.")
+        raise reader.refuse(node, f"{sql_excerpt(node)} {_NOT_SUPPORTED}", "Write IS NULL, IS TRUE or IS FALSE.")
     return bound_call("not", test) if node.args.get("negate") else test
 
 
@@ -263,7 +262,7 @@ def _divide(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def _is_numeric(node: exp.Expression) -> bool:
-    """Tell whether PostgreSQL computes with decimals although the value is whole: EXTRACT(…) / 10 does not truncate."""
+    """Return whether PostgreSQL uses numeric for an integer value: EXTRACT(…) / 10 does not truncate."""
     bare = node.unnest()
     if isinstance(bare, exp.Neg | exp.Abs):
         return _is_numeric(bare.this)
@@ -275,7 +274,7 @@ def _is_numeric(node: exp.Expression) -> bool:
 def _modulo(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     left, right = reader.bind(node.this), reader.bind(node.expression)
     if Type.REAL in (left.type, right.type):
-        raise reader.refuse(node, "the remainder is of integers only", "Write x - y * FLOOR(x / y).")
+        raise reader.refuse(node, "the remainder is supported for integers only", "Write x - y * FLOOR(x / y).")
     return numeric_operation("modulo", node, reader, left, right)
 
 
@@ -305,7 +304,7 @@ def _cast(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     kind = _TYPES.get(to.this.name)
     if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
         names = "INTEGER, BIGINT, DOUBLE PRECISION, NUMERIC, TEXT, DATE, TIMESTAMP and BOOLEAN"
-        raise reader.refuse(node, f"there is no cast to {sql_excerpt(to)}", f"There are {names}.")
+        raise reader.refuse(node, f"cannot cast to type {sql_excerpt(to)}", f"Supported: {names}.")
     sizes = [reader.constant_integer(each.this, 0) for each in to.expressions]
     bound = _cast_value(node, reader, reader.bind(node.this), kind)
     if kind is Type.TEXT and sizes:
@@ -327,7 +326,7 @@ def _cast_value(node: exp.Expression, reader: ExprReader, bound: BoundExpr, kind
     op = _CASTS.get((bound.type, kind))
     if op is None:
         raise reader.refuse(
-            node, f"{TYPE_NAMES[bound.type]} cannot be cast to {TYPE_NAMES[kind]}", "Use another column or type."
+            node, f"cannot cast type {TYPE_NAMES[bound.type]} to {TYPE_NAMES[kind]}", "Use another column or type."
         )
     return bound_call(op, bound)
 
@@ -342,7 +341,7 @@ def _cast_constant(node: exp.Expression, reader: ExprReader, bound: BoundExpr, k
 
 
 def _parse_text(text: BoundExpr, kind: Type) -> BoundExpr:
-    """Read a text in every row, as a constant is read; NULL where it cannot be."""
+    """Convert text in every row as a constant would be; NULL where it is invalid."""
     match kind:
         case Type.DATE:
             return bound_call(

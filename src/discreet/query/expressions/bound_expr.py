@@ -1,4 +1,4 @@
-"""A bound expression: the kernel's expression, with what is publicly known of its values."""
+"""A bound expression: a kernel expression with public facts about its values."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -11,11 +11,11 @@ RangeEnd = Fraction | date | datetime
 
 @dataclass(frozen=True)
 class BoundExpr:
-    """A kernel expression and public facts about it; they help accuracy, and privacy never depends on them.
+    """A kernel expression with public facts that improve accuracy; privacy does not depend on them.
 
-    `low` and `high` enclose the values of a number, date or timestamp (one may be unknown); `step` is how finely the
-    owner wants a number rounded; `domain` lists every value that a group may have, in the order to show them, with None
-    if missing values are a group; `unit_key_index` is the place of this column in the unit's key.
+    `low` and `high` bound a number, date or timestamp (either may be unknown); `step` is the declared rounding step;
+    `domain` lists all possible group values in display order, including None if NULL forms a group; `unit_key_index`
+    is the position of this column in the unit's key.
     """
 
     expr: Expr

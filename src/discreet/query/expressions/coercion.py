@@ -1,4 +1,4 @@
-"""Operands of an expression: literals, implicit casts, and refusals where a type does not fit."""
+"""Types of operands: constants, implicit casts, and refusals of type mismatches."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,12 +17,12 @@ from discreet.query.syntax.source_position import refuse
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
 TYPE_NAMES = {
-    INTEGER: "an integer",
-    REAL: "a number",
-    BOOLEAN: "true or false",
+    INTEGER: "integer",
+    REAL: "double precision",
+    BOOLEAN: "boolean",
     TEXT: "text",
-    DATE: "a date",
-    TIMESTAMP: "a timestamp",
+    DATE: "date",
+    TIMESTAMP: "timestamp",
 }
 _EXAMPLES = {
     INTEGER: "42",
@@ -34,7 +34,7 @@ _EXAMPLES = {
 _CAST_HINTS = {
     (INTEGER, BOOLEAN): "Write x <> 0.",
     (REAL, BOOLEAN): "Write x <> 0.",
-    (TEXT, BOOLEAN): "Compare it with something.",
+    (TEXT, BOOLEAN): "Compare it with a value.",
     (BOOLEAN, INTEGER): "Write CASE WHEN x THEN 1 ELSE 0 END.",
     (BOOLEAN, REAL): "Write CASE WHEN x THEN 1 ELSE 0 END.",
     (DATE, INTEGER): "Write EXTRACT(YEAR FROM x), or subtract another date.",
@@ -51,19 +51,19 @@ FALSE_TEXTS = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
 _INTEGER_TEXT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _REAL_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
 _MOMENT_TEXT = re.compile(r"(\d{4}-\d{1,2}-\d{1,2})(?:[ t]+(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?", re.ASCII)
-MAX_TEXT_LENGTH = 100_000  # characters of a text
+MAX_TEXT_LENGTH = 100_000  # characters
 
 
 @dataclass(frozen=True)
 class ExprReader:
-    """How the parts of an expression are read; `clause` is where it stands, for refusals."""
+    """Binds the operands of an expression; `clause` is named in refusals."""
 
     bind: Callable[[exp.Expression], BoundExpr]
     clause: str
     lists: DeclaredLists = field(default_factory=dict)  # declared values of columns
 
     def bind_equal(self, node: exp.Expression, value: BoundExpr, other: BoundExpr) -> BoundExpr:
-        """Compare two parts; a constant must be a declared value of what it is compared with."""
+        """Return left = right; a constant must be a declared value of the other side."""
         check_declared(value, other, self.lists, node, self.clause)
         return bound_call("equal", value, other)
 
@@ -72,59 +72,66 @@ class ExprReader:
         return refuse(node, self.clause, cause, hint)
 
     def bind_as(self, node: exp.Expression, kind: Type) -> BoundExpr:
-        """Read a part that must have this type."""
+        """Bind an operand that must have this type."""
         return self.coerce(node, self.bind(node), kind)
 
     def bind_number(self, node: exp.Expression) -> BoundExpr:
-        """Read a part that must be an integer or a real."""
+        """Bind an operand that must be a number."""
         bound = self.bind(node)
         return bound if bound.type is INTEGER else self.coerce(node, bound, REAL)
 
     def bind_moment(self, node: exp.Expression) -> BoundExpr:
-        """Read a part that must be a date or a timestamp."""
+        """Bind an operand that must be a date or a timestamp."""
         return coerce_moment(node, self, self.bind(node))
 
     def constant_value(self, node: exp.Expression, kind: Type) -> Value:
-        """Read a part that must be a constant, and not NULL."""
+        """Return the value of an operand that must be a constant other than NULL."""
         expr = self.bind_as(node, kind).expr
         if not isinstance(expr, Constant) or expr.value is None:
-            raise self.refuse(node, f"only a constant can stand here ({TYPE_NAMES[kind]})", "Write the value itself.")
+            raise self.refuse(node, f"expected a constant of type {TYPE_NAMES[kind]}", "Write the value itself.")
         return expr.value
 
     def constant_integer(self, node: exp.Expression | None, default: int) -> int:
-        """Read a part that must be a constant integer, if it is there."""
+        """Return the value of an optional operand that must be an integer constant."""
         return default if node is None else int(self.constant_value(node, INTEGER))  # type: ignore[arg-type]
 
     def bind_common_type(self, node: exp.Expression, parts: Iterable[exp.Expression]) -> list[BoundExpr]:
-        """Read parts that must have one type: text constants and NULL take that of the others."""
+        """Bind operands and convert them to their common type, which text constants and NULL adopt."""
         nodes = list(parts)
         operands = [self.bind(part) for part in nodes]
         kind = common_type(operands)
         if kind is None:
-            names = " and ".join(dict.fromkeys(TYPE_NAMES[each.type] for each in operands))
-            raise self.refuse(node, f"{names} do not fit together", "Cast one to the type of the other.")
+            first, *others = dict.fromkeys(TYPE_NAMES[operand.type] for operand in operands)
+            cause = (
+                f"cannot compare {first} with {' and '.join(others)}"
+                if isinstance(node, exp.Predicate)
+                else f"types {' and '.join((first, *others))} cannot be matched"
+            )
+            raise self.refuse(node, cause, "Cast one to the type of the other.")
         return [self.coerce(part, each, kind) for part, each in zip(nodes, operands, strict=True)]
 
     def coerce(self, node: exp.Expression, bound: BoundExpr, kind: Type) -> BoundExpr:
-        """Return a part as another type, where PostgreSQL turns it by itself."""
+        """Cast an operand implicitly, as PostgreSQL does, or refuse it."""
         try:
             coerced = implicit_cast(bound, kind)
         except ValueError:
-            cause = f"this text cannot be read as {TYPE_NAMES[kind]}"
+            cause = f"invalid input syntax for type {TYPE_NAMES[kind]}"
             raise self.refuse(node, cause, f"Write it as {_EXAMPLES[kind]}.") from None
         if coerced is None:
-            cause = f"{TYPE_NAMES[kind]} is needed here, not {TYPE_NAMES[bound.type]}"
-            raise self.refuse(node, cause, _CAST_HINTS.get((bound.type, kind), f"Use {TYPE_NAMES[kind]}."))
+            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}"
+            raise self.refuse(
+                node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
+            )
         return coerced
 
 
 def coerce_moment(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
-    """Read a text as a date or timestamp where one is wanted."""
+    """Return a date unchanged, and anything else as a timestamp."""
     return bound if bound.type is DATE else reader.coerce(node, bound, TIMESTAMP)
 
 
 def parse_constant(text: str, kind: Type) -> Value:
-    """Read a text constant as another type, as PostgreSQL does; ValueError if it cannot be.
+    """Convert a text constant to another type as PostgreSQL does; ValueError if it is invalid.
 
     >>> parse_constant("2010-1-31", Type.DATE)
     datetime.date(2010, 1, 31)
@@ -146,11 +153,11 @@ def parse_constant(text: str, kind: Type) -> Value:
                 return datetime.combine(day, clock)
             if clock == time.min:
                 return day
-    raise ValueError("text must be of the wanted type")
+    raise ValueError("the text is not a valid constant of this type")
 
 
 def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:
-    """Return an expression as another type if PostgreSQL turns it by itself; ValueError if its text cannot be read."""
+    """Cast as PostgreSQL does implicitly; None if there is no such cast, ValueError if a text constant is invalid."""
     expr = bound.expr
     if bound.type is kind:
         return bound
@@ -161,7 +168,7 @@ def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:
 
 
 def common_type(bounds: Sequence[BoundExpr]) -> Type | None:
-    """Return the type that several expressions take together; None if there is none."""
+    """Return the common type of several expressions; None if there is none."""
     types = (
         {each.type for each in bounds if not _adopts_type(each)} or {each.type for each in bounds} - {TEXT} or {TEXT}
     )
@@ -171,7 +178,7 @@ def common_type(bounds: Sequence[BoundExpr]) -> Type | None:
 
 
 def _adopts_type(bound: BoundExpr) -> bool:
-    """Tell whether an expression takes the type of what it meets: NULL, and a text constant."""
+    """Return whether an expression adopts the type of the others: NULL or a text constant."""
     return is_null(bound) or (isinstance(bound.expr, Constant) and bound.type is TEXT)
 
 

@@ -1,4 +1,4 @@
-"""Functions on dates and timestamps, and arithmetic with them."""
+"""Functions and arithmetic on dates and timestamps."""
 
 import re
 from calendar import monthrange
@@ -28,11 +28,11 @@ _MONTHS = {"year": 12, "month": 1}
 _ABBREVIATIONS = {"min": "minute", "sec": "second", "hr": "hour", "mon": "month", "yr": "year"}
 _AMOUNT = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
 _CLOCK_TIME = re.compile(r"(\d{1,3}):(\d{2})(?::(\d{2}))?", re.ASCII)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every timestamp is a local time
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all timestamps are local times
 
 
 def time_unit(node: exp.Expression) -> str:
-    """Return the name of a unit of time in the singular."""
+    """Return the singular name of a time unit."""
     name = node.name.lower().removesuffix("s")
     return _ABBREVIATIONS.get(name, name)
 
@@ -50,7 +50,7 @@ def _scaled_sum(first: BoundExpr, factor: int, second: BoundExpr) -> BoundExpr:
 
 
 def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
-    """Return how many beginnings of such windows lie between two moments."""
+    """Return the number of window boundaries between two moments."""
 
     def index(moment: BoundExpr) -> BoundExpr:
         moment = _as_timestamp(moment)
@@ -74,7 +74,7 @@ def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
 
 
 def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read EXTRACT and DATE_PART."""
+    """Bind EXTRACT and DATE_PART."""
     name, inner = time_unit(node.this), node.expression.unnest()
     if isinstance(inner, exp.Sub) and _interval_or_refuse(inner.expression, reader) is None:
         end, start = reader.bind(inner.this), reader.bind(inner.expression)
@@ -88,13 +88,15 @@ def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         return bound_call("to_real", windows_between(bound_constant(_EPOCH, TIMESTAMP), moment, "second"))
     if name not in DATE_PARTS and name != "year":
         names = ", ".join(each.upper() for each in ("year", *DATE_PARTS, "epoch"))
-        raise reader.refuse(node, f"{node.this.name.upper()[:40]} cannot be extracted", f"There are {names}.")
+        raise reader.refuse(node, f"EXTRACT does not support {node.this.name.upper()[:40]}", f"Supported: {names}.")
     return bound_call(name, _as_timestamp(moment))
 
 
 def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, seconds: BoundExpr) -> BoundExpr:
     if name not in ("epoch", "day"):
-        raise reader.refuse(node, "only EPOCH and DAY of an interval can be extracted", "Divide EPOCH, its seconds.")
+        raise reader.refuse(
+            node, "only EPOCH and DAY can be extracted from an interval", "Divide EPOCH, the number of seconds."
+        )
     return (
         bound_call("to_real", seconds)
         if name == "epoch"
@@ -103,21 +105,21 @@ def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, 
 
 
 def date_part_function(name: str) -> NodeHandler:
-    """Return the reader of a function such as YEAR(x)."""
+    """Return the handler of a function such as YEAR(x)."""
     return lambda node, reader: bound_call(name, _as_timestamp(reader.bind_moment(node.this)))
 
 
 def bind_date_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read DATE_TRUNC(window, x)."""
+    """Bind DATE_TRUNC(window, x)."""
     window = time_unit(node.args["unit"])
     if window not in _WINDOWS:
         names = ", ".join(_WINDOWS)
-        raise reader.refuse(node, "DATE_TRUNC does not know this unit", f"There are {names}, each as a constant.")
+        raise reader.refuse(node, "DATE_TRUNC does not support this unit", f"Supported: {names}, written as constants.")
     return bound_call(f"trunc_{window}", _as_timestamp(reader.bind_moment(node.this)))
 
 
 def bind_date_diff(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """DATE_DIFF('day', start, end), DATE_DIFF(end, start, DAY) and DATEDIFF(end, start), as other systems write it."""
+    """Bind DATE_DIFF('day', start, end), DATE_DIFF(end, start, DAY) or DATEDIFF(end, start)."""
     first, second, third = node.this, node.expression, node.args.get("unit")
     if third is None:
         return windows_between(reader.bind_moment(second), reader.bind_moment(first), "day")
@@ -125,15 +127,15 @@ def bind_date_diff(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         return windows_between(reader.bind_moment(second), reader.bind_moment(first), time_unit(third))
     if time_unit(first) not in _WINDOWS or not isinstance(first, exp.Literal | exp.Column):
         hint = "Write DATE_DIFF('day', start, end)."
-        raise reader.refuse(node, "DATE_DIFF takes a unit as a constant and two dates", hint)
-    # The parser takes the third argument for a unit, and a bare name there for a word in capitals.
+        raise reader.refuse(node, "DATE_DIFF takes a constant unit and two dates", hint)
+    # The parser takes the third argument for a unit, and turns a bare name there into upper case.
     end = exp.column(third.name.lower()) if isinstance(third, exp.Var) else third
     end.parent = node
     return windows_between(reader.bind_moment(second), reader.bind_moment(end), time_unit(first))
 
 
 def constant_interval(node: exp.Expression) -> tuple[int, Fraction] | None:
-    """Return the months and seconds of a constant interval; None if it is none, ValueError if it is not understood."""
+    """Return the months and seconds of a constant interval; None if it is not an interval, ValueError if invalid."""
     node = node.unnest()  # type: ignore[assignment]
     if isinstance(node, exp.Neg) and (inner := constant_interval(node.this)) is not None:
         return -inner[0], -inner[1]
@@ -162,22 +164,24 @@ def _parse_interval(text: str) -> tuple[int, Fraction]:
         seconds_in_all += amount * _SECONDS.get(name, 0)
         rest = rest[match.end() :] if name in _MONTHS or name in _SECONDS else "?"
     if rest or not text or months.denominator != 1:
-        raise ValueError("text must be an interval")
+        raise ValueError("the text is not a valid interval")
     return int(months), seconds_in_all
 
 
 def shift_moment(
     node: exp.Expression, reader: ExprReader, moment: BoundExpr, months: int, seconds: Fraction
 ) -> BoundExpr:
-    """Return a moment moved by an interval; only constants can be moved by months, which are not of one length."""
+    """Add an interval to a moment; months can be added only to constants, because their lengths vary."""
     moment = _as_timestamp(moment)
     if seconds.denominator != 1:
-        raise reader.refuse(node, "an interval must have whole seconds", "Write whole seconds.")
+        raise reader.refuse(node, "fractions of a second are not supported in intervals", "Write whole seconds.")
     if months:
         value = moment.expr.value if isinstance(moment.expr, Constant) else None
         if not isinstance(value, datetime):
-            hint = "Move the interval to the side of a constant, use days, or compare DATE_TRUNC('month', x)."
-            raise reader.refuse(node, "months and years are not of one length", hint)
+            hint = "Move the interval to the constant's side, use days, or compare DATE_TRUNC('month', x)."
+            raise reader.refuse(
+                node, "intervals of months or years can be added to constants only, because their lengths vary", hint
+            )
         moment = bound_constant(_add_months(value, months), TIMESTAMP)
     return bound_call("add_seconds", moment, bound_constant(int(seconds), INTEGER)) if seconds else moment
 
@@ -191,11 +195,13 @@ def _interval_or_refuse(node: exp.Expression, reader: ExprReader) -> tuple[int, 
     try:
         return constant_interval(node)
     except ValueError:
-        raise reader.refuse(node, "this interval is not understood", "Write INTERVAL '3 days 12 hours'.") from None
+        raise reader.refuse(
+            node, "invalid input syntax for type interval", "Write INTERVAL '3 days 12 hours'."
+        ) from None
 
 
 def bind_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read a + b, of numbers or times."""
+    """Bind a + b of numbers or times."""
     sides = ((node.this, node.expression), (node.expression, node.this))
     for moment, other in sides:
         if (shift := _interval_or_refuse(other, reader)) is not None:
@@ -208,7 +214,7 @@ def bind_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def bind_subtract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read a - b, of numbers or times."""
+    """Bind a - b of numbers or times."""
     if (shift := _interval_or_refuse(node.expression, reader)) is not None:
         return shift_moment(node, reader, reader.bind_moment(node.this), -shift[0], -shift[1])
     return _subtract(node, reader, reader.bind(node.this), reader.bind(node.expression))
@@ -229,25 +235,25 @@ def _subtract(node: exp.Expression, reader: ExprReader, left: BoundExpr, right: 
 def _add_days(node: exp.Expression, reader: ExprReader, moment: BoundExpr, days: BoundExpr, sign: int) -> BoundExpr:
     days = reader.coerce(node, days, INTEGER)
     if not isinstance(days.expr, Constant) or days.expr.value is None:
-        hint = "Write a whole number, or compare the difference of two dates with it."
-        raise reader.refuse(node, "only a constant number of days can be added to a date", hint)
+        hint = "Write an integer constant, or compare with the difference of two dates."
+        raise reader.refuse(node, "a date takes only a constant number of days", hint)
     return bound_call("add_days", moment, bound_constant(sign * int(days.expr.value), INTEGER))  # type: ignore[arg-type]
 
 
 def numeric_operation(
     op: str, node: exp.Expression, reader: ExprReader, left: BoundExpr, right: BoundExpr
 ) -> BoundExpr:
-    """Return an operation on two numbers of one type."""
+    """Return an operation on two numbers, converted to one type."""
     kind = common_type([left, right])
     kind = kind if kind in NUMERIC else INTEGER if INTEGER in (left.type, right.type) else REAL
     return bound_call(op, reader.coerce(node.this, left, kind), reader.coerce(node.expression, right, kind))
 
 
 def bind_date_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read DATE_ADD(x, interval)."""
+    """Bind DATE_ADD(x, interval) and DATE_SUB."""
     return (bind_subtract if isinstance(node, exp.DateSub) else bind_add)(node, reader)
 
 
 def bind_date(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read DATE(x)."""
+    """Bind DATE(x)."""
     return _as_date(reader.bind_moment(node.this))

@@ -1,7 +1,7 @@
-"""Refuse comparisons with values that the policy's lists do not have.
+"""Refuse comparisons with values that are not in the policy's lists.
 
-Only lists count (`in = […]`). Numbers may be stored outside a range (`between`), and conditions see them as they are
-stored: `age = 999` may ask for those whose age is unknown.
+Only lists (`in = […]`) are checked. Stored numbers may lie outside a range (`between`), and conditions see the stored
+values: `age = 999` may select rows whose age is unknown.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,20 +18,20 @@ from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.syntax.source_position import refuse, sql_of
 
-DeclaredLists = Mapping[str, Collection[Value]]  # by the names of the relation's columns
+DeclaredLists = Mapping[str, Collection[Value]]  # by column name in the relation
 
-_MAX_COMPUTED = 100  # values of an expression, which are computed for each comparison
+_MAX_COMPUTED = 100  # values of an expression, computed for each comparison
 _MAX_DEPTH = 5
-_MAX_COMPARED = 1_000  # values among which a close one is looked for
+_MAX_COMPARED = 1_000  # values searched for a close match
 _MAX_SHOWN = 10
 
 
 class UndeclaredValue(Refused):
-    """A value that a column or expression never has."""
+    """A comparison with a value that a column or expression never has."""
 
 
 def check_declared(value: BoundExpr, other: BoundExpr, lists: DeclaredLists, node: exp.Expr, clause: str) -> None:
-    """Refuse an equality with a constant that an expression never has, as far as the policy lists its values."""
+    """Refuse an equality with a constant that is not among the declared values of an expression."""
     if isinstance(value.expr, Constant):
         value, other = other, value
     if isinstance(value.expr, Constant) or not isinstance(other.expr, Constant) or other.expr.value is None:
@@ -43,14 +43,14 @@ def check_declared(value: BoundExpr, other: BoundExpr, lists: DeclaredLists, nod
 
 
 def check_pattern(value: BoundExpr, pattern: Expr, lists: DeclaredLists, node: exp.Expr, clause: str) -> None:
-    """Refuse LIKE with a pattern that no declared value matches; only patterns that are quick to try."""
+    """Refuse LIKE with a pattern that no declared value matches; slow patterns are not checked."""
     declared = _possible_values(value.expr, lists) if isinstance(value.expr, Column) else None
     if declared is None or len(declared) > _MAX_COMPUTED or not isinstance(pattern, Call):
         return
     pattern_text = pattern.args[1]
     if (
         not isinstance(pattern_text, Constant) or str(pattern_text.value).count("%") > 2
-    ):  # more take a regular expression long
+    ):  # a regular expression with more wildcards is slow
         return
     if not any(evaluate(pattern, {value.expr.name: text}) for text in declared):  # type: ignore[union-attr]
         cause = f"no declared value of {_compared_sql(node)} matches {_format_value(pattern_text.value)}"
@@ -62,7 +62,7 @@ def _undeclared_refusal(node: exp.Expr, clause: str, cause: str, hint: str) -> U
 
 
 def _possible_values(expr: Expr, lists: DeclaredLists) -> Collection[Value] | None:
-    """Return every value that an expression can have; None if they are not declared, or too many to compute."""
+    """Return all possible values of an expression; None if they are not declared, or too many."""
     if isinstance(expr, Call) and expr.op == "clip" and isinstance(expr.args[0], Column):
         expr = expr.args[0]
     if isinstance(expr, Column):
@@ -77,7 +77,7 @@ def _possible_values(expr: Expr, lists: DeclaredLists) -> Collection[Value] | No
 
 
 def _compared_sql(node: exp.Expr) -> str:
-    """Return how the query writes what is compared."""
+    """Return the SQL of the compared expression."""
     sides = [side for side in (node.args.get("this"), node.args.get("expression")) if isinstance(side, exp.Expr)]
     named = next((side for side in sides if side.find(exp.Column) is not None), node)
     return shorten(sql_of(named))

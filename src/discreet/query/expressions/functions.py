@@ -1,7 +1,7 @@
-"""The functions that a query may use on single rows, and those on numbers.
+"""The functions supported on single rows.
 
-A handler takes a node and a Reader, which reads the parts; RULES says which node each handler takes, and which of the
-node's arguments it understands: a node with any other argument is refused.
+A handler takes a node and an ExprReader, which binds the operands. RULES maps node types to handlers and the
+arguments they support; a node with any other argument is refused.
 """
 
 import re
@@ -39,7 +39,7 @@ from discreet.query.syntax.source_position import sql_of
 
 
 def typed_function(op: str, kind: Type) -> NodeHandler:
-    """Make the handler of a function whose arguments have one known type."""
+    """Return the handler of a function whose arguments have a fixed type."""
     return lambda node, reader: bound_call(op, *(reader.bind_as(each, kind) for each in _operands(node)))
 
 
@@ -49,16 +49,16 @@ def _operands(node: exp.Expression) -> list[exp.Expression]:
 
 
 def bind_round(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read ROUND(x) and ROUND(x, n)."""
+    """Bind ROUND(x) and ROUND(x, n)."""
     digits = bound_constant(reader.constant_integer(node.args.get("decimals"), 0), INTEGER)
     return bound_call("round", reader.bind_as(node.this, REAL), digits)
 
 
 def bind_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read TRUNC(x): towards zero."""
+    """Bind TRUNC(x) and TRUNC(x, n)."""
     value, digits = reader.bind_as(node.this, REAL), reader.constant_integer(node.args.get("decimals"), 0)
     if abs(digits) > 15:
-        raise reader.refuse(node, "so many digits cannot be cut off", "Write a number from -15 to 15.")
+        raise reader.refuse(node, "the number of digits is out of range", "Write a number from -15 to 15.")
     scale = bound_constant(10.0**digits, REAL)
     scaled = bound_call("multiply", value, scale) if digits else value
     whole_part = bound_call(
@@ -71,7 +71,7 @@ def bind_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def bind_log(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """LOG(x) is to the base 10; LOG(b, x) to the base b."""
+    """Bind LOG(x), base 10, and LOG(b, x), base b."""
     base, value = node.this, node.args.get("expression")
     if value is None or (isinstance(base, exp.Literal) and base.name == "10"):
         return bound_call("log10", reader.bind_as(base if value is None else value, REAL))
@@ -79,7 +79,7 @@ def bind_log(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def common_type_function(op: str) -> NodeHandler:
-    """Make the handler of a function whose arguments have one type together."""
+    """Return the handler of a function whose arguments have a common type."""
 
     def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         values = reader.bind_common_type(node, _operands(node))
@@ -89,18 +89,18 @@ def common_type_function(op: str) -> NodeHandler:
 
 
 def bind_clip(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read CLIP(x, low, high)."""
+    """Bind CLIP(x, low, high)."""
     if len(node.expressions) != 3:
-        raise reader.refuse(node, "CLIP takes a value and two ends", "Write CLIP(x, 0, 100).")
+        raise reader.refuse(node, "CLIP takes a value and two bounds", "Write CLIP(x, 0, 100).")
     value, *ends = reader.bind_common_type(node, node.expressions)
     if value.type in (TEXT, BOOLEAN):
         raise reader.refuse(
-            node, f"CLIP does not take {TYPE_NAMES[value.type]}", "Use it on numbers, dates and timestamps."
+            node, f"CLIP does not support type {TYPE_NAMES[value.type]}", "Use it on numbers, dates and timestamps."
         )
     if not all(isinstance(end.expr, Constant) and not is_null(end) for end in ends):
-        raise reader.refuse(node, "the ends of CLIP must be constants", "Write CLIP(x, 0, 100).")
+        raise reader.refuse(node, "the bounds of CLIP must be constants", "Write CLIP(x, 0, 100).")
     if ends[0].low > ends[1].low:  # type: ignore[operator]
-        raise reader.refuse(node, "the ends of CLIP are in the wrong order", "Write the lower end first.")
+        raise reader.refuse(node, "the bounds of CLIP are in the wrong order", "Write the lower bound first.")
     return bound_call("clip", value, *ends)
 
 
@@ -111,25 +111,25 @@ def _bind_anonymous(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def sql_excerpt(node: exp.Expression) -> str:
-    """Show a part of the query, at most 60 characters of it."""
+    """Return at most 60 characters of an expression's SQL."""
     text = "".join(letter if letter.isprintable() else " " for letter in sql_of(node)[:61])
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def unknown_function_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
-    """Return the refusal of a function that is not on the list, with the nearest one that is."""
+    """Return the refusal of an unsupported function, with a similar supported one as the hint."""
     match = re.match(r"\w+", sql_excerpt(node))
     name = (match[0] if match else node.key).upper()
     if isinstance(node, _VOLATILE) or name in _VOLATILE_NAMES:
         hint = "Write the date, time or number as a constant."
-        return reader.refuse(node, f"{name} would give another answer at another time", hint)
+        return reader.refuse(node, f"{name} is not supported: its result changes from call to call", hint)
     close = get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=0.75)
     hint = _HINTS.get(name) or (f"Did you mean {close[0]}?" if close else _DEFAULT_HINT)
-    return reader.refuse(node, f"{name} is not among the functions that are safe for every row", hint)
+    return reader.refuse(node, f"function {name} is not supported", hint)
 
 
 _DEFAULT_HINT = (
-    "Use arithmetic, CASE, LIKE, ROUND, EXTRACT, DATE_TRUNC, LOWER or SUBSTRING, or ask the owner for a column of it."
+    "Use arithmetic, CASE, LIKE, ROUND, EXTRACT, DATE_TRUNC, LOWER or SUBSTRING, or ask the owner to add such a column."
 )
 _VOLATILE = (
     exp.CurrentTimestamp,

@@ -1,9 +1,9 @@
-"""Finite public domains: every value that an expression can have as a group key.
+"""Finite public domains: all values that an expression can have as a group key.
 
-An expression is computed over all values of the columns in it, where these are few; a part that reads a column without
-a list of values (a timestamp, a real) has a list of its own where its operation gives one: EXTRACT, DATE_TRUNC, FLOOR,
-CASE. Data may hold NULL whatever the policy says, so that COALESCE(x, 'none') lists 'none'; NULL itself is listed only
-where declared values lead to it.
+An expression is evaluated on all combinations of its columns' values, if these are few. Operations such as EXTRACT,
+DATE_TRUNC, FLOOR and CASE have finite domains even on columns without one (timestamps, reals). Data may contain NULL
+whatever the policy says, so the domain of COALESCE(x, 'none') includes 'none'; NULL itself is included only if
+declared values lead to it.
 """
 
 import math
@@ -22,19 +22,19 @@ Domain = tuple[Value, ...]
 
 _MAX_VALUES = 1_000_000
 _MAX_COMBINATIONS = 200_000
-_MAX_WORK = 5_000_000  # operations in all, some seconds
-_WINDOW_SECONDS = {  # the shortest that such a window can be
+_MAX_WORK = 5_000_000  # operations in total, a few seconds
+_WINDOW_SECONDS = {  # the minimum length of a window
     **dict(zip(("second", "minute", "hour", "day", "week"), (1, 60, 3600, 86_400, 604_800), strict=True)),
     **dict(zip(("month", "quarter", "year"), (28 * 86_400, 90 * 86_400, 365 * 86_400), strict=True)),
 }
-_EXTRA_DAYS = {"month": 3, "quarter": 2, "year": 1}  # so many days longer than the shortest
-# Engines may differ in the last digit of these, or take unlike times for patterns that a query brings along.
+_EXTRA_DAYS = {"month": 3, "quarter": 2, "year": 1}  # maximum days beyond the minimum length
+# Engines may differ in the last digit of these, and patterns in a query may be slow.
 _NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})
-_UNLISTED_NULL: Any = object()  # a NULL that the column's list does not name
+_UNLISTED_NULL: Any = object()  # a NULL that the column's domain does not list
 
 
 def domain_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> Domain | None:
-    """Return every value that a group may have, in the order to show them; None if groups must be discovered.
+    """Return all possible group values in display order; None if partition selection is needed.
 
     >>> age = BoundExpr(Column("age", Type.INTEGER), Fraction(0), Fraction(39))
     >>> domain_of(Call("divide", (age.expr, Constant(10, Type.INTEGER))), {"age": age})
@@ -44,7 +44,7 @@ def domain_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> Domain | None:
 
 
 class _DomainFinder:
-    """Domains of an expression's parts, each found once."""
+    """Computes the domains of subexpressions, each once."""
 
     def __init__(self, columns: Mapping[str, BoundExpr]) -> None:
         self._columns = columns
@@ -80,7 +80,7 @@ class _DomainFinder:
         return _ordered_values(expr, (*(value for value in constants if value is not None), *enumerated))
 
     def _enumerate(self, expr: Expr) -> Domain | None:
-        """Compute an expression over the product of its leaves' values, if these are not too many."""
+        """Evaluate an expression on the product of its leaves' domains, if it is small enough."""
         leaves = self._finite_leaves(expr)
         if not leaves:
             return None
@@ -99,11 +99,11 @@ class _DomainFinder:
         return _sorted_values(results, expr.type)
 
     def _has_free_condition(self, expr: Call) -> bool:
-        """Tell whether a condition in it may come out either way whatever the others do: nothing is to be computed."""
+        """Return whether a condition is independent of the others, so that enumeration gains nothing."""
         return any(isinstance(leaf, Call) and leaf.type is Type.BOOLEAN for leaf in self._finite_leaves(expr) or ())
 
     def _finite_leaves(self, expr: Expr) -> dict[Expr, Domain] | None:
-        """Return the parts with a list of values that an expression is computed from; None if it needs others."""
+        """Return the subexpressions with finite domains that determine an expression; None if there are no such."""
         if expr not in self._leaves:
             self._leaves[expr] = self._find_leaves(expr)
         return self._leaves[expr]
@@ -121,7 +121,7 @@ class _DomainFinder:
         return None if values is None else {expr: values}
 
     def _covering_domain(self, expr: Call) -> Domain | None:
-        """Return a list of values that contains all that an operation can give."""
+        """Return a superset of an operation's possible results."""
         if expr.op in ("case", "coalesce", "least", "greatest"):
             return self._options_domain(expr)
         if expr.op == "nullif":
@@ -154,7 +154,7 @@ def _result_options(expr: Call) -> tuple[Expr, ...]:
 
 
 def _ordered_values(expr: Call, values: Iterable[Value]) -> Domain:
-    """Keep the values of a CASE of constants as they are written; sort others."""
+    """Return the values of a CASE over constants in written order, and other values sorted."""
     all_constant = expr.op in ("case", "coalesce") and all(isinstance(arg, Constant) for arg in _result_options(expr))
     return _distinct_values(values) if all_constant else _sorted_values(values, expr.type)
 
@@ -166,14 +166,14 @@ def _substitute(expr: Expr, names: Mapping[Expr, Column]) -> Expr:
 
 
 def _distinct_values(values: Iterable[Value]) -> Domain:
-    """Keep the first of equal values, and NULL at the end."""
+    """Drop duplicates, and move NULL to the end."""
     distinct = dict.fromkeys(values)
     missing = (None,) if None in distinct else ()
     return (*(value for value in distinct if value is not None), *missing)
 
 
 def _sorted_values(values: Iterable[Value], kind: Type) -> Domain:
-    """Sort values; texts stay in the order in which declared ones lead to them."""
+    """Sort values; texts keep the order of the declared values they come from."""
     distinct = _distinct_values(values)
     if kind is Type.TEXT:
         return distinct
@@ -185,7 +185,7 @@ def _column_domain(bound: BoundExpr) -> Domain | None:
 
 
 def _range_values(kind: Type, low: Any, high: Any) -> Domain | None:
-    """List all whole numbers or days of a range."""
+    """List all integers or days of a range."""
     if kind is Type.BOOLEAN:
         return (False, True)
     if low is None or high is None or kind not in (Type.INTEGER, Type.DATE):
@@ -198,7 +198,7 @@ def _range_values(kind: Type, low: Any, high: Any) -> Domain | None:
 
 
 def _rounded_values(expr: Call, low: Any, high: Any) -> Domain | None:
-    """List what a real can be rounded to."""
+    """List the values that a real can be rounded to."""
     if expr.op not in ("floor", "ceil", "round", "sign") or low is None or high is None:
         return None
     digits = int(expr.args[1].value) if expr.op == "round" else 0  # type: ignore[union-attr,arg-type]
@@ -210,7 +210,7 @@ def _rounded_values(expr: Call, low: Any, high: Any) -> Domain | None:
 
 
 def _window_starts(window: str, low: Any, high: Any) -> Domain | None:
-    """List the beginnings of all windows between two moments, the last one included."""
+    """List the starts of all windows between two moments, inclusive."""
     if low is None or high is None or (high - low).total_seconds() > _WINDOW_SECONDS[window] * _MAX_VALUES:
         return None
     longest = timedelta(days=_EXTRA_DAYS.get(window, 0), seconds=_WINDOW_SECONDS[window])

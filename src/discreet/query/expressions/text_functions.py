@@ -1,4 +1,4 @@
-"""Functions on texts: parts, concatenation and patterns."""
+"""Functions on text: substrings, concatenation and patterns."""
 
 import re
 from collections.abc import Sequence
@@ -23,26 +23,26 @@ from discreet.query.expressions.value_ranges import bound_call, bound_constant, 
 
 
 def bind_trim(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read TRIM, LTRIM and RTRIM of spaces."""
+    """Bind TRIM, LTRIM and RTRIM of spaces."""
     letters = node.args.get("expression")
     if letters is not None and reader.constant_value(letters, TEXT) != " ":
-        raise reader.refuse(node, "only spaces can be trimmed", "Leave the characters out.")
+        raise reader.refuse(node, "only spaces can be trimmed", "Leave out the characters to trim.")
     position = str(node.args.get("position") or "BOTH").upper()
     op = {"BOTH": "trim", "LEADING": "trim_left", "TRAILING": "trim_right"}[position]
     return bound_call(op, reader.bind_as(node.this, TEXT))
 
 
 def text_part(node: exp.Expression, reader: ExprReader, text: BoundExpr, start: int, size: int) -> BoundExpr:
-    """Return a part of a text; positions before the first count, as in PostgreSQL."""
+    """Return a substring; positions before the first count towards its length, as in PostgreSQL."""
     if size < 0:
-        raise reader.refuse(node, "the length of a part must not be negative", "Write a number from 0.")
+        raise reader.refuse(node, "negative substring length is not allowed", "Write 0 or more.")
     end = min(start + size, MAX_TEXT_LENGTH + 1)
     start = max(start, 1)
     return bound_call("part", text, bound_constant(start, INTEGER), bound_constant(max(end - start, 0), INTEGER))
 
 
 def bind_substring(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read SUBSTRING(text, start, size)."""
+    """Bind SUBSTRING(text, start, size)."""
     text, start = reader.bind_as(node.this, TEXT), reader.constant_integer(node.args.get("start"), 1)
     return text_part(
         node, reader, text, start, reader.constant_integer(node.args.get("length"), 2 * MAX_TEXT_LENGTH + abs(start))
@@ -50,7 +50,7 @@ def bind_substring(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def bind_left(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read LEFT(text, size)."""
+    """Bind LEFT(text, size)."""
     return text_part(node, reader, reader.bind_as(node.this, TEXT), 1, reader.constant_integer(node.expression, 0))
 
 
@@ -61,21 +61,25 @@ def as_text(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> Bound
         return reader.coerce(node, bound, TEXT)
     if op is None:
         hint = "Use ROUND and CAST to an integer first." if bound.type is REAL else "Use EXTRACT, or CAST to a date."
-        raise reader.refuse(node, f"{TYPE_NAMES[bound.type]} has no text that every engine writes alike", hint)
+        raise reader.refuse(
+            node, f"cannot cast type {TYPE_NAMES[bound.type]} to text, because engines format it differently", hint
+        )
     return bound_call(op, bound)
 
 
 def concatenate(texts: Sequence[BoundExpr]) -> BoundExpr:
-    """Return texts one after the other; NULL if one is."""
+    """Return the concatenation; NULL if any text is NULL."""
     return bound_call("join", *texts) if len(texts) > 1 else texts[0]
 
 
 def bind_concat(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """CONCAT passes over NULL."""
+    """Bind CONCAT, which ignores NULL."""
     texts = [(operand, reader.bind(operand)) for operand in node.expressions]
     for each, bound in texts:
         if bound.type is BOOLEAN:
-            raise reader.refuse(each, "CONCAT does not take true or false", "Write CASE WHEN x THEN 't' ELSE 'f' END.")
+            raise reader.refuse(
+                each, "CONCAT does not support type boolean", "Write CASE WHEN x THEN 't' ELSE 'f' END."
+            )
     texts_given = [as_text(each, reader, found) for each, found in texts if not is_null(found)]
     empty = bound_constant("", TEXT)
     filled = [each if isinstance(each.expr, Constant) else bound_call("coalesce", each, empty) for each in texts_given]
@@ -83,13 +87,13 @@ def bind_concat(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def _normalise_pattern(text: str, escape: str) -> str:
-    """Write a LIKE pattern with a backslash before what is meant literally, and nowhere else."""
+    """Return a LIKE pattern with a backslash before literal wildcards and backslashes only."""
     normalised, letters = "", iter(text)
     for letter in letters:
         if letter == escape:
             following = next(letters, "")
             if not following:
-                raise ValueError("the pattern ends with its escape character")
+                raise ValueError("the pattern must not end with its escape character")
             normalised += _escape_letter(following)
         else:
             normalised += letter if letter in "%_" else _escape_letter(letter)
@@ -101,7 +105,7 @@ def _escape_letter(letter: str) -> str:
 
 
 def bind_like(node: exp.Expression, reader: ExprReader, escape: str = "\\") -> BoundExpr:
-    """Read LIKE or ILIKE with a constant pattern."""
+    """Bind LIKE or ILIKE with a constant pattern."""
     op = "like" if isinstance(node, exp.Like) else "like_any_case"
     text, pattern = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.expression, TEXT))
     matched = bound_call(op, text, bound_constant(_normalise_pattern(pattern, escape), TEXT))
@@ -110,7 +114,7 @@ def bind_like(node: exp.Expression, reader: ExprReader, escape: str = "\\") -> B
 
 
 def bind_like_escape(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read LIKE … ESCAPE."""
+    """Bind LIKE … ESCAPE."""
     letter = str(reader.constant_value(node.expression, TEXT))
     if type(node.this) not in (exp.Like, exp.ILike) or len(letter) > 1:
         raise reader.refuse(node, "ESCAPE takes one character, after LIKE or ILIKE", "Use a backslash instead.")
@@ -118,7 +122,7 @@ def bind_like_escape(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def affix_function(before: str, after: str) -> NodeHandler:
-    """Return the reader of a function that looks for a constant at an end of a text, or in it."""
+    """Return the handler of a function that searches for a constant in a text, or at one end of it."""
 
     def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         text, literal = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.expression, TEXT))
@@ -128,22 +132,22 @@ def affix_function(before: str, after: str) -> NodeHandler:
 
 
 def bind_regexp(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read a regular expression."""
+    """Bind a regular-expression match."""
     text, pattern = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.expression, TEXT))
     flag_node = node.args.get("flag")
     flag = "" if flag_node is None else str(reader.constant_value(flag_node, TEXT))
     if flag not in ("", "c", "i"):
-        raise reader.refuse(node, "only the flags i and c are understood", "Leave the flags out.")
+        raise reader.refuse(node, "only the flags i and c are supported", "Leave the flags out.")
     if not isinstance(node, exp.RegexpILike) and flag != "i":
         return bound_call("matches", text, bound_constant(pattern, TEXT))
     if "[" in pattern and pattern != pattern.lower():
-        cause = "a class with capitals cannot be matched in any case"
+        cause = "upper-case letters in a character class cannot be matched case-insensitively"
         raise reader.refuse(node, cause, "Write [classes] in lower case.")
     return bound_call("matches", bound_call("lower", text), bound_constant(pattern.lower(), TEXT))
 
 
 def bind_similar_to(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Read SIMILAR TO: the whole text, with % and _ as in LIKE and the rest as in a regular expression."""
+    """Bind SIMILAR TO, which matches the whole text with LIKE wildcards and regular-expression operators."""
     pattern = str(reader.constant_value(node.expression, TEXT))
     special = {"%": ".*", "_": ".", ".": "\\.", "^": "\\^", "$": "\\$", "\\%": "%", "\\_": "_"}
     tokens = re.findall(r"\\.|\[[^\]]*\]|.", pattern, re.DOTALL)

@@ -1,8 +1,8 @@
-"""Public ranges of expressions: interval arithmetic on exact ends, and a natural step.
+"""Public ranges of expressions, by exact interval arithmetic, and their natural steps.
 
-An end is None where nobody knows it. Ends of reals are computed as if doubles did not round, so that 0.1 + 0.2 is 0.3;
-functions that a double only approximates are widened outward. A quotient of reals has a range only if the divisor's
-range leaves out zero: next to zero it has no end. Privacy never depends on any of this: what is summed is clipped.
+An unknown end is None. Arithmetic on reals is exact, so that 0.1 + 0.2 is 0.3; ranges of approximated functions are
+widened outward. A quotient of reals has a range only if the divisor's range excludes zero. Privacy does not depend
+on ranges, because summed values are clamped.
 """
 
 import math
@@ -17,7 +17,7 @@ from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.query.expressions.bound_expr import BoundExpr
 
-Interval = tuple[Any, Any]  # two Fractions, dates or timestamps, or None where there is no end
+Interval = tuple[Any, Any]  # two Fractions, dates or timestamps; None if unbounded
 
 NUMERIC = (Type.INTEGER, Type.REAL)
 DATE_PARTS = {
@@ -35,11 +35,11 @@ DATE_PARTS = {
 _UNBOUNDED: Interval = (None, None)
 _ZERO, _ONE, _HALF = Fraction(0), Fraction(1), Fraction(1, 2)
 _INT64 = 1 << 63
-_MAX_END = Fraction(10) ** 300  # a range beyond it is none: no grid holds it
-_MAX_DENOMINATOR_BITS = 256  # bits of a denominator, before an end is moved outward to a double
+_MAX_END = Fraction(10) ** 300  # no grid can represent a larger range
+_MAX_DENOMINATOR_BITS = 256  # ends with larger denominators are rounded outward to a double
 _SLACK = Fraction(1, 1 << 40)  # far above the error of any engine's exp, ln or power, far below any step
-_MAX_GRID_STEPS = 1 << 40  # so many whole steps fit on a grid
-_PATTERNS = ("like", "like_any_case", "matches")  # not computed here: a query's pattern may take long
+_MAX_GRID_STEPS = 1 << 40  # the most integer steps that a grid can have
+_PATTERNS = ("like", "like_any_case", "matches")  # not evaluated here: a query's pattern may be slow
 
 
 def bound_constant(value: Value, kind: Type) -> BoundExpr:
@@ -55,12 +55,12 @@ def bound_constant(value: Value, kind: Type) -> BoundExpr:
 
 
 def is_null(bound: BoundExpr) -> bool:
-    """Tell whether an expression is the constant NULL."""
+    """Return whether an expression is the constant NULL."""
     return isinstance(bound.expr, Constant) and bound.expr.value is None
 
 
 def bound_call(op: str, *args: BoundExpr) -> BoundExpr:
-    """Return an operation with what is known of its result; an operation on constants is computed at once.
+    """Return an operation with the range of its result; operations on constants are evaluated.
 
     >>> bound_call("divide", bound_constant(7, Type.INTEGER), bound_constant(-2, Type.INTEGER)).expr
     Constant(value=-3, type=<Type.INTEGER: 'i'>)
@@ -75,12 +75,12 @@ def bound_call(op: str, *args: BoundExpr) -> BoundExpr:
 
 
 def drop_single_end(bound: BoundExpr) -> BoundExpr:
-    """Forget a single end: a range has both or none."""
+    """Drop a range of which only one end is known."""
     return replace(bound, low=None, high=None) if (bound.low is None) is not (bound.high is None) else bound
 
 
 def range_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> BoundExpr:
-    """Return what is known of an expression from what is known of its columns."""
+    """Return an expression with the range that follows from its columns' ranges."""
     if isinstance(expr, Column):
         return columns.get(expr.name, BoundExpr(expr))
     if isinstance(expr, Constant):
@@ -89,7 +89,7 @@ def range_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> BoundExpr:
 
 
 def truncate(window: str, moment: datetime) -> datetime:
-    """Return the beginning of the window that a moment lies in.
+    """Return the start of the window that contains a moment.
 
     >>> truncate("week", datetime(2010, 1, 1, 12))
     datetime.datetime(2009, 12, 28, 0, 0)
@@ -118,21 +118,21 @@ def _with_range(expr: Call, args: Sequence[BoundExpr]) -> BoundExpr:
 
 
 def _representable(interval: Interval, kind: Type) -> Interval:
-    """Keep the ends that the type holds: what lies beyond is NULL in the engine, and no range for a sum."""
+    """Drop ends that overflow the type: engines return NULL there, and sums cannot use them."""
     least, most = (-_INT64, _INT64 - 1) if kind is Type.INTEGER else (-_MAX_END, _MAX_END)
     low, high = (end if end is not None and least <= end <= most else None for end in interval)
     return _shorten_end(low, -math.inf), _shorten_end(high, math.inf)
 
 
 def _shorten_end(end: Fraction | None, outward: float) -> Fraction | None:
-    """Move an end outward to a double if it is long: nested products would otherwise grow without limit."""
+    """Round an end outward to a double if its denominator is large, which bounds the size of nested products."""
     if end is None or end.denominator.bit_length() <= _MAX_DENOMINATOR_BITS:
         return end
     return Fraction(math.nextafter(float(end), outward))
 
 
 def _apply_if_known(function: Callable[..., Any], *ends: Any) -> Any:
-    """Apply a function to ends that are all known."""
+    """Apply a function if all ends are known."""
     try:
         return None if any(end is None for end in ends) else function(*ends)
     except OverflowError:  # a date beyond the year 9999, an exponential beyond a double
@@ -167,14 +167,14 @@ def _divide(args: Sequence[BoundExpr]) -> Interval:
 
 
 def _integer_quotient(a: Interval, b: Interval) -> Interval:
-    """Divide whole numbers: what is not zero is at least one, and the fraction is cut off."""
+    """Return the range of an integer quotient: divisors are at least 1 in absolute value, results truncated."""
     least, most = (-_INT64 if b[0] is None else b[0]), (_INT64 if b[1] is None else b[1])
     divisors = {end for end in (least, most, -_ONE, _ONE) if end and least <= end <= most}
     return _hull([_apply_if_known(lambda x, y: Fraction(math.trunc(x / y)), x, y) for x, y in product(a, divisors)])
 
 
 def _modulo(a: Interval, b: Interval) -> Interval:
-    """Bound a remainder: it has the sign of the dividend, and is smaller than the divisor."""
+    """Return the range of a remainder, which has the sign of the dividend and is smaller than the divisor."""
     below = None if None in b else max(abs(b[0]), abs(b[1])) - 1
     if below is None or below < 0:
         return _UNBOUNDED
@@ -194,7 +194,7 @@ def _sign(a: Interval) -> Interval:
 
 
 def _round(a: Interval, digits: Interval = (0, 0)) -> Interval:
-    """Round both ends; a tie may go either way."""
+    """Round both ends, ties outward, because engines may break them either way."""
     scale = Fraction(10) ** int(digits[0])
     low = _apply_if_known(lambda x: math.ceil(x * scale - _HALF) / scale, a[0])
     return low, _apply_if_known(lambda x: math.floor(x * scale + _HALF) / scale, a[1])
@@ -203,7 +203,7 @@ def _round(a: Interval, digits: Interval = (0, 0)) -> Interval:
 def _monotone_function(
     compute: Callable[[float], float], least: Fraction, size: int, exact: Callable[[Fraction, Fraction], bool]
 ) -> Callable[[Interval], Interval]:
-    """Make the rule of a rising function that begins at `least`; below `size` its error is absolute."""
+    """Return the rule of an increasing function defined from `least`; results below `size` have an absolute error."""
 
     def end(x: Fraction, sign: int) -> Fraction:
         value = Fraction(compute(float(x)))
@@ -239,7 +239,7 @@ def _exp(a: Interval) -> Interval:
 
 
 def _power(a: Interval, b: Interval) -> Interval:
-    """Rise or fall along each side: the ends are corners where the base is not negative, or the exponent whole."""
+    """Return the range of a power; extremes are at corners if the base is nonnegative or the exponent an integer."""
     if None in a or None in b or (b[0] < 0 and a[0] <= 0 <= a[1]):
         return _UNBOUNDED
     if b[0] == b[1] and b[0].denominator == 1:
@@ -260,7 +260,7 @@ def _power_interval(x: Fraction, y: Fraction) -> Interval:
 
 
 def _days_between(a: Interval, b: Interval) -> Interval:
-    """Count days from the first to the second."""
+    """Return the range of the number of days from the first to the second."""
     return tuple(_apply_if_known(lambda x, y: Fraction((y - x).days), *ends) for ends in ((a[1], b[0]), (a[0], b[1])))
 
 
@@ -274,7 +274,7 @@ def _union(args: Sequence[BoundExpr]) -> Interval:
 
 
 def _least(args: Sequence[BoundExpr]) -> Interval:
-    """NULL is passed over, so that of several highest ends only a constant's is sure to hold."""
+    """Return the range of LEAST, which ignores NULL, so only a constant's value is a certain upper bound."""
     low, high = _union(args)
     return low, min([end for end in (high, *_constant_ends(args)) if end is not None], default=None)
 
@@ -346,7 +346,7 @@ _INTERVAL_RULES: dict[str, Callable[..., Interval]] = {
 
 
 def _step(expr: Call, args: Sequence[BoundExpr], low: Any, high: Any) -> Fraction | None:
-    """Return how finely a result is naturally rounded, if that follows from its parts."""
+    """Return the natural step of a result, if it follows from its operands."""
     if expr.type not in NUMERIC or low is None or high is None:
         return None
     step = _STEP_RULES[expr.op](args) if expr.op in _STEP_RULES else None
@@ -356,7 +356,7 @@ def _step(expr: Call, args: Sequence[BoundExpr], low: Any, high: Any) -> Fractio
 
 
 def _common_step(args: Sequence[BoundExpr]) -> Fraction | None:
-    """Return the finest of several steps, if the others are multiples of it; a constant must lie on it."""
+    """Return the finest of several steps, if all other steps and all constants are multiples of it."""
     sizes = [abs(_interval(arg)[0] or 0) if isinstance(arg.expr, Constant) else arg.step for arg in args]
     finest = min((arg.step for arg in args if arg.step), default=None)
     fits = finest is not None and all(size is not None and size % finest == 0 for size in sizes)

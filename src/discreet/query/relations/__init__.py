@@ -1,1 +1,1 @@
-"""The SELECTs below the release: sources, joins, predicates, rows kept apart by unit."""
+"""The SELECTs below the release: sources, joins, predicates and aggregation per unit."""

@@ -1,4 +1,4 @@
-"""FROM and JOIN: tables of the policy, names of WITH, subqueries, and their joins."""
+"""FROM and JOIN: tables of the policy, WITH queries, subqueries, and their joins."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ from discreet.query.relations.scope import (
 from discreet.query.relations.unit_join import inner_join, left_join
 from discreet.query.syntax.source_position import quote_name, refuse
 
-CteSources = dict[str, BoundSource]  # of WITH, inner ones last
+CteSources = dict[str, BoundSource]  # by name, inner ones last
 _SOURCE_ARGUMENTS = {"this", "alias"}
-_FUNCTION_SOURCE = "a function or a list cannot be a source"
+_FUNCTION_SOURCE = "functions and lists are not supported in FROM"
 
 
 def bind_source(
     node: exp.Expr, ctes: CteSources, context: BindContext, resolve: Callable[[exp.Query], BoundSource]
 ) -> BoundSource:
-    """Return what a source of FROM gives."""
+    """Bind one item of FROM."""
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         return _bind_table(node, ctes, context)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -41,8 +41,8 @@ def bind_source(
     if isinstance(node, exp.Lateral):
         raise refuse(node, "FROM", "LATERAL is not supported", "Write a JOIN.")
     if isinstance(node, exp.Subquery):
-        raise refuse(node, "FROM", "a join in parentheses is not supported", "Write the joins one after the other.")
-    raise refuse(node, "FROM", _FUNCTION_SOURCE, "Name tables of the policy.")
+        raise refuse(node, "FROM", "joins in parentheses are not supported", "Write the joins one after another.")
+    raise refuse(node, "FROM", _FUNCTION_SOURCE, "Name a table of the policy.")
 
 
 def _bind_table(node: exp.Table, ctes: CteSources, context: BindContext) -> BoundSource:
@@ -65,7 +65,7 @@ def _policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
     table_found = next((table for name, table in tables.items() if same_name(node.this, name)), None)
     if table_found is None:
         raise refuse(
-            node, "FROM", f"there is no table {quote_name(node.this.name)}", name_hint(node.this.name, list(tables))
+            node, "FROM", f"table {quote_name(node.this.name)} does not exist", name_hint(node.this.name, list(tables))
         )
     return table_found
 
@@ -73,25 +73,28 @@ def _policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
 def _check_arguments(node: exp.Expr, allowed: set[str]) -> None:
     surplus = [name for name, given in node.args.items() if given and name not in allowed]
     if "sample" in surplus:
-        raise refuse(
-            node, "FROM", "TABLESAMPLE would choose rows of some people", "Leave it out: noise is cheap on all rows."
-        )
+        raise refuse(node, "FROM", "TABLESAMPLE is not supported", "Leave it out: sampling would only reduce accuracy.")
     if {"db", "catalog"} & set(surplus):
-        raise refuse(node, "FROM", "tables have no schema here", "Write the table's name alone.")
+        raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
     if surplus:
         words = surplus[0].strip("_").upper()
-        raise refuse(node, "FROM", f"{words} is not supported on a source", "Leave it out.")
+        raise refuse(node, "FROM", f"{words} is not supported in FROM", "Leave it out.")
 
 
 def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Expr) -> BoundSource:
-    """Return a source under the name, and with the columns' names, that a query gives it."""
+    """Return a source with the alias and column names of the query."""
     if isinstance(source, ReleasedSource):
         return source
     name = alias.this.name if alias is not None and alias.this is not None else None
     columns = source.columns if isinstance(source, PrivateSource) else source.view.columns
     column_names = [each.name for each in (alias.args.get("columns") or ())] if alias is not None else []
     if len(column_names) > len(columns):
-        raise refuse(node, "FROM", f"the source has only {len(columns)} columns", "Name as many, or fewer.")
+        raise refuse(
+            node,
+            "FROM",
+            f"the table has {len(columns)} columns, but {len(column_names)} names were given",
+            "Give as many names, or fewer.",
+        )
     view = View(name, _rename_infos(columns, column_names))
     return (
         PrivateSource(source.relation, (view,))
@@ -106,7 +109,7 @@ def _rename_infos(columns: tuple[ColumnInfo, ...], column_names: list[str]) -> t
 
 
 class JoinKind(Enum):
-    """Which rows a join keeps."""
+    """Which rows a join keeps: matches only, or all rows of one side."""
 
     INNER = ""
     LEFT = "LEFT"
@@ -115,7 +118,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True)
 class FromItem:
-    """A source of FROM, and the JOIN that brings it in; the first has none."""
+    """A source of FROM, and its JOIN (None for the first)."""
 
     source: PrivateSource | PublicSource
     node: exp.Expr
@@ -123,18 +126,18 @@ class FromItem:
 
     @property
     def views(self) -> tuple[View, ...]:
-        """What the source adds to the names of the query."""
+        """The named columns of the source."""
         return self.source.views if isinstance(self.source, PrivateSource) else (self.source.view,)
 
     @property
     def kind(self) -> JoinKind:
-        """Which rows its join keeps."""
+        """The kind of its join."""
         return JoinKind(self.join.side) if self.join else JoinKind.INNER
 
 
 @dataclass(frozen=True)
 class _JoinState:
-    """What is joined so far; public tables wait for the first private rows, conditions for the join that they fit."""
+    """The joins so far; public tables wait for the first private rows, and conditions for a join that can use them."""
 
     rows: PrivateSource | None
     pending_public: tuple[FromItem, ...]
@@ -145,14 +148,14 @@ class _JoinState:
 def join_sources(
     items: Sequence[FromItem], where: Sequence[exp.Expr], context: BindContext
 ) -> tuple[PrivateSource, list[exp.Expr]]:
-    """Join the sources in turn, and return the conditions of WHERE that no join has used."""
+    """Join the sources in order, and return the conditions of WHERE that no join has used."""
     for item in items:
         _check_join(item)
-    # Beside a RIGHT JOIN a condition of WHERE would mean something else inside an earlier join.
+    # With a RIGHT JOIN, applying a WHERE condition in an earlier join would change its meaning.
     where_last = any(item.kind is JoinKind.RIGHT for item in items)
     comma_joins = [item for item in items if item.join is not None and not _is_explicit_join(item.join)]
     if where_last and comma_joins:
-        cause = "a comma and a RIGHT JOIN in one FROM mean different things to different people"
+        cause = "mixing a comma and a RIGHT JOIN in one FROM is ambiguous"
         raise refuse(comma_joins[0].node, "FROM", cause, "Write CROSS JOIN or JOIN … ON instead of the comma.")
     state = _JoinState(None, (), (), () if where_last else tuple(where))
     for item in items:
@@ -163,7 +166,7 @@ def join_sources(
 
 
 def _is_explicit_join(join: exp.Join) -> bool:
-    """Tell whether a join is more than a comma."""
+    """Return whether a join is written as JOIN rather than as a comma."""
     return bool(join.kind or join.side or join.method or join.args.get("on") or join.args.get("using"))
 
 
@@ -172,12 +175,12 @@ def _check_join(item: FromItem) -> None:
     if join is None:
         return
     if join.method or join.kind in ("SEMI", "ANTI") or join.args.get("match_condition"):
-        words = join.method or join.kind or "such a"
+        words = join.method or join.kind or "this"
         raise refuse(
             item.node, "JOIN", f"{words} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
         )
     if join.side == "FULL":
-        cause = "FULL JOIN keeps rows that nobody owns"
+        cause = "FULL JOIN would keep rows that belong to no privacy unit"
         raise refuse(item.node, "JOIN", cause, "Use LEFT JOIN with the private table on the left, or JOIN.")
     if item.kind is not JoinKind.INNER and not (join.args.get("on") or join.args.get("using")):
         raise refuse(item.node, "JOIN", f"{join.side} JOIN needs a condition", "Add ON or USING.")
@@ -204,13 +207,13 @@ def _join_next(state: _JoinState, item: FromItem, context: BindContext) -> _Join
 
 
 def _join_conditions(state: _JoinState, item: FromItem) -> tuple[FromItem, _JoinState, tuple[exp.Expr, ...]]:
-    """Return the conditions of a join; with USING, the columns of one side are no longer seen by their bare names."""
+    """Return the conditions of a join; USING hides the columns of one side from unqualified names."""
     join = item.join
     if join is None:
         return item, state, ()
     using = [each if isinstance(each, exp.Identifier) else each.this for each in join.args.get("using") or ()]
     if not all(isinstance(name, exp.Identifier) for name in using):
-        raise refuse(item.node, "USING", "USING takes the names of columns", "Write USING (a, b), or ON a.x = b.y.")
+        raise refuse(item.node, "USING", "USING takes column names", "Write USING (a, b), or ON a.x = b.y.")
     if not using:
         return item, state, tuple(conjuncts(join.args.get("on")))
     before = [
@@ -226,12 +229,12 @@ def _join_conditions(state: _JoinState, item: FromItem) -> tuple[FromItem, _Join
 
 
 def _using_column(name: exp.Identifier, views: Sequence[View]) -> exp.Column:
-    """Write a column of USING with its source."""
+    """Return a USING column, qualified with its source."""
     bare = exp.Column(this=name.copy())
     info = find_column(views, bare, "USING")
     alias = next(view.alias for view in views if any(info is each for each in view.columns))
     if alias is None:
-        raise refuse(name, "USING", "a source without a name cannot be joined by USING", "Give it an alias.")
+        raise refuse(name, "USING", "a subquery without an alias cannot be joined with USING", "Give it an alias.")
     return exp.Column(this=exp.to_identifier(info.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
 
 
@@ -244,7 +247,7 @@ def _hide_using_columns(source: PrivateSource | PublicSource, hidden: frozenset[
 
 
 def _right_join(state: _JoinState, item: FromItem, on: tuple[exp.Expr, ...], context: BindContext) -> _JoinState:
-    """Read a RIGHT JOIN that keeps private rows: it is a LEFT JOIN from the other side."""
+    """Bind a RIGHT JOIN that keeps private rows, as a LEFT JOIN with the sides swapped."""
     if not isinstance(item.source, PrivateSource):
         raise _public_rows_refusal(item, "on the right")
     if state.rows is not None:
@@ -254,17 +257,17 @@ def _right_join(state: _JoinState, item: FromItem, on: tuple[exp.Expr, ...], con
         other = state.pending_public[0].source
     else:
         cause = "a RIGHT JOIN after several public tables is not supported"
-        raise refuse(item.node, "JOIN", cause, "Begin FROM with the private table, and LEFT JOIN the others to it.")
+        raise refuse(item.node, "JOIN", cause, "Start FROM with the private table, and LEFT JOIN the others to it.")
     return _JoinState(left_join(item.source, other, on, context, item.node), (), (), state.where)
 
 
 def _public_rows_refusal(item: FromItem, where: str) -> Exception:
-    cause = f"this outer join keeps rows of the public table {where}, which nobody owns"
-    return refuse(item.node, "JOIN", cause, "Keep the private side: private LEFT JOIN public, or use JOIN.")
+    cause = f"this outer join would keep rows of the public table {where}, which belong to no privacy unit"
+    return refuse(item.node, "JOIN", cause, "Write private LEFT JOIN public, or JOIN.")
 
 
 def _inner_join_next(state: _JoinState, item: FromItem, context: BindContext) -> _JoinState:
-    """Join on the equalities that fit; every other condition is applied to the result."""
+    """Join on the usable equalities; other conditions filter the result."""
     assert state.rows is not None
     joined, used = inner_join(state.rows, item.source, (*state.on, *state.where), context, item.node)
 

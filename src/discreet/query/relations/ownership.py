@@ -1,4 +1,4 @@
-"""Which expressions are the privacy unit's key, decide it, or are constant per unit."""
+"""Which expressions are the privacy unit's key, determine it, or are constant per unit."""
 
 from collections.abc import Mapping
 
@@ -8,22 +8,22 @@ from discreet.policy.problems import shorten
 from discreet.query.expressions.value_ranges import DATE_PARTS
 from discreet.query.relations.scope import ColumnInfo, PrivateSource
 
-# These have a value wherever all of their arguments have one.
+# These are not NULL if none of their arguments is.
 _NULL_PRESERVING = frozenset(
     {"not", "as_integer", "to_real", "and", "or", "to_date", "to_timestamp", "length", "clip", *DATE_PARTS}
 ) | {f"trunc_{window}" for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")}
 
 
 def unit_key_index(expr: Expr, columns: Mapping[str, ColumnInfo]) -> int | None:
-    """Return the place of an expression in the unit's key; None if it is not a part of it.
+    """Return the position of an expression in the unit's key; None if it is not part of the key.
 
-    The second part, if there is one, is the window of a time: date_trunc('day', time), time::date, or a date itself.
+    The second part, if any, is a time window: date_trunc('day', time), time::date, or a date column.
     """
     match expr:
         case Column(name):
             info = columns.get(name)
             if info is None or info.null_is_group:
-                return None  # the side of an outer join that may be missing belongs to nobody
+                return None  # the optional side of an outer join has no owner
             daily = info.window is Window.DAY and info.column.type is Type.DATE
             return 1 if daily else info.bound.unit_key_index
         case Call("to_date", (inner,)) if _unit_window(inner, columns) is Window.DAY:
@@ -37,7 +37,7 @@ def unit_key_index(expr: Expr, columns: Mapping[str, ColumnInfo]) -> int | None:
 
 
 def _unit_window(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Window | None:
-    """Return the window of the unit that this expression is the time of."""
+    """Return the time window of the unit that an expression's column belongs to."""
     if isinstance(expr, Call) and expr.op == "to_timestamp":
         expr = expr.args[0]
     if not isinstance(expr, Column) or expr.name not in columns:
@@ -46,7 +46,7 @@ def _unit_window(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Window | None
 
 
 def unit_key_names(rows: PrivateSource) -> list[str]:
-    """Return how a query names the parts of the unit's key, if it can."""
+    """Return SQL for the parts of the unit's key, if the query can refer to them."""
     names: dict[int, str] = {}
     for view in rows.views:
         for info in view.columns:
@@ -59,14 +59,14 @@ def unit_key_names(rows: PrivateSource) -> list[str]:
 
 
 def parent_keys_of(expr: Expr, columns: Mapping[str, ColumnInfo]) -> frozenset[tuple[str, str]]:
-    """Return the parents' keys that an expression is: who has one has an owner."""
+    """Return the parent keys that an expression equals, each of which determines the owner."""
     if isinstance(expr, Column) and expr.name in columns:
         return columns[expr.name].parent_keys
     return frozenset()
 
 
 def is_unit_or_null(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether an expression is the unit's own column wherever it is not NULL."""
+    """Return whether an expression equals the unit's column wherever it is not NULL."""
     match expr:
         case Column(name):
             return name in columns and columns[name].bound.unit_key_index == 0
@@ -77,12 +77,12 @@ def is_unit_or_null(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
     return False
 
 
-# These tell different values apart, but for spelling.
+# These keep distinct values distinct, apart from spelling.
 _INJECTIVE = frozenset({"lower", "upper", "trim", "trim_left", "trim_right", "write_integer", "write_date", "to_real"})
 
 
 def is_unique(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether each value of an expression belongs to one row or unit, because the policy says so of a column."""
+    """Return whether each value of an expression belongs to one row or unit, as the policy declares for a column."""
     match expr:
         case Column(name):
             return name in columns and columns[name].unique
@@ -95,7 +95,7 @@ def is_unique(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
     return False
 
 
-# What is the same in a whole window: a day lies in one month, but a week may not.
+# Functions that are constant within a window: a day lies in one month, but a week may not.
 _CONSTANT_IN_WINDOW = {
     Window.DAY: frozenset(["to_date", "year", "quarter", "month", "week", "day", "dow", "isodow", "doy"])
     | {f"trunc_{window}" for window in ("year", "quarter", "month", "week", "day")},
@@ -105,7 +105,7 @@ _CONSTANT_IN_WINDOW = {
 
 
 def is_constant_per_unit(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether an expression is the same in all rows of a unit, so that the unit is in one of its groups only."""
+    """Return whether an expression is constant within a unit, so that each unit is in one group."""
     match expr:
         case Constant():
             return True
@@ -120,7 +120,7 @@ def is_constant_per_unit(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
 
 
 def stays_in_range(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether an expression's values surely lie in the range that is known of it."""
+    """Return whether the values of an expression are certain to lie in its known range."""
     match expr:
         case Column(name):
             return name in columns and columns[name].in_range
@@ -134,7 +134,7 @@ def stays_in_range(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
 
 
 def never_null(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
-    """Tell whether an expression surely has a value in every row; if in doubt, it has not."""
+    """Return whether an expression is certain never to be NULL."""
     match expr:
         case Constant(value):
             return value is not None

@@ -1,4 +1,4 @@
-"""GROUP BY the unit: one row per unit and key, with exact aggregates that stay private."""
+"""GROUP BY the unit: one private row per unit and key, with exact aggregates."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,7 +53,7 @@ def _first_part(parts: tuple[Expr, ...]) -> Expr:
 
 @dataclass(frozen=True)
 class PerUnitAggregate:
-    """What an aggregate of one unit is made of, how, and what is publicly known of it."""
+    """An aggregate per unit: its parts, how they are combined, and public facts about the result."""
 
     parts: tuple[UnitAggregate, ...]
     bound: BoundExpr
@@ -65,7 +65,7 @@ class PerUnitAggregate:
 
 
 def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
-    """Read an aggregate call over the rows of one unit."""
+    """Bind an aggregate over the rows of one unit."""
     call, when = split_filter(node, rows)
     check_arguments(call)
     if isinstance(call, exp.Count):
@@ -74,7 +74,7 @@ def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
         return _per_unit_extreme(call, rows, when)
     if isinstance(call, exp.Sum | exp.Avg) and not isinstance(call.this, exp.Distinct):
         return _per_unit_sum(call, rows, when)
-    hint = "There are COUNT, COUNT(DISTINCT …), MIN, MAX, SUM, AVG, BOOL_AND and BOOL_OR."
+    hint = "Supported: COUNT, COUNT(DISTINCT …), MIN, MAX, SUM, AVG, BOOL_AND and BOOL_OR."
     raise refuse(call, "SELECT", f"{function_name(call)} per unit is not supported", hint)
 
 
@@ -128,15 +128,15 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
     if bound.type is Type.INTEGER:
         aggregate, step = UnitAggregate(AggregateFunction.SUM, null_unless(bound.expr, when)), None
     elif bound.type is not Type.REAL:
-        raise refuse(call, name, f"{name} takes a number", "Write CASE WHEN … THEN 1 ELSE 0 END.")
+        raise refuse(call, name, f"{name} needs a number", "Write CASE WHEN … THEN 1 ELSE 0 END.")
     elif isinstance(bound.low, Fraction) and isinstance(bound.high, Fraction):
         grid = finest_grid(
             Scale.with_default_step(bound.low, bound.high, bound.step, bound.type), rows.relation.shape.max_rows
         )
         aggregate, step = UnitAggregate(AggregateFunction.GRID_SUM, expr, grid), grid.step
     else:
-        cause = f"{name} of reals needs a public range, and none is known"
-        raise refuse(call, name, cause, f"Write {name}(CLIP(…, low, high)) with ends that you choose.")
+        cause = f"{name} of double precision values needs bounds"
+        raise refuse(call, name, cause, f"Write {name}(CLIP(…, low, high)) with bounds of your choice.")
     if isinstance(call, exp.Avg):
         count = UnitAggregate(AggregateFunction.COUNT, expr)
         return PerUnitAggregate(
@@ -146,7 +146,7 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
 
 
 def _sum_range(bound: BoundExpr, rows: PrivateSource) -> BoundExpr:
-    """Return the range of a unit's sum, if a unit has a known number of rows at most."""
+    """Return the range of a unit's sum, if the number of rows per unit is bounded."""
     max_rows = rows.relation.shape.max_rows_per_unit
     if max_rows is None or not isinstance(bound.low, Fraction) or not isinstance(bound.high, Fraction):
         return BoundExpr(bound.expr)
@@ -154,7 +154,7 @@ def _sum_range(bound: BoundExpr, rows: PrivateSource) -> BoundExpr:
 
 
 def _steps_to_value(total: Expr, step: Fraction | None) -> Expr:
-    """Return a number of steps as what they are worth."""
+    """Convert a number of grid steps to a value."""
     if step is None:
         return total
     return Call("multiply", (Call("to_real", (total,)), Constant(float(step), Type.REAL)))
@@ -166,11 +166,11 @@ def _mean_of(parts: tuple[Expr, ...], step: Fraction | None) -> Expr:
     return Call("divide", (total, Call("to_real", (parts[1],))))
 
 
-_UNIT_ALIAS = "a unit's rows"  # the source that holds what was gathered, while the SELECT list is read
+_UNIT_ALIAS = "a unit's rows"  # the internal source of the per-unit columns, while the SELECT list is bound
 
 
 def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
-    """Tell whether every group belongs to one unit: the keys are its key, or lead to it."""
+    """Return whether every group belongs to one unit: the keys include the unit's key or determine it."""
     unit, columns = rows.relation.shape.unit, rows.columns_by_name()
     if unit is None:
         return False
@@ -179,12 +179,12 @@ def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
 
 
 def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
-    """Return the rows of a SELECT that groups by the unit."""
+    """Bind a SELECT that groups by the unit."""
     select, items = grouped.select, grouped.items
     check_row_clauses(select)
     if select.args.get("distinct") and select.args.get("group"):
-        hint = "Leave out DISTINCT: there is one row for each unit and key already."
-        raise refuse(select, "SELECT", "DISTINCT cannot stand beside GROUP BY the unit", hint)
+        hint = "Leave out DISTINCT: there is already one row per unit and key."
+        raise refuse(select, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
     builder = _PerUnitBuilder(grouped.keys, grouped.rows)
     rewriter = GroupRewriter(grouped, "k{}".format, builder.add_aggregate, _refuse_subquery, _unit_column)
     output = [SelectItem(each.name, rewriter.rewrite(each.node, "SELECT"), each.is_named) for each in items]
@@ -196,8 +196,8 @@ def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
 
 
 def _refuse_subquery(query: exp.Query) -> exp.Query:
-    cause = "a private row cannot be compared with the result of a query"
-    raise refuse(query, "SELECT", cause, "Ask the inner query first, then write the number.")
+    cause = "private rows cannot be combined with the result of a subquery"
+    raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
 def _unit_column(name: str) -> exp.Column:
@@ -205,7 +205,7 @@ def _unit_column(name: str) -> exp.Column:
 
 
 class _PerUnitBuilder:
-    """What is gathered of each unit, growing while the SELECT list is read."""
+    """Collects the per-unit columns while the SELECT list is bound."""
 
     def __init__(self, keys: Sequence[GroupKey], rows: PrivateSource) -> None:
         self._keys = keys
@@ -215,7 +215,7 @@ class _PerUnitBuilder:
         self._computed: dict[Expr, ColumnInfo] = {}
 
     def add_aggregate(self, node: exp.Expr) -> str:
-        """Return the column that holds an aggregate."""
+        """Return the column of an aggregate, adding it if necessary."""
         aggregate = per_unit_aggregate(node, self._rows)
         names = {folded: self._aggregates.setdefault(folded, f"f{len(self._aggregates)}") for folded in aggregate.parts}
         expr = aggregate.combine(tuple(Column(names[folded], folded.type) for folded in aggregate.parts))
@@ -233,7 +233,7 @@ class _PerUnitBuilder:
         return self._computed[expr].name
 
     def build(self) -> PrivateSource:
-        """Return one row for each unit and key."""
+        """Return the source with one row per unit and key."""
         keys, values, infos = [], [], []
         for index, key in enumerate(self._keys):
             name, expr = f"k{index}", key.bound.expr
@@ -241,9 +241,7 @@ class _PerUnitBuilder:
             if key_index is None:
                 keys.append((name, expr))
             else:
-                values.append(
-                    (name, UnitAggregate(AggregateFunction.MIN, expr))
-                )  # one value for each unit, and no further rows
+                values.append((name, UnitAggregate(AggregateFunction.MIN, expr)))  # one value per unit
             infos.append(self._key_info(name, key, key_index))
         values += [(name, folded) for folded, name in self._aggregates.items()]
         first = self._keys[0].node
@@ -260,7 +258,7 @@ class _PerUnitBuilder:
         expr, columns = key.bound.expr, self._columns
         bound = replace(key.bound, expr=Column(name, expr.type), domain=None, unit_key_index=key_index)
         window = columns[expr.name].window if isinstance(expr, Column) else None
-        values = lambda: key_domain(expr, columns)  # noqa: E731 - asked when it is needed
+        values = lambda: key_domain(expr, columns)  # noqa: E731 - evaluated lazily
         has_no_null = never_null(expr, columns)
         return ColumnInfo(
             name,

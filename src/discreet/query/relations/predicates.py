@@ -1,7 +1,7 @@
-"""Conditions on single rows, and what they say about ranges, domains and missing values.
+"""Conditions on single rows, and the ranges, domains and NULLs that they imply.
 
-Only the question's own constants are used, so that all of this is public. A range that a condition would leave empty
-stays as it was: stored values may lie outside what is declared, and are clipped into it where they are added.
+Only constants of the query are used, so the results are public. A range that a condition would make empty is kept:
+stored values may lie outside the declared range, and are clamped to it when summed.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,13 @@ from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value, columns_of
 from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
+from discreet.query.expressions.coercion import TYPE_NAMES
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.scope import ColumnInfo, PrivateSource, ValuesLookup, View, bind_value, stored_lookup
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 
-_MAX_VALUES_TESTED = 10_000  # values of a column that a condition is tried on
+_MAX_VALUES_TESTED = 10_000  # values of a column that a condition is evaluated on
 _NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})  # engines may differ
 _SMALLEST_STEP = {
     Type.INTEGER: Fraction(1),
@@ -32,7 +33,7 @@ _SMALLEST_STEP = {
 
 
 def narrow_ranges(views: Sequence[View], condition: Expr) -> tuple[View, ...]:
-    """Return what is known of the columns once a condition holds."""
+    """Return the columns with the ranges and domains that a condition implies."""
     terms = condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
     for term in terms:
         columns = list(columns_of(term))
@@ -59,7 +60,7 @@ def _narrow_column(info: ColumnInfo, condition: Expr) -> ColumnInfo:
 
 
 def _intersect_range(info: ColumnInfo, least: RangeEnd | None, most: RangeEnd | None) -> ColumnInfo:
-    """Return a column between two ends, either of which may be unknown."""
+    """Return a column with its range narrowed by two ends, either of which may be unknown."""
     low = _tighter_end(info.bound.low if info.lower is None else info.lower, least, max)
     high = _tighter_end(info.bound.high if info.upper is None else info.upper, most, min)
     if low is not None and high is not None and low > high:  # type: ignore[operator]
@@ -77,7 +78,7 @@ def _tighter_end(before: RangeEnd | None, now: RangeEnd | None, choose: object) 
 
 
 def _comparison_range(condition: Expr, column: Column) -> tuple[RangeEnd | None, RangeEnd | None]:
-    """Return the ends that a comparison with constants gives."""
+    """Return the ends that a comparison with constants implies."""
     match condition:
         case Call("at_most", (Constant(value), Column())) | Call("less", (Constant(value), Column())):
             return _constant_end(value, column.type, 1 if condition.op == "less" else 0), None
@@ -92,7 +93,7 @@ def _comparison_range(condition: Expr, column: Column) -> tuple[RangeEnd | None,
 
 
 def _constant_end(value: Value, kind: Type, beyond: int) -> RangeEnd | None:
-    """Return a constant as an end; `beyond` moves it past itself, to the next value of its type."""
+    """Return a constant as a range end; `beyond` shifts it by the smallest step of its type."""
     if kind not in _SMALLEST_STEP or value is None or isinstance(value, str | bool):
         return None
     try:
@@ -104,14 +105,14 @@ def _constant_end(value: Value, kind: Type, beyond: int) -> RangeEnd | None:
 
 
 def _is_portable(condition: Expr) -> bool:
-    """Tell whether a condition means the same in plain Python as in every engine."""
+    """Return whether a condition has the same result in Python as in every engine."""
     if not isinstance(condition, Call):
         return True
     return condition.op not in _NOT_EVALUATED and all(map(_is_portable, condition.args))
 
 
 def _remaining_values(info: ColumnInfo, narrowed: ColumnInfo, condition: Expr) -> ValuesLookup:
-    """Return the values that a condition leaves, found when they are asked for."""
+    """Return a lazy lookup of the values that satisfy a condition."""
     name = info.column.name
 
     @cache
@@ -129,7 +130,7 @@ def _remaining_values(info: ColumnInfo, narrowed: ColumnInfo, condition: Expr) -
 
 
 def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
-    """Return the conditions that AND holds together.
+    """Return the operands of a chain of ANDs.
 
     >>> import sqlglot
     >>> [each.sql() for each in conjuncts(sqlglot.parse_one("a AND (b AND c) AND (d OR e)"))]
@@ -144,34 +145,42 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
 
 
 def conjunction(conditions: Sequence[Expr]) -> Expr | None:
-    """Return the condition that all hold; None if there are none."""
+    """Return the AND of conditions; None if there are none."""
     if len(conditions) <= 1:
         return conditions[0] if conditions else None
     return Call("and", tuple(conditions))
 
 
 def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
-    """Read a condition on single rows."""
+    """Bind a condition on single rows."""
     if (inner := first_subquery(node)) is not None:
-        hint = "Ask the inner query first, then write the number. IN and EXISTS on the unit stand alone, beside AND."
-        raise refuse(inner, clause, "a private row cannot be compared with the result of a query", hint)
+        hint = (
+            "Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be "
+            "separate conditions, combined with AND."
+        )
+        raise refuse(inner, clause, "private rows cannot be combined with the result of a subquery", hint)
     if (inner := first_aggregate(node)) is not None:
         raise refuse(
-            inner, clause, "an aggregate cannot decide about single rows", "Use HAVING, or a subquery per unit."
+            inner,
+            clause,
+            f"aggregate functions are not allowed in {clause}",
+            "Use HAVING, or aggregate per unit in a subquery.",
         )
     if (inner := first_window(node)) is not None:
-        hint = "Aggregate first; window functions work on the result."
-        raise refuse(inner, clause, "a window function mixes rows of different people", hint)
+        hint = "Aggregate first, then use window functions on the result."
+        raise refuse(inner, clause, "window functions are not allowed on private rows", hint)
     expr = bind_value(node, stored_lookup(views, clause), clause).expr
     if isinstance(expr, Constant) and expr.value is None:
         return Constant(None, Type.BOOLEAN)
     if expr.type is not Type.BOOLEAN:
-        raise refuse(node, clause, "a condition must be true or false", "Compare it with something.")
+        raise refuse(
+            node, clause, f"the condition must be boolean, not {TYPE_NAMES[expr.type]}", "Compare it with a value."
+        )
     return expr
 
 
 def filter_rows(rows: PrivateSource, nodes: Sequence[exp.Expr], clause: str) -> PrivateSource:
-    """Keep the rows for which all conditions are true."""
+    """Return the rows that satisfy all conditions."""
     if not nodes:
         return rows
     predicates = [bind_condition(node, rows.views, clause) for node in nodes]

@@ -1,4 +1,4 @@
-"""A SELECT without aggregates: over private rows, or over one public table."""
+"""A SELECT without aggregates, over private rows or one public table."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,34 +34,34 @@ from discreet.query.syntax.source_position import build_or_refuse, refuse
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 
 _REFUSED_CLAUSES = {
-    "order": ("ORDER BY", "the order of private rows means nothing", "Put it after the aggregate."),
+    "order": ("ORDER BY", "private rows cannot be ordered", "Put ORDER BY after the aggregate."),
     "limit": (
         "LIMIT",
-        "a choice of some private rows mixes people",
+        "LIMIT is not allowed on private rows",
         "Put it after the aggregate, or filter with WHERE.",
     ),
-    "offset": ("OFFSET", "a choice of some private rows mixes people", "Put it after the aggregate."),
-    "qualify": ("QUALIFY", "window functions mix rows of different people", "Aggregate first."),
-    "windows": ("WINDOW", "window functions mix rows of different people", "Aggregate first."),
+    "offset": ("OFFSET", "OFFSET is not allowed on private rows", "Put it after the aggregate."),
+    "qualify": ("QUALIFY", "window functions are not allowed on private rows", "Aggregate first."),
+    "windows": ("WINDOW", "window functions are not allowed on private rows", "Aggregate first."),
 }
 
 
 def check_row_clauses(select: exp.Query) -> None:
-    """Refuse what would choose or order private rows."""
+    """Refuse clauses that select or order private rows."""
     for name, (clause, cause, hint) in _REFUSED_CLAUSES.items():
         if argument := select.args.get(name):
             raise refuse(argument[0] if isinstance(argument, list) else argument, clause, cause, hint)
 
 
 def project(items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
-    """Return rows with the columns of a SELECT list."""
+    """Return the rows with the columns of a SELECT list."""
     bounds = [_bind_item(output, rows) for output in items]
     columns = [(output.name, bound) for output, bound in zip(items, bounds, strict=True)]
     return derive_columns(columns, rows, items[0].node)
 
 
 def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource, node: exp.Expr) -> PrivateSource:
-    """Return rows with other columns, and what is known of each; plain columns need no computation."""
+    """Return the rows with these columns; a Derive node is added only if some are computed."""
     infos = rows.columns_by_name()
     if all(isinstance(bound.expr, Column) for _, bound in columns):
         view = tuple(
@@ -83,11 +83,11 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
 
 def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
     if (inner := first_window(output.node)) is not None:
-        cause = "a window function mixes rows of different people"
-        raise refuse(inner, "SELECT", cause, "Aggregate first; window functions work on the result.")
+        cause = "window functions are not allowed on private rows"
+        raise refuse(inner, "SELECT", cause, "Aggregate first, then use window functions on the result.")
     if (inner := first_subquery(output.node)) is not None:
-        cause = "a private row cannot be compared with the result of a query"
-        raise refuse(inner, "SELECT", cause, "Ask the inner query first, then write the number.")
+        cause = "private rows cannot be combined with the result of a subquery"
+        raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
     return bind_value(output.node, stored_lookup(rows.views, "SELECT"), "SELECT")
 
 
@@ -114,22 +114,25 @@ _PUBLIC_CLAUSES = ("expressions", "from_", "where")
 
 
 def select_public(select: exp.Select, items: Sequence[FromItem]) -> PublicSource:
-    """Return the rows of a public table that a SELECT without aggregates gives."""
+    """Bind a SELECT without aggregates over a public table."""
     public = items[0].source
     assert isinstance(public, PublicSource)
     surplus = [name for name, given in select.args.items() if given and name not in _PUBLIC_CLAUSES]
     select_list = select_items(select, (public.view,))
     if surplus or any(first_aggregate(item.node) is not None for item in select_list):
-        cause = (
-            "only public tables are read here: there is nothing to protect, and only columns and WHERE are understood"
+        cause = "this query reads only public tables, where only columns and WHERE are supported"
+        raise refuse(
+            select,
+            "SELECT",
+            cause,
+            "Query the public table directly, which needs no budget, or join it with a private one.",
         )
-        raise refuse(select, "SELECT", cause, "Read the public table where it lies, or join it with a private one.")
     columns = []
     for each in select_list:
         bare = each.node.unnest()
         if not isinstance(bare, exp.Column):
-            hint = "Compute it outside, where the tables are joined."
-            raise refuse(each.node, "SELECT", "a query on a public table can only choose columns", hint)
+            hint = "Compute it in the outer query, where the tables are joined."
+            raise refuse(each.node, "SELECT", "a subquery on a public table can only select columns", hint)
         columns.append(replace(find_column((public.view,), bare, "SELECT"), name=each.name))
     conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
     predicate = conjunction([bind_condition(node, (public.view,), "WHERE") for node in conditions])

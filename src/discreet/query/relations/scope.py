@@ -1,4 +1,4 @@
-"""Names in a query: the columns that its sources give, resolved as in PostgreSQL."""
+"""Scopes: the columns of a query's sources, resolved by name as in PostgreSQL."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,19 +21,18 @@ RangeLookup = Callable[[], BoundExpr]
 
 
 def no_values() -> None:
-    """Say that no values are listed."""
+    """Return None: no values are listed."""
 
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """A column that a query can name, with what is publicly known of it; its expression is a column of the relation.
+    """A column that a query can name, with public facts about it; its expression is a column of the relation.
 
-    `values` lists its public domain when asked; `find_range` finds the range of a public table's column when asked; `parent_keys`
-    are keys of parent tables that decide who owns the row; `window` is the window of a time that is part of the unit.
-    No row lacks a value if it is `never_null`; missing values are a group with `null_is_group`; none lies outside the range if it is
-    `in_range`; it is the same in all rows of a unit if it is `constant_per_unit`. `lower` and `upper` are ends of which one may be
-    unknown. `declared_values` are the values that the policy lists, whatever conditions left of them. Each value of
-    a `unique` column belongs to one row or unit.
+    `values` and `find_range` look up its public domain, and the range of a public table's column, when needed.
+    `parent_keys` are keys of parent tables that determine the row's owner; `window` is set for the time column of the
+    unit. `never_null`: no row is NULL; `null_is_group`: NULL forms a group; `in_range`: no value is outside the range;
+    `constant_per_unit`: equal in all rows of a unit; `unique`: each value belongs to one row or unit. Of `lower` and
+    `upper`, one may be unknown. `declared_values` are the values that the policy lists, regardless of conditions.
     """
 
     name: str
@@ -53,12 +52,12 @@ class ColumnInfo:
 
     @property
     def column(self) -> Column:
-        """The relation's own column."""
+        """The column of the relation."""
         assert isinstance(self.bound.expr, Column)
         return self.bound.expr
 
     def with_column_name(self, name: str) -> "ColumnInfo":
-        """Return the same under another name in the relation."""
+        """Return the same column under another name in the relation."""
         column = Column(name, self.column.type)
         find_range = self.find_range
         find_moved_range = None if find_range is None else lambda: replace(find_range(), expr=column)
@@ -67,7 +66,7 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class View:
-    """What one source is called in a query, and its columns; `using_columns` are those that USING joined with others."""
+    """The alias and columns of one source; `using_columns` are those merged by USING."""
 
     alias: str | None
     columns: tuple[ColumnInfo, ...]
@@ -76,20 +75,20 @@ class View:
 
 @dataclass(frozen=True)
 class PrivateSource:
-    """Private rows: each belongs to one unit."""
+    """Private rows, each owned by one unit."""
 
     relation: Relation
     views: tuple[View, ...]
 
     @property
     def columns(self) -> tuple[ColumnInfo, ...]:
-        """Every column, in the order of *."""
+        """All columns, in the order of *."""
         return tuple(
             info for view in self.views for info in view.columns if info.name.lower() not in view.using_columns
         )
 
     def columns_by_name(self) -> dict[str, ColumnInfo]:
-        """Return what is known of the relation's columns, by their names there."""
+        """Return the columns by their names in the relation."""
         return {info.column.name: info for view in self.views for info in view.columns}
 
 
@@ -103,7 +102,7 @@ class PublicSource:
 
 @dataclass(frozen=True)
 class ReleasedSource:
-    """A query over noisy numbers only."""
+    """A query over released tables only."""
 
     query: exp.Query
 
@@ -112,37 +111,42 @@ BoundSource = PrivateSource | PublicSource | ReleasedSource
 
 
 def same_name(identifier: exp.Expr, name: str) -> bool:
-    """Tell whether an identifier means a name: in any case, unless it is quoted."""
+    """Return whether an identifier matches a name, ignoring case unless it is quoted."""
     if identifier.args.get("quoted"):
         return identifier.name == name
     return identifier.name.lower() == name.lower()
 
 
 def find_column(views: Iterable[View], node: exp.Column, clause: str) -> ColumnInfo:
-    """Return the column that a name means; unknown and ambiguous names are refused, with the nearest ones."""
+    """Return the column of this name; unknown and ambiguous names are refused with similar names as a hint."""
     name, table = node.this, node.args.get("table")
     views = tuple(views)
     if node.args.get("db") or node.args.get("catalog"):
         hint = "Write table.column, with the table's alias if it has one."
-        raise refuse(node, clause, f"{quote_name(name.name)} has more parts than a table and a column", hint)
+        raise refuse(node, clause, f"column reference {quote_name(name.name)} has too many parts", hint)
     if table is not None:
         views = tuple(view for view in views if view.alias is not None and same_name(table, view.alias))
         if not views:
             raise refuse(
-                node, clause, f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM."
+                node,
+                clause,
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM.",
             )
     candidates = _candidates(views, name, qualified=table is not None)
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
         aliases = [f"{view.alias}.{name.name}" for view in views if any(info in view.columns for info in candidates)]
-        raise refuse(node, clause, f"{quote_name(name.name)} is ambiguous", f"Write {' or '.join(aliases)}.")
+        raise refuse(
+            node, clause, f"column reference {quote_name(name.name)} is ambiguous", f"Write {' or '.join(aliases)}."
+        )
     names = [known.name for view in views for known in view.columns]
-    raise refuse(node, clause, f"there is no column {quote_name(name.name)}", name_hint(name.name, names))
+    raise refuse(node, clause, f"column {quote_name(name.name)} does not exist", name_hint(name.name, names))
 
 
 def has_column(views: Iterable[View], node: exp.Column) -> bool:
-    """Tell whether exactly one column has this name."""
+    """Return whether exactly one column has this name."""
     name, table = node.this, node.args.get("table")
     if not isinstance(name, exp.Identifier) or node.args.get("db"):
         return False
@@ -161,27 +165,27 @@ def _candidates(views: Iterable[View], name: exp.Identifier, *, qualified: bool)
 
 
 def name_hint(name: str, names: list[str]) -> str:
-    """Return the way out of an unknown name: the nearest one, or all of them."""
+    """Return a hint for an unknown name: similar names, or all of them."""
     lower = {each.lower(): each for each in names}
     close = get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     if close:
         return f"Did you mean {' or '.join(lower[each] for each in close)}?"
-    return f"There are {', '.join(names[:20])}{', …' if len(names) > 20 else ''}." if names else "There are none."
+    return f"Available: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}." if names else "None are available."
 
 
 def bind_value(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
-    """Read an expression on single rows."""
+    """Bind an expression on single rows."""
     return bind_expr(cast("exp.Expression", node), columns, clause)
 
 
 def stored_lookup(views: Iterable[View], clause: str) -> NameLookup:
-    """Return how names are read where values are used as they are stored."""
+    """Return the lookup of columns with their stored values."""
     views = tuple(views)
     return NameLookup(lambda node: find_column(views, node, clause).bound, _declared_lists(views))
 
 
 def clamped_lookup(views: Iterable[View], clause: str) -> NameLookup:
-    """Return how names are read inside an aggregate: each column within its public range."""
+    """Return the lookup of columns clamped to their public ranges, for aggregates."""
     views = tuple(views)
 
     def look_up(node: exp.Column) -> BoundExpr:
@@ -202,7 +206,7 @@ def _declared_lists(views: Iterable[View]) -> DeclaredLists:
 
 
 def clamp_to_range(bound: BoundExpr) -> BoundExpr:
-    """Return an expression moved into its range, if it has one."""
+    """Return an expression clamped to its range, if it has one."""
     if bound.low is None or bound.high is None:
         return bound
     ends = (Constant(_constant_value(end, bound.type), bound.type) for end in (bound.low, bound.high))
@@ -216,7 +220,7 @@ def _constant_value(end: RangeEnd, kind: Type) -> Value:
 
 
 def without_clip(expr: Expr) -> Expr:
-    """Return a column that stands alone in an aggregate as it is stored: what sums it clips it anyway."""
+    """Return a bare column without its clamp, because the aggregate clamps it anyway."""
     if isinstance(expr, Call) and expr.op == "clip" and isinstance(expr.args[0], Column):
         return expr.args[0]
     return expr
@@ -226,7 +230,7 @@ _MAX_NAME_LENGTH = 150
 
 
 def unused_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name, or the name with a number, so that it is not taken and the kernel accepts it.
+    """Return the name, with a number appended if it is taken, in a form that the kernel accepts.
 
     >>> unused_name("User", ["user", "User_1"])
     'User_2'
@@ -241,7 +245,7 @@ def unused_name(name: str, taken: Iterable[str]) -> str:
 
 
 def rename_columns(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """Return an expression over columns with other names."""
+    """Return an expression with its columns renamed."""
     match expr:
         case Column(name, kind):
             return Column(names.get(name, name), kind)
@@ -251,7 +255,7 @@ def rename_columns(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def _new_names(names: Iterable[str], taken: Iterable[str], alias: str | None) -> dict[str, str]:
-    """Return new names for those that are taken, made from the source's alias."""
+    """Return replacements for the names that are taken, derived from the source's alias."""
     used, renaming = {name.lower() for name in taken}, {}
     for name in names:
         new = unused_name(f"{alias or 'source'}.{name}", used) if name.lower() in used else name
@@ -261,7 +265,7 @@ def _new_names(names: Iterable[str], taken: Iterable[str], alias: str | None) ->
 
 
 def private_without_clashes(rows: PrivateSource, taken: Iterable[str]) -> PrivateSource:
-    """Return rows whose columns share no name with those taken."""
+    """Return the rows with columns renamed to avoid the taken names."""
     schema, taken = rows.relation.shape.schema, list(taken)
     if not {name.lower() for name in schema} & {name.lower() for name in taken}:
         return rows
@@ -271,7 +275,7 @@ def private_without_clashes(rows: PrivateSource, taken: Iterable[str]) -> Privat
 
 
 def public_without_clashes(public: PublicSource, taken: Iterable[str]) -> PublicSource:
-    """Return a public table whose columns share no name with those taken."""
+    """Return a public table with columns renamed to avoid the taken names."""
     table = public.table
     names = _new_names(table.schema, taken, public.view.alias)
     condition = None if table.condition is None else rename_columns(table.condition, names)

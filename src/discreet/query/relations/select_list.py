@@ -1,4 +1,4 @@
-"""The SELECT list: what * expands to, and what columns are called."""
+"""The SELECT list: expansion of *, and column names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from discreet.query.syntax.syntax_tree import MAX_COLUMNS
 
 @dataclass(frozen=True)
 class SelectItem:
-    """One column of a SELECT list; `is_named` tells whether the query named it."""
+    """One column of a SELECT list; `is_named` if it has an alias."""
 
     name: str
     node: exp.Expr
@@ -21,14 +21,14 @@ class SelectItem:
 
 
 def select_items(select: exp.Select, views: Sequence[View]) -> list[SelectItem]:
-    """Return the columns of a SELECT list, each with a name of its own, as PostgreSQL calls them.
+    """Return the columns of a SELECT list with distinct names, based on PostgreSQL's.
 
     >>> import sqlglot
     >>> [each.name for each in select_items(sqlglot.parse_one("SELECT COUNT(*), COUNT(x), x + 1, x AS y"), ())]
     ['count', 'count_1', '?column?', 'y']
     """
     items: list[SelectItem] = []
-    limit = max(MAX_COLUMNS, sum(len(view.columns) for view in views))  # SELECT * of a wide table is fine
+    limit = max(MAX_COLUMNS, sum(len(view.columns) for view in views))  # SELECT * of a wide table is allowed
     for node in select.expressions:
         items += _expand_item(node, views)
         if len(items) > limit:
@@ -36,7 +36,7 @@ def select_items(select: exp.Select, views: Sequence[View]) -> list[SelectItem]:
     named: dict[int, SelectItem] = {}
     used: set[str] = set()
     numbers: dict[str, int] = {}
-    for index in sorted(range(len(items)), key=lambda place: not items[place].is_named):  # names that were given stay
+    for index in sorted(range(len(items)), key=lambda place: not items[place].is_named):  # aliases keep their names
         name, number = items[index].name, numbers.get(items[index].name.lower(), 0)
         while name.lower() in used:
             number += 1
@@ -64,7 +64,10 @@ def _expand_star(node: exp.Expr, views: Sequence[View]) -> list[SelectItem]:
         views = [view for view in views if view.alias is not None and same_name(table, view.alias)]
         if not views:
             raise refuse(
-                node, "SELECT", f"there is no source {quote_name(table.name)} here", "Use the names or aliases of FROM."
+                node,
+                "SELECT",
+                f"missing FROM-clause entry for table {quote_name(table.name)}",
+                "Use the names or aliases of FROM.",
             )
     return [
         SelectItem(info.name, _column_node(info.name, view.alias))

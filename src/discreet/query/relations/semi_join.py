@@ -1,4 +1,4 @@
-"""WHERE: conditions on single rows, and semi-joins on the unit (IN and EXISTS)."""
+"""WHERE: conditions on single rows, and semi-joins on the unit by IN and EXISTS."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _JOIN_HINT = "Write it as a JOIN, or as unit IN (SELECT unit FROM …)."
 
 @dataclass(frozen=True)
 class SubqueryResolver:
-    """How queries inside a condition are read."""
+    """Resolves the subqueries of a condition."""
 
     resolve_query: Callable[[exp.Query], BoundSource]
     resolve_from: Callable[[exp.Select], list[FromItem]]
@@ -40,7 +40,7 @@ class SubqueryResolver:
 def apply_where(
     rows: PrivateSource, nodes: Sequence[exp.Expr], context: BindContext, resolver: SubqueryResolver
 ) -> PrivateSource:
-    """Keep the rows for which all conditions are true."""
+    """Return the rows that satisfy all conditions."""
     plain = []
     for node in nodes:
         bare, has = node.unnest(), SemiJoinKind.SEMI
@@ -56,7 +56,7 @@ def apply_where(
 
 
 def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver: SubqueryResolver) -> PrivateSource:
-    """Read unit IN (SELECT unit …)."""
+    """Bind unit IN (SELECT unit …)."""
     left = node.this.unnest()
     nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
     ours = [bind_value(each, stored_lookup(rows.views, "WHERE"), "WHERE") for each in nodes]
@@ -64,11 +64,16 @@ def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver:
     if isinstance(source, PublicSource):
         return _in_public_column(rows, node, has, ours, source)
     if not isinstance(source, PrivateSource):
-        cause = "a private row cannot be compared with the result of a query"
-        raise refuse(node, "WHERE", cause, "Ask the inner query first, then write its values as constants.")
+        cause = "private rows cannot be combined with the result of a subquery"
+        raise refuse(node, "WHERE", cause, "Run the inner query first, then write its values as constants.")
     theirs = [info.bound for info in source.columns]
     if len(ours) != len(theirs):
-        raise refuse(node, "WHERE", "IN compares a different number of columns", "SELECT as many as are compared.")
+        raise refuse(
+            node,
+            "WHERE",
+            "the two sides of IN have different numbers of columns",
+            "Select as many columns as are compared.",
+        )
     pairs = list(zip(ours, theirs, strict=True))
     _check_unit_equality(node, pairs, rows, source)
     return PrivateSource(
@@ -79,16 +84,16 @@ def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver:
 def _in_public_column(
     rows: PrivateSource, node: exp.In, has: SemiJoinKind, ours: list[BoundExpr], source: PublicSource
 ) -> PrivateSource:
-    """Read x IN (SELECT y FROM a public table): its values are public, so they are written down."""
+    """Bind x IN (SELECT y FROM a public table), with the public values as constants."""
     values = (
         source.view.columns[0].values() if len(source.view.columns) == 1 and source.table.condition is None else None
     )
     if len(ours) != 1 or values is None or not 0 < len(values) <= _MAX_PUBLIC_VALUES:
         raise refuse(
-            node, "WHERE", "IN takes a public table's whole column, of 1,000 values at most", "Write it as a JOIN."
+            node, "WHERE", "IN needs a whole column of a public table, with at most 1,000 values", "Write it as a JOIN."
         )
     if ours[0].type is not source.view.columns[0].bound.type:
-        raise refuse(node, "WHERE", "IN compares values of two types", "Convert one of them with CAST.")
+        raise refuse(node, "WHERE", "the two sides of IN have different types", "Convert one of them with CAST.")
     constants = tuple(Constant(value, ours[0].type) for value in values)
     condition: Expr = Call("one_of", (ours[0].expr, *constants))
     predicate = condition if has is SemiJoinKind.SEMI else Call("not", (condition,))
@@ -100,13 +105,13 @@ def _in_public_column(
 def _exists_subquery(
     rows: PrivateSource, node: exp.Exists, has: SemiJoinKind, context: BindContext, resolver: SubqueryResolver
 ) -> PrivateSource:
-    """Read EXISTS (SELECT … WHERE theirs.unit = ours.unit AND conditions of the inner query alone)."""
+    """Bind EXISTS (SELECT … WHERE inner.unit = outer.unit AND conditions on the inner query)."""
     select = node.this.unnest()
     if not isinstance(select, exp.Select):
-        raise refuse(node, "EXISTS", "EXISTS takes a single SELECT here", _JOIN_HINT)
+        raise refuse(node, "EXISTS", "EXISTS needs a single SELECT", _JOIN_HINT)
     for name in ("group", "having", "limit", "offset", "order", "qualify", "with_"):
         if select.args.get(name):
-            raise refuse(node, "EXISTS", "EXISTS takes FROM and WHERE only", _JOIN_HINT)
+            raise refuse(node, "EXISTS", "EXISTS supports only FROM and WHERE", _JOIN_HINT)
     items = resolver.resolve_from(select)
     if not any(isinstance(item.source, PrivateSource) for item in items):
         raise refuse(node, "EXISTS", "EXISTS over a public table is not supported", "Write it as a JOIN.")
@@ -121,8 +126,8 @@ def _exists_subquery(
     pairs = join_equalities(outer_conditions, rows.views, other.views)
     if len(pairs) != len(outer_conditions):
         left = next(each for each in outer_conditions if not any(each is pair.node for pair in pairs))
-        cause = "only equality on the unit can connect EXISTS with the rows outside"
-        raise refuse(left, "EXISTS", cause, "Use a JOIN on the unit with this condition, and GROUP BY the unit.")
+        cause = "EXISTS can refer to the outer query only by equality on the privacy unit"
+        raise refuse(left, "EXISTS", cause, "JOIN on the unit with this condition, and GROUP BY the unit.")
     _check_unit_equality(node, [(pair.left, pair.right) for pair in pairs], rows, other)
     return PrivateSource(
         build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, other.relation, has), node, "WHERE"), rows.views
@@ -130,7 +135,7 @@ def _exists_subquery(
 
 
 def _reads_inner_only(node: exp.Expr, views: Sequence[View]) -> bool:
-    """Tell whether a condition reads the inner query alone; queries in it are read there."""
+    """Return whether a condition refers only to the inner query."""
     outer = [
         each
         for each in node.find_all(exp.Column)
@@ -146,7 +151,7 @@ def _enclosing_query(node: exp.Expr) -> list[exp.Expr | None]:
 def _check_unit_equality(
     node: exp.Expr, pairs: Sequence[tuple[BoundExpr, BoundExpr]], rows: PrivateSource, other: PrivateSource
 ) -> None:
-    """Stop unless the pairs are exactly the parts of the unit's key on both sides."""
+    """Refuse unless the pairs are exactly the parts of the unit's key on both sides."""
     ours, theirs = rows.columns_by_name(), other.columns_by_name()
     key_indices = [
         _key_index_of(left, ours) if _key_index_of(left, ours) == _key_index_of(right, theirs) else None
@@ -154,12 +159,14 @@ def _check_unit_equality(
     ]
     unit = rows.relation.shape.unit
     if unit is None:
-        cause = "every row is protected on its own, so rows cannot be compared with other private rows"
-        raise refuse(node, "WHERE", cause, "Ask about one private table at a time.")
+        cause = "each row is its own privacy unit, so rows cannot be compared with other private rows"
+        raise refuse(node, "WHERE", cause, "Query one private table at a time.")
     if None in key_indices or set(key_indices) != set(range(len(unit))):
         names = ", ".join(unit_key_names(rows)) or "the unit's columns, by joining the parent table first"
-        cause = "private rows can be compared with other private rows on the whole unit only"
-        raise refuse(node, "WHERE", cause, f"Compare {names} with the same of the inner query, or write a JOIN.")
+        cause = "private rows can be compared with other private rows only on the whole privacy unit"
+        raise refuse(
+            node, "WHERE", cause, f"Compare {names} with the same columns of the inner query, or write a JOIN."
+        )
 
 
 def _key_index_of(bound: BoundExpr, columns: dict[str, ColumnInfo]) -> int | None:

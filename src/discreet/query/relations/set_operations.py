@@ -1,4 +1,4 @@
-"""UNION ALL of private rows, and any set operation over released tables."""
+"""UNION ALL of private rows, and set operations over released tables."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ from discreet.query.syntax.source_position import build_or_refuse, refuse
 
 
 def combine_sources(query: exp.SetOperation, resolve: Callable[[exp.Expr], BoundSource]) -> BoundSource:
-    """Understand UNION, INTERSECT or EXCEPT."""
+    """Bind UNION, INTERSECT or EXCEPT."""
     left, right = resolve(query.this), resolve(query.expression)
     if isinstance(left, ReleasedSource) and isinstance(right, ReleasedSource):
         query.set("this", left.query)
@@ -30,10 +30,10 @@ def combine_sources(query: exp.SetOperation, resolve: Callable[[exp.Expr], Bound
         return ReleasedSource(query)
     name = type(query).__name__.upper()
     if not (isinstance(left, PrivateSource) and isinstance(right, PrivateSource)):
-        cause = f"{name} cannot mix private rows with others"
+        cause = f"{name} cannot combine private rows with other rows"
         raise refuse(query, name, cause, "Aggregate each side first, or use private tables on both sides.")
     if not isinstance(query, exp.Union) or query.args.get("distinct"):
-        cause = f"{name} compares rows of different people"
+        cause = f"{name} would compare rows of different privacy units"
         raise refuse(query, name, cause, "Use UNION ALL, or GROUP BY the unit.")
     if query.args.get("by_name"):
         raise refuse(query, name, "UNION BY NAME is not supported", "List the columns in the same order.")
@@ -44,10 +44,10 @@ def combine_sources(query: exp.SetOperation, resolve: Callable[[exp.Expr], Bound
 def _union_all(query: exp.Expr, left: PrivateSource, right: PrivateSource) -> PrivateSource:
     ours, theirs = left.columns, right.columns
     if left.relation.shape.unit is None or right.relation.shape.unit is None:
-        cause = "every row is protected on its own, so private tables cannot be put together"
-        raise refuse(query, "UNION", cause, "Ask about one private table at a time.")
+        cause = "each row is its own privacy unit, so private tables cannot be combined"
+        raise refuse(query, "UNION", cause, "Query one private table at a time.")
     if len(ours) != len(theirs):
-        cause = f"the two sides have {len(ours)} and {len(theirs)} columns"
+        cause = f"the two sides have different numbers of columns, {len(ours)} and {len(theirs)}"
         raise refuse(query, "UNION", cause, "Select the same columns on both sides.")
     names: list[str] = []
     for info in ours:
@@ -70,7 +70,7 @@ def _common_type(query: exp.Expr, ours: ColumnInfo, theirs: ColumnInfo) -> Type:
         return ours.column.type
     if kinds == {Type.INTEGER, Type.REAL}:
         return Type.REAL
-    cause = f"column {ours.name} has another type on the other side"
+    cause = f"column {ours.name} has different types on the two sides"
     raise refuse(query, "UNION", cause, "Convert one of them with CAST.")
 
 
@@ -79,7 +79,7 @@ def _as_type(info: ColumnInfo, kind: Type) -> Expr:
 
 
 def _union_info(name: str, kind: Type, ours: ColumnInfo, theirs: ColumnInfo) -> ColumnInfo:
-    """Return what is known of a column that comes from two sides."""
+    """Return the facts that hold for a column on both sides."""
     a, b = ours.bound, theirs.bound
     bound = BoundExpr(
         Column(name, kind), unit_key_index=a.unit_key_index if a.unit_key_index == b.unit_key_index else None
@@ -114,5 +114,5 @@ def _union_values(kind: Type, ours: ColumnInfo, theirs: ColumnInfo) -> ValuesLoo
 
 
 def _as_real(value: Value, kind: Type) -> Value:
-    """Return a whole number as a real where the other side has reals."""
+    """Convert an integer to a real if the column is real."""
     return float(value) if kind is Type.REAL and isinstance(value, int) else value

@@ -1,4 +1,4 @@
-"""Join private rows with a public table, or with other private rows on the privacy unit."""
+"""Joins of private rows with a public table, or with other private rows on the privacy unit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ Nodes = Sequence[exp.Expr]
 
 @dataclass(frozen=True)
 class _JoinSpec:
-    """How two sources meet: which rows are kept, what is known of the world, and where the query says so."""
+    """The kind of a join, its context, and its place in the query."""
 
     keep: JoinKind
     context: BindContext
@@ -51,7 +51,7 @@ class _JoinSpec:
 
 @dataclass(frozen=True)
 class JoinEquality:
-    """A condition that a value of one side equals one of the other."""
+    """An equality between an expression of each side."""
 
     left: BoundExpr
     right: BoundExpr
@@ -61,7 +61,7 @@ class JoinEquality:
 def inner_join(
     rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, context: BindContext, source_node: exp.Expr
 ) -> tuple[PrivateSource, Nodes]:
-    """Keep rows with a partner; equalities between the sides are used, and returned as used."""
+    """Return the inner join, and the conditions that it used."""
     spec = _JoinSpec(JoinKind.INNER, context, source_node)
     if isinstance(source, PrivateSource):
         other = private_without_clashes(source, rows.relation.shape.schema)
@@ -77,7 +77,7 @@ def inner_join(
 def left_join(
     rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, context: BindContext, source_node: exp.Expr
 ) -> PrivateSource:
-    """Keep all rows, with partners where all conditions are true."""
+    """Return the left join on all conditions."""
     spec = _JoinSpec(JoinKind.LEFT, context, source_node)
     if isinstance(source, PrivateSource):
         other = private_without_clashes(source, rows.relation.shape.schema)
@@ -95,7 +95,7 @@ def _other_conditions(nodes: Nodes, pairs: Sequence[JoinEquality]) -> list[exp.E
 
 
 def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) -> list[JoinEquality]:
-    """Return the conditions that a value of one side equals one of the other."""
+    """Return the conditions that are equalities between the two sides."""
     equalities = []
     for node in nodes:
         bare = node.unnest()
@@ -118,13 +118,13 @@ def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) 
 
 
 def _reads_only(node: exp.Expr, views: Sequence[View]) -> bool:
-    """Tell whether an expression reads columns, and these views have them all."""
+    """Return whether an expression reads columns, all of them from these views."""
     columns = list(node.find_all(exp.Column))
     return bool(columns) and all(has_column(views, column) for column in columns)
 
 
 def _is_public_key(pair: JoinEquality) -> bool:
-    """Tell whether an equality can be a key of a public table: their column, our value of the same type."""
+    """Return whether an equality can be a join key: a column of the public table, and a value of the same type."""
     same = pair.left.type is pair.right.type or (pair.left.type, pair.right.type) in _WIDENING
     return same and isinstance(pair.right.expr, Column)
 
@@ -152,7 +152,7 @@ def _widen(expr: Expr, kind: Type) -> Expr:
 
 
 def _with_key_columns(relation: Relation, keys: Sequence[Expr], taken: Sequence[str]) -> tuple[Relation, list[str]]:
-    """Return the names of columns that hold the keys, derived where they are not columns yet."""
+    """Return the columns that hold the keys, derived if necessary."""
     schema = relation.shape.schema
     computed: dict[Expr, str] = {}
     for key in keys:
@@ -165,7 +165,7 @@ def _with_key_columns(relation: Relation, keys: Sequence[Expr], taken: Sequence[
 
 
 def _nullable_view(view: View) -> View:
-    """Say that a side of an outer join may have no value, which is then a group of its own."""
+    """Return a view whose columns may be NULL, as the optional side of an outer join; NULL forms a group."""
     return replace(
         view,
         columns=tuple(
@@ -181,13 +181,13 @@ def _join_private(
     limit = spec.context.max_join_fanout
     fanout = _fanout_of(rows.relation) * _fanout_of(other.relation)
     if fanout > limit:
-        cause = f"one private row could become {fanout:,} rows through public tables on both sides, more than {limit:,}"
+        cause = f"public tables on both sides could turn one private row into {fanout:,} rows; the limit is {limit:,}"
         raise refuse(
             spec.node, "JOIN", cause, "Join public tables after the private ones, on columns that are unique there."
         )
     max_rows_per_side = isqrt(
         10 * limit
-    )  # rows of a unit on each side, so that its pairs are not much more work than `most` rows
+    )  # rows per unit on each side, so that its pairs are little more work than the bound
     joined = build_or_refuse(
         lambda: JoinOnUnit(rows.relation, other.relation, conjunction(conditions), spec.keep, max_rows_per_side),
         spec.node,
@@ -200,7 +200,7 @@ def _join_private(
 def _conditions_beyond_unit(
     rows: PrivateSource, other: PrivateSource, pairs: Sequence[JoinEquality], node: exp.Expr
 ) -> list[Expr]:
-    """Return the equalities that the unit alone does not imply; refuse unless together they imply the unit."""
+    """Return the equalities beyond the unit's key; Refused unless all together imply the unit's key."""
     key_indices, shares_parent_key, conditions = set(), False, []
     ours, theirs = rows.columns_by_name(), other.columns_by_name()
     for pair in pairs:
@@ -214,8 +214,8 @@ def _conditions_beyond_unit(
         conditions.append(bind_condition(pair.node, (*rows.views, *other.views), "ON"))
     unit = rows.relation.shape.unit
     if unit is None or other.relation.shape.unit is None:
-        cause = "every row is protected on its own, so rows cannot meet other private rows"
-        raise refuse(node, "JOIN", cause, "Ask about one private table at a time.")
+        cause = "each row is its own privacy unit, so private tables cannot be joined"
+        raise refuse(node, "JOIN", cause, "Query one private table at a time.")
     if not shares_parent_key and key_indices != set(range(len(unit))):
         raise _unit_join_refusal(rows, other, node)
     return conditions
@@ -224,22 +224,21 @@ def _conditions_beyond_unit(
 def _unit_join_refusal(rows: PrivateSource, other: PrivateSource, node: exp.Expr) -> Exception:
     sides = [unit_key_names(source) for source in (rows, other)]
     pairs = [f"{left} = {right}" for left, right in zip(*sides, strict=False)]
-    hint = f"Add {' AND '.join(pairs)}." if pairs else "Join on the column that leads to the parent table."
-    return refuse(node, "JOIN", "two private tables can be joined on the whole unit only, by equality", hint)
+    hint = f"Add {' AND '.join(pairs)}." if pairs else "Join on the column that references the parent table."
+    return refuse(node, "JOIN", "two private tables can be joined only by equality on the whole privacy unit", hint)
 
 
 def _check_fanout(relation: Relation, fanout: int, spec: _JoinSpec, public: PublicSource) -> None:
     total_fanout, limit = _fanout_of(relation) * fanout, spec.context.max_join_fanout
     if total_fanout > limit:
-        cause = (
-            f"one private row could become {total_fanout:,} rows by joining {public.table.table}, more than {limit:,}"
-        )
+        name = public.table.table
+        cause = f"joining {name} could turn one private row into {total_fanout:,} rows; the limit is {limit:,}"
         hint = "Join on a column that is unique there, or ask the owner to raise join_limit."
         raise refuse(spec.node, "JOIN", cause, hint)
 
 
 def _fanout_of(relation: Relation) -> int:
-    """Return how many rows one private row has become through public tables."""
+    """Return the number of rows that one private row may have become through public tables."""
     match relation:
         case JoinPublic(source, fanout=fanout):
             return _fanout_of(source) * fanout

@@ -1,1 +1,1 @@
-"""From SQL text to a syntax tree, and refusals that point at the text."""
+"""From SQL text to a syntax tree, and refusals that name the source position."""

@@ -1,4 +1,4 @@
-"""Parse SQL safely: whatever the text is, the outcome is one SELECT or a refusal, and soon."""
+"""Parse SQL safely: any text gives one SELECT or a refusal, in bounded time."""
 
 import re
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from discreet.query.syntax.source_position import end_sentence, line_of
 from discreet.query.syntax.syntax_tree import check_counts
 
 _MAX_TREE_DEPTH = 200
-_MAX_STEPS_PER_TOKEN = 20  # an ordinary query takes one or two a token
-_SIMPLIFY_HINT = "Write it more simply, with the inner parts named in WITH."
+_MAX_STEPS_PER_TOKEN = 20  # ordinary queries take one or two
+_SIMPLIFY_HINT = "Simplify it, for example by moving inner queries to WITH."
 _WRITING_NODES = (exp.DDL, exp.DML, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma)
 
 
 class _TooManySteps(Exception):  # noqa: N818 - an outcome
-    """The parser went back and forth too often: nested types and arrays take it 2^depth steps."""
+    """The parser backtracked too often; nested types and arrays take 2^depth steps."""
 
 
 class _BoundedParser(PostgresParser):
-    """PostgreSQL's parser with a limit on its steps."""
+    """sqlglot's PostgreSQL parser with a limit on its steps."""
 
     steps_left = 0
 
@@ -39,14 +39,14 @@ class _BoundedParser(PostgresParser):
 
 
 def build_tree(text: str, tokens: Sequence[Token]) -> exp.Expression:
-    """Return the tree of a SELECT; functions remember the name that they were called by."""
+    """Return the syntax tree of a SELECT; the metadata of functions has their names as written."""
     query = _parse_tokens(text, tokens)
     while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         if [name for name, value in query.args.items() if value and name != "this"]:
-            raise Refused(f"{line_of(query)}: the whole query stands in parentheses. Take off the outer ones.")
+            raise Refused(f"{line_of(query)}: the whole query is in parentheses. Remove the outer ones.")
         query = query.this
     if not isinstance(query, exp.Select | exp.SetOperation):
-        raise Refused("line 1: this is not a SELECT. Ask with SELECT, or WITH … SELECT.")
+        raise Refused("line 1: this is not a SELECT. Write SELECT …, or WITH … SELECT ….")
     query.pop()  # out of the parentheses
     _check_tree(query)
     check_counts(query)
@@ -64,9 +64,9 @@ def _parse_tokens(text: str, tokens: Sequence[Token]) -> exp.Expr | None:
     except ParseError as error:
         raise Refused(_syntax_error(error)) from None
     except (RecursionError, _TooManySteps):
-        raise Refused(f"line 1: the query is nested too deeply to be read. {_SIMPLIFY_HINT}") from None
-    except Exception:  # noqa: BLE001 - whatever sqlglot stumbles over, the text is at fault
-        raise Refused(f"line 1: the query cannot be read. {_SIMPLIFY_HINT}") from None
+        raise Refused(f"line 1: the query is nested too deeply. {_SIMPLIFY_HINT}") from None
+    except Exception:  # noqa: BLE001 - any failure of sqlglot is a failure to parse the text
+        raise Refused(f"line 1: the query cannot be parsed. {_SIMPLIFY_HINT}") from None
     return statements[0] if len(statements) == 1 else None
 
 
@@ -76,45 +76,49 @@ def _syntax_error(error: ParseError) -> str:
     where = f"line {line or 1}, column {max(1, (end or 1) - len(near or '') + 1)}"
     cause = str(details.get("description") or "")
     expected = f": {shorten(cause.lower())}" if cause.startswith("Expect") and "<" not in cause else ""
-    return f'{where}: the query cannot be read at "{shorten(near or "")}"{expected}. Look there, and just before it.'
+    return (
+        f'{where}: syntax error at or near "{shorten(near or "")}"{expected}. Check the query there and just before it.'
+    )
 
 
 def _check_tree(query: exp.Expr) -> None:
-    """Refuse what changes data, and trees that are too deep for those who walk them."""
+    """Refuse statements that write, and trees that are too deep for recursion."""
     waiting = [(query, 1)]
     while waiting:
         node, depth = waiting.pop()
         if isinstance(node, _WRITING_NODES):
             raise Refused(
-                f"{line_of(node)}: {node.key.upper()} changes data or locks it: questions only read. Leave it out."
+                f"{line_of(node)}: {node.key.upper()} is not supported, because queries are read-only. Leave it out."
             )
         if depth > _MAX_TREE_DEPTH:
-            raise Refused(f"{line_of(node)}: an expression is more than {_MAX_TREE_DEPTH} steps deep. {_SIMPLIFY_HINT}")
+            raise Refused(
+                f"{line_of(node)}: an expression is nested more than {_MAX_TREE_DEPTH} levels deep. {_SIMPLIFY_HINT}"
+            )
         waiting += [(child, depth + 1) for child in node.iter_expressions()]
 
 
 _MAX_CHARACTERS = 100_000
-_MAX_TOKENS = 10_000  # a parser in Python takes some 30 µs for each
-_MAX_NESTING = 40  # sqlglot runs out of stack soon after
+_MAX_TOKENS = 10_000  # parsing takes about 30 µs per token
+_MAX_NESTING = 40  # sqlglot exhausts the stack soon after
 
 _OPENING_OF = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
 _OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.CASE}
 _FIRST_WORDS = frozenset({"SELECT", "WITH", "("})
-_SELECT_HINT = "Ask with SELECT, or WITH … SELECT."
+_SELECT_HINT = "Write SELECT …, or WITH … SELECT …."
 _STATEMENT_HINTS = {
     **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA", "SUMMARIZE"), "The policy lists the tables and columns."),
-    **dict.fromkeys(("FROM", "TABLE", "VALUES"), "Write SELECT in front."),
-    "ANALYZE": "EXPLAIN alone tells price and margins, and is free.",
+    **dict.fromkeys(("FROM", "TABLE", "VALUES"), "Begin with SELECT."),
+    "ANALYZE": "EXPLAIN without ANALYZE shows the cost and the margins of error, and is free.",
 }
 _NUMBER_OPTIONS = {"epsilon": "epsilon", "delta": "delta"}
 _COUNT_OPTIONS = {"max_groups_contributed": "groups", "max_rows_contributed": "rows"}
-_TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # where the tokenizer stopped: the line, and the offset in the text
+_TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # line and offset where the tokenizer stopped
 _OPTION_NAMES = (*_NUMBER_OPTIONS, *_COUNT_OPTIONS, "privacy_unit_column")
 
 
 @dataclass(frozen=True)
 class PrivacyOptions:
-    """What stood in SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(…)."""
+    """The values of SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(…)."""
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -125,7 +129,7 @@ class PrivacyOptions:
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A question taken apart: the query, whether only its price is asked for, and what else was written around it."""
+    """A parsed query: its syntax tree, whether it is an EXPLAIN, its privacy options, and its WITHIN margin."""
 
     query: exp.Expression
     explain: bool
@@ -134,17 +138,17 @@ class ParsedQuery:
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Take a question apart; whatever cannot be read is Refused.
+    """Parse a query; Refused if that is not possible.
 
     >>> parsed = parse_query("EXPLAIN SELECT count(*) FROM visits WITHIN 50;")
     >>> parsed.query.sql(), parsed.explain, parsed.within
     ('SELECT COUNT(*) FROM visits', True, Fraction(50, 1))
     """
     check_text(text)
-    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # some editors begin files with it
+    text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # a byte order mark
     first = tokenise(text)
     explain = bool(first) and first[0].text.upper() == "EXPLAIN"
-    if explain:  # the tokenizer takes all that follows for one string; blanks keep the places of the rest
+    if explain:  # the tokenizer takes the rest for one string; spaces keep the positions
         text = text[: first[0].start] + " " * len(first[0].text) + text[first[0].end + 1 :]
     stream = TokenStream(text, tokenise(text) if explain else first)
     stream.take_semicolons()
@@ -156,38 +160,38 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def check_text(text: str) -> None:
-    """Refuse a text that is too long, or that cannot be kept."""
+    """Refuse a text that is too long, or that cannot be stored."""
     if len(text) > _MAX_CHARACTERS:
-        raise Refused(f"the query has {len(text):,} characters; at most {_MAX_CHARACTERS:,} are read. Shorten it.")
+        raise Refused(f"the query has {len(text):,} characters; the limit is {_MAX_CHARACTERS:,}. Shorten it.")
     if (zero := text.find("\0")) >= 0:
-        raise Refused(f"{_line_and_column(text, zero)}: there is a NUL character. Take it out.")
+        raise Refused(f"{_line_and_column(text, zero)}: NUL characters are not allowed. Remove it.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise Refused(
-            f"{_line_and_column(text, error.start)}: half a character (a lone surrogate). Take it out."
+            f"{_line_and_column(text, error.start)}: invalid Unicode (a lone surrogate). Remove it."
         ) from None
 
 
 def tokenise(text: str) -> list[Token]:
-    """Return the words and signs of a text, without its comments."""
+    """Return the tokens of a text, without comments."""
     try:
         tokens = Postgres().tokenize(text)
     except TokenError as error:
         raise Refused(_unclosed_message(text, str(error.__cause__))) from None
-    except Exception:  # noqa: BLE001 - no text may do anything but be read or refused
-        raise Refused("line 1: the query cannot be read. Write it more simply.") from None
+    except Exception:  # noqa: BLE001 - every text is parsed or refused
+        raise Refused("line 1: the query cannot be parsed. Simplify it.") from None
     if len(tokens) > _MAX_TOKENS:
         raise Refused(f"line 1: the query has more than {_MAX_TOKENS:,} tokens. Shorten it.")
     for token in tokens:
-        token.comments = []  # some comments are orders to sqlglot
+        token.comments = []  # sqlglot interprets some comments as hints
     return tokens
 
 
 def _unclosed_message(text: str, cause: str) -> str:
     match = _TOKENIZER_OFFSET.search(cause)
     where = _line_and_column(text, int(match[1])) if match else "line 1"
-    return f"{where}: a quotation mark or comment that begins here is never closed, or not well formed. Close it."
+    return f"{where}: unterminated or malformed quoted string or comment. Close it."
 
 
 def _line_and_column(text: str, offset: int) -> str:
@@ -195,24 +199,22 @@ def _line_and_column(text: str, offset: int) -> str:
 
 
 class TokenStream:
-    """The tokens of a text, from which the parts that sqlglot cannot read are taken one by one."""
+    """The tokens of a query, from which the extensions that sqlglot does not know are removed one by one."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self._text = text
         self.tokens = list(tokens)
 
     def take_semicolons(self) -> None:
-        """Take off the last semicolons; others separate statements, and only one is read."""
+        """Remove trailing semicolons, and refuse a second statement."""
         while self.tokens and self.tokens[-1].token_type is TokenType.SEMICOLON:
             self.tokens.pop()
         for token in self.tokens:
             if token.token_type is TokenType.SEMICOLON:
-                raise self._refuse(
-                    token, "a second statement begins after the semicolon", "Ask one question at a time."
-                )
+                raise self._refuse(token, "only one statement is allowed", "Send one query at a time.")
 
     def check_statement(self) -> None:
-        """Refuse everything but SELECT."""
+        """Refuse everything except SELECT and WITH."""
         if not self.tokens:
             raise Refused(f"line 1: the query is empty. {_SELECT_HINT}")
         first = self.tokens[0]
@@ -224,50 +226,48 @@ class TokenStream:
             or (word == "(" and inside not in _FIRST_WORDS)
         ):
             word = word if word != "(" else inside or "("
-            cause = f"{shorten(word)} does not begin a question: questions only read"
+            cause = f'syntax error at or near "{shorten(word)}": expected SELECT or WITH'
             raise self._refuse(first, cause, _STATEMENT_HINTS.get(word, _SELECT_HINT))
 
     def check_nesting(self) -> None:
-        """Refuse brackets and CASE that do not match, or that are nested too deeply for a reader that recurses."""
+        """Refuse unbalanced brackets and CASE, and those nested too deeply for a recursive parser."""
         opened: list[Token] = []
         for token in self.tokens:
             kind = token.token_type
             if kind in _OPENING_OF.values():
                 opened.append(token)
                 if len(opened) > _MAX_NESTING:
-                    cause = f"brackets and CASE are nested more than {_MAX_NESTING} deep"
-                    raise self._refuse(token, cause, "Name the inner parts in WITH.")
+                    cause = f"brackets and CASE are nested more than {_MAX_NESTING} levels deep"
+                    raise self._refuse(token, cause, "Move inner queries to WITH.")
             elif kind in _OPENING_OF:
                 if opened and opened[-1].token_type is _OPENING_OF[kind]:
                     opened.pop()
                 elif kind is not TokenType.END:
-                    raise self._refuse(token, f'"{token.text}" closes nothing', "Open it, or take it out.")
+                    raise self._refuse(token, f'unmatched "{token.text}"', "Open it, or remove it.")
         if opened:
-            raise self._refuse(opened[-1], f'"{opened[-1].text}" is never closed', "Close it.")
+            raise self._refuse(opened[-1], f'unclosed "{opened[-1].text}"', "Close it.")
 
     def take_within(self) -> Fraction | None:
-        """Take off WITHIN 50 at the end."""
+        """Remove a trailing WITHIN 50, and return its number."""
         if not self.tokens or self.tokens[-1].token_type not in (TokenType.NUMBER, TokenType.STRING):
             return None
         number = self.tokens[-1]
         if self._word_at(-3) == "WITHIN" and self._word_at(-2) in ("+", "-"):
-            raise self._refuse(number, "WITHIN takes a number above 0, without a sign", "Write WITHIN 50, for ±50.")
+            raise self._refuse(number, "WITHIN takes a positive number without a sign", "Write WITHIN 50, for ±50.")
         if self._word_at(-2) != "WITHIN":
             return None
         del self.tokens[-2:]
         return self._positive_number(number, "WITHIN")
 
     def take_options(self) -> PrivacyOptions:
-        """Take out WITH DIFFERENTIAL_PRIVACY OPTIONS(…), which may follow one SELECT."""
+        """Remove WITH DIFFERENTIAL_PRIVACY OPTIONS(…), which may follow one SELECT, and return the options."""
         positions = [at for at in range(len(self.tokens)) if self._word_at(at) == "DIFFERENTIAL_PRIVACY"]
         positions = [at for at in positions if self._word_at(at - 1) == "WITH" and self._word_at(at - 2) == "SELECT"]
         if not positions:
             return PrivacyOptions()
         if len(positions) > 1:
-            cause = "WITH DIFFERENTIAL_PRIVACY stands at more than one SELECT"
-            raise self._refuse(
-                self.tokens[positions[1]], cause, "Leave it at one: the price is that of the whole query."
-            )
+            cause = "WITH DIFFERENTIAL_PRIVACY is given more than once"
+            raise self._refuse(self.tokens[positions[1]], cause, "Give it once: its cost is that of the whole query.")
         at = positions[0]
         if self._word_at(at + 1) != "OPTIONS" or self._word_at(at + 2) != "(":
             del self.tokens[at - 1 : at + 1]
@@ -283,7 +283,7 @@ class TokenStream:
             name, *rest = tokens[start : start + 4]
             key = name.text.lower()
             if key not in _OPTION_NAMES:
-                cause = f'there is no option "{shorten(name.text)}"{did_you_mean(key, _OPTION_NAMES)}'
+                cause = f'option "{shorten(name.text)}" does not exist{did_you_mean(key, _OPTION_NAMES)}'
                 raise self._refuse(name, cause, f"The options are {', '.join(_OPTION_NAMES)}.")
             if [token.text for token in (*rest[:1], *rest[2:])] not in (["="], ["=", ","]) or len(rest) < 2:
                 raise self._refuse(name, f"{key} has no value", f"Write {key} = value, with commas between options.")
@@ -303,10 +303,10 @@ class TokenStream:
                 or len(value.text) > 9
                 or not int(value.text)
             ):
-                raise self._refuse(value, f"{key} must be a whole number above 0", f"Write {key} = 5.")
+                raise self._refuse(value, f"{key} must be a positive integer", f"Write {key} = 5.")
             return int(value.text)
         if value.token_type not in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING):
-            raise self._refuse(value, f"{key} must be the name of a column", f"Write {key} = person.")
+            raise self._refuse(value, f"{key} must be a column name", f"Write {key} = person.")
         return value.text
 
     def _positive_number(self, token: Token, name: str) -> Fraction:
@@ -314,7 +314,7 @@ class TokenStream:
             return as_positive(token.text if token.token_type in (TokenType.NUMBER, TokenType.STRING) else "", name)
         except ValueError:
             hint = f"Write {name} 50." if name == "WITHIN" else f"Write {name} = 0.1, or '1/10'."
-            raise self._refuse(token, f"{name} must be a number above 0", hint) from None
+            raise self._refuse(token, f"{name} must be a positive number", hint) from None
 
     def _word_at(self, at: int) -> str:
         inside = -len(self.tokens) <= at < len(self.tokens)

@@ -1,4 +1,4 @@
-"""Where in the query text something stands, and refusals that say so."""
+"""Source positions in the query text, and refusals that name them."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -10,11 +10,11 @@ from sqlglot.errors import ErrorLevel
 from discreet.kernel.errors import Refused
 from discreet.policy.problems import shorten
 
-_MAX_NODES_SHOWN = 100  # parts: a message shows 60 characters of them
+_MAX_NODES_SHOWN = 100  # nodes; a message shows 60 characters
 
 
 def line_of(node: exp.Expr) -> str:
-    r"""Return the line that a part of the question begins on: "line 3".
+    r"""Return the line on which a part of the query begins, as "line 3".
 
     >>> from sqlglot import parse_one
     >>> line_of(parse_one("SELECT a,\n  b + 1", read="postgres").selects[1])
@@ -30,9 +30,9 @@ def line_of(node: exp.Expr) -> str:
 
 
 def sql_of(node: exp.Expr) -> str:
-    """Return a part of the question as PostgreSQL writes it; of what it cannot write, the kind.
+    """Return the PostgreSQL text of a node, or its kind if it has none.
 
-    What stands for a part of the question, as a released column for its aggregate, is written as that part was.
+    A node that replaces a part of the query, such as a released column for its aggregate, gives the original text.
 
     >>> from sqlglot import parse_one
     >>> sql_of(parse_one("a+1"))
@@ -43,17 +43,17 @@ def sql_of(node: exp.Expr) -> str:
     try:
         restored = node.transform(lambda each: exp.var(each.meta["said"]()) if "said" in each.meta else each)
         return restored.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
-    except Exception:  # noqa: BLE001 - not every tree can be written down, and this is for messages only
+    except Exception:  # noqa: BLE001 - some trees have no SQL, and this is for messages only
         return node.key.upper()
 
 
 def quote_name(name: str) -> str:
-    """Put a name of the question between quotation marks, at most 40 characters of it."""
+    """Return a name in quotation marks, shortened to 40 characters."""
     return f'"{shorten(name)}"'
 
 
 def refuse(node: exp.Expr | None, clause: str, cause: str, hint: str) -> Refused:
-    r"""Return a refusal in one shape: the place, the clause, the cause, the way out.
+    r"""Return a refusal with line, clause, cause and hint.
 
     >>> from sqlglot import parse_one
     >>> query = parse_one("SELECT a FROM t\nGROUP BY a", read="postgres")
@@ -69,7 +69,7 @@ def refuse(node: exp.Expr | None, clause: str, cause: str, hint: str) -> Refused
 
 
 def end_sentence(text: str) -> str:
-    """End words with a full stop, unless they end already."""
+    """Return a text that ends with a full stop, unless it ends with other punctuation."""
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
@@ -77,8 +77,8 @@ Node = TypeVar("Node")
 
 
 def build_or_refuse(make: Callable[[], Node], node: exp.Expr | None, clause: str) -> Node:
-    """Return what is made, or refuse it with the kernel's own words, which tell of the query alone."""
+    """Return the result of `make`, or refuse with the kernel's message, which depends only on the query."""
     try:
         return make()
     except ValueError as error:
-        raise refuse(node, clause, str(error), "Write it in fewer or simpler steps.") from None
+        raise refuse(node, clause, str(error), "Simplify it.") from None

@@ -1,4 +1,4 @@
-"""What a piece of a syntax tree contains, and how many parts of each kind a query may have."""
+"""Helpers for syntax trees, and limits on the number of their parts."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from discreet.query.syntax.source_position import refuse
 
-# Aggregates that sqlglot has no class for.
+# Aggregates without a class in sqlglot.
 _AGGREGATE_NAMES = frozenset(
     {
         *(
@@ -42,12 +42,12 @@ _AGGREGATE_NAMES = frozenset(
 
 
 def nodes_without_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Give every part of an expression, but nothing inside the queries that it contains."""
+    """Yield all nodes of an expression, without entering subqueries."""
     yield from node.walk(prune=lambda each: isinstance(each, exp.Query))
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Tell whether a call is of an aggregate function; FILTER and WITHIN GROUP around it belong to it."""
+    """Return whether a node is an aggregate call, with its FILTER or WITHIN GROUP."""
     if isinstance(node, exp.Filter | exp.WithinGroup):
         return is_aggregate(node.this)
     if isinstance(node, exp.Anonymous):
@@ -56,7 +56,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def first_subquery(node: exp.Expr) -> exp.Expr | None:
-    """Return the first query inside an expression."""
+    """Return the first subquery of an expression."""
     return next((each for each in nodes_without_subqueries(node) if isinstance(each, exp.Query | exp.Exists)), None)
 
 
@@ -66,7 +66,7 @@ def first_window(node: exp.Expr) -> exp.Expr | None:
 
 
 def first_aggregate(node: exp.Expr) -> exp.Expr | None:
-    """Return the first aggregate that is not the function of a window itself."""
+    """Return the first aggregate that is not itself a window function."""
     if isinstance(node, exp.Query):
         return None
     if isinstance(node, exp.Window):
@@ -80,7 +80,7 @@ def first_aggregate(node: exp.Expr) -> exp.Expr | None:
 
 
 def window_operands(window: exp.Window) -> list[exp.Expr]:
-    """Return what a window function is applied to, and all that stands around it: everything but the function."""
+    """Return the arguments of a window function, and all expressions of its clauses."""
     operands: list[exp.Expr] = [each for each in window.iter_expressions() if each is not window.this]
     inner = window.this
     while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
@@ -89,9 +89,9 @@ def window_operands(window: exp.Window) -> list[exp.Expr]:
     return [*inner.iter_expressions(), *operands]
 
 
-MAX_AGGREGATES = 200  # different ones in one SELECT: a question has at most so many totals
+MAX_AGGREGATES = 200  # distinct ones in one SELECT: the kernel's limit on totals
 MAX_COLUMNS = 500
-MAX_TERMS = 100  # of GROUP BY, ORDER BY or PARTITION BY
+MAX_TERMS = 100  # in GROUP BY, ORDER BY or PARTITION BY
 MAX_QUERIES = 100
 MAX_SOURCES = 100
 
@@ -106,7 +106,7 @@ def check_counts(query: exp.Expr) -> None:
 
 
 def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, str, int, int]]:
-    """Give what is limited at a node: its name, the clause, how many there are, and how many there may be."""
+    """Yield name, clause, count and limit for everything that is limited at a node."""
     match node:
         case exp.Select():
             yield "columns in one SELECT list", "SELECT", len(node.expressions), MAX_COLUMNS
@@ -135,6 +135,6 @@ def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _distinct_aggregates(select: exp.Select) -> set[exp.Expr]:
-    """Return the different aggregates of one SELECT, without those of the queries in it."""
+    """Return the distinct aggregates of one SELECT, without those of subqueries."""
     around = select.walk(prune=lambda node: node is not select and (isinstance(node, exp.Query) or is_aggregate(node)))
     return {node for node in around if is_aggregate(node)}
