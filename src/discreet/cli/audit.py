@@ -1,4 +1,4 @@
-"""discreet audit: try to refute what a policy promises, before anybody asks."""
+"""discreet audit: try to refute the guarantee of a policy before it is used."""
 
 import io
 import sys
@@ -18,43 +18,43 @@ from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.policy import Policy
 
 _HTML_SUFFIXES = (".html", ".htm")
-_MAX_NAME_WIDTH = 46  # characters of a name
-_EXIT_REFUTED = 1  # the exit code
+_MAX_NAME_WIDTH = 46
+_EXIT_REFUTED = 1
 
 
 def audit(  # noqa: PLR0913, PLR0917 - options of a command
     policy: Annotated[Path, typer.Argument(help="The policy file. Its data and its ledger are not opened.")],
-    runs: Annotated[int, typer.Option(help="Runs of each query with the planted unit, and without it.")] = 2000,
-    epsilon: Annotated[str, typer.Option(help="The epsilon of each query, such as 1/2.")] = "1",
+    runs: Annotated[int, typer.Option(help="Runs of each query with the target unit, and as many without it.")] = 2000,
+    epsilon: Annotated[str, typer.Option(help="The epsilon of each query, such as 0.5.")] = "1",
     confidence: Annotated[float, typer.Option(help="Confidence level; the false-alarm rate is 1 - this.")] = 0.95,
     only: Annotated[
-        list[str] | None, typer.Option(help="Keep the audits whose names contain this, such as SUM; repeatable.")
+        list[str] | None, typer.Option(help="Run only audits whose names contain this, such as SUM; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
-    html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the simulated data.", min=0)] = 0,
+    html: Annotated[Path | None, typer.Option(help="The HTML file to write the report to.")] = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")] = False,
 ) -> None:
     """Try to refute the guarantee of a policy, on simulated data, before it is used.
 
-    A unit is planted where it shows most: at the bounds and beyond them, with
-    too many rows, in too many groups, with NULL and NaN, alone. Every kind of
-    question that the policy allows is asked many times with it and without it,
-    through the real curator; the table shows what the answers prove to be
-    lost, beside what is claimed. The account is checked as well: paid before
-    read, kept after a crash, never overspent. An audit can refute, it cannot
-    prove.
+    A target unit is inserted where it is easiest to detect: at and beyond the
+    bounds, with too many rows or groups, with NULL and NaN, alone in the data.
+    Every kind of query that the policy allows is run many times with and
+    without it, through the real curator. The table compares the lower bound on
+    epsilon that the answers prove with the claim. The ledger is checked too:
+    charged before data is read, durable after a crash, never overspent. An
+    audit can refute a guarantee but cannot prove it.
 
-    Exit codes: 0 nothing was found, 1 a claim is broken, 2 wrong usage or policy.
+    Exit codes: 0 no violation found, 1 a claim is violated, 2 invalid usage or policy.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     check_output_path(html, "--html", force, endings=_HTML_SUFFIXES)
     _check_arguments(runs, epsilon, confidence)
     with exit_on_error():
         result = _run_audit(Policy.load(policy), runs, epsilon, confidence, tuple(only or ()), seed)
     _print_result(result, Console())
     if html is not None:
-        typer.echo(f"\n{write_report(result, html)}: the report as a page")
+        typer.echo(f"\n{write_report(result, html)}: report written")
     typer.echo(f"\n{make_printable(result.verdict)}\n{COVERAGE[0]}")
     if not result.holds:
         raise typer.Exit(_EXIT_REFUTED)
@@ -71,7 +71,7 @@ def _run_audit(  # noqa: PLR0913, PLR0917 - as the command
     policy: Policy, runs: int, epsilon: str, confidence: float, only: tuple[str, ...], seed: int
 ) -> PolicyAudit:
     try:
-        from discreet.attacks.progress import report_progress  # noqa: PLC0415 - with it come extras
+        from discreet.attacks.progress import report_progress  # noqa: PLC0415 - needs extras
         from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
 
         return audit_policy(
@@ -126,7 +126,7 @@ def _borderless_table(first: str, *others: str) -> Table:
 
 
 def _print_table(table: Table, console: Console) -> None:
-    """Print a table without the blanks that pad its lines."""
+    """Print a table without trailing blanks."""
     with console.capture() as printed:
         console.print(table)
     for line in ["", *printed.get().splitlines()]:
