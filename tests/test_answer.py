@@ -64,7 +64,7 @@ def test_parts_that_do_not_fit_together_are_refused(changes, told):
         "table": pa.table({"n": [1]}),
         "margins": {"n": [1.0]},
         "noise": {"n": "x"},
-        "price": Cost(Loss(1)),
+        "cost": Cost(Loss(1)),
         "receipt": Receipt("1"),
     }
     with pytest.raises(ValueError, match=told):
@@ -198,13 +198,15 @@ def test_keys_are_written_plainly():
 # Text
 
 
-def test_an_answer_prints_as_value_and_margin_with_its_price_below():
+def test_an_answer_prints_a_table_and_three_lines():
     one = answer(
         {"category": ["food", "shop", None], "n": [1731, -4, 250], "mean": [12.345, None, 8.0]},
         {"n": [30, 30, 30], "mean": [0.51, None, None]},
-        price=GAUSSIAN,
-        bounded=("Each visitor counts in at most 5 groups and with at most 20 rows in each; more is scaled down.",),
+        cost=GAUSSIAN,
+        clipping=("12 ± 3 visitors are clipped.",),
+        bounds=("Each visitor contributes at most 20 rows per group.",),
         notes=("Negative counts are noise.",),
+        remaining=Fraction(29999, 10000),
     )
     assert repr(one).splitlines() == [
         "category           n          mean",
@@ -212,14 +214,39 @@ def test_an_answer_prints_as_value_and_margin_with_its_price_below():
         "shop        ~-4 ± 30   NULL",
         "NULL        250 ± 30      8 ± ?",
         "",
-        "± is what the noise can have changed, at 95 %; ~ marks margins above a quarter;",
-        "± ? is unknown.",
-        "Price: epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget; ledger",
-        "5e1f.",
-        "Each visitor counts in at most 5 groups and with at most 20 rows in each; more",
-        "is scaled down.",
-        "Negative counts are noise.",
+        "± is the 95 % margin of error from privacy noise; ~ unreliable: the margin",
+        "exceeds 25 % of the value; ± ?: margin unknown.",
+        "12 ± 3 visitors are clipped.",
+        "Cost: epsilon 0.1 at delta 1e-9 (1.19 % of the budget); epsilon 2.999 remains.",
     ]
+    assert one.details().splitlines() == [
+        "Negative counts are noise.",
+        "Each visitor contributes at most 20 rows per group.",
+        "Noise of n: discrete Laplace, scale 10.",
+        "Noise of mean: discrete Laplace, scale 10.",
+        "Privacy cost: epsilon 0.1, rho 0.000125. Ledger entry: 5e1f.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paid", "text"),
+    [(Loss(0), "cached answer, no charge"), (Loss("1/20"), "partly reused from earlier answers, charged epsilon 0.05")],
+)
+def test_an_answer_states_what_was_charged_now(paid, text):
+    last = " ".join(repr(answer({"n": [9]}, {"n": [1]}, paid=paid)).split())
+    assert last.endswith(f"Cost: epsilon 0.1; {text}.")
+
+
+def test_the_remaining_budget_is_rounded_down():
+    assert "epsilon 0.6666 remains" in repr(answer({"n": [9]}, {"n": [1]}, remaining=Fraction(2, 3)))
+
+
+def test_arrow_tables_carry_the_rest_of_the_answer_as_metadata():
+    one = answer({"n": [9]}, {"n": [1]}, notes=("A note.",))
+    for table in (one.to_arrow(), one.with_margins()):
+        metadata = json.loads(table.schema.metadata[b"discreet"])
+        assert metadata == one.to_dict()
+        assert (metadata["cost"]["epsilon"], metadata["notes"], metadata["receipt"]) == ("1/10", ["A note."], "5e1f")
 
 
 def test_signs_that_do_not_occur_are_not_explained():
@@ -245,7 +272,7 @@ def test_no_rows_are_said_to_be_none():
 def test_text_fits_into_80_columns():
     columns = {f"a_rather_long_name_{i}": [123_456.7, 1.0] for i in range(9)}
     long = answer(
-        {"key": ["k" * 70, "短い"]} | columns, {name: [0.5, None] for name in columns}, bounded=("long " * 40,)
+        {"key": ["k" * 70, "短い"]} | columns, {name: [0.5, None] for name in columns}, bounds=("long " * 40,)
     )
     lines = repr(long).splitlines()
     assert max(map(len, lines)) <= 80
@@ -273,7 +300,7 @@ def test_nothing_in_a_key_acts_as_html():
         {HOSTILE: [HOSTILE], "n": [1]},
         {"n": [1]},
         receipt=Receipt("<i>"),
-        bounded=("<b>bold</b>",),
+        bounds=("<b>bold</b>",),
         notes=("<u>", "&amp;"),
     )
     html = one._repr_html_()
@@ -291,7 +318,7 @@ def test_html_shows_what_text_shows():
     assert "<td" in html
     assert "1,000 ± 30" in html
     assert "… 1,960 more rows" in html
-    assert "Price: epsilon 0.1" in html
+    assert "Cost: epsilon 0.1" in html
     assert html.count("<tr>") == 41
 
 
@@ -299,23 +326,23 @@ def test_html_shows_what_text_shows():
 
 
 @pytest.mark.parametrize(
-    ("price", "text"),
+    ("cost", "text"),
     [
-        (Cost(Loss("1/10")), "epsilon 0.1 (rho 0.005)"),
+        (Cost(Loss("1/10")), "epsilon 0.1"),
         (
             Cost(Loss("1/10", None, "1e-9"), share=Fraction(1)),
-            "epsilon 0.1 and delta 1e-9 (rho 0.005), 100 % of the budget",
+            "epsilon 0.1 plus delta 1e-9 for partition selection (100 % of the budget)",
         ),
         (Cost(Loss(None, "1/8000")), "rho 0.000125"),
-        (GAUSSIAN, "epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget"),
+        (GAUSSIAN, "epsilon 0.1 at delta 1e-9 (1.19 % of the budget)"),
         (
             Cost(Loss(None, "1/8", "1e-12"), Fraction(2), Fraction(1, 10**9)),
-            "epsilon 2 at delta 1e-9 (rho 0.125 and delta 1e-12)",
+            "epsilon 2 at delta 1e-9 plus delta 1e-12 for partition selection",
         ),
     ],
 )
-def test_a_price_names_epsilon_and_rho(price, text):
-    assert str(price) == text
+def test_a_cost_is_stated_in_epsilon_where_it_has_one(cost, text):
+    assert str(cost) == text
 
 
 def explanation():
@@ -335,14 +362,13 @@ def explanation():
     )
 
 
-def test_an_explanation_prints_price_margins_groups_bounds_and_sql():
+def test_an_explanation_prints_cost_margins_groups_bounds_and_sql():
     assert repr(explanation()).splitlines() == [
-        "Would cost epsilon 0.1 at delta 1e-9 (rho 0.000125), 1.19 % of the budget. No",
-        "data was read.",
+        "Would cost epsilon 0.1 at delta 1e-9 (1.19 % of the budget). No data was read.",
         "",
-        "n: ± 62 at 95 %; discrete Gaussian, scale 30.",
+        "n: ± 62 (95 %); discrete Gaussian, scale 30.",
         "mean: ± 5 at 1,000 visitors, ± 0.5 at 10,000; discrete Gaussian, scale 900.",
-        "top: no margin is known; exponential mechanism.",
+        "top: margin unknown; exponential mechanism.",
         "",
         "Groups are discovered: one is shown when its noisy number of visitors reaches",
         "61.",
@@ -365,7 +391,7 @@ def test_an_explanation_is_escaped_in_html():
 
 def test_an_explanation_is_plain_data_for_json():
     data = json.loads(json.dumps(explanation().to_dict()))
-    assert data["price"] == {
+    assert data["cost"] == {
         "epsilon": "1/10",
         "rho": "1/8000",
         "delta": "0",
@@ -374,5 +400,5 @@ def test_an_explanation_is_plain_data_for_json():
     }
     assert [column["margin"] for column in data["columns"]] == [61.9, None, None]
     assert data["sql"] == "SELECT city\nFROM visits"
-    pure = Explanation(cost=Cost(Loss("1/10")), columns=()).to_dict()["price"]
+    pure = Explanation(cost=Cost(Loss("1/10")), columns=()).to_dict()["cost"]
     assert (pure["epsilon"], pure["at_delta"], pure["share"]) == ("1/10", "0", None)

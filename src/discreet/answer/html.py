@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from discreet.answer.text import (
     cost_forecast_sentences,
-    cost_sentences,
+    detail_sentences,
     display_columns,
     error_forecast_sentences,
     escape_unprintable,
     hidden_rows_note,
-    legend,
     long_cell_texts,
+    summary_sentences,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _RIGHT_ALIGNED, _LEFT_ALIGNED = (f' style="text-align: {side}; padding: .15em .8
 
 
 def answer_html(answer: "Answer") -> str:
-    """Return an answer as an HTML table and what is below it."""
+    """Return an answer as an HTML table with its three lines, and the details folded."""
     columns = display_columns(answer)
     cell_styles = [_RIGHT_ALIGNED if column.right_aligned else _LEFT_ALIGNED for column in columns]
     header = "".join(
@@ -36,10 +36,9 @@ def answer_html(answer: "Answer") -> str:
     footer = [
         hidden_rows_note(answer) or ("" if len(answer) else "(no rows)"),
         *long_cell_texts(answer),
-        legend(columns),
+        *summary_sentences(answer, columns),
     ]
-    footer += [*answer.clipping, *cost_sentences(answer)]
-    details = _collapsible("Bounds and notes", _paragraphs([*answer.bounds, *answer.notes]))
+    details = _collapsible("Details", _paragraphs(detail_sentences(answer)))
     return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>{_paragraphs(footer)}{details}"
 
 

@@ -1,5 +1,6 @@
 """Answer and Explanation: the table, its margins of error, the clipping bias and the privacy cost."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from discreet.answer.frames import FrameKind, as_frame, as_pandas, as_polars
 from discreet.answer.html import answer_html, explanation_html
 from discreet.answer.plot import answer_figure
-from discreet.answer.text import answer_text, explanation_text, is_reliable, short_number
+from discreet.answer.text import answer_text, details_text, explanation_text, is_reliable, short_number
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Loss
 
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a question costs; without a pure epsilon also the one that it alone has at the budget's delta.
+    """The privacy cost of an answer, and its share of the budget of the analyst who asks.
+
+    In a budget with a delta the loss is a rho; `epsilon` is what that rho alone amounts to at `delta`.
 
     >>> print(Cost(Loss("1/10"), share=Fraction(1, 40)))
-    epsilon 0.1 (rho 0.005), 2.5 % of the budget
+    epsilon 0.1 (2.5 % of the budget)
     """
 
     loss: Loss
@@ -35,26 +38,24 @@ class Cost:
     share: Fraction | None = None
 
     def __str__(self) -> str:
-        rho, delta_text = (
-            short_number(self.loss.rho),
-            f" and delta {short_number(self.loss.delta)}" if self.loss.delta else "",
-        )
+        own_delta = f" plus delta {short_number(self.loss.delta)} for partition selection" if self.loss.delta else ""
         if self.loss.epsilon is not None:
-            text = f"epsilon {short_number(self.loss.epsilon)}{delta_text} (rho {rho})"
+            text = f"epsilon {short_number(self.loss.epsilon)}{own_delta}"
         elif self.epsilon is not None:
-            text = f"epsilon {short_number(self.epsilon)} at delta {short_number(self.delta)} (rho {rho}{delta_text})"
+            text = f"epsilon {short_number(self.epsilon)} at delta {short_number(self.delta)}{own_delta}"
         else:
-            text = f"rho {rho}{delta_text}"
-        return text if self.share is None else f"{text}, {short_number(100 * self.share, digits=3)} % of the budget"
+            text = f"rho {short_number(self.loss.rho)}{own_delta}"
+        return text if self.share is None else f"{text} ({short_number(100 * self.share, digits=3)} % of the budget)"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Answer:
-    """A private answer: a table, how far the noise can have moved its numbers, what was bounded, and the price.
+    """A private answer: a table, the margin of error of every noisy number, and the privacy cost.
 
-    `margins` and `noise` name the noisy columns only. A margin holds at 95 %, for each number by itself; it is None
-    where none is known. `cost` is what the numbers have cost; `paid` is what was charged this time, which is less, or
-    nothing, if they were asked for before. `bounds` says what was bounded, `clipping` how many units that concerns.
+    `margins` and `noise` have an entry for each noisy column. A margin is the 95 % margin of error from privacy noise
+    of one number; None if it is unknown. `cost` is the cost of the answer; `paid` is what was charged now: less, or
+    nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `clipping`
+    states how many units exceed the contribution bounds, `bounds` lists them; `details()` has all of it as text.
 
     >>> answer = Answer(
     ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
@@ -62,14 +63,19 @@ class Answer:
     ...     noise={"n": "discrete Laplace, scale 10"},
     ...     cost=Cost(Loss("1/10"), share=Fraction(1, 40)),
     ...     receipt=Receipt("5e1f"),
+    ...     remaining=Fraction(39, 10),
     ... )
     >>> answer
     city            n
     Bonn   1,731 ± 30
     Trier    ~40 ± 30
     <BLANKLINE>
-    ± is what the noise can have changed, at 95 %; ~ marks margins above a quarter.
-    Price: epsilon 0.1 (rho 0.005), 2.5 % of the budget; ledger 5e1f.
+    ± is the 95 % margin of error from privacy noise; ~ unreliable: the margin
+    exceeds 25 % of the value.
+    Cost: epsilon 0.1 (2.5 % of the budget); epsilon 3.9 remains.
+    >>> print(answer.details())
+    Noise of n: discrete Laplace, scale 10.
+    Privacy cost: epsilon 0.1, rho 0.005. Ledger entry: 5e1f.
     """
 
     table: pa.Table
@@ -82,6 +88,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     frame_kind: FrameKind = FrameKind.ARROW
     paid: Loss | None = None
+    remaining: Fraction | None = None
 
     def __post_init__(self) -> None:
         if self.paid is None:
@@ -98,17 +105,17 @@ class Answer:
 
     @property
     def loss(self) -> Loss:
-        """What this answer tells about one unit, at most."""
+        """The privacy loss of this answer."""
         return self.cost.loss
 
     @property
     def share(self) -> Fraction | None:
-        """The part of the budget that it took, if known."""
+        """The share of the analyst's budget, if it is known."""
         return self.cost.share
 
     @property
     def reliable(self) -> dict[str, list[bool | None]]:
-        """Whether a margin is at most a quarter of its value; None without a value or a margin."""
+        """Whether each margin is at most 25 % of its value; None without a value or a margin."""
         return {
             name: [
                 is_reliable(value, margin)
@@ -119,35 +126,57 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """The one number of an answer of one row and one column."""
+        """The number, if the answer has one row and one column."""
         return self._single_cell().column(0)[0].as_py()
 
     @property
     def margin(self) -> float | None:
-        """The margin of the one number of an answer of one row and one column."""
+        """The margin of error of `value`."""
         return self.margins.get(self._single_cell().column_names[0], [None])[0]
 
     def _single_cell(self) -> pa.Table:
         if self.table.shape != (1, 1):
             rows, columns = self.table.shape
-            raise ValueError(f"value and margin are for one row and one column; here are {rows} and {columns}")
+            raise ValueError(
+                f"value and margin need an answer of one row and one column; this one has {rows} and {columns}"
+            )
         return self.table
 
     def to_arrow(self) -> pa.Table:
-        """Return the table; its columns are those of the SELECT list."""
-        return self.table
+        """Return the table, with `to_dict()` as JSON in the schema metadata, under the key `discreet`."""
+        return self._with_metadata(self.table)
+
+    def _with_metadata(self, table: pa.Table) -> pa.Table:
+        return table.replace_schema_metadata({"discreet": json.dumps(self.to_dict())})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the table and its margins, for JSON; exact numbers are texts such as 1/10."""
+        return {
+            "cost": _cost_to_dict(self.cost),
+            "paid": _loss_to_dict(self.paid),
+            "remaining": _fraction_text(self.remaining),
+            "receipt": self.receipt.id,
+            "noise": self.noise,
+            "clipping": list(self.clipping),
+            "bounds": list(self.bounds),
+            "notes": list(self.notes),
+        }
+
+    def details(self) -> str:
+        """Return the noise, the contribution bounds, the notes, the exact cost and the ledger entry as text."""
+        return details_text(self)
 
     @property
     def frame(self) -> Any:
-        """The table as the curator got its own: of pandas or polars if it was opened with those, else of Arrow."""
+        """The table as a frame of the library that the curator's data came in: pandas, polars or Arrow."""
         return as_frame(self.table, self.frame_kind)
 
     def with_frame_kind(self, frame_kind: FrameKind) -> Self:
-        """Return the same answer with a frame of another kind."""
+        """Return the same answer with another kind of `frame`."""
         return replace(self, frame_kind=frame_kind)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a pandas frame; whole numbers and booleans have pandas' nullable types, so that NULL stays NULL."""
+        """Return a pandas frame; integers and booleans have pandas' nullable types, so that NULL stays NULL."""
         return as_pandas(self.table)
 
     def to_polars(self) -> "pl.DataFrame":
@@ -155,11 +184,11 @@ class Answer:
         return as_polars(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Let every library that reads Arrow read the answer."""
+        """Export the table to any library that reads Arrow."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def with_margins(self) -> pa.Table:
-        """Return the table with the margins of a noisy column n in a column n_margin after it."""
+        """Return the table with a column n_margin after each noisy column n, and the metadata of `to_arrow`."""
         columns: dict[str, Any] = {}
         for name in self.table.column_names:
             columns[name] = self.table.column(name)
@@ -167,13 +196,13 @@ class Answer:
                 columns[_unused_name(f"{name}_margin", self.table.column_names)] = pa.array(
                     self.margins[name], pa.float64()
                 )
-        return pa.table(columns)
+        return self._with_metadata(pa.table(columns))
 
     def plot(self) -> "Figure":
-        """Return a matplotlib figure: a line over times and numbers, else bars; with 95 % margins as error bars.
+        """Return a matplotlib figure: lines over times and numbers, otherwise bars, with 95 % margins as error bars.
 
-        A second key has the colours, each noisy column a panel. Of many groups the largest are drawn. A margin that is
-        much wider than the others is cut with an arrow. NULL is a category of its own.
+        Each noisy column has a panel, and a second key is shown by colour. Of many groups the largest are drawn. An
+        error bar that is much longer than the others is truncated with an arrow. NULL is a category of its own.
         """
         return answer_figure(self)
 
@@ -192,7 +221,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class ExplainedColumn:
-    """What a noisy column would be: its noise, and its margin or what that depends on.
+    """The noise of a column of a planned answer, and its margin of error or what the margin depends on.
 
     >>> ExplainedColumn("n", noise="discrete Laplace, scale 10", margin=30).margin
     30
@@ -206,16 +235,16 @@ class ExplainedColumn:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What a question would cost and how exact it would be. Nothing of the data was read for it.
+    """The cost of a query and the accuracy of its answer, forecast without reading private data.
 
     >>> Explanation(
     ...     cost=Cost(Loss("1/10")),
     ...     columns=(ExplainedColumn("n", noise="discrete Laplace, scale 10", margin=30),),
     ...     groups="3 declared groups, all of them shown.",
     ... )
-    Would cost epsilon 0.1 (rho 0.005). No data was read.
+    Would cost epsilon 0.1. No data was read.
     <BLANKLINE>
-    n: ± 30 at 95 %; discrete Laplace, scale 10.
+    n: ± 30 (95 %); discrete Laplace, scale 10.
     <BLANKLINE>
     3 declared groups, all of them shown.
     """
@@ -233,29 +262,21 @@ class Explanation:
             object.__setattr__(self, "paid", self.cost.loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; exact numbers are texts such as 1/10."""
-        loss, cost = self.cost.loss, self.cost
-        epsilon = cost.epsilon if loss.epsilon is None else loss.epsilon
+        """Return the explanation for JSON; exact numbers are texts such as 1/10."""
         return {
-            "price": {
-                "epsilon": _fraction_text(epsilon),
-                "rho": str(loss.rho),
-                "delta": str(loss.delta),
-                "at_delta": str(cost.delta) if loss.epsilon is None else "0",
-                "share": _fraction_text(cost.share),
-            },
+            "cost": _cost_to_dict(self.cost),
             "paid": _loss_to_dict(self.paid),
             "columns": [
                 {
                     "name": column.name,
                     "noise": column.noise,
                     "margin": column.margin,
-                    "depends": column.margin_depends_on,
+                    "margin_depends_on": column.margin_depends_on,
                 }
                 for column in self.columns
             ],
             "groups": self.groups,
-            "bounded": list(self.bounds),
+            "bounds": list(self.bounds),
             "sql": self.sql,
             "notes": list(self.notes),
         }
@@ -267,16 +288,25 @@ class Explanation:
         return explanation_html(self)
 
 
+def _cost_to_dict(cost: Cost) -> dict[str, str | None]:
+    loss = cost.loss
+    return {
+        "epsilon": _fraction_text(cost.epsilon if loss.epsilon is None else loss.epsilon),
+        "rho": str(loss.rho),
+        "delta": str(loss.delta),
+        "at_delta": str(cost.delta) if loss.epsilon is None else "0",
+        "share": _fraction_text(cost.share),
+    }
+
+
 def _loss_to_dict(loss: Loss | None) -> dict[str, str | None]:
-    return (
-        {}
-        if loss is None
-        else {"epsilon": _fraction_text(loss.epsilon), "rho": str(loss.rho), "delta": str(loss.delta)}
-    )
+    if loss is None:
+        return {}
+    return {"epsilon": _fraction_text(loss.epsilon), "rho": str(loss.rho), "delta": str(loss.delta)}
 
 
 def _finite_or_none(margins: Any) -> list[float | None]:
-    """Read margins from a list or an array; what is not finite is None."""
+    """Return margins as floats; None where they are not finite."""
     numbers = np.asarray(margins, np.float64)
     return [
         number if is_finite else None for number, is_finite in zip(numbers.tolist(), np.isfinite(numbers), strict=True)

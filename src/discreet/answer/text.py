@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,9 @@ _MAX_CELL_LENGTH = 40  # characters of a text in one cell
 _MAX_DIGITS = 12  # after the point; and before it, of a float
 _COLUMN_GAP = "  "
 _MIDNIGHT = time()
-MARGIN_LEGEND = "± is what the noise can have changed, at 95 %"
-UNRELIABLE_LEGEND = "~ marks margins above a quarter"
-UNKNOWN_MARGIN_LEGEND = "± ? is unknown"
+MARGIN_LEGEND = "± is the 95 % margin of error from privacy noise"
+UNRELIABLE_LEGEND = "~ unreliable: the margin exceeds 25 % of the value"
+UNKNOWN_MARGIN_LEGEND = "± ?: margin unknown"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ def short_number(number: Fraction | float, digits: int = 4) -> str:
     """
     mantissa, exponent_sign, power = f"{float(number):.{digits}g}".partition("e")
     return f"{mantissa}e{int(power)}" if exponent_sign else mantissa
+
+
+def _short_number_below(number: Fraction) -> str:
+    """Write a number to four digits, rounded down: a budget must not look larger than it is."""
+    with localcontext(prec=4, rounding=ROUND_FLOOR):
+        return short_number(float(Decimal(number.numerator) / Decimal(number.denominator)))
 
 
 def round_to_margin(value: float, margin: float | None) -> tuple[str, str]:
@@ -130,17 +136,20 @@ def hidden_rows_note(answer: "Answer") -> str:
     return f"… {hidden:,} more row{'s' if hidden > 1 else ''}" if hidden > 0 else ""
 
 
-def cost_sentences(answer: "Answer") -> list[str]:
-    """Say what the answer cost, and what an earlier one has saved of it."""
-    return [f"Price: {answer.cost}; ledger {escape_unprintable(answer.receipt.id)}.", *_reuse_sentences(answer)]
+def cost_sentence(answer: "Answer") -> str:
+    """State the cost of an answer, what was charged now if that is less, and the remaining budget."""
+    parts = [f"Cost: {answer.cost}", _reuse_phrase(answer)]
+    if answer.remaining is not None:
+        parts.append(f"epsilon {_short_number_below(answer.remaining)} remains")
+    return f"{'; '.join(part for part in parts if part)}."
 
 
-def _reuse_sentences(answer: "Answer") -> list[str]:
+def _reuse_phrase(answer: "Answer") -> str:
     if answer.paid is None or answer.paid == answer.cost.loss:
-        return []
+        return ""
     if answer.paid == ZERO_LOSS:
-        return ["Asked before: nothing was charged."]
-    return [f"Asked before, in part or less exactly: {_loss_text(answer.paid)} was charged."]
+        return "cached answer, no charge"
+    return f"partly reused from earlier answers, charged {_loss_text(answer.paid)}"
 
 
 def _loss_text(loss: Loss) -> str:
@@ -149,23 +158,36 @@ def _loss_text(loss: Loss) -> str:
 
 
 def answer_text(answer: "Answer") -> str:
-    """Return an answer as text."""
+    """Return the table and at most three lines below it: margin of error, clipping, cost."""
     columns = display_columns(answer)
     lines = _table_lines(columns)
     lines += [line for line in (hidden_rows_note(answer), "" if len(answer) else "(no rows)") if line]
-    footer = [
-        *long_cell_texts(answer),
-        legend(columns),
-        *answer.clipping,
-        *cost_sentences(answer),
-        *answer.bounds,
-        *answer.notes,
-    ]
-    return "\n".join([*lines, "", *_wrap_sentences(footer)])
+    return "\n".join([*lines, "", *_wrap_sentences([*long_cell_texts(answer), *summary_sentences(answer, columns)])])
+
+
+def summary_sentences(answer: "Answer", columns: Sequence[DisplayColumn]) -> list[str]:
+    """Return the lines below a table: the margin of error, the clipping, the cost and the remaining budget."""
+    return [line for line in (legend(columns), " ".join(answer.clipping), cost_sentence(answer)) if line]
+
+
+def details_text(answer: "Answer") -> str:
+    """Return the noise, the contribution bounds, the notes, the exact cost and the ledger entry."""
+    return "\n".join(_wrap_sentences(detail_sentences(answer)))
+
+
+def detail_sentences(answer: "Answer") -> list[str]:
+    """Return what an answer's text leaves out, sentence by sentence."""
+    loss = answer.cost.loss
+    epsilon = answer.cost.epsilon if loss.epsilon is None else loss.epsilon
+    amounts = {"epsilon": epsilon, "rho": loss.rho, "delta": loss.delta or None}
+    cost = ", ".join(f"{name} {short_number(number)}" for name, number in amounts.items() if number is not None)
+    noise = [f"Noise of {truncate(name)}: {description}." for name, description in answer.noise.items()]
+    receipt = f"Privacy cost: {cost}. Ledger entry: {escape_unprintable(answer.receipt.id)}."
+    return [*answer.notes, *answer.bounds, *noise, receipt]
 
 
 def long_cell_texts(answer: "Answer") -> list[str]:
-    """Write out lists and counts that are too long for a cell."""
+    """Return lists and frequency tables that are too long for a cell."""
     texts = []
     for name, margins in answer.margins.items():
         values = answer.table.column(name).to_pylist()[:MAX_ROWS]
@@ -180,7 +202,7 @@ def long_cell_texts(answer: "Answer") -> list[str]:
 
 
 def _json_items_text(text: str) -> str:
-    """Write a list, or values with their counts, without the signs of JSON."""
+    """Format a JSON list, or a JSON object of counts, for reading."""
     try:
         parsed = json.loads(text)
     except ValueError:
@@ -210,21 +232,23 @@ def explanation_text(explanation: "Explanation") -> str:
 
 
 def cost_forecast_sentences(explanation: "Explanation") -> list[str]:
-    """Say what a question would cost."""
+    """State what a query would cost."""
     charge, cost = explanation.paid, explanation.cost
     if charge is None or charge == cost.loss:
         return [f"Would cost {cost}. No data was read."]
     if charge == ZERO_LOSS:
-        return [f"This question was answered before: free. It has cost {cost}. No data was read."]
-    return [f"Would cost {_loss_text(charge)}, and with what was paid before {cost}. No data was read."]
+        return [f"No charge: the answer is cached (its cost was {cost}). No data was read."]
+    return [
+        f"Would charge {_loss_text(charge)}: partly reused from earlier answers (full cost {cost}). No data was read."
+    ]
 
 
 def error_forecast_sentences(explanation: "Explanation") -> list[str]:
-    """Say of each noisy column how exact it would be."""
+    """State the margin of error of each noisy column."""
     sentences = []
     for column in explanation.columns:
         margin_text = (
-            "no margin is known" if column.margin is None else f"± {round_to_margin(0.0, column.margin)[1]} at 95 %"
+            "margin unknown" if column.margin is None else f"± {round_to_margin(0.0, column.margin)[1]} (95 %)"
         )
         sentences.append(f"{truncate(column.name)}: {column.margin_depends_on or margin_text}; {column.noise}.")
     return sentences

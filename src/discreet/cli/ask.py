@@ -1,6 +1,7 @@
 """discreet ask, explain, budget: questions from the command line."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.answer.model import Answer
-from discreet.answer.text import cost_sentences
+from discreet.answer.text import cost_sentence
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, format_fraction, format_rounded_down, usage_error
 from discreet.curator.curator import Curator, RemainingBudget
@@ -66,6 +67,9 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     groups: Groups = None,
     rows: Rows = None,
     format: FormatOption = Format.TABLE,  # noqa: A002
+    details: Annotated[
+        bool, typer.Option("--details", metavar="", help="Also print the noise, the bounds and the notes.")
+    ] = False,
     log: LogOption = None,
 ) -> None:
     """Run a query at a privacy cost, and print the private answer with its margins of error."""
@@ -74,7 +78,10 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
         if _is_explain_statement(query):
             typer.echo(repr(curator.explain(query, by=by, groups=groups, rows=rows, **cost_arguments)))
         else:
-            _print_answer(curator.ask(query, by=by, key=key, groups=groups, rows=rows, **cost_arguments), output_format)
+            answer = curator.ask(query, by=by, key=key, groups=groups, rows=rows, **cost_arguments)
+            _print_answer(answer, output_format)
+            if details:
+                typer.echo(answer.details(), err=output_format is not Format.TABLE)
 
 
 def explain(  # noqa: PLR0913, PLR0917 - options of a command
@@ -137,13 +144,13 @@ def budget(policy: PolicyFile, log: LogOption = None) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     with _open_policy(policy, {}, log) as curator:
-        table = Table("who", "total", "spent", "left", "one more question")
+        table = Table("analyst", "total", "spent", "remaining", "largest query")
         for who in (None, *curator.policy.budget_entry.analysts):
             total, spent, remaining = curator.budget(who)
             remaining_text = _format_loss(remaining, total, format_rounded_down)
             largest_query = f"epsilon {format_rounded_down(remaining.epsilon)}"
             table.add_row(
-                who or "in all",
+                who or "everyone",
                 _format_budget(total),
                 _format_loss(spent, total, format_fraction),
                 remaining_text,
@@ -176,16 +183,30 @@ def _read_sql(sql: str) -> str:
 def _print_answer(answer: Answer, output_format: Format) -> None:
     table = answer.with_margins()
     if output_format is not Format.TABLE:
-        typer.echo("\n".join(cost_sentences(answer)), err=True)
+        typer.echo("\n".join([*answer.clipping, cost_sentence(answer)]), err=True)
     match output_format:
         case Format.TABLE:
-            typer.echo(repr(answer))
+            text = repr(answer)
+            typer.echo(_colour(text) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text)
         case Format.CSV:
             import_module("pyarrow.csv").write_csv(table, sys.stdout.buffer)
         case Format.JSON:
-            typer.echo(json.dumps(table.to_pylist(), default=str, ensure_ascii=False))
+            rows_and_metadata = {"rows": table.to_pylist(), **answer.to_dict()}
+            typer.echo(json.dumps(rows_and_metadata, default=str, ensure_ascii=False))
         case Format.PARQUET:
             import_module("pyarrow.parquet").write_table(table, sys.stdout.buffer)
+
+
+def _colour(text: str) -> str:
+    """Make column names bold, unreliable numbers yellow, margins and the lines below the table dim."""
+    header, *lines = text.split("\n")
+    end = lines.index("")
+    table = [re.sub(r"(~\S+ ± \S+)|( ± \S+)", _colour_margin, line) for line in lines[:end]]
+    return "\n".join([typer.style(header, bold=True), *table, *(typer.style(line, dim=True) for line in lines[end:])])
+
+
+def _colour_margin(margin: re.Match[str]) -> str:
+    return typer.style(margin[0], fg="yellow") if margin[1] else typer.style(margin[0], dim=True)
 
 
 def _format_budget(budget: Budget) -> str:

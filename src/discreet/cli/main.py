@@ -1,8 +1,10 @@
 """The commands. What a command needs is imported when it runs: the list of commands needs none of it."""
 
-import gc
+import atexit
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -111,11 +113,21 @@ class _Program(typer.Typer):
         # pyarrow imports pandas at the first list that it is given, to see whether it is a frame: half a second, and
         # these commands have no frames.
         sys.meta_path.insert(0, _WithoutPandas())
-        gc.disable()  # searching the imported modules for garbage takes a tenth of the time and finds little
         try:
             return super().__call__(*args, **settings)
-        finally:
-            gc.freeze()  # otherwise the interpreter spends a quarter of a second on freeing objects one by one
+        except SystemExit as end:
+            _exit_at_once(end.code)
+            raise
+
+
+def _exit_at_once(code: object) -> None:
+    """End the process without freeing its objects one by one, which takes a fifth of a query's time."""
+    if code is None or isinstance(code, int):
+        atexit._run_exitfuncs()  # noqa: SLF001 - nothing else runs them early
+        with suppress(OSError):  # the reader of a pipe is gone
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code or 0)
 
 
 app = _Program(

@@ -9,6 +9,8 @@ from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
+import sqlglot
+from sqlglot import exp
 
 from discreet import postprocess
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
@@ -42,30 +44,24 @@ from discreet.policy import Policy
 from discreet.pricing import CombinedRelease, ReleasePiece, ReleasePlan, margin_times_count, noise_type_for, total_cost
 
 _MAX_REDRAW_SHIFT = 2.0**61  # that a redraw moves a number
-_SELECTION_NOTE = (
-    "Rows were chosen by noisy numbers, and those that are shown tend to look too large or too small for it."
-)
-_INTEGER_DIVISION_NOTE = (
-    "A margin of 0 is that of a rounded number: integer / integer truncates; write 1.0 * a / b for a ratio."
-)
-_NEGATIVE_COUNT_NOTE = (
-    "A negative count is noise around a small one; it is shown as it is, because cutting it would bias sums."
-)
-_NULL_NOTE = "NULL stands where a group has too few values, as far as the noise lets tell, for this price."
-_QUANTILE_MARGIN_TEXT = "as far as values lie whose ranks differ by about {0:,.2g} rows from the one that is asked for"
-_VALUE_COUNTS_MARGIN_TEXT = "values whose counts differ by no more than the noise may change places"
-_SEVERAL_DRAWS_NOTE = "Groups that were shown in one of several draws only have the wider margins of that draw."
+_SELECTION_NOTE = "Rows were selected by noisy values, so the values shown tend to be overstated or understated."
+_INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
+_NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
+_NULL_NOTE = "NULL: too few values in the group at this epsilon."
+_QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0:,.2g} rows of the quantile"
+_VALUE_COUNTS_MARGIN_TEXT = "values whose counts differ by less than the noise may be in another order"
+_SEVERAL_DRAWS_NOTE = "Groups that only one of several releases selected have that release's wider margin."
 _MARGIN_FORMULAS = {
-    "mean": "{0:,.3g} to {1:,.3g} divided by the number of values in a group, where that is large",
-    "variance": "{0:,.3g} to {1:,.3g} divided by the number of values in a group, where that is large",
-    "deviation": "{0:,.3g} to {1:,.3g} divided by the number of values in a group and by twice the deviation",
+    "mean": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group, if that is large",
+    "variance": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group, if that is large",
+    "deviation": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group and by twice the deviation",
 }
 
 
 def build_answer(
-    plan: QueryPlan, tables: Sequence[CombinedRelease], release_plan: ReleasePlan, policy: Policy
+    plan: QueryPlan, tables: Sequence[CombinedRelease], release_plan: ReleasePlan, policy: Policy, budget: Budget
 ) -> Answer:
-    """Return the answer that released totals make."""
+    """Return the answer to a query from its released totals; `budget` is that of the analyst who asks."""
     releases = [(part, table, _row_positions(part, table)) for part, table in zip(plan.releases, tables, strict=True)]
     released: dict[str, pa.Table] = {}
     margins: dict[tuple[str, str], np.ndarray] = {}
@@ -85,7 +81,7 @@ def build_answer(
         table=result,
         margins=result_margins,
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
-        cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), policy.budget),
+        cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),
         receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
         bounds=_bound_sentences(plan, tables),
         clipping=tuple(_clipping_sentences(plan, tables, policy.data.protects)),
@@ -99,7 +95,7 @@ def build_answer(
 
 
 def _row_positions(part: PlannedRelease, table: CombinedRelease) -> list[np.ndarray]:
-    """Return the place of each piece's rows in the whole table: sorted by the keys, as the analyst lists them."""
+    """Return where each piece's rows are in the whole table, which is sorted by the keys in the analyst's order."""
     sizes = [len(piece.noisy.keys) for piece in table.pieces]
     positions = np.arange(sum(sizes))
     if len(sizes) > 1 or part.key_order != tuple(sorted(part.key_order)):
@@ -109,7 +105,7 @@ def _row_positions(part: PlannedRelease, table: CombinedRelease) -> list[np.ndar
 
 
 def _sort_rows(part: PlannedRelease, keys: Sequence[GroupKey]) -> list[int] | np.ndarray:
-    """Return the rows by their keys: in the order of declared values, or ascending with NULL last."""
+    """Return the row numbers sorted by key: in the declared order, or ascending with NULL last."""
     groups = part.question.groups
     if isinstance(groups, SelectedGroups):
         return sorted(
@@ -123,7 +119,7 @@ def _sort_rows(part: PlannedRelease, keys: Sequence[GroupKey]) -> list[int] | np
 def _assemble_pieces(
     part: PlannedRelease, table: CombinedRelease, rows: Sequence[np.ndarray]
 ) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """Return the released table, and the margins of its measures in every row."""
+    """Return the released table, and the margins of its measures row by row."""
     piece_tables, piece_margins = [], []
     for piece in table.pieces:
         noisy = piece.noisy
@@ -141,7 +137,7 @@ def _assemble_pieces(
 
 
 def _clipping_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease], unit_noun: str) -> list[str]:
-    """Say how many units the limits touched, once for each release that tells it."""
+    """State how many units exceed the contribution bounds, once for each release that reports it."""
     largest = [max(table.pieces, key=lambda piece: len(piece.noisy.keys)) for table in tables]
     texts = [
         clipped_units_note(part, piece.noises, piece.noisy.values, unit_noun)
@@ -154,8 +150,8 @@ def _clipping_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease], unit
 def _interpretation_notes(
     plan: QueryPlan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]
 ) -> tuple[str, ...]:
-    """Return what a reader of the numbers should know."""
-    rows_selected = re.search(r"\b(LIMIT|WHERE|QUALIFY)\b", plan.outer_sql) is not None and bool(margins)
+    """Return notes on how to read the numbers."""
+    rows_selected = bool(margins) and _selects_by_noise(plan.outer_sql)
     computed = [
         name
         for name, origin in column_origins(plan).items()
@@ -174,13 +170,41 @@ def _interpretation_notes(
     return tuple(note for note, holds in conditions if holds)
 
 
+def _selects_by_noise(outer_sql: str) -> bool:
+    """Whether rows are kept or dropped by noisy values: by a condition on them, or by LIMIT after sorting by them.
+
+    >>> _selects_by_noise("SELECT r0.k0 AS a, r0.m0 AS n FROM r0 ORDER BY n DESC LIMIT 1")
+    True
+    >>> _selects_by_noise("SELECT r0.k0 AS a, r0.m0 AS n FROM r0 WHERE r0.k0 = 'A' LIMIT 1")
+    False
+    """
+    tree = sqlglot.parse_one(outer_sql, dialect="postgres")
+    noisy = {column.name for column in tree.find_all(exp.Column) if re.fullmatch(r"m\d+", column.name)}
+    aliases = list(tree.find_all(exp.Alias))
+    while fresh := {each.alias for each in aliases if _reads(each.this, noisy)} - noisy:
+        noisy |= fresh
+    for select in tree.find_all(exp.Select):
+        conditions = [select.args[name] for name in ("where", "having", "qualify") if select.args.get(name)]
+        order = select.args.get("order")
+        if order and select.args.get("limit"):
+            keys = [each.this for each in order.expressions]
+            conditions += [select.expressions[int(key.name) - 1] if key.is_int else key for key in keys]
+        if any(_reads(condition, noisy) for condition in conditions):
+            return True
+    return False
+
+
+def _reads(tree: exp.Expression, columns: set[str]) -> bool:
+    return any(column.name in columns for column in tree.find_all(exp.Column))
+
+
 def build_explanation(
-    plan: QueryPlan, release_plan: ReleasePlan, policy: Policy, dialect: Dialect, over_budget_note: str = ""
+    plan: QueryPlan, release_plan: ReleasePlan, budget: Budget, dialect: Dialect, over_budget_note: str = ""
 ) -> Explanation:
-    """Return what a question would cost and how exact it would be, with the SQL for the tables that a policy shows."""
+    """Return the cost of a query, its margins of error, and the engine's SQL with the policy's table names."""
     display_dialect = replace(dialect, table_source=quote_name)
     return Explanation(
-        cost=cost_in_budget(release_plan.total_cost, policy.budget),
+        cost=cost_in_budget(release_plan.total_cost, budget),
         columns=tuple(_explain_column(plan, release_plan, name) for name in noisy_columns(plan)),
         groups=" ".join(
             _groups_sentence(part, thresholds)
@@ -196,9 +220,9 @@ def build_explanation(
 
 
 def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: np.ndarray) -> pa.Table:
-    """Return rows of a released table with fresh noise, so many times over: only to see how far results move."""
+    """Return rows of a released table with fresh noise, `times` times over, to see how far results move."""
     noisy, groups = piece.noisy, len(rows)
-    # The same answer has the same margins, whenever it is shown.
+    # Seeded by the released values, so that a cached answer has the same margins again.
     rng = np.random.default_rng(int.from_bytes(sha256(noisy.values.tobytes()).digest()[:8]))
     values = np.tile(noisy.values, (times, 1))
     for column, noise in enumerate(piece.noises):
@@ -213,7 +237,7 @@ def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: n
 
 
 def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
-    """Return a price with its epsilon and its share of a budget."""
+    """Return a cost with its epsilon at the budget's delta and its share of the budget."""
     if budget.rho is None:
         return Cost(loss, share=None if loss.epsilon is None else loss.epsilon / budget.epsilon)
     epsilon = Loss(None, loss.rho).to_epsilon(budget.conversion_delta)
@@ -221,7 +245,7 @@ def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
 
 
 def _noise_description(plan: QueryPlan, noises: Sequence[Sequence[tuple[Noise, ...]]], name: str) -> str:
-    """Say which noise a column of the answer has; `noises` are those of each part, and of each piece of it."""
+    """Describe the noise of a column; `noises` has those of each release and of each piece of it."""
     descriptions = [
         describe_noise(noisy_total(part, total_index, np.zeros((1, len(part.question.totals)), np.int64), piece_noises))
         for part, measure in noisy_sources(plan, column_origins(plan)[name])
@@ -235,7 +259,7 @@ def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> Ex
     origin = column_origins(plan)[name]
     noise = _noise_description(plan, [[part_noises] for part_noises in release_plan.noises], name)
     if not isinstance(origin, postprocess.ColumnOrigin):
-        return ExplainedColumn(name, noise, margin_depends_on="follows from the numbers that it is computed from")
+        return ExplainedColumn(name, noise, margin_depends_on="the margin follows from the columns it is computed from")
     ((part, measure),) = noisy_sources(plan, origin)
     noises = release_plan.noises[plan.releases.index(part)]
     zeros = np.zeros((1, len(part.question.totals)), np.int64)
@@ -251,7 +275,7 @@ def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> Ex
             noise,
             margin_depends_on=_MARGIN_FORMULAS[_statistic_name(measure.estimator)].format(smallest, largest),
         )
-    single_measure = replace(part, measures=(measure,))  # beside it there may be values that only data can choose
+    single_measure = replace(part, measures=(measure,))  # the others may need data
     _, estimates = assemble_table(single_measure, [tuple(None for _ in part.keys)], zeros, noises)
     return ExplainedColumn(name, noise, margin=float(estimates[measure.name].margins[0]))
 
@@ -265,12 +289,12 @@ def _statistic_name(recipe: Mean | Variance) -> str:
 def _groups_sentence(part: PlannedRelease, thresholds: Sequence[int]) -> str:
     groups = part.question.groups
     if not isinstance(groups, SelectedGroups):
-        return f"{groups.key_count:,} declared groups, all of them shown." if part.question.by else ""
+        return f"{groups.key_count:,} declared groups, all shown." if part.question.by else ""
     unit_thresholds = [
         Fraction(threshold, 1 << part.question.fraction_bits(part.question.totals[0])) for threshold in thresholds
     ]
-    thresholds_text = ", or in another draw ".join(f"{float(cut):,.4g}" for cut in unit_thresholds)
-    return f"Groups are discovered: shown where the noisy number of units is at least {thresholds_text}."
+    thresholds_text = ", or in another release ".join(f"{float(threshold):,.4g}" for threshold in unit_thresholds)
+    return f"Partition selection: a group is shown if its noisy number of units is at least {thresholds_text}."
 
 
 def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tuple[str, ...]:
@@ -282,7 +306,7 @@ def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tupl
 
 
 def _has_nulls(part: PlannedRelease, table: pa.Table) -> bool:
-    """Tell whether a mean, a spread or a quantile could not be told of some group."""
+    """Whether a mean, a variance or a quantile is missing for some group."""
     names = [measure.name for measure in part.measures if isinstance(measure.estimator, Mean | Variance | Quantile)]
     return any(table.column(name).null_count for name in names)
 

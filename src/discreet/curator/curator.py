@@ -1,6 +1,7 @@
 """The curator: reserves budget, reads the data and releases differentially private answers."""
 
 import logging
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, Self
 
@@ -40,6 +41,11 @@ class RemainingBudget(NamedTuple):
     rho: Fraction
     delta: Fraction
 
+    def __repr__(self) -> str:
+        return (
+            f"RemainingBudget(epsilon={_decimal(self.epsilon)}, rho={_decimal(self.rho)}, delta={_decimal(self.delta)})"
+        )
+
 
 class BudgetStatus(NamedTuple):
     """A limit, how much of it is spent, and what remains for one more question under all limits that apply."""
@@ -47,6 +53,12 @@ class BudgetStatus(NamedTuple):
     total: Budget
     spent: Loss
     remaining: RemainingBudget
+
+    def __repr__(self) -> str:
+        spent = {"epsilon": self.spent.epsilon, "rho": self.spent.rho, "delta": self.spent.delta}
+        spent_text = ", ".join(f"{name}={_decimal(value)}" for name, value in spent.items() if value is not None)
+        total = f"Budget(epsilon={_decimal(self.total.epsilon)}, delta={_decimal(self.total.delta)})"
+        return f"BudgetStatus(total={total}, spent=Loss({spent_text}), remaining={self.remaining})"
 
 
 class Curator:
@@ -111,7 +123,7 @@ class Curator:
         _check_texts(key=key)
         with self._in_flight_keys.exclusive(by, key):
             if (receipt := pricing.receipt_for_key(self.ledger, by, key, request_record)) is not None:
-                return self._build_answer(plan, ReleasePlan(), self._release_history(plan.releases, until=receipt))
+                return self._build_answer(plan, ReleasePlan(), self._release_history(plan.releases, until=receipt), by)
             return self._answer_plan(plan, request, request_record, by, key)
 
     def explain(  # noqa: PLR0913 - as ask
@@ -133,7 +145,9 @@ class Curator:
         over_budget_note = pricing.over_budget_note(
             target, self._remaining_if_exceeded(release_plan.marginal_cost, by), self.policy
         )
-        return answer_builder.build_explanation(plan, release_plan, self.policy, self._engine.dialect, over_budget_note)
+        return answer_builder.build_explanation(
+            plan, release_plan, self._budget_of(by), self._engine.dialect, over_budget_note
+        )
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit a private estimator on the rows of a query, paid from this ledger; only Discreet's own see rows."""
@@ -206,12 +220,12 @@ class Curator:
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
         release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
         if not release_plan.asks:
-            return self._build_answer(plan, release_plan, target.histories)
+            return self._build_answer(plan, release_plan, target.histories, by)
         with self._circuit_breaker.guard():
             history = self._charge_and_release(
                 plan, target, release_plan, pricing.record_text(request_record, release_plan), by, key
             )
-        return self._build_answer(plan, release_plan, history)
+        return self._build_answer(plan, release_plan, history, by)
 
     def _release_history(
         self, parts: tuple[PlannedRelease, ...], until: str | None = None, fresh: release.ReleaseResult | None = None
@@ -219,11 +233,22 @@ class Curator:
         state, kind = pricing.data_version(self.policy), pricing.noise_type_for(self.policy)
         return pricing.look_up_histories(parts, self.ledger, state, kind, until=until, just_released=fresh)
 
-    def _build_answer(self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...]) -> Answer:
+    def _build_answer(
+        self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...], by: str
+    ) -> Answer:
         """Return the answer that is in the ledger, whether it was paid for now or before."""
-        return answer_builder.build_answer(
-            plan, list(map(pricing.combine_draws, history)), release_plan, self.policy
-        ).with_frame_kind(self.frame_kind)
+        releases = list(map(pricing.combine_draws, history))
+        answer = answer_builder.build_answer(plan, releases, release_plan, self.policy, self._budget_of(by))
+        try:
+            remaining = self.budget(by).remaining.epsilon
+        except LedgerError:  # the answer is paid for and complete without it
+            remaining = None
+        return replace(answer, frame_kind=self.frame_kind, remaining=remaining)
+
+    def _budget_of(self, by: str) -> Budget:
+        """Return the budget that an analyst's costs are a share of: their own, or that of the data set."""
+        own = None if by == OWNER else (self.ledger.analysts or {}).get(by)
+        return self.policy.budget if own is None else own
 
     def _charge_and_release(  # noqa: PLR0913, PLR0917 - who asks what, at which cost
         self,
@@ -287,6 +312,10 @@ class Curator:
         if all(total.covers(spent + cost) for total, spent in limits):
             return None
         return min((remaining_budget(total, spent) for total, spent in limits), key=lambda rest: rest.rho)
+
+
+def _decimal(number: Fraction) -> str:
+    return f"{float(number):.6g}"
 
 
 def _check_texts(**texts: str) -> None:

@@ -299,7 +299,7 @@ def noisy_sources(plan: QueryPlan, origin: Origin) -> list[tuple[PlannedRelease,
 
 
 def clipped_units_note(release: PlannedRelease, noises: tuple[Noise, ...], noisy: np.ndarray, unit: str) -> str | None:
-    """Say about how many units have more than the limits; None if it was not asked, or no group is shown."""
+    """State how many units exceed the contribution bounds; None if that was not counted, or no group is shown."""
     indices = [index for index, total in enumerate(release.question.totals) if isinstance(total, ClippedUnits)]
     if not indices or not len(noisy):
         return None
@@ -311,12 +311,12 @@ def clipped_units_note(release: PlannedRelease, noises: tuple[Noise, ...], noisy
     )
     if count <= margin:
         upper = max(0, count) + margin
-        return f"How many {unit}s have {exceeded} cannot be told at this price: at most about {upper:,}."
-    return f"{count:,} ± {margin:,} {unit}s have {exceeded}: they weigh less, and counts and sums come out too low."
+        return f"Fewer than about {upper:,} {unit}s have {exceeded} (below detection at this epsilon)."
+    return f"{count:,} ± {margin:,} {unit}s have {exceeded} and are clipped: counts and sums are too low."
 
 
 def _exceeded_bounds(question: Question, index: int) -> str:
-    """Say what there is more of than the limits allow."""
+    """State which contribution bounds are exceeded."""
     total = question.totals[index]
     rows = f"more than {question.max_rows_per_group:,} row{'s' if question.max_rows_per_group > 1 else ''} in a group"
     groups = f"more than {question.bounds.groups:,} group{'s' if question.bounds.groups > 1 else ''}"

@@ -41,7 +41,7 @@ from discreet.query.syntax.source_position import refuse
 def bounds_notes(
     question: Question, labels: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource, context: BindContext
 ) -> tuple[str, ...]:
-    """Say how much one unit can weigh, and which ranges were used."""
+    """State how much one unit contributes at most, and to which ranges values are clamped."""
     return (*_contribution_notes(question, context), *_clamping_notes(labels, rows))
 
 
@@ -51,25 +51,20 @@ def _contribution_notes(question: Question, context: BindContext) -> list[str]:
         return []
     notes = []
     if any(not isinstance(total, CountUnits | CountDistinct) for total in question.totals):
-        notes.append(
-            f"In a group, one {unit} weighs at most as much as {_rows_phrase(question.max_rows_per_group)}; more are scaled down."
-        )
+        notes.append(f"Each {unit} contributes at most {_rows_phrase(question.max_rows_per_group)} per group.")
     if any(isinstance(total, CountDistinct) for total in question.totals):
-        most = (
-            "one different value"
-            if question.max_rows_per_group == 1
-            else f"{question.max_rows_per_group:,} different values"
-        )
-        notes.append(f"In a group, one {unit} counts for at most {most}; of more, some are chosen by a hash.")
+        most = question.max_rows_per_group
+        values = "1 distinct value" if most == 1 else f"{most:,} distinct values"
+        notes.append(f"Each {unit} contributes at most {values} per group, chosen by a hash.")
     if question.needs_l0_clipping:
         groups = question.bounds.groups
-        most = "one group" if groups == 1 else f"{groups:,} groups"
-        notes.append(f"In all, one {unit} weighs at most as much as {most}; more are scaled down.")
+        most_groups = "1 group" if groups == 1 else f"{groups:,} groups"
+        notes.append(f"Each {unit} contributes to at most {most_groups}; contributions to more groups are clipped.")
     return notes
 
 
 def unit_phrase(context: BindContext) -> str:
-    """Return what is protected, in words."""
+    """Return the policy's noun for the privacy unit, such as "patient" or "patient's week"."""
     match context.policy.unit:
         case PersonInWindow(_, window, _):
             return f"{context.policy.data.protects}'s {window.value}"
@@ -79,11 +74,11 @@ def unit_phrase(context: BindContext) -> str:
 
 
 def _rows_phrase(number: int) -> str:
-    return "one row" if number == 1 else f"{number:,} rows"
+    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def _clamping_notes(labels_by_aggregate: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource) -> list[str]:
-    """Tell what is clipped and rounded, unless its values cannot be outside."""
+    """State how values are clamped and rounded, unless they cannot lie outside the range."""
     columns, labels_by_range = rows.columns_by_name(), dict[str, list[str]]()
     for aggregate, label in labels_by_aggregate.items():
         if (
@@ -104,7 +99,7 @@ def _clamping_notes(labels_by_aggregate: Mapping[Aggregate | ValueAggregate, str
         )
         labels_by_range.setdefault(f"from {low} to {high}{rounded}", []).append(label)
     return [
-        f"In {_join_words(labels)}, values are clipped to the range {how}." for how, labels in labels_by_range.items()
+        f"In {_join_words(labels)}, values are clamped to the range {how}." for how, labels in labels_by_range.items()
     ]
 
 
