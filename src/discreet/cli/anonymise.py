@@ -32,9 +32,7 @@ def _parse_share(text: str) -> float:
 def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     context: typer.Context,
     table: Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", callback=_allow_extra_words)],
-    quasi: Annotated[
-        Columns, typer.Option(help="Quasi-identifiers, such as age,sex,zip; repeatable.")
-    ] = None,
+    quasi: Annotated[Columns, typer.Option(help="Quasi-identifiers, such as age,sex,zip; repeatable.")] = None,
     sensitive: Annotated[Columns, typer.Option(help="Sensitive columns; repeatable.")] = None,
     k: Annotated[
         int | None, typer.Option(help="Minimum size of an equivalence class; without it, the table is only measured.")
@@ -54,13 +52,15 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
         str, typer.Option(help="The generalisation method.", metavar="mondrian|full-domain")
     ] = "mondrian",
     suppress: Annotated[
-        float, typer.Option(help="Maximum share of rows to suppress, such as 0.02.", parser=_parse_share, metavar="FLOAT")
+        float,
+        typer.Option(help="Maximum share of rows to suppress, such as 0.02.", parser=_parse_share, metavar="FLOAT"),
     ] = 0,
     categories: Annotated[
         Columns, typer.Option(help="Numeric columns that are unordered codes, such as zip; repeatable.")
     ] = None,
     hierarchies: Annotated[
-        Columns, typer.Option(help="A folder of COLUMN.csv files, or COLUMN=FILE; lines are value;coarser;…;*; repeatable.")
+        Columns,
+        typer.Option(help="A folder of COLUMN.csv files, or COLUMN=FILE; lines are value;coarser;…;*; repeatable."),
     ] = None,
     population: Annotated[
         Path | None, typer.Option(help="A table of the population, to measure how many people match each row.")

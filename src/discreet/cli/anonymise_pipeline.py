@@ -217,9 +217,7 @@ def _assign_roles(request: AnonymiseRequest, table: pa.Table) -> _ColumnRoles:
     for name in ids:
         if name in quasi + sensitive:
             usage_error(
-                make_printable(
-                    f"--pseudonym: {name!r} is also in --quasi or --sensitive. Remove it from one of them."
-                )
+                make_printable(f"--pseudonym: {name!r} is also in --quasi or --sensitive. Remove it from one of them.")
             )
     for name in categories:
         if name not in quasi + sensitive:

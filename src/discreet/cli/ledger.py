@@ -16,7 +16,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 import discreet as dc
-from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, format_fraction
+from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, format_budget, format_fraction
 from discreet.curator.ledger_location import (
     LedgerLocation,
     address_without_user,
@@ -33,7 +33,10 @@ app = typer.Typer(cls=PlainGroup, help="Show, verify and move a ledger.", no_arg
 
 _INDENT = 4
 LedgerArgument = Annotated[
-    str, typer.Argument(metavar="POLICY", help="The policy file; or, with --name, the file or postgresql:// URL of a ledger.")
+    str,
+    typer.Argument(
+        metavar="POLICY", help="The policy file; or, with --name, the file or postgresql:// URL of a ledger."
+    ),
 ]
 NameOption = Annotated[str | None, typer.Option(help="The name of the data set in the ledger.")]
 
@@ -90,7 +93,7 @@ def show(
             _print_indented(console, _query_text(event))
             if long:
                 _print_indented(console, _describe_mechanism(event))
-        typer.echo(f"spent {_format_cost(ledger.spent())} of {_format_budget(ledger.budget)}")
+        typer.echo(f"spent {_format_cost(ledger.spent())} of {format_budget(ledger.budget)}")
         if (to := ledger.moved_to) is not None:
             typer.echo(f"moved to {to}")
 
@@ -120,10 +123,6 @@ def _format_cost(loss: dc.Loss | None) -> str:
         return ""
     cost = f"rho {format_fraction(loss.rho)}" if loss.epsilon is None else f"epsilon {format_fraction(loss.epsilon)}"
     return cost + (f", delta {float(loss.delta):.3g}" if loss.delta else "")
-
-
-def _format_budget(budget: dc.Budget) -> str:
-    return f"epsilon {format_fraction(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
 
 
 def _describe_mechanism(event: dc.Event) -> str:

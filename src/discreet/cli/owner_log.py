@@ -39,9 +39,7 @@ class _OwnerOnlyFileHandler(RotatingFileHandler):
         """Report that logging failed, without the message itself, which may contain raw data."""
         error = sys.exc_info()[1]
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
-        typer.echo(
-            f"discreet: cannot write the log {self.baseFilename} ({why}). Choose another with --log.", err=True
-        )
+        typer.echo(f"discreet: cannot write the log {self.baseFilename} ({why}). Choose another with --log.", err=True)
 
 
 class _TerminalHandler(logging.Handler):

@@ -131,7 +131,9 @@ def _write_text(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
-        raise PolicyError(f"{file}: cannot write the file ({error.strerror}). Choose another path with --out.") from None
+        raise PolicyError(
+            f"{file}: cannot write the file ({error.strerror}). Choose another path with --out."
+        ) from None
 
 
 def _parse_types(texts: list[str]) -> dict[str, str]:

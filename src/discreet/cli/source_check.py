@@ -178,7 +178,9 @@ def spark_catalog(url: str, table_names: Sequence[str]) -> CatalogSketch:
         for location, columns in list_schemas(url, table_names).items()
     )
     if not tables:
-        raise PolicyError(f"{server_name(url)}: the catalog has no tables. Name a table, or Parquet files that the server reads.")
+        raise PolicyError(
+            f"{server_name(url)}: the catalog has no tables. Name a table, or Parquet files that the server reads."
+        )
     return CatalogSketch("spark", url, tables)
 
 

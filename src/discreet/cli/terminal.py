@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.kernel.loss import Budget
 
 
 class PlainCommand(TyperCommand):
@@ -93,6 +94,15 @@ def format_rounded_down(value: Fraction) -> str:
         return str(value)
     rounded = Context(prec=4, rounding=ROUND_FLOOR).divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{rounded:g}"
+
+
+def format_budget(budget: Budget) -> str:
+    """Format the epsilon and delta of a budget.
+
+    >>> format_budget(Budget("1/2", delta="1e-9"))
+    'epsilon 0.5, delta 1e-09'
+    """
+    return f"epsilon {format_fraction(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
 
 
 def _is_short_integer(value: Fraction) -> bool:
