@@ -145,12 +145,12 @@ def _parse_between(value: Any, info: ValidationInfo) -> tuple[DomainValue, Domai
     try:
         low, high = (parse_value(kind, end) for end in value)
     except ValueError as error:
-        raise ValueError(f"each bound in between must be {error}.") from None
+        raise ValueError(f"between: each bound must be {error}.") from None
     if kind == "timestamp" and not isinstance(value[1], datetime):
         high = datetime.combine(value[1], time.max)  # the range includes the whole last day
     if not low < high:  # type: ignore[operator]
         raise ValueError(
-            f"the lower bound in between must be less than the upper bound, not "
+            f"between: the lower bound must be less than the upper bound, not "
             f"[{format_value(value[0])}, {format_value(value[1])}]. Swap them, or list a single value with in."
         )
     return low, high
@@ -171,7 +171,7 @@ def _parse_keys(value: Any, info: ValidationInfo) -> tuple[DomainValue, ...] | N
     parsed: list[Any] = [parse(raw) for raw in value]
     if None in parsed:
         raw = value[parsed.index(None)]
-        raise ValueError(f"each value in the list must be {expected}, not {format_value(raw)}.")
+        raise ValueError(f"in: each value must be {expected}, not {format_value(raw)}.")
     if len(set(parsed)) < len(parsed):
         first: dict[Any, int] = {}
         raw = next(raw for index, raw in enumerate(value) if first.setdefault(parsed[index], index) != index)

@@ -190,7 +190,9 @@ def _check_common_unit(unchecked: UncheckedPolicy, problems: Problems) -> None:
     for name, unit in units.items():
         first = next(iter(units))
         if unit != units[first]:
-            message = f'unit is {_describe_unit(unit)}, but in table "{shorten(first)}" {_describe_unit(units[first])}'
+            message = (
+                f'unit is {_describe_unit(unit)}, but in table "{shorten(first)}" it is {_describe_unit(units[first])}'
+            )
             hint = "All private tables must have the same privacy unit: the same key type and window."
             problems.add(("tables", name, "unit"), f"{message}. {hint}")
 

@@ -145,7 +145,7 @@ def _column_sketch(entry: dict[str, Any], unit: str | None, links: dict[str, tup
     return ColumnSketch(
         name,
         kind,
-        f"the type {shorten(type_name)}",
+        shorten(type_name),
         low=low,
         high=high,
         keys=() if kind == "boolean" else keys or (),

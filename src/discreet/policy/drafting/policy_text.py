@@ -115,7 +115,7 @@ def _column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Ite
     name = key_text(column.name)
     yield from _comment_lines(f"{name}: {note}" for note in column.notes)
     if column.type is None:
-        yield f"# {name} is omitted: its type, {shorten(column.stored_type)}, is not supported"
+        yield f"# {name} is omitted: type {shorten(column.stored_type)} is not supported"
     elif column.name == table.unit:
         entry = _column_entry_text(replace(column, unique=False))
         yield f"{name} = {entry}  # the unit: can be counted and joined on, but is never released"

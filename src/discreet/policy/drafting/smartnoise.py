@@ -80,7 +80,7 @@ def _column_sketch(name: str, entry: dict[str, Any]) -> ColumnSketch:
     return ColumnSketch(
         name,
         kind,
-        f"the type {shorten(str(entry.get('type')))}",
+        shorten(str(entry.get("type"))),
         low=None if is_unit else low,
         high=None if is_unit else high,
         notes=(*notes, *unknown_key_notes(entry, (*_COLUMN_OPTIONS, *_KNOWN_KEYS))),
