@@ -58,12 +58,12 @@ def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file, 
     plain = run("ask", policy_file, "-", *once, "--format", "json", cwd=tmp_path, input=COUNT)
     assert [sorted(row) for row in json.loads(plain.stdout)] == [["n", "n_margin", "ward"]] * 2
     shown = run("budget", policy_file, cwd=tmp_path)
-    assert "epsilon 5/8" in shown.stdout
+    assert "epsilon 0.625" in shown.stdout
     assert "ana" in shown.stdout
     ledger = run("ledger", "show", policy_file, cwd=tmp_path)
     assert ledger.stdout.count("released") == 3
     assert ledger.stdout.count(f"\n    {COUNT}") == 3  # readable as a whole
-    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d  ana    released  epsilon 1/4$", ledger.stdout, re.MULTILINE)
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d  ana    released  epsilon 0.25$", ledger.stdout, re.MULTILINE)
     assert "laplace" not in ledger.stdout
     assert max(map(len, ledger.stdout.splitlines())) <= 80
     assert "laplace" in run("ledger", "show", policy_file, "--long", cwd=tmp_path).stdout
@@ -150,7 +150,8 @@ def test_version_and_help(tmp_path):
 def test_an_unknown_format_is_told_in_plain_words(tmp_path, policy_file):
     asked = run("ask", policy_file, COUNT, "--epsilon", "1/2", "--format", "xlsx", cwd=tmp_path)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert asked.stderr == "discreet: --format: 'xlsx' is none of them. Write table, csv, json, parquet.\n"
+    assert "--format: 'xlsx'" in asked.stderr
+    assert "table, csv, json, parquet" in asked.stderr
     assert "0 charges" in run("ledger", "verify", policy_file, cwd=tmp_path).stdout or not list(
         tmp_path.glob("*.sqlite")
     )
@@ -158,9 +159,9 @@ def test_an_unknown_format_is_told_in_plain_words(tmp_path, policy_file):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("1/10", "1/10"), ("2", "2"), ("1/3", "1/3"), ("123457/1000000", "0.1235"), ("1/100000", "1e-05")],
+    [("1/10", "0.1"), ("2", "2"), ("1/3", "0.3333"), ("123457/1000000", "0.1235"), ("1/100000", "1e-05")],
 )
-def test_short_fractions_are_shown_as_they_are_and_others_with_four_digits(value, text):
+def test_numbers_are_shown_as_decimals_with_four_digits(value, text):
     assert format_fraction(Fraction(value)) == text
 
 
@@ -181,11 +182,11 @@ def ledger_file(tmp_path):
 def test_a_ledger_is_shown_and_verified(tmp_path, ledger_file):
     verified = run("ledger", "verify", ledger_file, "--name", "visits", cwd=tmp_path)
     assert verified.returncode == 0
-    assert "1 charges" in verified.stdout
+    assert "1 charge;" in verified.stdout
     shown = run("ledger", "show", ledger_file, "--name", "visits", cwd=tmp_path)
     assert shown.returncode == 0
     assert "released" in shown.stdout
-    assert "spent epsilon 1/10 of Budget(epsilon=1)" in shown.stdout
+    assert "spent epsilon 0.1 of epsilon 1" in shown.stdout
 
 
 def test_a_ledger_without_its_name_is_told_from_a_policy(tmp_path, ledger_file):
@@ -231,5 +232,5 @@ def test_a_wrong_policy_names_line_cause_and_fix(tmp_path):
     (tmp_path / "policy.toml").write_text(POLICY.replace('unit = "patient"', 'unit = "patinet"'))
     checked = run("check", "policy.toml", cwd=tmp_path)
     assert (checked.returncode, checked.stdout) == (2, "")
-    assert 'policy.toml, line 8: table visits: unit names "patinet"' in checked.stderr
+    assert 'policy.toml, line 8: table visits: unit: column "patinet"' in checked.stderr
     assert 'did you mean "patient"?' in checked.stderr

@@ -105,7 +105,7 @@ def test_files_give_metadata_their_sources(tmp_path):
     assert tables["PUMS"]["source"] == "pums.csv"
     assert tables["Wards"]["source"] == "FILL IN"
     (tmp_path / "other.csv").write_text("pid\n")
-    with pytest.raises(PolicyError, match=r'table "other" .*PUMS, Wards\'):
+    with pytest.raises(PolicyError, match=r'table "other" .*PUMS, Wards'):
         draft([tmp_path / "other.csv"], metadata=tmp_path / "meta.yaml")
 
 

@@ -30,9 +30,9 @@ _OPTIONS = {"column": "--pseudonym", "key": "--key-file", "path": "--key-file", 
 _OPTIONS |= {name: f"--{name}" for name in _SAME_NAMES}
 _ANY_VALUE = "'...'"
 _HINTS = {
-    "Give new_key(), and keep it": "Name a file for one with --key-file, and keep it",
-    "Make a key with write_key(path).": "Name another file.",
-    "Name a file that write_key wrote.": "Name a file that --key-file made.",
+    "Pass new_key(), and store it": "Name a file for it with --key-file, and store it",
+    "Create a key with write_key(path).": "Choose another file.",
+    "Use a file created by write_key.": "Use a file created by --key-file.",
 }
 
 
@@ -48,10 +48,10 @@ def exit_on_option_error() -> Iterator[None]:
 def with_option_names(text: str) -> str:
     """Replace the argument names in a message by option names.
 
-    >>> with_option_names("l: it is about sensitive columns, and none is named. Give sensitive='...'.")
-    '--l: it is about sensitive columns, and none is named. Give --sensitive COLUMN.'
-    >>> with_option_names("c: recursive diversity needs it, such as c=3, and nothing else does.")
-    '--c: recursive diversity needs it, such as --c 3, and nothing else does.'
+    >>> with_option_names("l: no sensitive column is given. Add sensitive='...'.")
+    '--l: no sensitive column is given. Add --sensitive COLUMN.'
+    >>> with_option_names("c: required for recursive diversity, for example c=3.")
+    '--c: required for recursive diversity, for example --c 3.'
     """
     for hint, option in _HINTS.items():
         text = text.replace(hint, option)

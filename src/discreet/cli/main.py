@@ -43,7 +43,7 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
         "attack:attack",
         "Run an attack on personal data with no defence, with a simple fix, and with the curator.",
     ),
-    "audit": ("audit:audit", "Try to refute the guarantee of a policy, on simulated data, before it is used."),
+    "audit": ("audit:audit", "Try to refute the guarantee of a policy, on dummy data, before it is used."),
     "demo": ("demo:demo", "Show a tour of about a minute on simulated data, and save it as an HTML page."),
     "ledger": ("ledger:app", "Show, verify and move a ledger."),
 }
