@@ -61,9 +61,9 @@ def test_without_k_the_table_is_measured_and_the_last_line_says_what_is_not_prot
     done = run("people.csv", *words, cwd=folder)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "12 rows" in done.stdout
-    assert re.search(r"k +1 +the smallest class", done.stdout)
+    assert re.search(r"k +1 +size of the smallest class", done.stdout)
     last = done.stdout.splitlines()[-1]
-    assert last.startswith("Not protected against: linkage attack (12 rows are alone")
+    assert last.startswith("Not protected against: linkage attack (12 rows are unique")
     html = (folder / "report.html").read_text()
     assert html.startswith("<!DOCTYPE html>")
     assert "12 rows" in html
@@ -111,8 +111,8 @@ def test_rows_may_be_left_out(folder):
 def test_a_population_tells_whom_rows_fit(folder):
     (folder / "town.csv").write_text("zip,age\n02139,28\n02139,28\n14853,50\n")
     done = run("people.csv", "--quasi", "zip,age", "--population", "town.csv", cwd=folder)
-    assert re.search(r"one person +1 +rows", done.stdout), done.stderr
-    assert re.search(r"nobody +10 +rows", done.stdout)
+    assert re.search(r"unique match +1 +rows", done.stdout), done.stderr
+    assert re.search(r"no match +10 +rows", done.stdout)
 
 
 def test_ids_get_keyed_pseudonyms_and_the_key_is_made_once(folder):
@@ -174,9 +174,9 @@ def test_a_release_that_is_not_written_is_said_to_be_none(folder):
     assert "No table was written" not in run("people.csv", "--quasi", "zip", cwd=folder).stdout
 
 
-def test_what_singles_people_out_is_said_to_be_so_before(folder):
-    assert "What singles people out: before" in run("people.csv", "--quasi", "zip,age", "--k", "4", cwd=folder).stdout
-    assert "What singles people out\n" in run("people.csv", "--quasi", "zip,age", cwd=folder).stdout
+def test_uniqueness_after_a_release_is_that_of_the_original(folder):
+    assert "Uniqueness: before" in run("people.csv", "--quasi", "zip,age", "--k", "4", cwd=folder).stdout
+    assert "Uniqueness\n" in run("people.csv", "--quasi", "zip,age", cwd=folder).stdout
 
 
 @pytest.mark.parametrize("name", ["codes.csv", "codes.parquet"])
@@ -206,7 +206,7 @@ def test_codes_are_codes_in_the_population_too(folder):
     (folder / "coarse.csv").write_text('zip,ill\n"{14850, 14853}",flu\n')
     words = ("coarse.csv", "--quasi", "zip", "--sensitive", "ill", "--population", "town.csv")
     done = run(*words, "--categories", "zip,ill", cwd=folder)
-    assert re.search(r"one person +1 +rows", done.stdout), done.stderr
+    assert re.search(r"unique match +1 +rows", done.stdout), done.stderr
 
 
 def test_what_did_not_change_is_written_as_it_was_and_quoted_only_where_needed(folder):
@@ -250,7 +250,7 @@ def test_numbers_with_more_digits_than_a_real_holds_stay_apart(folder, ids):
     (folder / "long.csv").write_text(f"id,age,number\n{lines}")
     done = run("long.csv", "--quasi", "id", cwd=folder)
     assert done.exit_code == 0, done.output
-    assert "4 rows are alone" in " ".join(done.output.split())
+    assert "4 rows are unique" in " ".join(done.output.split())
     words = ("--quasi", "age", "--sensitive", "number", "--k", "2", "--out", "out.parquet")
     assert run("long.csv", *words, cwd=folder).exit_code == 0
     assert pq.read_table(folder / "out.parquet")["number"].to_pylist() == ids

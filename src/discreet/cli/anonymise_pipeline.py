@@ -268,7 +268,7 @@ def _measure_or_anonymise(table: pa.Table, roles: _ColumnRoles, request: Anonymi
 def _released_table(result: Any, original: pa.Table, roles: _ColumnRoles, request: AnonymiseRequest) -> pa.Table:
     """Return the released table; for CSV, with the original texts of unchanged columns."""
     if request.out is not None and is_text_file(request.out):
-        return restore_texts(result.table, original, result.kept, roles.quasi)
+        return restore_texts(result.table, original, result.kept_rows, roles.quasi)
     return result.table
 
 

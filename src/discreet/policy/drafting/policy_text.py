@@ -17,7 +17,7 @@ from discreet.policy.toml import inline_text, key_text, value_text
 
 _PLACEHOLDER_RANGE = f'["{PLACEHOLDER}", "{PLACEHOLDER}"]'
 _HEADER = """\
-# A draft from {origin} alone; no row was read. Replace every FILL IN with a value from the meaning of the data,
+# A draft from {origin} alone; no row was read. Search for FILL, and supply each value from the meaning of the data,
 # never from the data itself. Commented lines are suggestions. Then run: discreet check POLICY{warning}
 
 [data]
