@@ -90,7 +90,7 @@ def test_a_log_that_cannot_be_written_shows_nothing_of_what_it_should_hold(folde
     (folder / "taken").mkdir()
     done = run(folder, "ask", *ASK, "--log", folder / "taken")
     assert done.exit_code == 4
-    assert "cannot be written" in done.stderr
+    assert "cannot write the log" in done.stderr
     assert CANARY not in done.output
 
 

@@ -61,9 +61,9 @@ def test_tables_that_the_user_may_read_are_drafted_with_their_types(database):
 def test_named_tables_alone_are_drafted(database):
     assert "[tables.visits]" not in draft([database, "billing.claims"], unit="patient_id")
     assert "Odd Table" in draft([database, "odd table"], unit="patient_id")
-    with pytest.raises(PolicyError, match=r'no table "visit" that this user may read; did you mean "visits"'):
+    with pytest.raises(PolicyError, match=r'table "visit" does not exist.*; did you mean "visits"'):
         draft([database, "visit"])
-    with pytest.raises(PolicyError, match="no table"):
+    with pytest.raises(PolicyError, match='table "hidden" does not exist'):
         draft([database, "hidden"])
 
 
@@ -71,7 +71,7 @@ def test_what_the_server_refuses_is_told_in_our_words(postgres, database):
     with connect(postgres.url(DATABASE)) as server:
         server.execute("REVOKE SELECT ON pg_attribute FROM PUBLIC")
         try:
-            with pytest.raises(PolicyError, match=r"drafting: the server does not tell its tables \(SQLSTATE 42501\)"):
+            with pytest.raises(PolicyError, match=r"drafting: .*SQLSTATE 42501"):
                 draft([database])
         finally:
             server.execute("GRANT SELECT ON pg_attribute TO PUBLIC")
@@ -85,7 +85,7 @@ def test_a_type_of_ones_own_is_not_taken_for_another(postgres, database):
             text = draft([postgres.url(DATABASE), "shapes"], unit="p")
         finally:
             server.execute('DROP TABLE shapes; DROP TYPE public."numeric"')
-    assert '# x is left out: it is stored as public."numeric", which questions cannot use' in text
+    assert '# x is omitted: type public."numeric" is not supported' in text
 
 
 def test_a_password_in_the_url_is_refused(database):

@@ -102,14 +102,14 @@ def test_a_file_is_named_by_its_path(tmp_path):
     file.write_text(SMALL.replace("epsilon = 2.0", "epsilon = 0"))
     with pytest.raises(PolicyError) as caught:
         read_policy(file)
-    assert str(caught.value).splitlines()[0].startswith(f"{file}, line 5: [budget]: epsilon must lie above 0")
+    assert str(caught.value).splitlines()[0].startswith(f"{file}, line 5: [budget]: epsilon must be greater than 0")
 
 
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda path: None, "cannot be read (No such file or directory)"),
-        (lambda path: path.mkdir(), "cannot be read (Is a directory)"),
+        (lambda path: None, "cannot read the file (No such file or directory)"),
+        (lambda path: path.mkdir(), "cannot read the file (Is a directory)"),
         (lambda path: path.write_bytes(b"[data]\nname = '\xff'"), "line 2: not UTF-8"),
         (lambda path: path.write_bytes(b"#" * 10_000_001), "larger than 10 MB"),
         (lambda path: path.write_bytes(b""), "data is missing"),
@@ -126,7 +126,7 @@ def test_what_is_no_policy_file_is_told_so(tmp_path, make, why):
 
 
 def test_a_path_that_cannot_exist_is_a_policy_error():
-    with pytest.raises(PolicyError, match="cannot be read"):
+    with pytest.raises(PolicyError, match="cannot read the file"):
         Policy.load("a\0b")
 
 

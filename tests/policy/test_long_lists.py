@@ -98,9 +98,9 @@ def test_no_number_in_a_policy_is_taken_for_a_list():
 @pytest.mark.parametrize(
     ("kind", "last", "said"),
     [
-        ("integer", '"a"', "whole number"),
+        ("integer", '"a"', "64-bit integer"),
         ("integer", "7", "7 twice"),
-        ("text", "7", "text in quotes"),
+        ("text", "7", "quoted string"),
         ("integer", '"FILL IN"', "to be filled in"),
     ],
 )

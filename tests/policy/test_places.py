@@ -61,10 +61,10 @@ def test_another_data_set_in_the_same_ledger_is_told(home):
     assert found(home) == []
     (home / "other.toml").write_text(SMALL.replace('name = "visits"', 'name = "others"'))
     (hazard,) = find_file_hazards(Policy.parse(SMALL, base=home))
-    assert str(hazard) == (
-        'D019 [data]: the policy other.toml has the same ledger for another data set, "others". '
-        "Give each data set a `ledger` of its own."
-    )
+    assert (hazard.id, hazard.location) == ("D019", "[data]")
+    assert "other.toml" in hazard.message
+    assert '"others"' in hazard.message
+    assert "`ledger`" in hazard.hint
     apart = SMALL.replace('name = "visits"', 'name = "visits"\nledger = "visits.sqlite"')
     assert found(home, apart) == []
 

@@ -111,7 +111,7 @@ def test_people_may_be_named_by_columns_of_any_name_but_of_one_type():
 
 def test_windows_must_agree():
     text = WEBLOGS.replace('window = "1 day"', 'window = "1 month"', 1)
-    with pytest.raises(PolicyError, match=r"table logins: unit is one day of a person .* is one month"):
+    with pytest.raises(PolicyError, match=r"table logins: unit is one day of a person .* one month"):
         Policy.parse(text)
 
 

@@ -69,7 +69,7 @@ def test_every_option_of_the_commands_is_on_the_page(name):
 
 
 def test_every_name_that_the_package_offers_is_documented():
-    named = ("draft", "dummy", "write_dummy", "write_policy", "place_hazards", "DummyFiles", "hazards", "explain")
+    named = ("draft", "dummy", "write_dummy", "write_policy", "find_file_hazards", "DummyFiles", "hazards", "explain")
     assert [name for name in named if f"`{name}" not in PAGE] == []
     assert set(named) <= set(discreet.policy.__all__)
 

@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet import PolicyError
-from discreet.policy import Policy, draft, guarantee, hazards, write_dummy
+from discreet.policy import Policy, draft, explain, hazards, write_dummy
 
 
 def save(file, /, **types):
@@ -74,7 +74,7 @@ def hospital_policy(folder):
 @pytest.mark.long
 def test_a_hospital_protects_patients_in_encounters_and_in_lab_results(hospital):
     policy, curator = opened(hospital_policy(hospital), hospital)
-    assert guarantee(policy)[0] == "Protected: each patient, with all of their rows in encounters and labs."
+    assert explain(policy)[0] == "Protected: each patient, with all of their rows in encounters and labs."
     assert [(hazard.id, hazard.table) for hazard in hazards(policy)] == [("D012", "labs")]
     with curator:
         wards = curator.ask(
@@ -138,7 +138,7 @@ def checkins_policy(folder):
 def test_check_ins_are_counted_by_what_a_public_table_says_of_places(checkins):
     policy, curator = opened(checkins_policy(checkins), checkins)
     assert hazards(policy) == []
-    assert "Not protected: anything in venues, declared public." in guarantee(policy)
+    assert "Not protected: the public table venues." in explain(policy)
     with curator:
         kinds = curator.ask(
             "SELECT category, COUNT(*) AS n FROM checkins JOIN venues USING (venue_id) GROUP BY category ORDER BY n",
@@ -184,8 +184,8 @@ WEBLOGS = {
 def test_web_logs_protect_a_users_day(weblogs):
     text = filled(draft([weblogs / "hits" / "*.parquet"], unit="user_id", base=weblogs), WEBLOGS)
     policy, curator = opened(text, weblogs)
-    assert (
-        guarantee(policy)[0] == "Protected: each day of each user (in America/New_York), with all rows of it in hits."
+    assert explain(policy)[0] == (
+        "Protected: each day of each user (time zone America/New_York), with all of its rows in hits."
     )
     assert [hazard.id for hazard in hazards(policy)] == ["D011"]
     with curator:

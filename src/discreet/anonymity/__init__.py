@@ -1,12 +1,10 @@
-"""k-anonymity and its kin: measured, reached by generalisation, and what they do not protect against.
+"""k-anonymity, l-diversity, t-closeness and pseudonyms, and the attacks that they leave open.
 
-Imported when it is first used.
-
-    measure                                                 how well a table hides people: k, l, t, and who links them
-    anonymise, attempt                                      make a table coarser until classes are large and diverse
-    Hierarchy, read_hierarchy, intervals, prefixes          how values become coarser
-    write_report                                            what was found, as a page
-    pseudonymise, new_key, write_key, read_key              names replaced by keyed pseudonyms
+measure                                                 disclosure risk and information loss of a table
+anonymise, anonymise_and_measure                        generalise a table until it meets k, l and t
+Hierarchy, read_hierarchy, intervals, prefixes          generalisation hierarchies
+write_report                                            the measurements as an HTML page
+pseudonymise, new_key, write_key, read_key              replace identifiers by keyed pseudonyms
 """
 
 from discreet.anonymity.generalisation.anonymisation import AnonymisationResult, anonymise, anonymise_and_measure

@@ -1,4 +1,4 @@
-"""discreet anonymise: measure how anonymous a table is, and make it more so, from the command line."""
+"""discreet anonymise: measure how anonymous a table is, or make it k-anonymous."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,76 +10,76 @@ from discreet.cli.anonymise_pipeline import AnonymiseRequest, GoalOptions, run_a
 from discreet.cli.terminal import usage_error
 
 Columns = list[str] | None
-_COMMAS = "Join columns by commas, without blanks: --quasi zip,age."
+_COMMAS = "Separate columns by commas, without spaces: --quasi zip,age."
 
 
 def _allow_extra_words(context: typer.Context, table: Path) -> Path:
-    """Leave words that are no option to the command: who writes --quasi zip age is told about commas."""
+    """Let the command handle extra arguments, so that `--quasi zip age` gets a hint about commas."""
     context.allow_extra_args = True
     return table
 
 
 def _parse_share(text: str) -> float:
-    """Read a share of the rows; percent are said to be none."""
+    """Parse a share of the rows; for a percentage, suggest the share."""
     try:
         return float(text)
     except ValueError:
         percent = text.strip().removesuffix("%").strip()
         example = f"{float(percent) / 100:g}" if percent.replace(".", "", 1).isdecimal() else "0.02"
-        raise typer.BadParameter(f"{text!r} is no share of the rows. Write {example}.") from None
+        raise typer.BadParameter(f"{text!r} is not a share of the rows. Write {example}.") from None
 
 
 def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     context: typer.Context,
-    table: Annotated[Path, typer.Argument(help="The table, in a CSV or Parquet file.", callback=_allow_extra_words)],
-    quasi: Annotated[
-        Columns, typer.Option(help="Quasi-identifiers, by which people can be recognised: age,sex,zip; repeatable.")
-    ] = None,
+    table: Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", callback=_allow_extra_words)],
+    quasi: Annotated[Columns, typer.Option(help="Quasi-identifiers, such as age,sex,zip; repeatable.")] = None,
     sensitive: Annotated[Columns, typer.Option(help="Sensitive columns; repeatable.")] = None,
     k: Annotated[
-        int | None, typer.Option(help="Least size of a class; without it, the table is only measured.")
+        int | None, typer.Option(help="Minimum size of an equivalence class; without it, the table is only measured.")
     ] = None,
-    l: Annotated[  # noqa: E741 - what everybody calls it
-        float | None, typer.Option(help="Least number of different sensitive values in a class (l-diversity).")
+    l: Annotated[  # noqa: E741 - its usual name
+        float | None, typer.Option(help="Minimum number of distinct sensitive values in a class (l-diversity).")
     ] = None,
     t: Annotated[
         float | None,
-        typer.Option(help="Largest distance of a class's sensitive values from the table's (t-closeness)."),
+        typer.Option(help="Maximum distance between the sensitive values of a class and of the table (t-closeness)."),
     ] = None,
     diversity: Annotated[
-        str, typer.Option(help="How values are counted for --l.", metavar="distinct|entropy|recursive")
+        str, typer.Option(help="The kind of diversity for --l.", metavar="distinct|entropy|recursive")
     ] = "distinct",
-    c: Annotated[float | None, typer.Option(help="The c of recursive diversity.")] = None,
+    c: Annotated[float | None, typer.Option(help="The parameter c of recursive diversity.")] = None,
     method: Annotated[
-        str, typer.Option(help="How values are generalised.", metavar="mondrian|full-domain")
+        str, typer.Option(help="The generalisation method.", metavar="mondrian|full-domain")
     ] = "mondrian",
     suppress: Annotated[
-        float, typer.Option(help="Largest share of rows that may be suppressed.", parser=_parse_share, metavar="FLOAT")
+        float,
+        typer.Option(help="Maximum share of rows to suppress, such as 0.02.", parser=_parse_share, metavar="FLOAT"),
     ] = 0,
     categories: Annotated[
-        Columns, typer.Option(help="Columns whose numbers are codes, such as zip, and have no order; repeatable.")
+        Columns, typer.Option(help="Numeric columns that are unordered codes, such as zip; repeatable.")
     ] = None,
     hierarchies: Annotated[
-        Columns, typer.Option(help="A folder of COLUMN.csv, or COLUMN=FILE: lines of value;coarser;…;*; repeatable.")
+        Columns,
+        typer.Option(help="A folder of COLUMN.csv files, or COLUMN=FILE; lines are value;coarser;…;*; repeatable."),
     ] = None,
     population: Annotated[
-        Path | None, typer.Option(help="A table of the population, to measure how many of them match each row.")
+        Path | None, typer.Option(help="A table of the population, to measure how many people match each row.")
     ] = None,
-    drop: Annotated[Columns, typer.Option(help="Columns to leave out, such as names; repeatable.")] = None,
+    drop: Annotated[Columns, typer.Option(help="Columns to remove, such as names; repeatable.")] = None,
     pseudonym: Annotated[
-        Columns, typer.Option(help="Columns of ids to replace by keyed pseudonyms; repeatable.")
+        Columns, typer.Option(help="Identifier columns to replace by keyed pseudonyms; repeatable.")
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="The key of the pseudonyms, in another folder; created if missing.")
+        Path | None, typer.Option(help="The file of the pseudonym key, in another folder; created if missing.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write the table (.csv, .tsv or .parquet).")] = None,
-    html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The file to write the table to (.csv, .tsv or .parquet).")] = None,
+    html: Annotated[Path | None, typer.Option(help="The HTML file to write the report to.")] = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")] = False,
 ) -> None:
     """Measure how anonymous a table is, or make it k-anonymous, and report the attacks that remain."""
     if context.args:
         words = ", ".join([str(table), *context.args])
-        usage_error(make_printable(f"TABLE: give one file, not {len(context.args) + 1}: {words}. {_COMMAS}"))
+        usage_error(make_printable(f"TABLE: expected one file, not {len(context.args) + 1}: {words}. {_COMMAS}"))
     run_anonymise(
         AnonymiseRequest(
             table=table,

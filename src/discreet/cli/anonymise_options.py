@@ -30,15 +30,15 @@ _OPTIONS = {"column": "--pseudonym", "key": "--key-file", "path": "--key-file", 
 _OPTIONS |= {name: f"--{name}" for name in _SAME_NAMES}
 _ANY_VALUE = "'...'"
 _HINTS = {
-    "Give new_key(), and keep it": "Name a file for one with --key-file, and keep it",
-    "Make a key with write_key(path).": "Name another file.",
-    "Name a file that write_key wrote.": "Name a file that --key-file made.",
+    "Pass new_key(), and store it": "Name a file for it with --key-file, and store it",
+    "Create a key with write_key(path).": "Choose another file.",
+    "Use a file created by write_key.": "Use a file created by --key-file.",
 }
 
 
 @contextmanager
 def exit_on_option_error() -> Iterator[None]:
-    """Say what is wrong with the options, and end."""
+    """Print an error with option names instead of argument names, and exit."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -46,12 +46,12 @@ def exit_on_option_error() -> Iterator[None]:
 
 
 def with_option_names(text: str) -> str:
-    """Write the arguments in a message as options.
+    """Replace the argument names in a message by option names.
 
-    >>> with_option_names("l: it is about sensitive columns, and none is named. Give sensitive='...'.")
-    '--l: it is about sensitive columns, and none is named. Give --sensitive COLUMN.'
-    >>> with_option_names("c: recursive diversity needs it, such as c=3, and nothing else does.")
-    '--c: recursive diversity needs it, such as --c 3, and nothing else does.'
+    >>> with_option_names("l: no sensitive column is given. Add sensitive='...'.")
+    '--l: no sensitive column is given. Add --sensitive COLUMN.'
+    >>> with_option_names("c: required for recursive diversity, for example c=3.")
+    '--c: required for recursive diversity, for example --c 3.'
     """
     for hint, option in _HINTS.items():
         text = text.replace(hint, option)
@@ -68,7 +68,7 @@ _HIERARCHIES_OPTION = "--hierarchies"
 
 
 def find_hierarchies(options: Iterable[str], columns: Sequence[str]) -> dict[str, Hierarchy]:
-    """Read the hierarchies of some columns: from a folder by the names of its files, or one by one as COLUMN=FILE."""
+    """Read the hierarchies of columns from folders, by file name, or from COLUMN=FILE options."""
     hierarchies: dict[str, Hierarchy] = {}
     for option in options:
         for column, file in _hierarchy_files(option, columns):
@@ -83,23 +83,25 @@ def _hierarchy_files(option: str, columns: Sequence[str]) -> Iterator[tuple[str,
     column, equals, file = option.partition("=")
     if not equals:
         usage_error(
-            f"{_HIERARCHIES_OPTION}: {option} is no folder. Name one, or write COLUMN=FILE, such as age=age.csv."
+            f"{_HIERARCHIES_OPTION}: {option} is not a folder. Give a folder, or COLUMN=FILE, such as age=age.csv."
         )
     if column not in columns:
         usage_error(
-            f"{_HIERARCHIES_OPTION}: {column!r} is neither in --quasi nor in --sensitive. These are {', '.join(columns)}."
+            f"{_HIERARCHIES_OPTION}: {column!r} is neither in --quasi nor in --sensitive, which are "
+            f"{', '.join(columns)}."
         )
     yield column, Path(file)
 
 
 def _match_folder(folder: Path, columns: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Match files to columns; ARX's own examples are named like adult_hierarchy_native-country.csv."""
+    """Match files to columns; the examples of ARX have names like adult_hierarchy_native-country.csv."""
     by_name = {_normalise_name(file.stem).rpartition("hierarchy-")[2]: file for file in sorted(folder.glob("*.csv"))}
     matched = [(column, by_name[_normalise_name(column)]) for column in columns if _normalise_name(column) in by_name]
     if not matched:
         names = ", ".join(f"{column}.csv" for column in columns)
         usage_error(
-            f"{_HIERARCHIES_OPTION}: {folder} has none of {names}. Name the files like the columns, or write COLUMN=FILE."
+            f"{_HIERARCHIES_OPTION}: {folder} contains none of {names}. Name the files after the columns, or use "
+            "COLUMN=FILE."
         )
     yield from matched
 
@@ -112,21 +114,21 @@ def _read_hierarchy_file(file: Path) -> Hierarchy:
     try:
         return read_hierarchy(file)
     except FileNotFoundError:
-        usage_error(f"{_HIERARCHIES_OPTION}: there is no file {file}. Correct the path.")
+        usage_error(f"{_HIERARCHIES_OPTION}: the file {file} does not exist. Correct the path.")
     except OSError as error:
-        usage_error(f"{_HIERARCHIES_OPTION}: {file} cannot be read ({error.strerror}).")
+        usage_error(f"{_HIERARCHIES_OPTION}: cannot read {file} ({error.strerror}).")
     except ValueError as error:
         usage_error(f"{_HIERARCHIES_OPTION}: {str(error).removeprefix('source: ')}")
 
 
 def read_or_create_key(file: Path | None, beside: Iterable[Path | None]) -> bytes | None:
-    """Read a key, or make one; never in the folder of the data, with which it would be given away."""
+    """Read the key, or create a new one; refuse a key file in the folder of the data."""
     if file is None:
         return None
     for path in beside:
         if path is not None and path.resolve().parent == file.resolve().parent:
             usage_error(
-                f"--key-file: {file} is in the folder of {path}. Keep the key apart from the data: name another folder."
+                f"--key-file: {file} is in the folder of {path}. Keep the key apart from the data, in another folder."
             )
     if file.exists():
         return read_key(file)
@@ -135,8 +137,8 @@ def read_or_create_key(file: Path | None, beside: Iterable[Path | None]) -> byte
 
 
 def store_new_key(key: bytes, file: Path) -> None:
-    """Write a key that is new."""
+    """Write the key to the file, unless it was read from there."""
     if file.exists() and read_key(file) == key:
         return
-    store_key(key, file)  # which refuses a file that somebody else made meanwhile
-    typer.echo(f"{file}: a new key. Keep it apart from the data; whoever has it can undo the pseudonyms.", err=True)
+    store_key(key, file)  # refuses a file that was created in the meantime
+    typer.echo(f"{file}: new key. Keep it apart from the data; anyone who has it can reverse the pseudonyms.", err=True)

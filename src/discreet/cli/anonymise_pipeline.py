@@ -35,16 +35,16 @@ from discreet.cli.table_files import (
 from discreet.cli.terminal import usage_error
 
 _INDENT = "   "
-_MAX_LABEL_WIDTH = 40  # characters of a label
-_BAR_WIDTH = 24  # characters of a full bar
+_MAX_LABEL_WIDTH = 40
+_BAR_WIDTH = 24
 
 
 def print_report(anonymity_report: AnonymityReport, console: Console) -> None:
-    """Print all of it but the line on what is not protected, which is for the end of the command."""
+    """Print the report without the line on what is not protected, which comes last in the command."""
     console.print(Text(make_printable(anonymity_report.title), "bold"))
     for part in anonymity_report.sections:
         _print_part(part, console)
-    console.file.flush()  # where nobody set a locale, what is printed next goes another way out
+    console.file.flush()  # without a locale, typer.echo writes to another stream
 
 
 def _print_part(part: RiskSection, console: Console) -> None:
@@ -60,7 +60,7 @@ def _print_part(part: RiskSection, console: Console) -> None:
 
 
 def _print_table(console: Console, table: Table) -> None:
-    """Print a table without the blanks that pad its lines."""
+    """Print a table without trailing blanks."""
     with console.capture() as printed:
         console.print(table)
     for line in filter(str.strip, printed.get().splitlines()):
@@ -93,10 +93,10 @@ _HTML_SUFFIXES = (".html", ".htm")
 
 @dataclass(frozen=True)
 class GoalOptions:
-    """What shall hold for the released table; without k it is only measured."""
+    """The goals of the released table; without k, the table is only measured."""
 
     k: int | None
-    l: float | None  # noqa: E741 - what everybody calls it
+    l: float | None  # noqa: E741 - its usual name
     t: float | None
     diversity: str
     c: float | None
@@ -106,7 +106,7 @@ class GoalOptions:
 
 @dataclass(frozen=True)
 class AnonymiseRequest:
-    """All options of the command."""
+    """The options of the command."""
 
     table: Path
     quasi: tuple[str, ...]
@@ -125,7 +125,7 @@ class AnonymiseRequest:
 
 @dataclass(frozen=True)
 class _ColumnRoles:
-    """The columns that play each part."""
+    """The columns in each role."""
 
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
@@ -134,9 +134,9 @@ class _ColumnRoles:
 
 
 def run_anonymise(request: AnonymiseRequest) -> None:
-    """Do what was asked; the last line says what is not protected."""
+    """Run the command; its last line of output says what is not protected."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     _check_request(request)
     with exit_on_option_error():
         table = _drop_columns(read_table(request.table), request.drop)
@@ -164,44 +164,44 @@ def run_anonymise(request: AnonymiseRequest) -> None:
         write_table(strip_arrow(table).replace_schema_metadata({b"not_protected": note.encode()}), request.out)
         typer.echo(f"{request.out}: {table.num_rows:,} rows written")
     elif request.goals.k is not None:
-        typer.echo("\nNo table was written: --out FILE writes it.")
+        typer.echo("\nNo table was written. Use --out FILE to write it.")
     typer.echo("\n" + make_printable(note))
 
 
 def _check_request(request: AnonymiseRequest) -> None:
-    """Stop before any work if it could not be done, or would come to nothing."""
+    """Exit before any work if the options contradict each other or would have no effect."""
     check_output_path(request.out, "--out", request.force)
     check_output_path(request.html, "--html", request.force, endings=_HTML_SUFFIXES)
     is_changed = request.goals.k is not None or bool(request.pseudonym) or bool(request.drop)
     if request.out is not None and not is_changed:
-        usage_error("--out: nothing would be different there. Say what to change: --k, --pseudonym or --drop.")
+        usage_error("--out: the table would be unchanged. Add --k, --pseudonym or --drop.")
     if request.pseudonym and request.out is None:
-        usage_error("--pseudonym: the table with them would not be written. Name a file for it with --out.")
+        usage_error("--pseudonym: the table would not be written. Add --out with a file.")
     for option, output in (("--out", request.out), ("--html", request.html)):
         _check_not_an_input(option, output, request)
     if not request.quasi and (request.goals.k is not None or request.html or not request.pseudonym):
-        usage_error("--quasi: name the columns by which people can be recognised, such as --quasi age,sex,zip.")
+        usage_error("--quasi: name the quasi-identifiers, such as --quasi age,sex,zip.")
     for name in ("l", "t", "c", "suppress"):
         if request.goals.k is None and getattr(request.goals, name):
-            usage_error(f"--{name}: this is for a table to be made. Add --k, such as --k 5.")
+            usage_error(f"--{name}: needs --k. Add it, such as --k 5.")
     if request.goals.k is not None and request.population is not None:
-        usage_error("--population: this is for measuring. Write the table with --out, then measure that one.")
+        usage_error("--population: cannot be combined with --k. Write the table with --out, then measure it.")
     if request.key_file is not None and not request.pseudonym:
-        usage_error("--key-file: this is for pseudonyms. Add --pseudonym with the column of ids.")
+        usage_error("--key-file: needs --pseudonym. Add it with the identifier columns.")
 
 
 def _check_not_an_input(option: str, output: Path | None, request: AnonymiseRequest) -> None:
-    """Stop if a file that is read would be overwritten, by whatever name or link."""
+    """Exit if an input file would be overwritten, also under another path or through a link."""
     hierarchy_files = [Path(text.partition("=")[2]) for text in request.hierarchies]
     hierarchy_files += [file for text in request.hierarchies for file in Path(text).glob("*.csv")]
     inputs = [("table", request.table), ("population", request.population), ("key", request.key_file)]
     for what, path in [*inputs, *(("hierarchy", file) for file in hierarchy_files)]:
         if output is not None and path is not None and output.exists() and path.exists() and output.samefile(path):
-            usage_error(f"{option}: this is the {what} itself, which would be lost. Name another file.")
+            usage_error(f"{option}: would overwrite the {what} itself. Choose another file.")
 
 
 def _split_columns(options: Sequence[str], table: pa.Table) -> tuple[str, ...]:
-    """Split a,b,c into names; a name that has a comma itself is one if the table has it."""
+    """Split a,b,c into names, unless the table has a column of that whole name."""
     parts = [[text] if text in table.column_names else text.split(",") for text in options]
     return tuple(part.strip() if part not in table.column_names else part for group in parts for part in group if part)
 
@@ -217,27 +217,25 @@ def _assign_roles(request: AnonymiseRequest, table: pa.Table) -> _ColumnRoles:
     for name in ids:
         if name in quasi + sensitive:
             usage_error(
-                make_printable(
-                    f"--pseudonym: {name!r} is in --quasi or --sensitive, too. An id can be only one of them."
-                )
+                make_printable(f"--pseudonym: {name!r} is also in --quasi or --sensitive. Remove it from one of them.")
             )
     for name in categories:
         if name not in quasi + sensitive:
             usage_error(make_printable(f"--categories: {name!r} is neither in --quasi nor in --sensitive."))
     for argument, columns in (("quasi", quasi), ("sensitive", sensitive), ("column", ids)):
         if columns:
-            resolve_column_names(columns, argument, adapt_table(table))  # before a key is made
+            resolve_column_names(columns, argument, adapt_table(table))  # before a key is created
     return _ColumnRoles(quasi, sensitive, categories, ids)
 
 
 def _pseudonymise(table: pa.Table, ids: Sequence[str], key: bytes | None) -> pa.Table:
     for name in ids:
-        table = anonymity.pseudonymise(table, name, key)  # which tells why there must be a key
+        table = anonymity.pseudonymise(table, name, key)  # explains why a key is needed
     return table
 
 
 def _convert_columns(table: pa.Table, path: Path, roles: _ColumnRoles) -> pa.Table:
-    """Make numbers and dates of texts that are, and texts of all that shall be codes."""
+    """Convert text columns to numbers and dates, and categories to text."""
     if is_text_file(path):
         table = infer_types(table, [name for name in (*roles.quasi, *roles.sensitive) if name not in roles.categories])
     for name in roles.categories:
@@ -268,14 +266,14 @@ def _measure_or_anonymise(table: pa.Table, roles: _ColumnRoles, request: Anonymi
 
 
 def _released_table(result: Any, original: pa.Table, roles: _ColumnRoles, request: AnonymiseRequest) -> pa.Table:
-    """Return the release; in CSV what did not change is written as it was."""
+    """Return the released table; for CSV, with the original texts of unchanged columns."""
     if request.out is not None and is_text_file(request.out):
-        return restore_texts(result.table, original, result.kept, roles.quasi)
+        return restore_texts(result.table, original, result.kept_rows, roles.quasi)
     return result.table
 
 
 def _join_notes(notes: Sequence[str]) -> str:
-    """Make one line of several that begin and end alike."""
+    """Join notes that all start with "Not protected against" into one line."""
     start = "Not protected against: "
     return start + "; ".join(note.removeprefix(start).removesuffix(".") for note in notes) + "."
 
@@ -286,20 +284,20 @@ def _print_result(result: Any, html: Path | None) -> None:
         try:
             write_report(result, html)
         except OSError as error:
-            usage_error(f"--html: {html} cannot be written ({error.strerror}). Name another place.")
-        typer.echo(f"{html}: the report as a page")
+            usage_error(f"--html: cannot write {html} ({error.strerror}). Choose another path.")
+        typer.echo(f"{html}: report written")
 
 
 def _warn_of_ids(table: pa.Table, covered: Sequence[str]) -> None:
-    """Point at columns that are different in every row: as long as they are there, everybody is alone."""
+    """Warn of columns whose values are unique to each row: with them, every row is unique."""
     for name in table.column_names:
         if name not in covered and table.num_rows > 1 and _is_unique(table[name]):
-            message = f"{make_printable(name)!r} is different in every row, and can name people."
+            message = f"{make_printable(name)!r} has a different value in every row and may identify people."
             typer.echo(f"discreet: {message} Add it to --drop, --pseudonym or --quasi.", err=True)
 
 
 def _is_unique(column: pa.ChunkedArray) -> bool:
     try:
         return bool(pc.count_distinct(column, mode="all").as_py() == len(column))
-    except pa.ArrowException:  # lists and such
+    except pa.ArrowException:  # nested types
         return False

@@ -1,4 +1,4 @@
-"""discreet ask, explain, budget: questions from the command line."""
+"""discreet ask, explain, budget: run queries, explain them, and show the budget."""
 
 import json
 import os
@@ -17,7 +17,7 @@ import typer
 from discreet.answer.model import Answer
 from discreet.answer.text import cost_sentence
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, format_fraction, format_rounded_down, usage_error
+from discreet.cli.terminal import exit_on_error, format_budget, format_fraction, format_rounded_down, usage_error
 from discreet.curator.curator import Curator, RemainingBudget
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
@@ -31,7 +31,7 @@ _OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
 
 
 class Format(StrEnum):
-    """How an answer is written; all but the table have a column n_margin after each noisy column n."""
+    """The output format of an answer; all but the table add a column n_margin after each noisy column n."""
 
     TABLE = "table"
     CSV = "csv"
@@ -41,19 +41,19 @@ class Format(StrEnum):
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
 Sql = Annotated[str, typer.Argument(help="The SQL query; - reads it from standard input.")]
-By = Annotated[str, typer.Option(help="Who asks: a label, not a login.")]
-Epsilon = Annotated[str | None, typer.Option(help="The privacy cost of the answer, such as 1/10.")]
+By = Annotated[str, typer.Option(help="The analyst to charge: a label, not a login.")]
+Epsilon = Annotated[str | None, typer.Option(help="The privacy cost of the answer, such as 0.1.")]
 Rho = Annotated[str | None, typer.Option(help="The cost in rho, for a budget with a delta.")]
 Margin = Annotated[
     list[str] | None,
-    typer.Option(help="Largest margin of error, instead of a cost: 50, or n=50 for a column; repeatable."),
+    typer.Option(help="Maximum margin of error instead of a cost: 50, or n=50 for one column; repeatable."),
 ]
 FormatOption = Annotated[
     str,
     typer.Option(help="Output format.", metavar="|".join(Format), autocompletion=lambda: list(Format)),
 ]
-Groups = Annotated[int | None, typer.Option(help="Most groups that one unit contributes to.", min=1)]
-Rows = Annotated[int | None, typer.Option(help="Most rows that one unit contributes to a group.", min=1)]
+Groups = Annotated[int | None, typer.Option(help="Maximum number of groups per unit.", min=1)]
+Rows = Annotated[int | None, typer.Option(help="Maximum number of rows per unit and group.", min=1)]
 
 
 def ask(  # noqa: PLR0913, PLR0917 - options of a command
@@ -63,7 +63,9 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     rho: Rho = None,
     margin: Margin = None,
     by: By = OWNER,
-    key: Annotated[str | None, typer.Option(help="The same key gives the same answer and is charged once.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="A name for this release: repeating it returns the same answer at no charge.")
+    ] = None,
     groups: Groups = None,
     rows: Rows = None,
     format: FormatOption = Format.TABLE,  # noqa: A002
@@ -103,7 +105,7 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _parse_format(word: str) -> Format:
     if word not in set(Format):
-        usage_error(f"--format: {word!r} is none of them. Write {', '.join(Format)}.")
+        usage_error(f"--format: {word!r} is not supported. Use one of {', '.join(Format)}.")
     return Format(word)
 
 
@@ -111,15 +113,15 @@ def _is_explain_statement(text: str) -> bool:
     try:
         return parse_query(text).explain
     except Refused:
-        return False  # asking tells why
+        return False  # `ask` refuses it with the reason
 
 
 def _cost_arguments(epsilon: str | None, rho: str | None, margin: list[str] | None) -> dict[str, Any]:
-    """Read what the answer may cost or how exact it must be; whatever is wrong with that is wrong usage."""
+    """Parse the cost or the margin; an invalid one is a usage error."""
     arguments = {"epsilon": epsilon, "rho": rho, "margin": margin or None}
     cost_arguments: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
     if len(cost_arguments) > 1:
-        usage_error(f"--{', --'.join(cost_arguments)}: give one of them.")
+        usage_error(f"--{', --'.join(cost_arguments)}: give only one of them.")
     try:
         for name in set(cost_arguments) - {"margin"}:
             as_positive(cost_arguments[name], f"--{name}")
@@ -134,7 +136,7 @@ def _parse_margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
     pairs = [text.rpartition("=") for text in texts]
     margins = {name: as_positive(number, "--margin") for name, _, number in pairs}
     if len(margins) != len(pairs) or ("" in margins and len(margins) > 1):
-        raise ValueError("--margin: give one number, or one for each of some columns, such as n=50")
+        raise ValueError("--margin: give one number, or one per column, such as n=50")
     return margins.get("", margins)
 
 
@@ -151,7 +153,7 @@ def budget(policy: PolicyFile, log: LogOption = None) -> None:
             largest_query = f"epsilon {format_rounded_down(remaining.epsilon)}"
             table.add_row(
                 who or "everyone",
-                _format_budget(total),
+                format_budget(total),
                 _format_loss(spent, total, format_fraction),
                 remaining_text,
                 largest_query,
@@ -166,14 +168,15 @@ def _open_policy(file: Path, cost_arguments: dict[str, Any], log: Path | None) -
             yield curator
         except Refused as refusal:
             text = _with_option_names(str(refusal))
-            if not cost_arguments and text.startswith("--epsilon:"):  # nobody named a price: that is wrong usage
+            if not cost_arguments and text.startswith("--epsilon:"):  # a missing cost is a usage error
                 usage_error(text)
             raise Refused(text) from None
 
 
 def _with_option_names(refusal: str) -> str:
-    """Write a refusal that names an argument as the command line does."""
-    return re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal).replace('epsilon="1/10"', "--epsilon 1/10")
+    """Replace the argument names in a refusal by option names."""
+    named = re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal)
+    return re.sub(r'\bepsilon="?([0-9./]+)"?', r"--epsilon \1", named)
 
 
 def _read_sql(sql: str) -> str:
@@ -207,10 +210,6 @@ def _colour(text: str) -> str:
 
 def _colour_margin(margin: re.Match[str]) -> str:
     return typer.style(margin[0], fg="yellow") if margin[1] else typer.style(margin[0], dim=True)
-
-
-def _format_budget(budget: Budget) -> str:
-    return f"epsilon {format_fraction(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
 
 
 def _format_loss(loss: Loss | RemainingBudget, budget: Budget, format_number: Callable[[Fraction], str]) -> str:

@@ -1,4 +1,4 @@
-"""discreet attack: run an attack against nothing, the easy fix and the curator."""
+"""discreet attack: run an attack with no defence, with a simple fix, and with the curator."""
 
 import io
 import os
@@ -28,38 +28,38 @@ from discreet.kernel.numbers import as_fraction
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"
-_MISSING_EXTRA = "discreet: attacks need more than the core. Install it with: pip install 'discreet[attacks]'"
+_MISSING_EXTRA = "discreet: attacks need extra packages. Install them with: pip install 'discreet[attacks]'"
 
 
 def attack(  # noqa: PLR0913, PLR0917 - options of a command
-    name: Annotated[str, typer.Argument(help="An attack, or `list` to see them, or `all`.")],
+    name: Annotated[str, typer.Argument(help="The name of an attack, `all`, or `list` to list them.")],
     data: Annotated[
         Path | None,
         typer.Option(
-            help=f"Folder of the attack's real data (default: ${_DATA_VARIABLE}); without it, simulated data."
+            help=f"The folder of the attack's real data (default: ${_DATA_VARIABLE}, or else simulated data)."
         ),
     ] = None,
     epsilon: Annotated[
-        list[str] | None, typer.Option(help="Epsilon of the curator (default: 0.1 and 1); repeatable.")
+        list[str] | None, typer.Option(help="The epsilon of the curator (default: 0.1 and 1); repeatable.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the attack, such as model=tree; repeatable.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the attack's own randomness; noise has no seed.", min=0)
+        int | None, typer.Option(help="Random seed of the attack; privacy noise has no seed.", min=0)
     ] = None,
-    details: Annotated[bool, typer.Option("--details", metavar="", help="Show the details of every defence.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
+    details: Annotated[bool, typer.Option("--details", metavar="", help="Show details for every defence.")] = False,
+    html: Annotated[Path | None, typer.Option(help="The HTML file to write the report to.")] = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")] = False,
 ) -> None:
     """Run an attack on personal data with no defence, with a simple fix, and with the curator."""
     if name == _LIST:
         _print_list()
         return
     if name != _ALL and name not in ATTACK_PACKAGES:
-        usage_error(f"there is no attack {name!r}. {_suggestion(name)}See them with: discreet attack list")
+        usage_error(f"attack {name!r} does not exist. {_suggestion(name)}List all attacks with: discreet attack list")
     if settings and name == _ALL:
-        usage_error("--set is for one attack. Name it instead of `all`.")
+        usage_error("--set cannot be combined with `all`. Name one attack.")
     epsilons = [_parse_epsilon(text) for text in epsilon or ("0.1", "1")]
     check_output_path(html, "--html", force, endings=(".html", ".htm"))
     sections = []
@@ -76,7 +76,7 @@ def _save_report(sections: Sequence[ReportSection], html: Path) -> None:
     try:
         path = write_report(sections, html)
     except OSError as error:
-        usage_error(f"--html: {html} cannot be written ({error.strerror}). Name another place.")
+        usage_error(f"--html: cannot write {html} ({error.strerror}). Choose another path.")
     _console().print(f"Report: {path}", soft_wrap=True)
 
 
@@ -91,7 +91,7 @@ def _run_attack(entry: Attack, folder: Path | None, epsilons: list[Any], seed: i
 
 
 def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
-    """Return the attack with settings of its own, which are read as their defaults are written."""
+    """Return the attack with the given settings, which are parsed by the types of their defaults."""
     defaults = {
         name: parameter.default
         for name, parameter in signature(entry.run).parameters.items()
@@ -102,9 +102,7 @@ def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
         name, _, value = text.partition("=")
         if name not in defaults or not value:
             available = ", ".join(f"{setting}={default}" for setting, default in defaults.items()) or "none"
-            usage_error(
-                f"--set: {entry.name} has no setting {text!r}. Its settings, as they are unless you say: {available}"
-            )
+            usage_error(f"--set: {entry.name} has no setting {text!r}. Its settings and defaults: {available}")
         values[name] = _parse_setting(value, defaults[name])
     if not values:
         return entry
@@ -113,7 +111,7 @@ def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
 
 
 def _parse_setting(text: str, default: Any) -> Any:
-    """Read a setting as what its default is: a whole number, a number or a text; without one, as what it can be."""
+    """Parse a setting as the type of its default; without a default, as an integer, a float or text."""
     if isinstance(default, str):
         return text
     if default is None:
@@ -121,7 +119,7 @@ def _parse_setting(text: str, default: Any) -> Any:
     try:
         return int(text) if isinstance(default, int) else float(text)
     except ValueError:
-        usage_error(f"--set: {text!r} is no number such as {default}")
+        usage_error(f"--set: expected a number such as {default}, not {text!r}")
 
 
 def _to_int(text: str) -> int | None:
@@ -141,10 +139,10 @@ def _suggestion(name: str) -> str:
 
 
 def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
-    """Load the real data that were named; else those that happen to be there; else the attack's own."""
+    """Load the real data from the given or the default folder; without a folder, use the built-in data."""
     if entry.load is None:
         if folder is not None:
-            typer.echo(f"discreet: {entry.name} has no other data than its own; --data is not used.", err=True)
+            typer.echo(f"discreet: {entry.name} only has built-in data; --data is ignored.", err=True)
         return None, entry.built_in_data
     data_folder = folder or (Path(os.environ[_DATA_VARIABLE]) if os.environ.get(_DATA_VARIABLE) else None)
     if data_folder is None:
@@ -154,18 +152,18 @@ def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
         try:
             return entry.load(data_folder), f"real: {', '.join(entry.data_files)}"
         except (OSError, pa.ArrowException, ValueError) as error:
-            usage_error(f"--data: {', '.join(entry.data_files)} in {data_folder} cannot be read ({error})")
+            usage_error(f"--data: cannot read {', '.join(entry.data_files)} in {data_folder} ({error})")
     if folder is not None:
         usage_error(
-            f"--data: {data_folder} has no {missing[0]}. Name the folder that has it, or leave --data out. "
-            "Tables of your own are attacked from Python: docs/attacks.md, Data of your own."
+            f"--data: {missing[0]} does not exist in {data_folder}. Give the folder that contains it, or omit --data. "
+            "To attack your own tables, use Python: see docs/attacks.md."
         )
     return None, entry.built_in_data
 
 
 def _print_list() -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in ("attack", "what it does", "real data"):
+    for header in ("attack", "description", "real data"):
         table.add_column(header, overflow="fold", no_wrap=header == "attack")
     with _require_extras():
         for name in ATTACK_PACKAGES:
@@ -186,7 +184,7 @@ def _print_section(section: ReportSection, *, all_details: bool) -> None:
     )
     for title, released in releases:
         console.print(Text(f"  {title}: {released}"))
-    console.print(Text(f"Success: what share {results[0].metric}."))
+    console.print(Text(f"Success: the share that {results[0].metric}."))
     console.print(_comparison_table(section.comparison))
     if section.comparison.note:
         console.print(Text(section.comparison.note))
@@ -211,19 +209,19 @@ def _parse_epsilon(text: str) -> Any:
     except (TypeError, ValueError) as error:
         usage_error(str(error))
     if epsilon <= 0:
-        usage_error(f"--epsilon must be above 0, not {text}")
+        usage_error(f"--epsilon must be greater than 0, not {text}")
     return epsilon
 
 
 def _console() -> Console:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     return Console(highlight=False)
 
 
 @contextmanager
 def _require_extras() -> Iterator[None]:
-    """Say which extra is missing, instead of a traceback."""
+    """Name the missing extra instead of printing a traceback."""
     try:
         yield
     except ModuleNotFoundError as error:

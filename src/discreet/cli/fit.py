@@ -1,4 +1,4 @@
-"""discreet fit: a private model of a query's rows, from the command line."""
+"""discreet fit: fit a private model to the rows of a query."""
 
 import json
 from importlib import import_module
@@ -34,15 +34,15 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
         typer.Argument(help=f"The model: {', '.join(MODELS)}.", metavar="MODEL", autocompletion=lambda: list(MODELS)),
     ],
     sql: Annotated[str, typer.Argument(help="A SELECT without aggregates; the target is the last column.")],
-    epsilon: Annotated[str, typer.Option(help="The privacy cost of the model, such as 1/2.")],
-    delta: Annotated[str | None, typer.Option(help="The delta (default: the budget's).")] = None,
-    set: Annotated[  # noqa: A002 - the word that users expect
-        list[str] | None, typer.Option(help="A setting of the model, such as n_components=5; repeatable.")
+    epsilon: Annotated[str, typer.Option(help="The privacy cost of the model, such as 0.5.")],
+    delta: Annotated[str | None, typer.Option(help="The delta of the model (default: the budget's).")] = None,
+    set: Annotated[  # noqa: A002 - the name of the option
+        list[str] | None, typer.Option(help="A parameter of the model, such as n_components=5; repeatable.")
     ] = None,
-    by: Annotated[str, typer.Option(help="Who asks: a label, not a login.")] = OWNER,
-    out: Annotated[Path | None, typer.Option(help="Where to save the model, as JSON.")] = None,
+    by: Annotated[str, typer.Option(help="The analyst to charge: a label, not a login.")] = OWNER,
+    out: Annotated[Path | None, typer.Option(help="The JSON file to save the model to.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Where to draw a model of two columns (.svg, .png or .pdf).")
+        Path | None, typer.Option(help="The file for a plot of a two-column model (.svg, .png or .pdf).")
     ] = None,
     log: LogOption = None,
 ) -> None:
@@ -65,12 +65,12 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 def _check_output_paths(out: Path | None, plot: Path | None) -> None:
-    """Stop before anything is paid if what is learned could not be written."""
+    """Exit before anything is charged if an output file cannot be written."""
     for option, path in (("--out", out), ("--plot", plot)):
         if path is not None and not path.absolute().parent.is_dir():
-            usage_error(f"{option}: there is no folder {path.absolute().parent}.")
+            usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
     if plot is not None and plot.suffix not in _PLOT_SUFFIXES:
-        usage_error(f"--plot: write a name that ends in {', '.join(_PLOT_SUFFIXES)}.")
+        usage_error(f"--plot: the file name must end in {', '.join(_PLOT_SUFFIXES)}.")
 
 
 def _fit_model(curator: Curator, model: Any, sql: str, by: str) -> Any:
@@ -78,13 +78,13 @@ def _fit_model(curator: Curator, model: Any, sql: str, by: str) -> Any:
         return curator.fit(model, sql, by=by)
     except PolicyError:
         raise
-    except (ArithmeticError, TypeError, ValueError) as error:  # a wrong setting, or too much noise to go on
+    except (ArithmeticError, TypeError, ValueError) as error:  # an invalid setting, or noise too large to continue
         usage_error(f"{error}.")
 
 
 def _create_model(name: str, settings: dict[str, Any]) -> Any:
     if name not in MODELS:
-        usage_error(f"{name!r} is no model. Write {', '.join(MODELS)}.")
+        usage_error(f"model {name!r} does not exist. Use one of {', '.join(MODELS)}.")
     try:
         return getattr(import_module("discreet.learn"), MODELS[name])(**settings)
     except ImportError as error:
@@ -94,12 +94,12 @@ def _create_model(name: str, settings: dict[str, Any]) -> Any:
 
 
 def _parse_settings(texts: list[str]) -> dict[str, Any]:
-    """Read name=value; a value is JSON, or else the text that it is."""
+    """Parse name=value pairs; a value is JSON, or else plain text."""
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            usage_error(f"--set: write name=value, such as n_components=5, not {text!r}.")
+            usage_error(f"--set: expected name=value, such as n_components=5, not {text!r}.")
         try:
             settings[name] = json.loads(value)
         except ValueError:

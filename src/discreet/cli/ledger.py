@@ -1,4 +1,4 @@
-"""discreet ledger: look at a ledger, check it, and move it."""
+"""discreet ledger: show, verify and move a ledger."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 import discreet as dc
-from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, format_fraction
+from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, format_budget, format_fraction
 from discreet.curator.ledger_location import (
     LedgerLocation,
     address_without_user,
@@ -33,7 +33,10 @@ app = typer.Typer(cls=PlainGroup, help="Show, verify and move a ledger.", no_arg
 
 _INDENT = 4
 LedgerArgument = Annotated[
-    str, typer.Argument(metavar="POLICY", help="The policy; or, with --name, a ledger's own file or postgresql:// URL.")
+    str,
+    typer.Argument(
+        metavar="POLICY", help="The policy file; or, with --name, the file or postgresql:// URL of a ledger."
+    ),
 ]
 NameOption = Annotated[str | None, typer.Option(help="The name of the data set in the ledger.")]
 
@@ -43,7 +46,7 @@ def verify(where: LedgerArgument, name: NameOption = None) -> None:
     """Verify every hash, total, state and stored answer."""
     with _open_site(where, name) as (ledger, _):
         ledger.verify()
-        typer.echo(f"{where}: {len(ledger.events())} charges, every hash, total and answer as recorded")
+        typer.echo(f"{where}: {_count_charges(ledger)}; all hashes, totals, states and answers verified")
 
 
 @app.command(cls=PlainCommand)
@@ -67,13 +70,12 @@ def move(
         is_new_move = move_ledger_to(
             ledger, target, name=site.name, checkpoint=site.checkpoint, progress=report_progress
         )
-        count = len(ledger.events())
-    outcome = (
-        f"moved to {address_without_user(target)}"
-        if is_new_move
-        else f"had moved to {address_without_user(target)} before, and both agree"
+        count = _count_charges(ledger)
+    outcome = "moved to" if is_new_move else "had already been moved, unchanged, to"
+    typer.echo(
+        f"{where}: {count} {outcome} {address_without_user(target)}. Set in the policy:\n"
+        f"{policy_line(target, site.policy_folder)}"
     )
-    typer.echo(f"{where}: {count} charges {outcome}. The policy must say:\n{policy_line(target, site.policy_folder)}")
 
 
 @app.command(cls=PlainCommand)
@@ -91,13 +93,18 @@ def show(
             _print_indented(console, _query_text(event))
             if long:
                 _print_indented(console, _describe_mechanism(event))
-        typer.echo(f"spent {_format_cost(ledger.spent())} of {ledger.budget}")
+        typer.echo(f"spent {_format_cost(ledger.spent())} of {format_budget(ledger.budget)}")
         if (to := ledger.moved_to) is not None:
             typer.echo(f"moved to {to}")
 
 
+def _count_charges(ledger: Account) -> str:
+    count = len(ledger.events())
+    return f"{count} charge{'' if count == 1 else 's'}"
+
+
 def _charge_lines(events: Sequence[dc.Event]) -> list[str]:
-    """Write time, who, state and price of each charge, one under the other."""
+    """Format time, analyst, state and cost of each charge in aligned columns."""
     rows = [
         (event.time[:16].replace("T", " "), event.by, str(event.state), _format_cost(event.loss)) for event in events
     ]
@@ -106,7 +113,7 @@ def _charge_lines(events: Sequence[dc.Event]) -> list[str]:
 
 
 def _print_indented(console: Console, text: str) -> None:
-    """Print a text indented, on as many lines as it needs."""
+    """Print a text indented and wrapped."""
     for line in Text(text).wrap(console, max(console.width - _INDENT, 20)):
         console.print(" " * _INDENT + line.plain.rstrip(), markup=False, soft_wrap=True)
 
@@ -134,7 +141,7 @@ def _describe_noise(data: dict[str, Any]) -> str:
 
 
 def _shorten_fraction(value: Any) -> str:
-    """Write a long fraction for reading; the ledger itself has it exactly."""
+    """Round a long fraction for display; the ledger itself is exact."""
     text = str(value)
     return f"{float(Fraction(text)):.4g}" if re.fullmatch(r"[0-9]+/[0-9]{4,}|[0-9]{7,}", text) else text
 
@@ -143,12 +150,12 @@ def _query_text(event: dc.Event) -> str:
     try:
         return str(json.loads(event.question)["sql"])
     except (ValueError, KeyError, TypeError):
-        return event.question  # another program's words
+        return event.question  # not written by `ask`
 
 
 @dataclass(frozen=True)
 class _LedgerSite:
-    """A ledger's place, the data set in it, and, if a policy says so, where its head and the policy lie."""
+    """A ledger's location, its data set and, if given by a policy, the checkpoint file and the policy's folder."""
 
     location: LedgerLocation
     name: str
@@ -165,11 +172,11 @@ def _open_site(where: str, name: str | None) -> Iterator[tuple[Account, _LedgerS
 
 
 def _site_of_policy(where: str) -> _LedgerSite:
-    """Return where a policy keeps its ledger, and the name in it."""
+    """Return the ledger of a policy."""
     file = parse_location_option(where, "POLICY")
     if isinstance(file, str) or _is_sqlite_file(file):
         raise dc.PolicyError(
-            f"{where}: this is a ledger, not a policy. Add --name with its data set, or give the policy."
+            f"{where}: this is a ledger, not a policy. Add --name with the data set's name, or give the policy."
         )
     policy = Policy.load(file)
     return _LedgerSite(policy.ledger_location, policy.data.name, checkpoint_path(policy), policy.base)
@@ -184,7 +191,7 @@ def _is_sqlite_file(file: Path) -> bool:
 
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal how far a move has come."""
+    """Show the progress of a move, on a terminal only."""
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("Moving the ledger", total=None)
         yield lambda done, rows: progress.update(task, completed=done, total=rows)

@@ -1,4 +1,4 @@
-"""The commands. What a command needs is imported when it runs: the list of commands needs none of it."""
+"""The command line. Each command is imported only when it runs, so that --help is fast."""
 
 import atexit
 import os
@@ -15,18 +15,18 @@ from typer.core import TyperCommand
 import discreet
 from discreet.cli.terminal import PlainCommand, PlainGroup
 
-_COMMANDS = {  # where it is, and the first sentence of its help
+_COMMANDS = {  # module:function, and the first sentence of the help text
     "init": (
         "policy:init",
-        "Draft a policy from schemas, without reading a row; decisions for a human are marked FILL IN.",
+        "Draft a policy from schemas, without reading any rows; values for you to supply are marked FILL IN.",
     ),
     "check": (
         "policy:check",
-        "Check a policy, explain what it guarantees, and list hazards; of the data, only schemas are read.",
+        "Check a policy, explain its privacy guarantee, and list hazards; only schemas are read, not the data.",
     ),
     "dummy": (
         "policy:dummy",
-        "Write dummy data that fits a policy, and a copy of the policy to try queries on; no real data is read.",
+        "Write dummy data that fits a policy, with a copy of the policy for trying queries; no real data is read.",
     ),
     "ask": ("ask:ask", "Run a query at a privacy cost, and print the private answer with its margins of error."),
     "explain": (
@@ -43,7 +43,7 @@ _COMMANDS = {  # where it is, and the first sentence of its help
         "attack:attack",
         "Run an attack on personal data with no defence, with a simple fix, and with the curator.",
     ),
-    "audit": ("audit:audit", "Try to refute the guarantee of a policy, on simulated data, before it is used."),
+    "audit": ("audit:audit", "Try to refute the guarantee of a policy, on dummy data, before it is used."),
     "demo": ("demo:demo", "Show a tour of about a minute on simulated data, and save it as an HTML page."),
     "ledger": ("ledger:app", "Show, verify and move a ledger."),
 }
@@ -74,7 +74,7 @@ def _import_command(target: str) -> Any:
 
 
 class _LazyGroup(PlainGroup):
-    """Lists commands without importing them, and imports the one that runs."""
+    """A group that lists commands without importing them, and imports the one that runs."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -85,33 +85,33 @@ class _LazyGroup(PlainGroup):
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - typer's signature
-        """Return what the list of commands shows of one."""
+        """Return a stub with the help text for the list of commands."""
         return TyperCommand(cmd_name, help=_COMMANDS[cmd_name][1]) if cmd_name in _COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the command that shall run."""
+        """Return the command to run, imported."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, self.commands[name] if command else None, rest
 
 
 class _WithoutPandas:
-    """Lets no `import pandas` succeed."""
+    """A finder that makes `import pandas` fail."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002 - a finder's
-        """Stop the search for pandas, and leave all others to the next finder."""
+        """Refuse pandas, and leave all other modules to the next finder."""
         if name == "pandas":
-            raise ModuleNotFoundError("discreet does without pandas here", name=name)
+            raise ModuleNotFoundError("this command does not import pandas", name=name)
 
 
 class _Program(typer.Typer):
-    """The command line; the short commands start and end faster."""
+    """The command line; ask, explain and budget start and exit faster."""
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Run a command."""
         if sys.argv[1:2] not in (["ask"], ["explain"], ["budget"]):
             return super().__call__(*args, **settings)
-        # pyarrow imports pandas at the first list that it is given, to see whether it is a frame: half a second, and
-        # these commands have no frames.
+        # pyarrow imports pandas on the first list it converts, to check for data frames, which these commands never
+        # use; this takes half a second.
         sys.meta_path.insert(0, _WithoutPandas())
         try:
             return super().__call__(*args, **settings)
@@ -121,10 +121,10 @@ class _Program(typer.Typer):
 
 
 def _exit_at_once(code: object) -> None:
-    """End the process without freeing its objects one by one, which takes a fifth of a query's time."""
+    """Exit without freeing objects one by one, which would take a fifth of a query's time."""
     if code is None or isinstance(code, int):
-        atexit._run_exitfuncs()  # noqa: SLF001 - nothing else runs them early
-        with suppress(OSError):  # the reader of a pipe is gone
+        atexit._run_exitfuncs()  # noqa: SLF001 - there is no public function for it
+        with suppress(OSError):  # the reader of a pipe has closed it
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code or 0)

@@ -1,4 +1,4 @@
-"""The owner's log: why a query failed after it was charged. It may quote raw values, so only its owner can read it."""
+"""The owner's log: why a query failed after it was charged. It may contain raw data, so only its owner can read it."""
 
 import logging
 import os
@@ -20,41 +20,39 @@ from discreet.policy import Policy
 
 LogOption = Annotated[
     Path | None,
-    typer.Option(help="The owner's log, which says why a query failed; beside the ledger unless you say otherwise."),
+    typer.Option(help="The owner's log of why queries failed (default: beside the ledger)."),
 ]
-_MAX_BYTES = 1_000_000  # bytes; as much again is kept of what came before
+_MAX_BYTES = 1_000_000  # one older file of the same size is kept
 
 
 class _OwnerOnlyFileHandler(RotatingFileHandler):
-    """A file of bounded size that is made when something is logged, and readable by its owner only."""
+    """A log file of bounded size, created on the first message and readable by its owner only."""
 
     def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW  # a link may lead anywhere
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW  # never follow a symbolic link
         descriptor = os.open(self.baseFilename, flags, 0o600)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.fchmod(descriptor, 0o600)  # also if it was there before
+            os.fchmod(descriptor, 0o600)  # an existing file may have other permissions
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - logging's name
-        """Say that nothing could be logged; what should have been may hold raw values, and is not shown."""
+        """Report that logging failed, without the message itself, which may contain raw data."""
         error = sys.exc_info()[1]
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
-        typer.echo(
-            f"discreet: the log {self.baseFilename} cannot be written ({why}). Name another with --log.", err=True
-        )
+        typer.echo(f"discreet: cannot write the log {self.baseFilename} ({why}). Choose another with --log.", err=True)
 
 
 class _TerminalHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Show the owner what concerns the data set as a whole, and no query."""
+        """Print a message that is about the data set, not about a query."""
         typer.echo(f"discreet: {record.getMessage()}", err=True)
 
 
 @contextmanager
 def log_for_owner(policy: Policy, log_file: Path | None) -> Iterator[None]:
-    """Keep the owner's log while a curator is open; a failure names it."""
+    """Write the owner's log while a curator is open, and name it in the message of a failure."""
     if log_file is not None and not log_file.absolute().parent.is_dir():
-        usage_error(f"--log: there is no folder {log_file.absolute().parent}.")
+        usage_error(f"--log: the folder {log_file.absolute().parent} does not exist.")
     path = (log_file or owner_log_path(policy)).absolute()
     file = _OwnerOnlyFileHandler(path, maxBytes=_MAX_BYTES, backupCount=1, delay=True)
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -64,7 +62,7 @@ def log_for_owner(policy: Policy, log_file: Path | None) -> Iterator[None]:
     try:
         yield
     except Failed as error:
-        raise Failed(f"{error} The log is {path}." if path.exists() else str(error)) from None
+        raise Failed(f"{error} See the log {path}." if path.exists() else str(error)) from None
     finally:
         for name, handler in handlers.items():
             logging.getLogger(name).removeHandler(handler)

@@ -1,4 +1,4 @@
-"""discreet init, check, dummy: writing a policy, reading it critically, and trying it on fake data."""
+"""discreet init, check, dummy: draft a policy, check it, and try it on dummy data."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ from discreet.policy.problems import PLACEHOLDER, find_placeholders, placeholder
 from discreet.policy.toml import parse_toml, read_policy_text
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
-ForceOption = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")]
 
 
 def check(
@@ -28,7 +28,7 @@ def check(
         bool, typer.Option("--strict", metavar="", help="Treat hazards as errors (exit code 2).")
     ] = False,
 ) -> None:
-    """Check a policy, explain what it guarantees, and list hazards; of the data, only schemas are read."""
+    """Check a policy, explain its privacy guarantee, and list hazards; only schemas are read, not the data."""
     try:
         loaded_policy = Policy.load(policy)
         with print_warnings():
@@ -45,7 +45,7 @@ def check(
         *sources.hazards,
     ]
     if not all_hazards:
-        console.print("\nNo hazards seen.")
+        console.print("\nNo hazards found.")
     for hazard in all_hazards:
         _print_hazard(console, hazard)
     for problem in sources.problems:
@@ -66,21 +66,21 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Parquet, CSV or DuckDB files, patterns of them, file.duckdb/table; or a postgresql:// or sc:// URL "
-            "without a password, and the names of tables there."
+            help="Parquet, CSV or DuckDB files, patterns such as *.parquet, or file.duckdb/table; or a postgresql:// "
+            "or sc:// URL without a password, followed by the names of its tables (default: all)."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The policy to write.")] = Path("policy.toml"),
-    unit: Annotated[str | None, typer.Option(help="The column of the privacy unit.")] = None,
+    out: Annotated[Path, typer.Option(help="The policy file to write.")] = Path("policy.toml"),
+    unit: Annotated[str | None, typer.Option(help="The column that identifies the privacy unit.")] = None,
     types: Annotated[
-        list[str] | None, typer.Option(help="Column types for CSV files: column=type,column=type.")
+        list[str] | None, typer.Option(help="Column types for CSV files, such as patient=integer,cost=decimal.")
     ] = None,
     metadata: Annotated[
-        Path | None, typer.Option("--from", help="Metadata of SmartNoise (YAML) or CSV on the Web (JSON).")
+        Path | None, typer.Option("--from", help="SmartNoise (YAML) or CSV on the Web (JSON) metadata.")
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draft a policy from schemas, without reading a row; decisions for a human are marked FILL IN."""
+    """Draft a policy from schemas, without reading any rows; values for you to supply are marked FILL IN."""
     with exit_on_error():
         _check_not_overwritten(out, force)
         sources = data or []
@@ -95,19 +95,20 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
         )
         _write_text(out, text)
     values, guesses = parse_toml(text, str(out)), len(placeholder_comment_lines(text))
-    summary = f"{_pluralise(len(values['tables']), 'table')}, {_pluralise(len(list(find_placeholders(values))), 'value')} to fill in"
-    summary += f", types of {_pluralise(guesses, 'table')} to look at (or: --types column=type,…)" if guesses else ""
-    typer.echo(f"{out}: {summary}. Search for {PLACEHOLDER}; then: discreet check {out}")
+    tables = _pluralise(len(values["tables"]), "table")
+    summary = f"{tables}, {_pluralise(len(list(find_placeholders(values))), 'value')} to fill in"
+    summary += f", column types of {_pluralise(guesses, 'table')} to check (or use --types)" if guesses else ""
+    typer.echo(f"{out}: {summary}. Search for {PLACEHOLDER}, then run: discreet check {out}")
 
 
 def dummy(
     policy: PolicyFile,
-    out: Annotated[Path, typer.Option(help="The folder for the dummy data and their policy.")],
-    rows: Annotated[int, typer.Option(help="Rows of each private table.")] = DEFAULT_ROWS,
-    seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the dummy data and its policy.")],
+    rows: Annotated[int, typer.Option(help="Number of rows in each private table.")] = DEFAULT_ROWS,
+    seed: Annotated[int, typer.Option(help="Random seed of the dummy data.", min=0)] = 0,
     force: ForceOption = False,
 ) -> None:
-    """Write dummy data that fits a policy, and a copy of the policy to try queries on; no real data is read."""
+    """Write dummy data that fits a policy, with a copy of the policy for trying queries; no real data is read."""
     with exit_on_error():
         loaded_policy = Policy.load(policy)
         if is_dummy_folder(out):
@@ -115,22 +116,24 @@ def dummy(
         try:
             dummy_data = write_dummy(loaded_policy, out, rows=rows, random_state=seed)
         except OSError as error:
-            raise PolicyError(f"--out: {out} cannot be written ({error.strerror}). Name another folder.") from None
+            raise PolicyError(f"--out: cannot write {out} ({error.strerror}). Choose another folder.") from None
     for name, source in dummy_data.sources.items():
         typer.echo(f"{out / source}: dummy data for {name}")
-    typer.echo(f'Then: discreet ask {dummy_data.policy} "SELECT …" --epsilon …')
+    typer.echo(f'Then run: discreet ask {dummy_data.policy} "SELECT …" --epsilon …')
 
 
 def _check_not_overwritten(file: Path, force: bool) -> None:
     if os.path.lexists(file) and not force:
-        raise PolicyError(f"{file} is there already. Name another place, or overwrite it with --force.")
+        raise PolicyError(f"{file} already exists. Choose another path, or overwrite it with --force.")
 
 
 def _write_text(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
-        raise PolicyError(f"{file}: cannot be written ({error.strerror}). Name another place with --out.") from None
+        raise PolicyError(
+            f"{file}: cannot write the file ({error.strerror}). Choose another path with --out."
+        ) from None
 
 
 def _parse_types(texts: list[str]) -> dict[str, str]:
@@ -138,7 +141,7 @@ def _parse_types(texts: list[str]) -> dict[str, str]:
     for word in filter(None, (part.strip() for text in texts for part in text.split(","))):
         column, equals, kind = word.rpartition("=")
         if not equals or not column.strip():
-            raise PolicyError("--types: write column=type,column=type, such as patient=integer,cost=decimal.")
+            raise PolicyError("--types: expected column=type,column=type, such as patient=integer,cost=decimal.")
         types[column.strip()] = kind.strip()
     return types
 

@@ -1,4 +1,4 @@
-"""Compare a policy with the schemas of its sources: missing columns and types that do not fit."""
+"""Compare a policy with the schemas of its sources: missing columns and incompatible types."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ from discreet.query.catalog import kernel_type
 
 @dataclass(frozen=True)
 class SchemaFindings:
-    """What a question would stumble over, and what to ask about columns that are stored as another type."""
+    """Errors that would make queries fail, and hazards such as columns stored as another type."""
 
     problems: tuple[str, ...]
     hazards: tuple[Hazard, ...]
 
 
 def check_source_schemas(policy: Policy) -> SchemaFindings:
-    """Compare a policy with the schemas of its sources; of DuckDB's, with those of files on this machine."""
+    """Compare a policy with the schemas of its sources; for DuckDB, only of files on this machine."""
     checkers = {"duckdb": _check_files, "postgresql": _check_postgres, "spark": _check_spark}
     findings = dict.fromkeys(checkers[policy.data.engine](policy))
-    return SchemaFindings(  # each once: a column may lack in two files
+    return SchemaFindings(  # without duplicates: a column may be missing from two files
         tuple(finding for finding in findings if isinstance(finding, str)),
         tuple(finding for finding in findings if isinstance(finding, Hazard)),
     )
@@ -85,7 +85,7 @@ def _check_column(table: str, column: DeclaredColumn, part: SourcePart) -> Itera
 
 
 def _check_postgres(policy: Policy) -> list[str | Hazard]:
-    """Look at the catalog of the database; that it cannot be reached is a problem like others."""
+    """Check the catalog of the database; a failed connection is one more problem."""
     try:
         session = PostgresQuerySession(postgres_url(policy), {"timezone": policy.data.timezone})
     except PolicyError as error:
@@ -120,14 +120,12 @@ def _check_database(policy: Policy, snapshot: Snapshot, schemas: list[str]) -> I
             ):
                 yield type_hazard
     distinct_tables = list({table.oid: table for table in tables}.values())
-    if excess_powers := excess_privileges(snapshot, distinct_tables):
-        yield make_hazard(
-            "D026", section="[data]", can="; ".join(excess_powers), sql=read_only_role_sql(distinct_tables)
-        )
+    if excess := excess_privileges(snapshot, distinct_tables):
+        yield make_hazard("D026", section="[data]", can="; ".join(excess), sql=read_only_role_sql(distinct_tables))
 
 
 def _check_spark(policy: Policy) -> list[str | Hazard]:
-    """Look at the catalog of the server, and at the schemas of files there; that it does not answer is a problem."""
+    """Check the catalog of the server and the schemas of its files; a failed connection is one more problem."""
     from discreet.engines.spark.engine import inspect_sources  # noqa: PLC0415 - an extra
 
     sources = engine_sources(policy, policy.sources())
@@ -161,9 +159,9 @@ def _check_spark_table(table: DeclaredTable, spark_table: SparkTable | PolicyErr
 
 
 def spark_catalog(url: str, table_names: Sequence[str]) -> CatalogSketch:
-    """Read the schemas of tables on a Spark server, of all in its catalog or of those that are named; no row is read.
+    """Read the schemas of the named tables on a Spark server, or of its whole catalog; no row is read.
 
-    Files that it reads can be named too: s3://bucket/visits/.
+    A name may also be a path that the server reads, such as s3://bucket/visits/.
     """
     from discreet.engines.spark.engine import list_schemas  # noqa: PLC0415 - an extra
 
@@ -180,12 +178,14 @@ def spark_catalog(url: str, table_names: Sequence[str]) -> CatalogSketch:
         for location, columns in list_schemas(url, table_names).items()
     )
     if not tables:
-        raise PolicyError(f"{server_name(url)}: its catalog has no table. Name one, or Parquet files that it reads.")
+        raise PolicyError(
+            f"{server_name(url)}: the catalog has no tables. Name a table, or Parquet files that the server reads."
+        )
     return CatalogSketch("spark", url, tables)
 
 
 def _table_name(location: str) -> str:
-    """Call a table after the last part of its place, without what SQL and patterns need.
+    """Name a table after the last part of its location, without quotes and patterns.
 
     >>> _table_name("lake.clinic.`visits 2026`"), _table_name("s3://bucket/visits/*.parquet")
     ('visits 2026', 'visits')

@@ -16,11 +16,11 @@ import pyarrow.parquet
 from discreet.cli.terminal import usage_error
 
 _QUOTE, _EMPTY, _NO_FRACTION = (pa.scalar(text, pa.large_string()) for text in ('"', "", ".0"))
-_ROWS_AT_ONCE = 65_536  # that are in memory as text at once
+_ROWS_AT_ONCE = 65_536  # rows formatted in memory at a time
 
 
 def write_csv(table: pa.Table, path: Path, delimiter: str) -> None:
-    """Write a table; null is an empty field, and an empty text is "" in quotes.
+    """Write a table as CSV; null is an empty field, and an empty string is "".
 
     >>> import tempfile
     >>> table = pa.table({"zip": ["02139", None], "jobs": ["cook, nurse", ""], "pay": [6000.0, 0.5]})
@@ -55,9 +55,10 @@ def _quote_fields(texts: pa.Array, delimiter: str) -> pa.Array:
 
 
 def restore_texts(table: pa.Table, texts: pa.Table, kept_rows: np.ndarray | None, quasi: Iterable[str]) -> pa.Table:
-    """Give columns that were not made coarser the texts that they had in the file: 6000.0, or 1e3.
+    """Restore the original texts, such as 6000.0 or 1e3, of columns that were not generalised.
 
-    Of quasi-identifying ones only those where equal values have equal texts: others would tell rows of a class apart.
+    A quasi-identifier is restored only if equal values have equal texts; otherwise the texts would distinguish rows of
+    the same class.
 
     >>> table = pa.table({"age": ["20", "30"], "pay": ["6e3", "7"]})
     >>> restore_texts(pa.table({"age": ["20-30"] * 2, "pay": [6000.0, 7.0]}), table, None, ["age"]).to_pydict()
@@ -82,12 +83,12 @@ def _count_distinct(column: pa.ChunkedArray) -> int:
 _DELIMITER_BY_SUFFIX = {".csv": ",", ".tsv": "\t"}
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _READABLE = ".csv, .tsv (each also with .gz), .parquet or .pq"
-_DELIMITERS = (",", ";", "\t", "|")  # of equally many, the first
-_HEADER_BYTES = 65_536  # bytes in which the first line ends
+_DELIMITERS = (",", ";", "\t", "|")  # the first of equally frequent ones is used
+_HEADER_BYTES = 65_536
 _CHUNK_BYTES = 1 << 20
 _WRITABLE_SUFFIXES = (*_DELIMITER_BY_SUFFIX, *_PARQUET_SUFFIXES)
 
-# Text becomes a number or a time only if nothing is lost by it: 02139 is a code, and stays one.
+# Text is converted to a number or a time only if nothing is lost: 02139 remains text.
 _TYPE_PATTERNS = (
     (r"^(0|-?[1-9][0-9]{0,17})$", pa.int64()),
     (r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$", pa.float64()),
@@ -95,34 +96,32 @@ _TYPE_PATTERNS = (
     (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$", pa.timestamp("us")),
 )
 
-_EXACT_REAL_PATTERN = r"^[-0-9.]{1,15}$"  # up to 15 digits every real keeps
+_EXACT_REAL_PATTERN = r"^[-0-9.]{1,15}$"  # a double keeps up to 15 digits exactly
 
 
 def read_table(path: Path, option: str = "TABLE") -> pa.Table:
-    """Read a file; every column of CSV is text, and an empty field without quotes is null."""
+    """Read a table; every column of a CSV file is text, and an unquoted empty field is null."""
     if not path.is_file():
-        usage_error(f"{option}: there is no file {path}. Correct the path.")
+        usage_error(f"{option}: the file {path} does not exist. Correct the path.")
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(_WRITABLE_SUFFIXES):
-        usage_error(f"{option}: {path} cannot be read. Give a file that ends in {_READABLE}.")
+        usage_error(f"{option}: the format of {path} is not supported. Use a file that ends in {_READABLE}.")
     try:
         return pa.parquet.read_table(path) if name.endswith(_PARQUET_SUFFIXES) else _read_csv(path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if is_text_file(path) and (encoding := _guess_encoding(path)):
             convert = f"iconv -f {encoding} -t UTF-8 {path.name} > utf8-{path.name}"
-            usage_error(f"{option}: {path} is not in UTF-8. Save it as UTF-8, or convert it: {convert}")
-        usage_error(
-            f"{option}: {path} cannot be read in its format ({str(error).splitlines()[0]}). Check that it is whole."
-        )
+            usage_error(f"{option}: {path} is not UTF-8. Save it as UTF-8, or convert it: {convert}")
+        usage_error(f"{option}: cannot read {path} ({str(error).splitlines()[0]}). Check that the file is complete.")
 
 
 def is_text_file(path: Path) -> bool:
-    """Return whether a file's columns are read as text, whatever they are."""
+    """Whether the columns of a file are all read as text."""
     return not path.name.lower().endswith(_PARQUET_SUFFIXES)
 
 
 def _guess_encoding(path: Path) -> str | None:
-    """Guess the coding of a text that is not UTF-8; None if it is."""
+    """Guess the encoding of a file that is not UTF-8; None if it is UTF-8 or cannot be read."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with pa.input_stream(path, compression="detect") as stream:
@@ -153,7 +152,7 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _guess_delimiter(path: Path) -> str:
-    """Return what stands most often between the names in the first line; tools that guess by rows may drop some."""
+    """Return the most frequent delimiter in the header; guessing from rows may drop some of them."""
     with pa.input_stream(path, compression="detect") as stream:
         line = stream.read(_HEADER_BYTES).partition(b"\n")[0].decode("utf-8", "replace")
     bare = re.sub(r'"[^"]*"', "", line)
@@ -161,7 +160,7 @@ def _guess_delimiter(path: Path) -> str:
 
 
 def infer_types(table: pa.Table, columns: Iterable[str]) -> pa.Table:
-    """Make numbers, dates and times of columns of text in which every value is one.
+    """Convert text columns to numbers, dates or times where every value is one.
 
     >>> table = pa.table({"zip": ["02139", "13053"], "age": ["41", None], "born": ["1984-02-29", "1990-01-01"]})
     >>> [str(kind) for kind in infer_types(table, table.column_names).schema.types]
@@ -184,32 +183,32 @@ def _infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
                 return column
             try:
                 return column.cast(kind)
-            except pa.ArrowInvalid:  # the 30th of February
+            except pa.ArrowInvalid:  # such as 30 February
                 return column
     return column
 
 
 def _are_exact_reals(texts: pa.Array) -> bool:
-    """Tell whether reals, written as short as can be, are the numbers of the texts; long ids would become others."""
+    """Whether converting the texts to doubles changes no number, as it would for long identifiers."""
     doubtful = texts.filter(pc.invert(pc.match_substring_regex(texts, _EXACT_REAL_PATTERN)))
     try:
         return all(Decimal(repr(float(text))) == Decimal(text) for text in doubtful.to_pylist())
-    except InvalidOperation:  # an exponent beyond all bounds
+    except InvalidOperation:  # an exponent out of range
         return False
 
 
 def check_output_path(
     path: Path | None, option: str, force: bool, *, endings: tuple[str, ...] = _WRITABLE_SUFFIXES
 ) -> None:
-    """Stop, before any work, if a file could not be written or would overwrite another."""
+    """Exit, before any work, if a file cannot be written or would overwrite another."""
     if path is None:
         return
     if not path.absolute().parent.is_dir():
-        usage_error(f"{option}: there is no folder {path.absolute().parent}.")
+        usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
     if path.suffix.lower() not in endings:
-        usage_error(f"{option}: write a name that ends in {', '.join(endings)}.")
+        usage_error(f"{option}: the file name must end in {', '.join(endings)}.")
     if os.path.lexists(path) and not force:
-        usage_error(f"{option}: {path} is there already. Name another place, or overwrite it with --force.")
+        usage_error(f"{option}: {path} already exists. Choose another path, or overwrite it with --force.")
 
 
 def write_table(table: pa.Table, path: Path, option: str = "--out") -> None:
@@ -221,4 +220,4 @@ def write_table(table: pa.Table, path: Path, option: str = "--out") -> None:
         else:
             write_csv(table, path, _DELIMITER_BY_SUFFIX[end])
     except (pa.ArrowException, OSError) as error:
-        usage_error(f"{option}: {path} cannot be written ({str(error).splitlines()[0]}). Name another place.")
+        usage_error(f"{option}: cannot write {path} ({str(error).splitlines()[0]}). Choose another path.")

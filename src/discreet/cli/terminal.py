@@ -1,4 +1,4 @@
-"""What all commands share: flags in --help, exit codes, warnings, and numbers as they are printed."""
+"""Shared by all commands: flags in --help, exit codes, errors and warnings on stderr, and number formats."""
 
 import warnings
 from collections.abc import Iterator
@@ -11,21 +11,22 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.kernel.loss import Budget
 
 
 class PlainCommand(TyperCommand):
-    """A command with plain flags."""
+    """A command whose flags have no type in --help."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, flags without a type."""
+        """Return the parameters, with the types of flags hidden."""
         return _hide_flag_types(super().get_params(ctx))
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands with plain flags."""
+    """A group of commands whose flags have no type in --help."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, flags without a type."""
+        """Return the parameters, with the types of flags hidden."""
         return _hide_flag_types(super().get_params(ctx))
 
 
@@ -38,7 +39,7 @@ def _hide_flag_types(params: list[Any]) -> list[Any]:
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Say on stderr what went wrong, and end with its code; warnings are said in the same way."""
+    """Print errors and warnings on stderr; exit with the code of the error."""
     try:
         with print_warnings():
             yield
@@ -49,7 +50,7 @@ def exit_on_error() -> Iterator[None]:
 
 @contextmanager
 def print_warnings() -> Iterator[None]:
-    """Say warnings on stderr, each as a sentence."""
+    """Print each warning on stderr as one line."""
     with warnings.catch_warnings():
         warnings.showwarning = cast("Any", _print_warning)
         yield
@@ -60,7 +61,7 @@ def _print_warning(message: Warning | str, *_: object) -> None:
 
 
 def usage_error(problem: str) -> NoReturn:
-    """Say what is wrong with the usage, and end."""
+    """Print the problem on stderr and exit with code 2."""
     typer.echo(f"discreet: {problem}", err=True)
     raise typer.Exit(2)
 
@@ -71,25 +72,38 @@ def _exit_code(error: DiscreetError) -> int:
     return 3 if isinstance(error, Refused) else 2
 
 
-_MAX_EXACT_LENGTH = 5  # characters of a fraction that is still read at a glance
+_MAX_INTEGER_LENGTH = 5  # longer integers are rounded, too
 
 
 def format_fraction(value: Fraction) -> str:
-    """Write a fraction as it is if it is short, and with four digits otherwise; the ledger itself has it exactly.
+    """Format a number as a decimal with four significant digits; the ledger itself is exact.
 
     >>> format_fraction(Fraction(1, 10)), format_fraction(Fraction(3)), format_fraction(Fraction(123457, 1000000))
-    ('1/10', '3', '0.1235')
+    ('0.1', '3', '0.1235')
     """
-    return str(value) if len(str(value)) <= _MAX_EXACT_LENGTH else f"{float(value):.4g}"
+    return str(value) if _is_short_integer(value) else f"{float(value):.4g}"
 
 
 def format_rounded_down(value: Fraction) -> str:
-    """Write what is left or may be asked for: shortened, it is a little less, so that it can be typed and is granted.
+    """Format a remaining budget as a decimal, rounded down so that a query at this cost still fits.
 
     >>> format_rounded_down(Fraction(1, 2)), format_rounded_down(Fraction(87659, 100000))
-    ('1/2', '0.8765')
+    ('0.5', '0.8765')
     """
-    if len(str(value)) <= _MAX_EXACT_LENGTH:
+    if _is_short_integer(value):
         return str(value)
     rounded = Context(prec=4, rounding=ROUND_FLOOR).divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{rounded:g}"
+
+
+def format_budget(budget: Budget) -> str:
+    """Format the epsilon and delta of a budget.
+
+    >>> format_budget(Budget("1/2", delta="1e-9"))
+    'epsilon 0.5, delta 1e-09'
+    """
+    return f"epsilon {format_fraction(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
+
+
+def _is_short_integer(value: Fraction) -> bool:
+    return value.denominator == 1 and len(str(value)) <= _MAX_INTEGER_LENGTH

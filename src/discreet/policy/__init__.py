@@ -1,4 +1,4 @@
-"""The owner's policy: a TOML file that says who is protected, how much may be learned, and what the tables are.
+"""The owner's policy: a TOML file that declares the privacy unit, the budget, and the tables with their domains.
 
 >>> from discreet.policy import Policy, hazards
 >>> policy = Policy.parse('''
@@ -14,15 +14,14 @@
 >>> [hazard.id for hazard in hazards(policy)]
 ['D005', 'D015']
 
-toml        the text: numbers as they were written, and the line of every key
-problems    everything that is wrong, in one error
-values      single values;  columns, entries: the keys of each section;  units: who owns a row
-read        the parts of a file, each read apart;  check: what must hold between them
-policy      Policy;  write: its text;  explain: the promise in sentences
-rules       what a lint can find;  hazards: in the policy (names: what those of columns suggest);  places: around it;
-            stored: between it and the schemas of its sources
-marks       values that are still to be filled in
-drafting    a first policy, from schemas or metadata;  dummies: fake data that fit a policy
+toml             exact numbers and the line of each key
+problems         all mistakes of a policy in one error; values still to be filled in
+validators       single values;  column_domains, entries: the keys of each section;  declarations: units and tables
+parser           reads each section on its own;  consistency: checks across sections
+model            Policy, read from TOML and written as TOML;  guarantee: its privacy guarantee in sentences
+hazard_rules     the rules of the lint;  hazards: findings in the policy (name_patterns: what column names suggest);
+                 file_hazards: findings in its files and stored types
+drafting         a first policy, from schemas or metadata;  dummy_data: dummy tables that fit a policy
 """
 
 from importlib import import_module
@@ -85,13 +84,13 @@ __all__ = [
     "write_policy",
 ]
 
-# What only an owner who writes a policy needs is imported when it is first used: a question does without.
+# Drafting and dummy data are imported on first use, because answering a query does not need them.
 if TYPE_CHECKING:
     from discreet.policy.drafting.draft import draft
     from discreet.policy.dummy_data.dummy_files import DummyFiles, write_dummy
     from discreet.policy.dummy_data.dummy_tables import dummy
 else:
-    _HOMES = {
+    _LAZY_MODULES = {
         "DummyFiles": "dummy_data.dummy_files",
         "draft": "drafting.draft",
         "dummy": "dummy_data.dummy_tables",
@@ -99,6 +98,6 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
+        if name not in _LAZY_MODULES:
             raise AttributeError(f"module 'discreet.policy' has no attribute {name!r}")
-        return getattr(import_module(f"discreet.policy.{_HOMES[name]}"), name)
+        return getattr(import_module(f"discreet.policy.{_LAZY_MODULES[name]}"), name)

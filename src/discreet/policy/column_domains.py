@@ -17,7 +17,7 @@ DomainValue = int | Fraction | str | date | datetime
 
 _MAX_KEYS = 1_000_000
 _INT64_LIMIT = 1 << 63
-_MAX_MAGNITUDE = Fraction(10) ** 300  # a double holds it, and so does its sum over the rows of a table
+_MAX_MAGNITUDE = Fraction(10) ** 300  # neither the value nor its sum over a table overflows a double
 _MAX_DECIMAL_SCALE = 10**38
 _ORDERED_TYPES = ("integer", "real", "decimal", "date", "timestamp")
 _NUMERIC_TYPES = ("integer", "real", "decimal")
@@ -25,7 +25,7 @@ _NUMERIC_TYPES = ("integer", "real", "decimal")
 
 @dataclass(frozen=True)
 class Between:
-    """All values from low to high, both included; numbers are rounded to multiples of the step."""
+    """All values from low to high, both inclusive; numbers are rounded to multiples of the step."""
 
     low: DomainValue
     high: DomainValue
@@ -50,7 +50,7 @@ class References:
 
 @dataclass(frozen=True)
 class NoDomain:
-    """No public domain: values cannot be summed, and groups must be discovered."""
+    """No public domain: values cannot be summed, and grouping needs partition selection."""
 
 
 Domain = Between | Keys | References | NoDomain
@@ -58,9 +58,9 @@ Domain = Between | Keys | References | NoDomain
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """A column that questions may use; with `null`, missing values are a group of their own.
+    """A column that queries may use; with `null`, NULL is a group of its own.
 
-    A value of a `unique` column belongs to one row or unit, such as a name or an e-mail address.
+    Each value of a `unique` column, such as an e-mail address, belongs to a single row or unit.
     """
 
     name: str
@@ -71,7 +71,7 @@ class DeclaredColumn:
 
 
 def default_step(low: Fraction, high: Fraction) -> Fraction:
-    """Return the largest power of two that cuts the range into at least 2^20 steps.
+    """Return the largest power of two that divides the range into at least 2^20 steps.
 
     >>> default_step(Fraction(-90), Fraction(90))
     Fraction(1, 8192)
@@ -82,7 +82,7 @@ def default_step(low: Fraction, high: Fraction) -> Fraction:
 
 
 def parse_value(kind: str, value: Any) -> DomainValue:
-    """Read a value of a column's type; ValueError says what such a value looks like."""
+    """Parse a value of a column's type; a ValueError describes the expected form."""
     expected, parse = _PARSERS[kind]
     parsed = parse(value)
     if parsed is None:
@@ -124,11 +124,11 @@ def _parse_timestamp(value: Any) -> datetime | None:
 
 
 _PARSERS: dict[str, tuple[str, Callable[[Any], DomainValue | None]]] = {
-    "integer": ("a whole number of at most 64 bits", _parse_integer),
+    "integer": ("a 64-bit integer", _parse_integer),
     "real": ("a finite number", _parse_real),
     "decimal": ("a decimal number", _parse_decimal),
     "boolean": ("true or false", lambda value: value if isinstance(value, bool) else None),
-    "text": ("a text in quotes", lambda value: value if isinstance(value, str) and "\0" not in value else None),
+    "text": ("a quoted string", lambda value: value if isinstance(value, str) and "\0" not in value else None),
     "date": ("a date such as 2026-01-31, without quotes", _parse_date),
     "timestamp": ("a date or local time such as 2026-01-31T12:00:00, without quotes or offset", _parse_timestamp),
 }
@@ -137,21 +137,21 @@ _PARSERS: dict[str, tuple[str, Callable[[Any], DomainValue | None]]] = {
 def _parse_between(value: Any, info: ValidationInfo) -> tuple[DomainValue, DomainValue] | None:
     kind = info.data.get("type")
     if kind is None:
-        return None  # the type is wrong, which is reported; nothing can be said about its values
+        return None  # the type is invalid and already reported, so its values cannot be checked
     if kind not in _ORDERED_TYPES:
-        raise ValueError(f"between does not fit {with_article(kind)} column. List its values with in, or leave it out.")
+        raise ValueError(f"between is not allowed for {with_article(kind)} column. Use in, or remove it.")
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError(f"between must be a list of two, such as [0, 100], not {format_value(value)}.")
+        raise ValueError(f"between must be a list of two bounds, such as [0, 100], not {format_value(value)}.")
     try:
         low, high = (parse_value(kind, end) for end in value)
     except ValueError as error:
-        raise ValueError(f"between of {with_article(kind)} column needs two ends, each {error}.") from None
+        raise ValueError(f"between: each bound must be {error}.") from None
     if kind == "timestamp" and not isinstance(value[1], datetime):
-        high = datetime.combine(value[1], time.max)  # the last day is part of the range
+        high = datetime.combine(value[1], time.max)  # the range includes the whole last day
     if not low < high:  # type: ignore[operator]
         raise ValueError(
-            f"between must begin below its end, not [{format_value(value[0])}, {format_value(value[1])}]. "
-            "Swap the ends, or list a single value with in."
+            f"between: the lower bound must be less than the upper bound, not "
+            f"[{format_value(value[0])}, {format_value(value[1])}]. Swap them, or list a single value with in."
         )
     return low, high
 
@@ -161,30 +161,30 @@ def _parse_keys(value: Any, info: ValidationInfo) -> tuple[DomainValue, ...] | N
     if kind is None:
         return None
     if kind == "real":
-        raise ValueError("in does not fit a real column: equal floats are an accident. Use between, or decimal.")
+        raise ValueError('in is not allowed for a real column: list values need an exact type. Use type = "decimal".')
     if info.data.get("between"):
-        raise ValueError("in cannot stand beside between: the listed values are the domain. Keep one of them.")
+        raise ValueError("in cannot be combined with between: a column has one domain. Remove one of them.")
     if not isinstance(value, list | tuple) or not 0 < len(value) <= _MAX_KEYS:
         size = f"a list of {len(value)}" if isinstance(value, list | tuple) else format_value(value)
-        raise ValueError(f'in must list from 1 to {_MAX_KEYS:,} values, such as ["a", "b"], not {size}.')
+        raise ValueError(f'in must be a list of 1 to {_MAX_KEYS:,} values, such as ["a", "b"], not {size}.')
     expected, parse = _PARSERS[kind]
     parsed: list[Any] = [parse(raw) for raw in value]
     if None in parsed:
         raw = value[parsed.index(None)]
-        raise ValueError(f"in of {with_article(kind)} column lists values, each {expected}, not {format_value(raw)}.")
+        raise ValueError(f"in: each value must be {expected}, not {format_value(raw)}.")
     if len(set(parsed)) < len(parsed):
         first: dict[Any, int] = {}
         raw = next(raw for index, raw in enumerate(value) if first.setdefault(parsed[index], index) != index)
-        raise ValueError(f"in lists {format_value(raw)} twice. Keep one of them.")
+        raise ValueError(f"in lists {format_value(raw)} twice. Remove one of them.")
     return tuple(parsed)
 
 
 def _parse_references(value: Any, info: ValidationInfo) -> References:
     if info.data.get("type") == "real":
-        raise ValueError("references does not fit a real column: equal floats are an accident. Use between.")
+        raise ValueError("references is not allowed for a real column: keys need an exact type. Use between.")
     for other, name in (("between", "between"), ("keys", "in")):
         if info.data.get(other):
-            raise ValueError(f"references cannot stand beside {name}: a column has one domain. Keep one of them.")
+            raise ValueError(f"references cannot be combined with {name}: a column has one domain. Remove one of them.")
     table, dot, column = value.partition(".") if isinstance(value, str) else ("", "", "")
     if not (table and dot and column):
         raise ValueError(f'references must be "table.column" of a public table, not {format_value(value)}.')
@@ -195,15 +195,15 @@ def _parse_step(value: Any, info: ValidationInfo) -> Fraction:
     kind, ends = info.data.get("type"), info.data.get("between")
     step = parse_number(value, "step")
     if kind and kind not in _NUMERIC_TYPES:
-        raise ValueError(f"step does not fit {with_article(kind)} column: only numbers are rounded. Leave it out.")
+        raise ValueError(f"step is not allowed for {with_article(kind)} column: only numbers are rounded. Remove it.")
     if kind and "between" in info.data and not ends:
-        raise ValueError("step needs between: without a range nothing is summed. Declare between, or leave it out.")
+        raise ValueError("step needs between: a column without bounds is not summed. Declare between, or remove step.")
     if step <= 0:
-        raise ValueError(f"step must be above 0, not {format_value(value)}. Choose how finely values are rounded.")
+        raise ValueError(f"step must be greater than 0, not {format_value(value)}.")
     if kind == "integer" and step.denominator != 1:
-        raise ValueError(f"step of an integer column must be a whole number, not {format_value(value)}.")
+        raise ValueError(f"step of an integer column must be an integer, not {format_value(value)}.")
     if ends and step > ends[1] - ends[0]:
-        raise ValueError(f"step must not exceed the range of between, not {format_value(value)}. Choose a finer one.")
+        raise ValueError(f"step must not exceed the range of between, not {format_value(value)}. Use a smaller one.")
     return step
 
 
@@ -211,25 +211,27 @@ def _parse_outside(value: Any, info: ValidationInfo) -> str:
     if value not in ("clip", "null"):
         raise ValueError(f'outside must be "clip" or "null", not {format_value(value)}.')
     if "type" in info.data and "between" in info.data and not info.data["between"]:
-        raise ValueError("outside needs between: nothing else says what lies outside. Leave it out.")
+        raise ValueError("outside needs between, which defines the range. Declare between, or remove outside.")
     return str(value)
 
 
 def _parse_unique(value: Any, info: ValidationInfo) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"unique must be true or false, not {format_value(value)}.")  # noqa: TRY004 - pydantic gathers these
+        raise ValueError(f"unique must be true or false, not {format_value(value)}.")  # noqa: TRY004 - pydantic collects these
     for other, name in (("keys", "in"), ("references", "references"), ("null", "null")):
         if value and info.data.get(other):
-            raise ValueError(f"unique contradicts {name}: its values are groups that many share. Keep one of them.")
+            raise ValueError(
+                f"unique cannot be combined with {name}, which declares shared groups. Remove one of them."
+            )
     if value and info.data.get("type") == "boolean":
-        raise ValueError("unique does not fit a boolean column: it has two values. Leave it out.")
+        raise ValueError("unique is not allowed for a boolean column, which has only two values. Remove it.")
     return value
 
 
 class ColumnEntry(Entry):
-    """A column as it is written in the file; later keys are checked against earlier ones."""
+    """A column as written in the file; later keys are checked against earlier ones."""
 
-    type: ColumnType = Field(description='Write one, such as { type = "integer" }.')
+    type: ColumnType = Field(description='Declare one, such as { type = "integer" }.')
     between: Annotated[tuple[DomainValue, DomainValue] | None, PlainValidator(_parse_between)] = None
     keys: Annotated[tuple[DomainValue, ...] | None, PlainValidator(_parse_keys)] = Field(default=None, alias="in")
     references: Annotated[References | None, PlainValidator(_parse_references)] = None
@@ -239,7 +241,7 @@ class ColumnEntry(Entry):
     unique: Annotated[bool, PlainValidator(_parse_unique)] = False
 
     def to_column(self, name: str) -> DeclaredColumn:
-        """Return what the entry means."""
+        """Return the declared column, with its domain and defaults filled in."""
         return DeclaredColumn(name, self.type, self._to_domain(), self.null, self.unique)
 
     def _to_domain(self) -> Domain:

@@ -26,7 +26,7 @@ UncheckedTables = Mapping[str, UncheckedTable | None]
 
 
 def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
-    """Note everything that is wrong between the parts."""
+    """Add every inconsistency between sections to `problems`."""
     if unchecked.budget_entry:
         _check_budget(unchecked.budget_entry, problems)
         for who, analyst in unchecked.budget_entry.analysts.items():
@@ -41,7 +41,7 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
 
 
 def make_budget(entry: BudgetEntry, analyst: AnalystEntry | None = None) -> Budget:
-    """Return the kernel's budget: the total, or an analyst's with the total's delta unless they have their own."""
+    """Return the total budget, or an analyst's, with the total delta unless the analyst has their own."""
     if analyst is None:
         return Budget(entry.epsilon, entry.delta, discover=entry.discover_share)
     delta = entry.delta if analyst.delta is None else analyst.delta
@@ -50,10 +50,12 @@ def make_budget(entry: BudgetEntry, analyst: AnalystEntry | None = None) -> Budg
 
 def _check_budget(entry: BudgetEntry, problems: Problems) -> None:
     if entry.discover and not entry.delta:
-        message = "discover needs a delta: it is a share of it. Add delta, or leave out discover."
+        message = (
+            "discover needs delta: it is the share of delta for partition selection. Add delta, or remove discover."
+        )
         problems.add(("budget", "discover"), message)
     elif not _is_feasible(entry):
-        message = "delta is too small for so small an epsilon. Enlarge one, or leave out delta."
+        message = "delta is too small for this epsilon. Increase one of them, or remove delta."
         problems.add(("budget", "delta"), message)
 
 
@@ -67,24 +69,24 @@ def _is_feasible(entry: BudgetEntry, analyst: AnalystEntry | None = None) -> boo
 def _check_analyst(who: str, analyst: AnalystEntry, total: BudgetEntry, problems: Problems) -> None:
     path = ("budget", "analysts", who)
     if who == OWNER:
-        problems.add(path, f'"{OWNER}" cannot be listed: the owner has the total. Choose another name.')
+        problems.add(path, f'"{OWNER}" is reserved: the owner has the total budget. Choose another name.')
     if not who.strip() or len(who) > 200 or not who.isprintable():
-        problems.add(path, "name must be one line of 1 to 200 characters. Choose another name.")
+        problems.add(path, "the name must be one line of 1 to 200 characters. Choose another name.")
     if analyst.epsilon > total.epsilon:
-        message = f"epsilon must not exceed the total of {format_number(total.epsilon)}, which ends first. Lower it."
+        message = f"epsilon must not exceed the total budget of {format_number(total.epsilon)}. Lower it."
         problems.add((*path, "epsilon"), message)
     if analyst.delta is not None and analyst.delta != total.delta and not 0 < analyst.delta < total.delta:
         total_delta = format_number(total.delta) if total.delta else "(none)"
-        message = f"delta must lie above 0 and at most at the total's {total_delta}. Leave it out for the total's."
+        message = f"delta must be greater than 0 and at most the total delta {total_delta}. Omit it to use that."
         problems.add((*path, "delta"), message)
     elif _is_feasible(total) and not _is_feasible(total, analyst):
-        problems.add((*path, "epsilon"), "epsilon is too small for the delta. Enlarge it.")
+        problems.add((*path, "epsilon"), "epsilon is too small for this delta. Increase it.")
 
 
 def _check_analyst_tables(who: str, analyst: AnalystEntry, tables: UncheckedTables, problems: Problems) -> None:
     for index, name in enumerate(analyst.tables or ()):
         if declared_name(tables, name) is None:
-            message = f'tables names "{shorten(name)}", which is not a table of the policy{did_you_mean(name, tables)}'
+            message = f'tables: table "{shorten(name)}" does not exist{did_you_mean(name, tables)}'
             problems.add(("budget", "analysts", who, "tables", index), message)
 
 
@@ -98,11 +100,11 @@ def _check_references(name: str, table: UncheckedTable, tables: UncheckedTables,
         if declared_name(tables, reference.table) is None:
             problems.add(
                 path,
-                f'references names table "{shorten(reference.table)}", which is not there{did_you_mean(reference.table, tables)}',
+                f'references: table "{shorten(reference.table)}" does not exist{did_you_mean(reference.table, tables)}',
             )
         elif target and not isinstance(target.unit, NoUnit):
-            message = f'references needs a public table: the keys of "{shorten(reference.table)}" are private. List them with in.'
-            problems.add(path, message)
+            message = f'references needs a public table, but "{shorten(reference.table)}" is private.'
+            problems.add(path, f"{message} List the values with in.")
         elif target and target.columns:
             _check_reference_target(path, column.type, reference, target, problems)
 
@@ -112,22 +114,17 @@ def _check_reference_target(
 ) -> None:
     target_column = find_by_name(target.columns, reference.column)
     if declared_name(target.columns, reference.column) is None:
-        near = did_you_mean(reference.column, target.columns)
-        problems.add(
-            path,
-            f'references names column "{shorten(reference.column)}", which "{shorten(reference.table)}" does not list{near}',
-        )
+        column = f'column "{shorten(reference.column)}" of table "{shorten(reference.table)}"'
+        problems.add(path, f"references: {column} does not exist{did_you_mean(reference.column, target.columns)}")
     elif target_column and target_column.type != kind:
-        message = (
-            f"references leads from {kind} to {target_column.type}: such values are never equal. Declare the same type."
-        )
+        message = f"references: cannot compare {kind} with {target_column.type}. Declare the same type for both."
         problems.add(path, message)
 
 
 def _check_unique(name: str, table: UncheckedTable, problems: Problems) -> None:
     for column in filter(None, table.columns.values()):
         if column.unique and isinstance(table.unit, NoUnit):
-            message = "unique is for private tables: every value of a public table may be shown. Leave it out."
+            message = "unique is not allowed in a public table, whose values may all be released. Remove it."
             problems.add(("tables", name, "columns", column.name, "unique"), message)
 
 
@@ -137,22 +134,17 @@ def _check_parent(name: str, table: UncheckedTable, tables: UncheckedTables, pro
     path, unit = ("tables", name, "unit", "through"), table.unit
     parent = find_by_name(tables, unit.table)
     if declared_name(tables, unit.table) is None:
-        problems.add(
-            path, f'through names table "{shorten(unit.table)}", which is not there{did_you_mean(unit.table, tables)}'
-        )
+        problems.add(path, f'through: table "{shorten(unit.table)}" does not exist{did_you_mean(unit.table, tables)}')
     if parent is None:
         return
     if isinstance(parent.unit, NoUnit | RowUnit):
-        reason = (
-            "is public and owns nothing"
-            if isinstance(parent.unit, NoUnit)
-            else "protects single rows, which own no others"
-        )
-        problems.add(path, f'through leads to "{shorten(unit.table)}", which {reason}. Name a table with people in it.')
+        reason = "is public" if isinstance(parent.unit, NoUnit) else "protects single rows"
+        message = f'through: table "{shorten(unit.table)}" {reason} and cannot own rows of another table.'
+        problems.add(path, f"{message} Name a table with a unit column.")
         return
     chain = _parent_chain(name, tables)
     if chain.count(name) > 1:
-        problems.add(path, f"through leads in a circle: {' → '.join(chain)}. One of them must name its people.")
+        problems.add(path, f"through is circular: {' → '.join(chain)}. Give one of these tables a unit column.")
     _check_parent_key(name, table, unit, parent, problems)
 
 
@@ -163,18 +155,18 @@ def _check_parent_key(
     key, on = find_by_name(parent.columns, unit.key), find_by_name(table.columns, unit.on)
     if declared_name(parent.columns, unit.key) is None:
         near = did_you_mean(unit.key, parent.columns)
-        message = f'{path[-1]} needs a column "{shorten(unit.key)}" in table "{shorten(unit.table)}"{near}'
-        problems.add(path, f'{message} Declare it there, or name it with key = "…".')
+        message = f'{path[-1]}: column "{shorten(unit.key)}" of table "{shorten(unit.table)}" does not exist{near}'
+        problems.add(path, f'{message} Declare it there, or name the matching column with key = "…".')
     elif key and on and key.type != on.type:
-        message = f"{path[-1]} leads from {on.type} to {key.type}: such values are never equal. Declare the same type."
+        message = f"{path[-1]}: cannot compare {on.type} with {key.type}. Declare the same type for both."
         problems.add(path, message)
     elif on and on.type in ("real", "decimal"):
-        message = f"{on.type} cannot lead to an owner: equal floats are an accident. Declare an integer or text."
+        message = f"{path[-1]}: a key cannot be {on.type}, which is not exact. Declare integer or text."
         problems.add(path, message)
 
 
 def _parent_chain(name: str, tables: UncheckedTables) -> list[str]:
-    """Follow the parents until one names its people, is wrong, or comes a second time."""
+    """Follow the parents up to a table with its own unit, an invalid one, or a repetition."""
     chain = [name]
     while (table := tables[chain[-1]]) and isinstance(table.unit, ParentTableUnit):
         parent = declared_name(tables, table.unit.table)
@@ -187,27 +179,26 @@ def _parent_chain(name: str, tables: UncheckedTables) -> list[str]:
 
 
 def _check_common_unit(unchecked: UncheckedPolicy, problems: Problems) -> None:
-    """All private tables have units of one kind; those that own through a parent have the parent's."""
+    """Require the same privacy unit of all private tables; those with a parent inherit the parent's."""
     private = {
         name: table for name, table in unchecked.tables.items() if not table or not isinstance(table.unit, NoUnit)
     }
     if unchecked.tables and not private:
-        problems.add(("tables",), 'no table protects anybody. Give at least one a unit, such as unit = "user".')
+        problems.add(("tables",), 'all tables are public. Give at least one a unit, such as unit = "user".')
     timezone = unchecked.data.timezone if unchecked.data else "UTC"
     units = {name: unit for name, draft in private.items() if draft and (unit := _privacy_unit_of(draft, timezone))}
     for name, unit in units.items():
         first = next(iter(units))
         if unit != units[first]:
             message = (
-                f'unit is {_describe_unit(unit)}, but that of "{shorten(first)}" is {_describe_unit(units[first])}'
+                f'unit is {_describe_unit(unit)}, but in table "{shorten(first)}" it is {_describe_unit(units[first])}'
             )
-            problems.add(
-                ("tables", name, "unit"), f"{message}. All private tables must protect the same: one type, one window."
-            )
+            hint = "All private tables must have the same privacy unit: the same key type and window."
+            problems.add(("tables", name, "unit"), f"{message}. {hint}")
 
 
 def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None:
-    """Return what a table protects by its own columns; None if that is decided elsewhere, or wrong."""
+    """Return a table's own privacy unit; None if it is inherited, absent or invalid."""
     match table.unit:
         case RowUnit():
             return RowUnit()

@@ -1,10 +1,10 @@
-"""What a policy declares: the privacy unit of each table, and the tables themselves.
+"""Declared tables and their privacy units.
 
-private table ── Column             all rows of one person
-              ── ColumnInWindow     one person's rows of one day, week or month
-              ── Through            the owner of a row in another table
-              ── Row                one row, whoever it belongs to
-public table  ── Public
+private table ── ColumnUnit         all rows of one person
+              ── WindowUnit         one person's rows of one day, week or month
+              ── ParentTableUnit    the unit of a row in another table
+              ── RowUnit            a single row
+public table  ── NoUnit
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,14 @@ class Window(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnUnit:
-    """Everybody is one value of this column."""
+    """Each value of this column is a unit."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class WindowUnit:
-    """Everybody's window is a unit of its own: one value of the column in one window of the time."""
+    """Each value of the column `name` within one window of the column `time` is a unit."""
 
     name: str
     time: str
@@ -41,7 +41,7 @@ class WindowUnit:
 
 @dataclass(frozen=True)
 class ParentTableUnit:
-    """A row belongs to the owner of the parent row whose `key` equals this row's `on`."""
+    """Each row belongs to the unit of the parent row whose `key` equals this row's `on`."""
 
     table: str
     on: str
@@ -50,12 +50,12 @@ class ParentTableUnit:
 
 @dataclass(frozen=True)
 class RowUnit:
-    """Every row is a unit of its own."""
+    """Each row is a unit."""
 
 
 @dataclass(frozen=True)
 class NoUnit:
-    """The table protects nobody."""
+    """The table is public."""
 
 
 RootUnit = ColumnUnit | WindowUnit | RowUnit
@@ -64,14 +64,14 @@ UnitDeclaration = RootUnit | ParentTableUnit
 
 @dataclass(frozen=True)
 class Person:
-    """What all private tables share: a person, known by a key of this type, with everything they own."""
+    """The common unit of all private tables: a person, identified by a key of this type."""
 
     type: str
 
 
 @dataclass(frozen=True)
 class PersonInWindow:
-    """What all private tables share: one window of a person's life, on the clock of this time zone."""
+    """The common unit of all private tables: one person in one window of this time zone."""
 
     type: str
     window: Window
@@ -86,9 +86,9 @@ Named = TypeVar("Named")
 
 @dataclass(frozen=True)
 class DeclaredTable:
-    """A table; `groups` and `rows` are what a question gets that names no limits of its own.
+    """A table; `groups` and `rows` are the default contribution bounds of a query.
 
-    Columns that are not listed do not exist, except in a public table that lists none: it has all of its source's.
+    Queries can use only the listed columns; a public table that lists none has all columns of its source.
     """
 
     name: str
@@ -101,21 +101,21 @@ class DeclaredTable:
 
     @property
     def public(self) -> bool:
-        """Whether the table protects nobody."""
+        """Whether the table is public."""
         return isinstance(self.unit, NoUnit)
 
     def column(self, name: str) -> DeclaredColumn | None:
-        """Find a column by its name in any case."""
+        """Find a column by its name, ignoring case."""
         return find_by_name(self.columns, name)
 
 
 def declared_name(names: Iterable[str], name: str) -> str | None:
-    """Return the name as it was declared: names are unique, and found, in any case."""
+    """Return the declared spelling of a name, ignoring case; None if it is not declared."""
     folded = name.lower()
     return next((declared for declared in names if declared.lower() == folded), None)
 
 
 def find_by_name(named: Mapping[str, Named], name: str) -> Named | None:
-    """Find what has this name in any case."""
+    """Return the value of a name, ignoring case; None if it is not declared."""
     declared = declared_name(named, name)
     return None if declared is None else named[declared]

@@ -1,4 +1,4 @@
-"""The sections of the file, as they are written: which keys there are, their types and their defaults."""
+"""The sections of a policy file: their keys, types and defaults."""
 
 import re
 from collections.abc import Mapping
@@ -35,32 +35,32 @@ _WINDOWS = {f"1 {window}": window for window in Window}
 def _parse_epsilon(value: Any, name: str) -> Fraction:
     epsilon = parse_number(value, name)
     if not 0 < epsilon <= _MAX_EPSILON:
-        raise ValueError(f"{name} must lie above 0 and at most at 10^6, not {format_value(value)}.")
+        raise ValueError(f"{name} must be greater than 0 and at most 1,000,000, not {format_value(value)}.")
     return epsilon
 
 
 def _parse_delta(value: Any, name: str) -> Fraction:
     delta = parse_number(value, name)
     if delta and not _MIN_DELTA <= delta < 1:
-        raise ValueError(f"{name} must lie from 1e-100 to below 1, not {format_value(value)}. Leave it out for none.")
+        raise ValueError(f"{name} must be 0, or at least 1e-100 and less than 1, not {format_value(value)}.")
     return delta
 
 
 def _parse_window(value: Any, name: str) -> Window:
     if isinstance(value, str) and value in _WINDOWS:
         return _WINDOWS[value]
-    raise ValueError(f'{name} must be "1 day", "1 week" or "1 month" of the calendar, not {format_value(value)}.')
+    raise ValueError(f'{name} must be "1 day", "1 week" or "1 month", not {format_value(value)}.')
 
 
 def _parse_section(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} must be a section of keys, not {format_value(value)}.")  # noqa: TRY004 - pydantic gathers these
+        raise ValueError(f"{name} must be a section of keys, not {format_value(value)}.")  # noqa: TRY004 - pydantic collects these
     return value
 
 
 def _parse_table_names(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value or not all(isinstance(word, str) for word in value):
-        raise ValueError(f'{name} must list names of tables, such as ["visits"]. Leave it out to allow all.')
+        raise ValueError(f'{name} must be a list of table names, such as ["visits"]. Omit it to allow all tables.')
     return tuple(value)
 
 
@@ -68,7 +68,7 @@ def _parse_each(value: Any, info: ValidationInfo) -> Fraction:
     each, total = _parse_epsilon(value, "each"), info.data.get("epsilon")
     if total and each > total:
         raise ValueError(
-            f"each must not exceed the analyst's epsilon of {format_number(total)}, not {format_value(value)}. Lower it."
+            f"each must not exceed the analyst's epsilon {format_number(total)}, not {format_value(value)}. Lower it."
         )
     return each
 
@@ -84,7 +84,7 @@ def _parse_size(value: Any, name: str) -> str:
 
 
 def size_in_bytes(size: str) -> int:
-    """Return the bytes of a size, counted as the engine does.
+    """Return a size in bytes; as in DuckDB, the units are powers of 1000.
 
     >>> size_in_bytes("4GB")
     4000000000
@@ -103,7 +103,7 @@ def _parse_memory(value: Any, name: str) -> str:
 def _parse_seconds(value: Any, name: str) -> Fraction:
     seconds = parse_number(value, name)
     if not Fraction(1, 1000) <= seconds <= 10**7:
-        raise ValueError(f"{name} must lie between 0.001 and 10^7, not {format_value(value)}.")
+        raise ValueError(f"{name} must be between 0.001 and 10,000,000, not {format_value(value)}.")
     return seconds
 
 
@@ -113,7 +113,7 @@ Section = Annotated[Mapping[str, Any], as_validator(_parse_section)]
 
 
 class DataEntry(Entry):
-    """What the data set is called, where it and its ledger lie, and what a day is."""
+    """The section [data]: name, engine, ledger and time zone of the data set."""
 
     name: TextLine = Field(description='Give the data set a name, such as name = "checkins".')
     protects: TextLine = "person"
@@ -125,39 +125,35 @@ class DataEntry(Entry):
 
 
 class AnalystEntry(Entry):
-    """How much of the budget one analyst may use, and on which tables (None: all)."""
+    """One analyst's budget, and the tables they may query (None: all)."""
 
-    epsilon: Epsilon = Field(description="Say how much the analyst may spend, such as epsilon = 1.0.")
+    epsilon: Epsilon = Field(description="Set the analyst's budget, such as epsilon = 1.0.")
     delta: Delta | None = None
     each: Annotated[Fraction | None, PlainValidator(_parse_each)] = None
     tables: Annotated[tuple[str, ...] | None, as_validator(_parse_table_names)] = None
 
 
 class BudgetEntry(Entry):
-    """How much may be learned in all, and what happens on the way there."""
+    """The total budget, and how it may be spent."""
 
-    epsilon: Epsilon = Field(
-        description="Say how much may be learned in all, such as epsilon = 1.0; there is no default."
-    )
+    epsilon: Epsilon = Field(description="Set the total privacy budget, such as epsilon = 1.0; there is no default.")
     delta: Delta = Fraction(0)
     discover: Portion | None = None
     bounds_report: Portion = Fraction(1, 50)
     join_limit: PositiveCount = 1000
     failures: PositiveCount = 3
-    analysts: Annotated[Mapping[str, AnalystEntry], as_validator(_parse_section)] = Field(
-        default={}
-    )  # filled in by read.py
+    analysts: Annotated[Mapping[str, AnalystEntry], as_validator(_parse_section)] = Field(default={})  # set by parser
 
     @property
     def discover_share(self) -> Fraction:
-        """The share of delta for discovering groups: half, unless the file says otherwise."""
+        """The share of delta for partition selection: one half by default."""
         if self.discover is not None:
             return self.discover
         return Fraction(1, 2) if self.delta else Fraction(0)
 
 
 class TuningEntry(Entry):
-    """How much of the machine the engine may use; what is not said is the engine's usual. Nothing affects privacy."""
+    """Resource limits of the engine, by default its own; none of them affects privacy."""
 
     memory: Annotated[str | None, as_validator(_parse_memory)] = None
     threads: PositiveCount | None = None
@@ -172,15 +168,15 @@ class ThroughEntry(Entry):
 
     through: Identifier = Field(description='Name the parent table: { through = "visits", on = "visit_id" }.')
     on: Identifier = Field(
-        description='Name the column that leads to the parent: { through = "visits", on = "visit_id" }.'
+        description='Name the column that refers to the parent: { through = "visits", on = "visit_id" }.'
     )
     key: Identifier | None = None
 
 
 class TableEntry(Entry):
-    """A table as it is written; its unit and columns are read apart, so that one mistake hides no other."""
+    """A table as written; its unit and columns are parsed separately, so that one mistake does not hide another."""
 
-    source: Location = Field(description='Say where the rows are, such as source = "visits.parquet".')
+    source: Location = Field(description='Give the location of the data, such as source = "visits.parquet".')
     unit: Any = None
     public: bool = False
     window: Annotated[Window | None, as_validator(_parse_window)] = None

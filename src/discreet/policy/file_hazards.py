@@ -1,4 +1,4 @@
-"""Hazards around a policy: its ledger and data files, and columns stored as another type."""
+"""Hazards outside the policy text: its ledger and data files, and columns stored as another type."""
 
 import glob
 import os
@@ -11,25 +11,25 @@ from discreet.policy.model import Policy
 from discreet.policy.problems import placeholder_comment_lines, shorten, with_article
 
 _MAX_FILES = 100
-_MAX_POLICY_BYTES = 1_000_000  # bytes of another policy in the folder
+_MAX_POLICY_BYTES = 1_000_000  # larger files in the folder are skipped
 _OTHERS_READ, _OTHERS_WRITE, _OTHERS_ENTER = 0o004, 0o002, 0o001
 
 
 def find_file_hazards(policy: Policy, text: str = "") -> list[Hazard]:
-    """Return what to ask about a policy's files; `text` is that of the policy itself, whose comments may have marks.
+    """Return the hazards of a policy's files, and of the comments in its own `text`.
 
-    >>> policy = Policy.of({
-    ...     "data": {"name": "visits", "ledger_location": ":memory:"}, "budget": {"epsilon": 1},
+    >>> policy = Policy.from_dict({
+    ...     "data": {"name": "visits", "ledger": ":memory:"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "none.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
-    >>> [make_hazard.id for make_hazard in find_file_hazards(policy)]
+    >>> [hazard.id for hazard in find_file_hazards(policy)]
     ['D022']
     """
     return [*_ledger_hazards(policy), *_source_hazards(policy), *_comment_hazards(text)]
 
 
 def local_files(source: str) -> list[Path] | None:
-    """Return the files of a source as `Policy.sources` tells it; None if it is a name or a URL."""
+    """Return the files of a source from `Policy.sources`; None if it is a name or a URL."""
     path = Path(source)
     if not path.is_absolute():
         return None
@@ -50,11 +50,11 @@ def _ledger_hazards(policy: Policy) -> Iterator[Hazard]:
         if mode & _OTHERS_WRITE:
             yield make_hazard("D020", section="[data]", act="change and remove files in")
         elif mode & _OTHERS_READ:
-            yield make_hazard("D020", section="[data]", act="look into")
+            yield make_hazard("D020", section="[data]", act="list")
 
 
 def _policies_sharing_ledger(policy: Policy, ledger: Path) -> Iterator[tuple[Path, str]]:
-    """Find policies in the folder that keep another data set in the same ledger."""
+    """Yield the policies in the folder that use the same ledger for another data set, with its name."""
     for file in sorted(policy.base.glob("*.toml"))[:_MAX_FILES]:
         try:
             values = tomllib.loads(file.read_text()) if file.stat().st_size <= _MAX_POLICY_BYTES else {}
@@ -85,9 +85,9 @@ def _is_readable_by_others(file: Path) -> bool:
 
 
 def _is_reachable_by_others(path: Path) -> bool:
-    """Whether other accounts may enter every folder above; on other systems than POSIX modes do not tell."""
+    """Whether other accounts can enter every folder above the path."""
     if os.name != "posix":
-        return False
+        return False  # file modes do not show it elsewhere
     return all(folder.stat().st_mode & _OTHERS_ENTER for folder in path.resolve().parents)
 
 
@@ -102,10 +102,10 @@ _NUMERIC_TYPES = ("integer", "real", "decimal")
 
 
 def stored_type_hazard(table: str, column: str, stored: str, declared: str) -> Hazard | None:
-    """Return what to ask about a column that may lose values when it is read as what it is declared; None if it cannot.
+    """Return the hazard of a column whose stored values may become NULL in the declared type; None if they cannot.
 
     >>> print(stored_type_hazard("visits", "day", "text", "date"))  # doctest: +ELLIPSIS
-    D025 table visits, column day: it is stored as text and read as a date: what cannot be read so counts as NULL. ...
+    D025 table visits, column day: it is stored as text but read as a date, so any value that cannot be converted ...
     >>> stored_type_hazard("visits", "cost", "integer", "real")
     """
     lost = _lost_values(stored, declared)
@@ -116,9 +116,9 @@ def stored_type_hazard(table: str, column: str, stored: str, declared: str) -> H
 
 def _lost_values(stored: str, declared: str) -> str | None:
     if stored == "text" and declared != "text":
-        return "what cannot be read so"
+        return "any value that cannot be converted"
     if stored in _NUMERIC_TYPES and declared == "boolean":
-        return "any number but 0 and 1"
+        return "any number other than 0 and 1"
     if stored in ("real", "decimal") and declared == "integer":
-        return "any number with a fraction"
+        return "any number with a fractional part"
     return None

@@ -8,16 +8,16 @@ from discreet.policy.declarations import ParentTableUnit, PersonInWindow, RowUni
 from discreet.policy.model import Policy
 from discreet.policy.validators import format_number
 
-_EXAMPLE_WINDOWS = 30  # windows or rows of one person, as an example
-_EXAMPLE_GROUP_SIZE = 4  # people of one family, as an example
+_EXAMPLE_WINDOWS = 30  # windows or rows of one person
+_EXAMPLE_GROUP_SIZE = 4  # a family
 
 
 def explain(policy: Policy) -> list[str]:
-    """Say who is protected, from what, how far, and who is not.
+    """Return the privacy guarantee as sentences: who is protected, from what, how strongly, and what is not covered.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
-    ...     "tables": {"visits": {"source": "v.csv", "unit": "analyst_list", "columns": {"analyst_list": {"type": "integer"}}}},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> explain(policy)[0]
     'Protected: each person, with all of their rows in visits.'
@@ -38,19 +38,17 @@ def _unique_column_sentences(policy: Policy) -> list[str]:
         for column in table.columns.values()
         if column.unique
     ]
-    return [f"Never grouped by, because each value is declared unique: {_join_with_and(names)}."] if names else []
+    return [f"Never used as groups, because declared unique: {_join_with_and(names)}."] if names else []
 
 
 def _unit_sentence(policy: Policy) -> str:
-    noun, tables = (
-        policy.data.protects,
-        _join_with_and([name for name, table in policy.tables.items() if not table.public]),
-    )
+    noun = policy.data.protects
+    tables = _join_with_and([name for name, table in policy.tables.items() if not table.public])
     match policy.unit:
         case RowUnit():
-            return f"Protected: each single row of {tables}; not one {noun} with all of their rows."
+            return f"Protected: each single row of {tables}, but not all rows of one {noun} together."
         case PersonInWindow(_, window, timezone):
-            return f"Protected: each {window} of each {noun} (in {timezone}), with all rows of it in {tables}."
+            return f"Protected: each {window} of each {noun} (time zone {timezone}), with all of its rows in {tables}."
     return f"Protected: each {noun}, with all of their rows in {tables}."
 
 
@@ -63,46 +61,51 @@ def _neighbour_sentence(policy: Policy) -> str:
             difference = f"all rows of one {noun} in one {window}"
         case _:
             difference = f"all rows of one {noun}"
-    return f"Whatever is asked, the answers are nearly as likely from data that lack {difference}; the budget says how nearly."
+    return (
+        f"Whatever the queries, the distribution of the answers is nearly the same with and without {difference}; "
+        "the budget bounds the difference."
+    )
 
 
 def _budget_sentences(policy: Policy) -> list[str]:
     total, analysts = policy.budget, policy.budget_entry.analysts
-    total_text = f"Budget: epsilon {format_number(total.epsilon)} in all"
+    budget_text = f"Budget: epsilon {format_number(total.epsilon)}"
     if total.delta:
-        total_text += (
-            f", delta {format_number(total.delta)}, of which {format_number(total.discover)} is for discovering groups"
+        budget_text += (
+            f" and delta {format_number(total.delta)} ({format_number(total.discover)} of it for partition selection)"
         )
-    else:
-        total_text += ", no delta; groups cannot be discovered, only declared"
-    analyst_list = ", ".join(f"{name} {format_number(analyst.epsilon)}" for name, analyst in analysts.items())
+    budget_sentence = f"{budget_text}, in total for all queries of all analysts; it is never renewed."
+    if not total.delta:
+        budget_sentence += " There is no delta, so groups must be declared: partition selection needs one."
+    analyst_list = ", ".join(f"{name} (epsilon {format_number(analyst.epsilon)})" for name, analyst in analysts.items())
     analyst_sentence = (
-        f"Analysts: {analyst_list}; together never more than the total, even if they collude."
+        f"Analysts: {analyst_list}; together they cannot exceed the total, even if they collude."
         if analyst_list
-        else "Nobody but the owner may ask."
+        else "Analysts: none; only the owner can run queries."
     )
-    return [f"{total_text}. For all questions and all analysts together, for ever.", analyst_sentence]
+    return [budget_sentence, analyst_sentence]
 
 
 def _posterior_sentences(policy: Policy) -> list[str]:
-    """Say what somebody who knows everything else can come to believe, of being in the data and of a rare trait."""
+    """Bound the posterior of an adversary who knows all other data, for membership and for a rare trait."""
     total, unit_phrase = policy.budget, _single_unit_phrase(policy)
     changes = [_belief_change(prior, total.epsilon) for prior in (0.01, 0.5)]
-    membership_text = f"somebody who knows all other data and sees all answers can raise their belief that {unit_phrase} is in the data"
-    attribute_text = f"their belief in a rare trait of {unit_phrase}, which one in a thousand has, can grow"
+    membership_text = (
+        f"an adversary who knows all other data and sees all answers can raise their belief that {unit_phrase} "
+        f"is in the data {' or '.join(changes)}."
+    )
+    attribute_text = (
+        f"the same adversary can raise their belief that {unit_phrase} has a trait of one in a thousand "
+        f"{_belief_change(0.001, 2 * total.epsilon)}; a substitution counts as one removal and one addition."
+    )
     return [
-        _with_delta_clause(
-            format_number(total.delta) if total.delta else "", f"{membership_text} {', '.join(changes)}."
-        ),
-        _with_delta_clause(
-            _substitution_delta(total),
-            f"{attribute_text} {_belief_change(0.001, 2 * total.epsilon)}: a change is one removal and one addition.",
-        ),
+        _with_delta_clause(format_number(total.delta) if total.delta else "", membership_text),
+        _with_delta_clause(_substitution_delta(total), attribute_text),
     ]
 
 
 def _with_delta_clause(delta: str, sentence: str) -> str:
-    delta_clause = f"Except with probability {delta}, in which case nothing is promised: " if delta else ""
+    delta_clause = f"Except with probability {delta}, in which case nothing is guaranteed: " if delta else ""
     result = delta_clause + sentence
     return result[0].upper() + result[1:]
 
@@ -112,7 +115,7 @@ def _belief_change(prior: float, epsilon: Fraction) -> str:
 
 
 def _substitution_delta(total: Budget) -> str:
-    """Write the delta for a change, which is a removal and an addition: delta·(1 + e^epsilon), rounded up."""
+    """Format the delta of a substitution, delta·(1 + e^epsilon), rounded up."""
     if not total.delta:
         return ""
     delta = min(1.0, float(total.delta) * (1 + math.exp(min(float(total.epsilon), 700.0))))
@@ -121,7 +124,7 @@ def _substitution_delta(total: Budget) -> str:
 
 
 def max_posterior(prior: float, epsilon: Fraction) -> float:
-    """Return the most that a belief can become when its odds grow by e^epsilon.
+    """Return the largest posterior when the odds grow by e^epsilon.
 
     >>> round(max_posterior(0.5, Fraction(1)), 4)
     0.7311
@@ -137,27 +140,28 @@ def _unprotected_sentences(policy: Policy) -> list[str]:
         part = "row" if isinstance(unit, RowUnit) else unit.window.value
         group_epsilon = _EXAMPLE_WINDOWS * epsilon
         sentences.append(
-            f"Not protected: one {noun} as a whole. Over {_EXAMPLE_WINDOWS} {part}s the bound is epsilon {format_number(group_epsilon)}{larger}"
-            f": a belief of {_percent_rounded_up(0.5)} may become {_percent_rounded_up(max_posterior(0.5, group_epsilon))}. What is the same in all "
-            f"{part}s of theirs, such as where they live, is the least hidden."
+            f"Not protected: one {noun} as a whole. Over {_EXAMPLE_WINDOWS} {part}s the bound is epsilon "
+            f"{format_number(group_epsilon)}{larger}: a belief of {_percent_rounded_up(0.5)} can become "
+            f"{_percent_rounded_up(max_posterior(0.5, group_epsilon))}. What all of their {part}s have in common, "
+            "such as where they live, is protected least."
         )
     sentences.append(
-        f"Not protected as one: groups. {_EXAMPLE_GROUP_SIZE} {_pluralise(_protected_noun(policy))} together have {_EXAMPLE_GROUP_SIZE} times the "
-        f"epsilon{larger}: a belief of {_percent_rounded_up(0.5)} that they are in the data may become "
-        f"{_percent_rounded_up(max_posterior(0.5, _EXAMPLE_GROUP_SIZE * epsilon))}."
+        f"Less protected: groups. For {_EXAMPLE_GROUP_SIZE} {_pluralise(_protected_noun(policy))} together the bound "
+        f"is {_EXAMPLE_GROUP_SIZE} times epsilon{larger}: a belief of {_percent_rounded_up(0.5)} that they are in the "
+        f"data can become {_percent_rounded_up(max_posterior(0.5, _EXAMPLE_GROUP_SIZE * epsilon))}."
     )
     if public := [name for name, table in policy.tables.items() if table.public]:
-        sentences.append(f"Not protected: anything in {_join_with_and(public)}, declared public.")
+        sentences.append(f"Not protected: the public table{'s' * (len(public) > 1)} {_join_with_and(public)}.")
     for name, table in policy.tables.items():
         if isinstance(table.unit, ParentTableUnit):
             sentences.append(
-                f"Taken on trust: a row of {name} leads, by {table.unit.on}, to rows of {table.unit.table} "
-                f"of one {noun} only."
+                f"Assumed, not checked: each value of {table.unit.on} in {name} refers to rows of one {noun} only "
+                f"in {table.unit.table}."
             )
     sentences.append(
-        f"Not protected: what is true of many, and is learned with or without any one {noun}; what relatives, friends "
-        f"or copies of a row under another key tell about a {noun}; copies of the data that are kept or published "
-        "elsewhere; the policy itself, with its names, bounds and listed values."
+        f"Not protected: facts about the population, which can be learned with or without any one {noun}; what can be "
+        f"inferred about a {noun} from relatives, friends or copies of a row under another key; copies of the data "
+        "kept or published elsewhere; the policy itself, with its names, bounds and listed values."
     )
     return sentences
 
@@ -172,7 +176,7 @@ def _protected_noun(policy: Policy) -> str:
 
 
 def _pluralise(word: str) -> str:
-    """Return the word for several: days, patients, people.
+    """Return the plural of a noun.
 
     >>> _pluralise("person"), _pluralise("visitor"), _pluralise("family")
     ('people', 'visitors', 'families')
@@ -185,14 +189,14 @@ def _pluralise(word: str) -> str:
 def _single_unit_phrase(policy: Policy) -> str:
     match policy.unit:
         case RowUnit():
-            return "a certain row"
+            return "a given row"
         case PersonInWindow(_, window, _):
-            return f"a certain {policy.data.protects}'s {window}"
-    return f"a certain {policy.data.protects}"
+            return f"a given {policy.data.protects}'s {window}"
+    return f"a given {policy.data.protects}"
 
 
 def _percent_rounded_up(share: float) -> str:
-    """Write a share rounded up, so that a bound stays one."""
+    """Format a share as a percentage, rounded up so that it remains an upper bound."""
     return f"{math.ceil(round(share * 10_000, 6)) / 100:g} %"
 
 

@@ -5,118 +5,118 @@ from dataclasses import dataclass
 RULES = {
     "D001": (
         "the unit looks like a device, browser or visit, and one {who} may have several.",
-        "Name the column of the {who}, or say in `protects` what is protected.",
+        "Use the column that identifies the {who}, or set `protects` to what the unit really is.",
     ),
     "D002": (
-        "the column seems to hold people, and it is not the unit: nobody is protected as one of its values.",
-        "Leave the column out, or make it the unit.",
+        "the column appears to identify people but is not the unit, so those people are not protected.",
+        "Remove the column, or make it the unit.",
     ),
     "D003": (
         "free text in a public table may name people.",
-        "Leave the column out, or list its values with `in`.",
+        "Remove the column, or list its values with `in`.",
     ),
     "D004": (
         "a number without bounds cannot be summed or averaged.",
-        "Declare `between` from what the number means, not from the data.",
+        "Declare `between` from the meaning of the column, not from the data.",
     ),
     "D005": (
         "epsilon {epsilon} lets the odds about one {who} grow by a factor of e^{epsilon}.",
-        "Ask how little would do: at 10 a belief of 1 % may already become 99.6 %.",
+        "Consider a smaller budget: at epsilon 10, a belief of 1 % can already become 99.6 %.",
     ),
     "D006": (
-        "delta {delta} is above {largest}: somebody's rows could be told in full with that probability.",
+        "delta {delta} is above {largest}: with this probability, someone's rows may be disclosed in full.",
         "Choose a delta far below one over the number of people.",
     ),
     "D007": (
-        "each row is protected alone: k rows of one {who} together have k times the epsilon against them.",
-        "Name the column of the {who} as unit, unless nobody has two rows.",
+        "each row is protected on its own: for k rows of one {who}, the bound is k times epsilon.",
+        "Make the column that identifies the {who} the unit, unless nobody has more than one row.",
     ),
     "D008": (
-        "{size} steps in a row, times rows_max, may exceed 2^62, and sums of it would be refused.",
-        "Enlarge `step`, narrow `between`, or lower `rows_max` to what is known of the table.",
+        "{size} steps per row, times rows_max, may exceed 2^62, and sums of the column would be refused.",
+        "Increase `step`, narrow `between`, or lower `rows_max` to a known limit on the table's rows.",
     ),
     "D009": (
         "the policy itself lists who may be in the data.",
-        "Leave out the domain: the unit's column needs none.",
+        "Remove the domain: the unit column needs none.",
     ),
     "D010": (
-        "no columns are listed, so everything in the source counts as public.",
-        "List the columns that questions need.",
+        "no columns are listed, so every column of the source counts as public.",
+        "List the columns that queries need.",
     ),
     "D011": (
-        "each {window} is protected alone: a habit over k of them has k times the epsilon against it.",
-        "Leave out `window` and `time` to protect each {who} as a whole.",
+        "each {window} is protected on its own: for a habit over k {window}s, the bound is k times epsilon.",
+        "Remove `window` and `time` to protect each {who} as a whole.",
     ),
     "D012": (
-        "a row belongs to the owner of the row in {parent} that it leads to; nothing checks that there is only one.",
-        "Make sure that no value of {key} in {parent} occurs for two owners.",
+        "each row belongs to the unit of the row in {parent} that it refers to; uniqueness is not checked.",
+        "Make sure that no value of {key} in {parent} belongs to two units.",
     ),
     "D013": (
-        "a public table seems to hold people.",
-        "Give the table a unit, or leave the column out.",
+        "a public table appears to identify people.",
+        "Give the table a unit, or remove the column.",
     ),
     "D014": (
-        "an end of `between` looks measured, and bounds taken from the data tell about its extremes.",
-        "Choose round bounds from what the number means.",
+        "a bound of `between` looks measured, and bounds taken from the data disclose its extremes.",
+        "Choose round bounds from the meaning of the column.",
     ),
     "D015": (
-        "{missing} not set, so every question must say how much of one {who} it holds, and some programs cannot.",
-        "Add `groups` and `rows`; they decide about accuracy, not about privacy.",
+        "{missing} not set, so every query must state its contribution bounds per {who}, and some clients cannot.",
+        "Add `groups` and `rows`; they affect accuracy, not privacy.",
     ),
     "D016": (
-        "the noise of a sum follows the range: about ±{margin} at epsilon 1.",
-        "Narrow `between` to what is plausible; the few values beyond it are moved to its ends.",
+        "the noise of a sum grows with the range: about ±{margin} at epsilon 1.",
+        "Narrow `between` to plausible values; the few values beyond it are clamped.",
     ),
     "D017": (
-        "without a `step`, values are rounded to multiples of {step} before they are added up.",
-        "Name a `step` that means something, such as 1 or 0.01.",
+        "without a `step`, values are rounded to multiples of {step} before they are summed.",
+        "Set a meaningful `step`, such as 1 or 0.01.",
     ),
     "D018": (
-        "the list of {count} values looks taken from the data, and the policy would tell a value that one {who} has.",
-        "List what may occur from its meaning, keep a long list in a public table (`references`), or leave out `in`.",
+        "the list of {count} values looks taken from the data, so the policy may disclose the value of one {who}.",
+        "List the possible values from their meaning, refer to a public table (`references`), or remove `in`.",
     ),
     "D019": (
-        'the policy {other} has the same ledger for another data set, "{name}".',
+        'the policy {other} uses the same ledger for another data set, "{name}".',
         "Give each data set a `ledger` of its own.",
     ),
     "D020": (
-        "other accounts of this machine can {act} the ledger's folder.",
-        "Keep the ledger where only you may enter (chmod 700).",
+        "other accounts on this machine can {act} the ledger's folder.",
+        "Keep the ledger in a folder that only you can enter (chmod 700).",
     ),
     "D021": (
-        "other accounts of this machine can read the source, past all that is promised here.",
-        "Keep it where only you may enter (chmod 700), or take their permission away (chmod 600).",
+        "other accounts on this machine can read the source and bypass this policy.",
+        "Keep it in a folder that only you can enter (chmod 700), or remove their read permission (chmod 600).",
     ),
     "D022": (
-        "there is no file at its source, {source}: whether the columns are there and fit is not known.",
-        "Correct `source`, or bring the file there.",
+        "there is no file at the source, {source}, so its columns were not checked.",
+        "Correct `source`, or put the file there.",
     ),
     "D023": (
-        "a time without bounds cannot be grouped by day or month, unless groups are discovered.",
+        "a date or time without bounds can be grouped by day or month only with partition selection.",
         "Declare `between` from the period that the data are meant to cover.",
     ),
     "D024": (
         "a comment still asks for a decision ({lines}).",
-        "Decide, and take the mark out of the comment.",
+        "Decide, then remove FILL IN from the comment.",
     ),
     "D025": (
-        "it is stored as {stored} and read as {read}: {lost} counts as NULL.",
-        "Look whether all of it can be read, or store it as {read}.",
+        "it is stored as {stored} but read as {read}, so {lost} becomes NULL.",
+        "Check that all values can be converted, or store the column as {read}.",
     ),
     "D026": (
-        "the role that asks the database can do more than read. It can {can}.",
-        "Use a role that can do no more: {sql}",
+        "the database role can do more than read. It can {can}.",
+        "Use a role with fewer privileges: {sql}",
     ),
     "D027": (
         "{hidden}.",
-        "Give the role a policy of PostgreSQL that shows all rows, unless that is meant.",
+        "Give the role a row-level security policy that shows all rows, unless this is intended.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """Something to ask the owner about: a stable id, the place, what may go wrong, and what to do."""
+    """A lint finding: a stable id, its place, what may go wrong, and a hint."""
 
     id: str
     table: str | None
@@ -127,19 +127,19 @@ class Hazard:
 
     @property
     def location(self) -> str:
-        """Where in the policy it is."""
+        """The section, table or column of the policy."""
         if self.table is None:
             return self.section
         return f"table {self.table}" + (f", column {self.column}" if self.column else "")
 
     def __str__(self) -> str:
-        """Write the finding on one line."""
+        """Format the finding on one line."""
         return f"{self.id} {self.location}: {self.message} {self.hint}"
 
 
 def make_hazard(
     id_: str, table: str | None = None, column: str | None = None, section: str = "[budget]", **values: object
 ) -> Hazard:
-    """Return the finding of a rule, with its words filled in."""
+    """Return a rule's finding, with `values` filled into its message and hint."""
     message, hint = (text.format(**values) for text in RULES[id_])
     return Hazard(id_, table, column, message, hint, section)

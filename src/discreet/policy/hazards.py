@@ -1,4 +1,4 @@
-"""A lint for policies that are valid, and yet may not protect whom their owner has in mind."""
+"""A lint for valid policies that may not protect what their owner intends."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _LONG_LIST, _LONG_PERSON_LIST = 500, 20
 
 
 def hazards(policy: Policy) -> list[Hazard]:
-    """Return what a careful reader of the policy would ask its owner about."""
+    """Return the findings of the lint, in the order of the policy's sections."""
     result = [*_budget_hazards(policy)]
     for table in policy.tables.values():
         result += _public_table_hazards(table, policy) if table.public else _private_table_hazards(table, policy)
@@ -33,9 +33,8 @@ def _budget_hazards(policy: Policy) -> Iterator[Hazard]:
     if total.epsilon > _LARGE_EPSILON:
         yield make_hazard("D005", epsilon=format_number(total.epsilon), who=policy.data.protects)
     roots = [table for table in policy.tables.values() if not isinstance(table.unit, NoUnit | ParentTableUnit)]
-    sizes = [
-        table.rows_max for table in roots if table.rows_max != DEFAULT_ROWS_MAX
-    ]  # the default says nothing of people
+    # The default limit says nothing about the number of people.
+    sizes = [table.rows_max for table in roots if table.rows_max != DEFAULT_ROWS_MAX]
     largest = min([_LARGE_DELTA, *(Fraction(1, size) for size in sizes)])
     if total.delta > largest:
         yield make_hazard("D006", delta=format_number(total.delta), largest=format_number(largest))
@@ -109,16 +108,16 @@ def _range_hazards(table: DeclaredTable, column: DeclaredColumn, range_: Between
     if any(map(_looks_measured, (low, high))):
         yield make_hazard("D014", table.name, column.name)
     if largest >= _WIDE_RANGE:
-        # At epsilon 1 the noise of a sum is below 3 scales in 95 of 100 cases, and a scale is what one unit weighs.
+        # At epsilon 1 the Laplace scale is one unit's largest contribution; 95 % of the noise is within 3 scales.
         margin = 3 * largest * (table.groups or 1) * (table.rows or 1)
         yield make_hazard("D016", table.name, column.name, margin=format_number(margin))
-    is_default_step = range_.step == default_step(low, high)  # whoever names a step hardly names this one
+    is_default_step = range_.step == default_step(low, high)  # an owner would hardly choose this one
     if is_default_step and (column.type != "integer" or range_.step > 1):
         yield make_hazard("D017", table.name, column.name, step=format_number(range_.step))
 
 
 def _look_taken_from_data(column: DeclaredColumn, values: tuple[object, ...]) -> bool:
-    """Tell whether a list is too long to have been written by hand, or is one of people."""
+    """Whether a list is too long to have been written by hand, or contains e-mail addresses."""
     max_values = _LONG_PERSON_LIST if suggests_person(column.name) else _LONG_LIST
     return len(values) > max_values or any(map(is_email, values))
 
@@ -132,5 +131,5 @@ def _has_no_domain(column: DeclaredColumn, *types: str) -> bool:
 
 
 def _looks_measured(end: Fraction) -> bool:
-    """Tell whether a bound has a fraction and four or more digits, as nobody would choose it."""
+    """Whether a bound has a fractional part and at least four digits, which nobody would choose."""
     return end.denominator != 1 and len(f"{abs(float(end)):.12g}".replace(".", "").strip("0")) >= 4

@@ -41,7 +41,7 @@ _FILE_SOURCE = re.compile(r"[/*?\[]|\.(?:parquet|csv|tsv)(?:\.gz)?$", re.IGNOREC
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy that was read and found to be right; paths in it are relative to `base`.
+    """A valid policy; its paths are relative to `base`.
 
     >>> policy = Policy.parse('''
     ...     [data]
@@ -61,11 +61,11 @@ class Policy:
     budget_entry: BudgetEntry
     tables: Mapping[str, DeclaredTable]
     base: Path
-    tuning: TuningEntry = field(default_factory=TuningEntry)  # apart from all that affects privacy
+    tuning: TuningEntry = field(default_factory=TuningEntry)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a policy file; one PolicyError tells everything that is wrong with it."""
+        """Read a policy file; a single PolicyError lists all its mistakes."""
         file = Path(path)
         return cls._from_text(read_policy_text(file), file.parent, str(file))
 
@@ -76,9 +76,9 @@ class Policy:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], base: str | PathLike[str] = ".", *, name: str = "policy") -> Self:
-        """Read a policy from the same sections and keys as Python values; a float means its shortest decimal.
+        """Read a policy from a dict with the sections and keys of a file; a float means its shortest decimal.
 
-        Errors begin with `name`.
+        Error messages start with `name`.
         """
         return cls._from_values(values, Path(base), Problems(name))
 
@@ -104,16 +104,16 @@ class Policy:
 
     @property
     def budget(self) -> Budget:
-        """How much may be learned in all."""
+        """The total budget."""
         return make_budget(self.budget_entry)
 
     def analyst_budgets(self) -> dict[str, Budget]:
-        """Return the limits of the listed analysts; nobody else but the owner may ask."""
+        """Return the budgets of the listed analysts; besides them, only the owner can run queries."""
         return {who: make_budget(self.budget_entry, analyst) for who, analyst in self.budget_entry.analysts.items()}
 
     @property
     def unit(self) -> PrivacyUnit:
-        """What all private tables protect."""
+        """The privacy unit of all private tables."""
         table = next(self.root_table(name) for name, table in self.tables.items() if not table.public)
         match table.unit:
             case ColumnUnit(name):
@@ -123,18 +123,18 @@ class Policy:
         return RowUnit()
 
     def table(self, name: str) -> DeclaredTable | None:
-        """Find a table by its name in any case."""
+        """Find a table by its name, ignoring case."""
         return find_by_name(self.tables, name)
 
     def root_table(self, name: str) -> DeclaredTable:
-        """Return the table that names the people of a private table: itself, or its parent's root."""
+        """Return the table that declares a private table's unit: itself, or the last of its parents."""
         table = self.tables[name]
         while isinstance(table.unit, ParentTableUnit):
             table = self.tables[table.unit.table]
         return table
 
     def tables_for(self, by: str) -> tuple[DeclaredTable, ...]:
-        """Return the tables that a name may ask about: those granted and all public ones; none if it is not listed."""
+        """Return the tables that `by` may query: those granted and all public ones; none if `by` is not listed."""
         analyst = self.budget_entry.analysts.get(by)
         if analyst is None and by != OWNER:
             return ()
@@ -146,32 +146,32 @@ class Policy:
 
     @property
     def ledger_location(self) -> Path | str:
-        """Where the ledger lies: an absolute path, or a postgresql:// URL."""
+        """The ledger's absolute path, or its postgresql:// URL."""
         return self.data.ledger if URL_PREFIX.match(self.data.ledger) else self.base / self.data.ledger
 
     def sources(self) -> dict[str, str]:
-        """Return each table's source; files are absolute, names and URLs stay as they are."""
+        """Return each table's source; file paths are absolute, names and URLs unchanged."""
         return {name: _resolve_source(table.source, self.base) for name, table in self.tables.items()}
 
     def unit_fingerprint(self) -> str:
-        """Return who is protected, and nothing else, as canonical JSON; see check_same_promise."""
+        """Return the privacy unit of every private table as canonical JSON; see `check_same_unit`."""
         return canonical_json({"unit": _unit_record(self.unit), "tables": _table_unit_records(self.tables)})
 
 
 def read_policy(path: str | PathLike[str]) -> Policy:
-    """Read a policy file; one PolicyError tells everything that is wrong with it."""
+    """Read a policy file; a single PolicyError lists all its mistakes."""
     return Policy.load(path)
 
 
 def check_same_unit(fingerprint: str, policy: Policy) -> None:
-    """Stop an owner whose new policy protects others than the fingerprint of an earlier one; new tables are fine."""
+    """Refuse a policy whose privacy unit differs from an earlier policy's fingerprint; new tables are allowed."""
     old, new = json.loads(fingerprint), json.loads(policy.unit_fingerprint())
     changed = [name for name, owner in new["tables"].items() if old["tables"].get(name, owner) != owner]
     if old["unit"] != new["unit"] or changed:
         where = f"table {shorten(changed[0])}" if changed else "the policy"
         raise PolicyError(
-            f"{where}: unit or window differs from what the ledger was kept for, so what was spent would be about "
-            "others. Restore them, or begin a new data set under another name."
+            f"{where}: unit or window differs from the ledger's, so earlier charges would be for another privacy "
+            "unit. Restore it, or start a new data set under another name."
         )
 
 
@@ -194,16 +194,16 @@ def _table_unit_record(unit: UnitDeclaration | NoUnit) -> dict[str, str]:
 
 def _resolve_source(source: str, base: Path) -> str:
     if URL_PREFIX.match(source) or not _FILE_SOURCE.search(source):
-        return source  # a table's name in the engine
+        return source  # a URL, or the name of a table in the engine
     if _WILDCARD.search(source) and not Path(source).is_absolute():
         return str(Path(glob.escape(str(base))) / source)
     return str(base / source)
 
 
 def write_policy(policy: Policy) -> str:
-    """Write a policy in TOML; comments of a file that it was read from are not in it.
+    """Return a policy as TOML, without the comments of the file it was read from.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })

@@ -23,7 +23,7 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 
 def snake_case(name: str) -> str:
-    """Write userId and "User ID" as user_id.
+    """Convert a name to snake case.
 
     >>> snake_case("userId"), snake_case("User ID")
     ('user_id', 'user_id')
@@ -32,43 +32,43 @@ def snake_case(name: str) -> str:
 
 
 def person_noun(name: str) -> str | None:
-    """Return the word for people in a name, if there is one: patient_id → patient."""
+    """Return the noun for a person in a name, if any: patient_id → patient."""
     match = _PERSON_NOUN.search(snake_case(name))
     return ("person" if match[1] == "pid" else match[1]) if match else None
 
 
 def suggests_person(name: str) -> bool:
-    """Whether a name looks like one of people, or of what leads to them."""
+    """Whether a name suggests people, or something that identifies them."""
     return bool(_PERSON_HINT.search(snake_case(name)))
 
 
 def suggests_device(name: str) -> bool:
-    """Whether a name looks like one of devices, browsers or visits, of which a person may have several."""
+    """Whether a name suggests devices, browsers or visits, of which a person may have several."""
     return bool(_DEVICE.search(snake_case(name)))
 
 
 def suggests_key(name: str) -> bool:
-    """Whether a name looks like that of an identifier."""
+    """Whether a name suggests an identifier."""
     return bool(_KEY.search(snake_case(name)))
 
 
 def suggests_latitude(name: str) -> bool:
-    """Whether a name looks like that of a latitude."""
+    """Whether a name suggests a latitude."""
     return bool(_LATITUDE.search(snake_case(name)))
 
 
 def suggests_longitude(name: str) -> bool:
-    """Whether a name looks like that of a longitude."""
+    """Whether a name suggests a longitude."""
     return bool(_LONGITUDE.search(snake_case(name)))
 
 
 def is_email(value: object) -> bool:
-    """Whether a listed value is somebody's address."""
+    """Whether a value is an e-mail address."""
     return isinstance(value, str) and bool(_EMAIL.fullmatch(value))
 
 
 def entity_stem(name: str) -> str:
-    """Return what a key or a table is about: venue_id, venue and venues are all about a venue.
+    """Return the noun that a key or table name is about: "venue" for venue_id, venue and venues.
 
     >>> entity_stem("venue_id"), entity_stem("Venues"), entity_stem("categories"), entity_stem("id")
     ('venue', 'venue', 'category', '')

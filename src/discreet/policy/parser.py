@@ -25,25 +25,25 @@ from discreet.policy.entries import (
     ThroughEntry,
     TuningEntry,
 )
-from discreet.policy.problems import Problems, did_you_mean, format_value, shorten
+from discreet.policy.problems import Problems, did_you_mean, format_value, shorten, with_article
 from discreet.policy.toml import KeyPath
 from discreet.policy.validators import parse_identifier
 
-_UNIT_HINT = 'Say who is protected: unit = "column" for people, unit = "row" for single rows, public = true for nobody.'
+_UNIT_HINT = 'Write unit = "column" to protect people, unit = "row" for single rows, or public = true.'
 
 
 @dataclass(frozen=True)
 class UncheckedTable:
-    """A table that may have mistakes: a wrong unit, or a wrong column, is None."""
+    """A parsed table; an invalid unit or column is None."""
 
     entry: TableEntry
     unit: UnitDeclaration | NoUnit | None
     columns: Mapping[str, DeclaredColumn | None]
 
     def to_table(self, name: str, tables: "Mapping[str, UncheckedTable | None]") -> DeclaredTable:
-        """Return the table, once nothing is wrong with it; names are spelled as they were declared."""
+        """Return the valid table, with names in their declared spelling."""
         assert self.unit is not None
-        default_bound = 1 if isinstance(self.unit, RowUnit) else None  # a row is in one group, once
+        default_bound = 1 if isinstance(self.unit, RowUnit) else None  # a row contributes to one group
         return DeclaredTable(
             name=name,
             source=self.entry.source,
@@ -59,7 +59,7 @@ class UncheckedTable:
 
 @dataclass(frozen=True)
 class UncheckedPolicy:
-    """What was read; a part that is wrong is None."""
+    """A parsed policy; an invalid section is None."""
 
     data: DataEntry | None
     budget_entry: BudgetEntry | None
@@ -89,7 +89,7 @@ def _resolve_column(table: str, column: str, tables: Mapping[str, UncheckedTable
 
 
 def parse_policy(values: Mapping[str, Any], problems: Problems) -> UncheckedPolicy:
-    """Read every part of the file, noting what is wrong."""
+    """Parse every section, adding its mistakes to `problems`."""
     problems.parse_entry(PolicyEntry, values, ())
     data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
     tuning = values.get("tuning", {})
@@ -118,11 +118,11 @@ def _section_items(value: Any) -> Iterable[tuple[str, Any]]:
 
 def _parse_tables(raw: dict[str, Any], problems: Problems) -> dict[str, UncheckedTable | None]:
     if not raw:
-        problems.add(("tables",), "there is no table. Add a section [tables.NAME] for each.")
+        problems.add(("tables",), "no table is declared. Add a section [tables.NAME] for each table.")
     _check_names(raw, ("tables",), "table", problems)
     for name in raw:
         if "." in name:
-            problems.add(("tables", name), f'name "{shorten(name)}" must not contain a dot. Choose another name.')
+            problems.add(("tables", name), f'the name "{shorten(name)}" must not contain a dot. Choose another name.')
     return {name: _parse_table(entry, ("tables", name), problems) for name, entry in raw.items()}
 
 
@@ -135,9 +135,7 @@ def _check_names(names: Iterable[str], path: KeyPath, noun: str, problems: Probl
             problems.add((*path, name), f"{error} Choose another name for the {noun}.")
         other = first_spellings.setdefault(name.lower(), name)
         if other != name:
-            problems.add(
-                (*path, name), f'"{shorten(other)}" has the same name: case does not count. Rename one of them.'
-            )
+            problems.add((*path, name), f'"{shorten(other)}" differs only in case. Rename one of them.')
 
 
 def _parse_table(raw: Any, path: KeyPath, problems: Problems) -> UncheckedTable | None:
@@ -158,37 +156,33 @@ def _parse_unit(
 ) -> UnitDeclaration | NoUnit | None:
     if entry.public:
         for key in sorted(entry.model_fields_set & {"unit", "window", "time", "groups", "rows"}):
-            problems.add(
-                (*path, key), f"{key} does not fit a public table, which protects nobody. Leave out {key}, or public."
-            )
+            problems.add((*path, key), f"{key} is not allowed in a public table. Remove {key} or public.")
         return NoUnit()
     if not columns:
-        problems.add(path, "columns is missing: a column that is not listed does not exist. List those to ask about.")
+        problems.add(path, "columns is missing. List the columns that queries may use.")
     match entry.unit:
         case None:
             problems.add(path, f"unit is missing. {_UNIT_HINT}")
         case dict() as through:
-            _check_no_window(entry, path, "has the window of the table it leads to", problems)
+            _check_no_window(entry, path, "rows have the window of the table they belong to", problems)
             return _parse_parent_unit(through, columns, path, problems)
         case "row":
-            _check_no_window(entry, path, "is smaller than any window", problems)
+            _check_no_window(entry, path, "a single row needs no window", problems)
             if declared_name(columns, "row"):
-                problems.add(
-                    (*path, "unit"), 'unit "row" is also a column. Rename the column, so that it is clear who is meant.'
-                )
+                problems.add((*path, "unit"), 'unit = "row" is ambiguous: there is a column "row". Rename the column.')
             return RowUnit()
         case str() as name:
             return _parse_column_unit(name, entry, columns, path, problems)
         case other:
             problems.add(
-                (*path, "unit"), f"unit must be a text or {{ through, on }}, not {format_value(other)}. {_UNIT_HINT}"
+                (*path, "unit"), f"unit must be a string or {{ through, on }}, not {format_value(other)}. {_UNIT_HINT}"
             )
     return None
 
 
 def _check_no_window(entry: TableEntry, path: KeyPath, reason: str, problems: Problems) -> None:
     for key in sorted(entry.model_fields_set & {"window", "time"}):
-        problems.add((*path, key), f"{key} does not fit here: this unit {reason}. Leave it out.")
+        problems.add((*path, key), f"{key} is not allowed with this unit: {reason}. Remove it.")
 
 
 def _parse_parent_unit(
@@ -204,11 +198,8 @@ def _find_column(
 ) -> str | None:
     declared = declared_name(columns, name)
     if declared is None:
-        key = path[-1]
-        problems.add(
-            path,
-            f'{key} names "{shorten(name)}", which is not among the columns{did_you_mean(name, columns)} Declare it.',
-        )
+        message = f'{path[-1]}: column "{shorten(name)}" is not declared{did_you_mean(name, columns)}'
+        problems.add(path, f"{message} Declare it under columns.")
     return declared
 
 
@@ -217,22 +208,24 @@ def _parse_column_unit(
 ) -> ColumnUnit | WindowUnit | None:
     unit = _find_column(name, columns, (*path, "unit"), problems)
     declared = columns[unit] if unit else None
-    if unit and declared and declared.type in ("real", "decimal"):  # decimals are kept as reals
-        message = f"{declared.type} does not fit the unit: equal floats are an accident. Declare an integer or text."
+    if unit and declared and declared.type in ("real", "decimal"):  # decimals are stored as reals
+        message = f"the unit cannot be {declared.type}, which is not exact. Declare integer or text."
         problems.add((*path, "columns", unit, "type"), message)
     if unit and declared and declared.null:
-        message = "null does not fit the unit: rows that belong to nobody are never counted. Leave it out."
+        message = "null is not allowed for the unit: rows without a unit are never counted. Remove it."
         problems.add((*path, "columns", unit, "null"), message)
     if entry.window is None and entry.time is None:
         return ColumnUnit(unit) if unit else None
     if entry.window is None or entry.time is None:
         given, missing = ("window", "time") if entry.window else ("time", "window")
         problems.add(
-            (*path, given), f'{given} needs {missing}: write window = "1 day" and time = "column", or neither.'
+            (*path, given), f'{given} needs {missing}. Write both window = "1 day" and time = "column", or neither.'
         )
         return None
     time = _find_column(entry.time, columns, (*path, "time"), problems)
     time_column = columns[time] if time else None
     if time and time_column and time_column.type not in ("date", "timestamp"):
-        problems.add((*path, "time"), f"time must name a date or timestamp column, not one of type {time_column.type}.")
+        problems.add(
+            (*path, "time"), f"time must be a date or timestamp column, not {with_article(time_column.type)} one."
+        )
     return WindowUnit(unit, time, entry.window) if unit and time else None

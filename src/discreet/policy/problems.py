@@ -1,4 +1,4 @@
-"""Collect all problems of a policy, and values still to be filled in, in one error."""
+"""Collect all mistakes of a policy, and values still to be filled in, in one error."""
 
 import difflib
 import re
@@ -14,25 +14,26 @@ from discreet.policy.toml import KeyPath, key_lines
 PLACEHOLDER = "FILL IN"
 
 _HINTS = {
-    "name": "Give the data set a name: its ledger is kept under it.",
-    "source": 'Say where the rows are, such as "visits.parquet".',
+    "name": "Name the data set; the ledger records it under this name.",
+    "source": 'Give the location of the data, such as "visits.parquet".',
     "unit": (
-        "Say who is protected: a column of people, { through, on } for rows that another table owns, "
-        '"row" for single rows; or write public = true instead of unit, groups and rows.'
+        "Name the column that identifies the people to protect, write { through, on } if rows belong to rows of "
+        'another table, or "row" for single rows; in a public table, write public = true instead of unit, groups '
+        "and rows."
     ),
-    "public": "Write true only if the table could be printed in a newspaper; otherwise write unit instead.",
-    "epsilon": "Decide how much may be learned in all, such as 1.0; there is no default.",
-    "groups": "Say in how many groups of an answer a unit counts fully, such as 3.",
-    "rows": "Say with how many rows a unit counts fully in each group, such as 10.",
+    "public": "Write true only if the whole table could be published; otherwise write unit instead.",
+    "epsilon": "Set the total privacy budget, such as 1.0; there is no default.",
+    "groups": "Set the maximum number of groups that one unit contributes to, such as 3.",
+    "rows": "Set the maximum number of rows that one unit contributes to a group, such as 10.",
     "type": "Write integer, real, decimal, boolean, text, date or timestamp.",
-    "between": "Write the lowest and highest value from what the column means, never from the data; or leave it out.",
-    "in": "List the values that the column may have from what they mean, never from the data; or leave it out.",
+    "between": "Write the lowest and highest value from the meaning of the column, never from the data; or remove it.",
+    "in": "List the possible values from the meaning of the column, never from the data; or remove it.",
 }
 _PLACEHOLDER_COMMENT = re.compile(rf"^[^\n]*#[^\n]*\b{PLACEHOLDER}\b", re.MULTILINE)
 
 
 def find_placeholders(values: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yield the keys whose values are still to be filled in, each once; a list is meant as a whole."""
+    """Yield the path of each value still to be filled in; a list counts as one value."""
     if isinstance(values, dict):
         for key, value in values.items():
             yield from find_placeholders(value, (*path, key))
@@ -48,13 +49,13 @@ def find_placeholders(values: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 def placeholder_message(path: KeyPath) -> str:
-    """Say that a value is missing, and what to write."""
+    """Return the message for a value still to be filled in, with a hint."""
     key = str(path[-1]) if path else "the file"
-    return f"{key} is still to be filled in. {_HINTS.get(key, 'The comments beside it say what is meant.')}"
+    return f"{key} is still to be filled in. {_HINTS.get(key, 'See the comment beside it.')}"
 
 
 def placeholder_comment_lines(text: str) -> list[int]:
-    """Return the lines whose comment asks for a decision, though what stands there is valid."""
+    """Return the numbers of the lines whose comment still asks for a decision."""
     return [text.count("\n", 0, match.start()) + 1 for match in _PLACEHOLDER_COMMENT.finditer(text)]
 
 
@@ -69,7 +70,7 @@ _EXPECTED_TYPES = {
 
 
 class Entry(BaseModel):
-    """A part of the file: no unknown keys, no conversions, no change afterwards."""
+    """A section of the file: immutable, without unknown keys or conversions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
@@ -78,7 +79,7 @@ Model = TypeVar("Model", bound=Entry)
 
 
 class Problems:
-    """A growing list of what is wrong, each with its path of keys."""
+    """The mistakes found so far, each with its path of keys."""
 
     def __init__(self, name: str, text: str = "") -> None:
         self._file_name = name
@@ -87,18 +88,18 @@ class Problems:
         self._placeholder_paths: set[KeyPath] = set()
 
     def add_placeholders(self, values: Any) -> None:
-        """Note every value that a draft left to a human; nothing else is told about those."""
+        """Add a problem for every value still to be filled in; other problems of these values are dropped."""
         for path in find_placeholders(values):
             self.add(path, placeholder_message(path))
             self._placeholder_paths.add(path)
 
     def add(self, path: KeyPath, message: str) -> None:
-        """Note one problem: a sentence for the cause, one for the fix."""
+        """Add a problem: one sentence for the cause, one for the fix."""
         if path not in self._placeholder_paths:
             self._problems.append((path, message))
 
     def parse_entry(self, model: type[Model], value: Any, path: KeyPath) -> Model | None:
-        """Read one part of the file; None if something is wrong with it."""
+        """Parse one section; if it is invalid, add its problems and return None."""
         try:
             return model.model_validate(value)
         except ValidationError as error:
@@ -116,7 +117,7 @@ class Problems:
             ((_line_of_path(path, lines), path, message) for path, message in self._problems),
             key=lambda problem: problem[0],
         )
-        messages = [self._format_problem(*found) for found in located[:_MAX_PROBLEMS]]
+        messages = [self._format_problem(*problem) for problem in located[:_MAX_PROBLEMS]]
         if len(located) > _MAX_PROBLEMS:
             messages.append(f"{self._file_name}: and {len(located) - _MAX_PROBLEMS} more.")
         raise PolicyError("\n".join(messages))
@@ -127,7 +128,7 @@ class Problems:
 
 
 def format_value(value: Any) -> str:
-    """Show a value as it would be written in the file, at most 40 characters of it."""
+    """Format a value as in the file, shortened to 40 characters."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -140,13 +141,13 @@ def format_value(value: Any) -> str:
 
 
 def shorten(text: str) -> str:
-    """Cut a text to 40 characters that fit on one line."""
+    """Shorten a text to 40 printable characters."""
     clean = "".join(letter if letter.isprintable() else "�" for letter in text[:41])
     return clean if len(clean) <= 40 else clean[:39] + "…"
 
 
 def with_article(word: str) -> str:
-    """Put a or an before a type's name."""
+    """Put "a" or "an" before the name of a type."""
     return f"an {word}" if word == "integer" else f"a {word}"
 
 
@@ -167,8 +168,9 @@ def _error_message(model: type[Entry], path: KeyPath, detail: Any) -> str:
         return _unknown_key_message(model, key)
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
-        choice = " or ".join(f'"{word}"' for word in known)
-        return f"{key} must be {choice}, not {format_value(detail['input'])}{did_you_mean(detail['input'], known)}"
+        choices = ", ".join(f'"{word}"' for word in known)
+        near = did_you_mean(detail["input"], known)
+        return f"{key} must be one of {choices}, not {format_value(detail['input'])}{near}"
     if kind in _EXPECTED_TYPES:
         return f"{key} must be {_EXPECTED_TYPES[kind]}, not {format_value(detail['input'])}."
     return f"{key}: {detail['msg']}."
@@ -176,14 +178,14 @@ def _error_message(model: type[Entry], path: KeyPath, detail: Any) -> str:
 
 def _unknown_key_message(model: type[Entry], key: str) -> str:
     if _SECRET_KEY.search(key):
-        return f'unknown key "{key}". Credentials never belong in a policy: use the environment or a protected file.'
+        return f'unknown key "{key}". Credentials do not belong in a policy: use the environment or a protected file.'
     known = [field.alias or name for name, field in model.model_fields.items()]
     near = did_you_mean(key, known)
     return f'unknown key "{key}"{near}' + (f" Known keys: {', '.join(known)}." if near == "." else "")
 
 
 def _line_of_path(path: KeyPath, lines: dict[KeyPath, int]) -> int:
-    """Return the line of the path, or of the nearest section around it; 0 if none is known."""
+    """Return the line of the path, or of the nearest enclosing section; 0 if unknown."""
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 0)
 
 

@@ -1,7 +1,7 @@
 """TOML without rounding: parse policy files exactly, locate the lines of keys, and write values.
 
-A float in the file is kept as the digits that were written (`FloatText`), so that 0.1 is one tenth and 1e-9 exactly
-that; no binary float is ever made.
+A float is kept as its digits in the file (`FloatText`), so that 0.1 is exactly one tenth; no binary float is ever
+created.
 """
 
 import json
@@ -18,10 +18,10 @@ from discreet.kernel.errors import PolicyError
 
 KeyPath = tuple[str | int, ...]
 
-_MAX_BYTES = 10_000_000  # bytes
+_MAX_BYTES = 10_000_000
 _ERROR_POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 _STRING_OR_COMMENT = (
-    r'"""(?:\\.|[^\\])*?""""{0,2}'  # a closing run may hold two quotes of the text itself
+    r'"""(?:\\.|[^\\])*?""""{0,2}'  # the closing quotes may follow up to two quotes of the text itself
     r"|'''.*?''''{0,2}"
     r'|"(?:\\.|[^"\\])*"'
     r"|'[^']*'"
@@ -29,7 +29,7 @@ _STRING_OR_COMMENT = (
 )
 _TOKEN = re.compile(_STRING_OR_COMMENT + r"|\n|[\[\]{},=.]|[^\s\[\]{},=.#\"']+", re.DOTALL)
 _LONG_LIST_LENGTH = 65_536  # characters
-_STRING_OR_LIST = re.compile(  # texts and comments, which are passed over, or a list of single values
+_STRING_OR_LIST = re.compile(  # strings and comments, which are skipped, or a flat list
     _STRING_OR_COMMENT + r"""|(\[(?:[^\[\]{}"'#]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')*+\])""", re.DOTALL
 )
 _NOT_JSON = re.compile(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\b(?:null|NaN|Infinity)\b")
@@ -37,7 +37,7 @@ _NOT_JSON = re.compile(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\b(?:null|NaN|Infini
 
 @dataclass(frozen=True)
 class FloatText:
-    """A number with a point or an exponent, as it was written."""
+    """The digits of a float, as written in the file."""
 
     text: str
 
@@ -46,26 +46,26 @@ class FloatText:
 
 
 def read_policy_text(path: Path) -> str:
-    """Read a policy file, or say why it cannot be one."""
+    """Read the text of a policy file."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or "the name is not valid"
-        raise PolicyError(f"{path}: cannot be read ({reason}). Give the path of a policy file in TOML.") from None
+        reason = getattr(error, "strerror", None) or "invalid name"
+        raise PolicyError(f"{path}: cannot read the file ({reason}). Give the path of a TOML policy file.") from None
     if len(content) > _MAX_BYTES:
         raise PolicyError(
-            f"{path}: larger than 10 MB. Keep long lists of keys in a public table, and name it with references."
+            f"{path}: larger than 10 MB. Move long lists of values to a public table, and refer to it with references."
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise PolicyError(f"{path}, line {line}: not UTF-8. Save the file with that encoding.") from None
+        raise PolicyError(f"{path}, line {line}: not UTF-8. Save the file as UTF-8.") from None
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """Read TOML; every number with a point stays as it was written."""
+    """Parse TOML, keeping the digits of every float."""
     lists: dict[str, list[Any]] = {}
     try:
         values = tomllib.loads(_replace_long_lists(text, _long_list_parser(text, lists)), parse_float=_float_text)
@@ -77,14 +77,12 @@ def parse_toml(text: str, name: str) -> dict[str, Any]:
         cause = _ERROR_POSITION.sub("", message).removesuffix(" (at end of document)")
         raise PolicyError(f"{name}, line {line}: not valid TOML: {cause}. Correct the line.") from None
     except (ValueError, RecursionError):
-        # Python gives no place for an integer of thousands of digits, nor for thousands of nested brackets.
-        raise PolicyError(
-            f"{name}: not valid TOML: a number is too long or brackets are nested too deeply. Write it shorter."
-        ) from None
+        # tomllib gives no position for an integer of thousands of digits, nor for thousands of nested brackets.
+        raise PolicyError(f"{name}: not valid TOML: a number is too long, or brackets are nested too deeply.") from None
 
 
 def _replace_long_lists(text: str, replacement: Callable[[str], str | None]) -> str:
-    """Put something short where long lists stand, with as many line breaks."""
+    """Replace long lists by short ones with the same number of line breaks."""
 
     def shorten_match(match: re.Match[str]) -> str:
         if match[1] is None or len(match[1]) < _LONG_LIST_LENGTH or (short := replacement(match[1])) is None:
@@ -95,15 +93,15 @@ def _replace_long_lists(text: str, replacement: Callable[[str], str | None]) -> 
 
 
 def _long_list_parser(document: str, lists: dict[str, list[Any]]) -> Callable[[str], str | None]:
-    """Read long lists as JSON where that means the same, many times as fast; a number is left in their place."""
-    zeros = "0" * (1 + max(map(len, re.findall("0+", document)), default=0))  # no number in the text has so many
+    """Return a function that parses a long list as JSON, which is much faster, and returns a stand-in number for it."""
+    zeros = "0" * (1 + max(map(len, re.findall("0+", document)), default=0))  # more than any number in the text has
 
     def parse_list(text: str) -> str | None:
         if _NOT_JSON.search(text):
             return None
         try:
             items = json.loads(re.sub(r",\s*\]$", "]", text), parse_float=_float_text)
-        except ValueError:  # other kinds of values, of numbers or of quotation marks
+        except ValueError:  # dates, other number formats or single quotes
             return None
         stand_in = f"{len(lists)}.{zeros}"
         lists[stand_in] = items
@@ -113,13 +111,13 @@ def _long_list_parser(document: str, lists: dict[str, list[Any]]) -> Callable[[s
 
 
 def _restore_lists(value: Any, lists: dict[str, list[Any]]) -> Any:
-    """Put the lists where their numbers stand."""
+    """Replace the stand-in numbers by their lists."""
     if isinstance(value, dict):
         return {key: _restore_lists(item, lists) for key, item in value.items()}
     if isinstance(value, list):
         only_item = value[0] if len(value) == 1 else None
         items = lists.get(only_item.text) if isinstance(only_item, FloatText) else None
-        return [_restore_lists(each, lists) for each in value] if items is None else items
+        return [_restore_lists(item, lists) for item in value] if items is None else items
     return value
 
 
@@ -128,7 +126,7 @@ def _float_text(text: str) -> FloatText:
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """Map every key, every element of a list that is not long, and every section of a TOML text to its first line.
+    """Map every key and section of a TOML text, and every element of its shorter lists, to its first line.
 
     >>> key_lines('[a.b] # c = {d = 1}')
     {('a',): 1, ('a', 'b'): 1}
@@ -147,30 +145,30 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             else:
                 _scan_entry(tokens, prefix, lines)
     except RecursionError:
-        pass  # what was found so far is right; other places are told without a line
+        pass  # the lines found so far are correct; other problems are reported without a line
     return lines
 
 
 class _Tokens:
-    """The words of a TOML text with their lines; `now` is empty at the end."""
+    """The tokens of a TOML text with their lines; `now` is empty at the end."""
 
     def __init__(self, text: str) -> None:
         self._remaining = _tokenize(text)
         self.advance()
 
     def advance(self) -> str:
-        """Return the present word and go to the next."""
-        before = getattr(self, "now", "")
+        """Return the current token and move to the next."""
+        token = getattr(self, "now", "")
         self.now, self.line = next(self._remaining, ("", 0))
-        return before
+        return token
 
     def read_key(self, end: str) -> KeyPath:
-        """Read a dotted key and the sign that ends it."""
+        """Read a dotted key and the token `end` after it."""
         parts: list[str] = []
         while self.now and self.now != end:
-            word = self.advance()
-            if word not in ("[", "."):
-                parts.append(_unquote(word))
+            token = self.advance()
+            if token not in ("[", "."):
+                parts.append(_unquote(token))
         while self.now and self.now == end:  # [[a]] ends twice
             self.advance()
         return tuple(parts)
@@ -225,7 +223,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def key_text(name: str) -> str:
-    """Write a key, in quotes if it needs them.
+    """Format a key, quoted if necessary.
 
     >>> key_text("ward"), key_text("Last Name")
     ('ward', '"Last Name"')
@@ -234,7 +232,7 @@ def key_text(name: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    r"""Write a value of the policy.
+    r"""Format a value as TOML.
 
     >>> value_text("a\tb"), value_text(Fraction(1, 8)), value_text(Fraction(1, 3)), value_text(True)
     ('"a\\tb"', '0.125', '"1/3"', 'true')
@@ -250,21 +248,21 @@ def value_text(value: Any) -> str:
             return _number_text(value)
         case datetime() | date():
             return value.isoformat()
-    raise TypeError(f"value must be a text, number, boolean, date or time, not {type(value).__name__}")
+    raise TypeError(f"value must be a string, number, boolean, date or time, not {type(value).__name__}")
 
 
 def list_text(values: Iterable[Any]) -> str:
-    """Write a list on one line."""
+    """Format a list on one line."""
     return f"[{', '.join(map(value_text, values))}]"
 
 
 def inline_text(entries: dict[str, str]) -> str:
-    """Write keys and their texts as an inline table."""
+    """Format an inline table from keys and formatted values."""
     return "{ " + ", ".join(f"{key_text(key)} = {text}" for key, text in entries.items()) + " }"
 
 
 def _number_text(value: Fraction) -> str:
-    """Write an exact decimal if there is a short one, else a fraction in quotes, which policies read as exactly."""
+    """Format an exact decimal of up to 39 places, or else a quoted fraction, which policies parse exactly."""
     if value.denominator == 1:
         return str(value.numerator) if abs(value) < 1 << 62 else f'"{value}"'
     digits = next((places for places in range(1, 40) if 10**places % value.denominator == 0), None)

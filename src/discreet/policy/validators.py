@@ -15,7 +15,7 @@ from discreet.kernel.numbers import as_fraction
 from discreet.policy.problems import did_you_mean, format_value
 from discreet.policy.toml import FloatText
 
-_MAX_NAME_BYTES = 63  # bytes: PostgreSQL cuts longer names, and two of them might become one
+_MAX_NAME_BYTES = 63  # PostgreSQL truncates longer names, so that two of them might collide
 _PASSWORD = re.compile(
     r"://[^@]*:[^@]*@|(?:^|[?&;\s])[\w-]*(?:passw|passwd|pwd|secret|token|signature|api_?key|access_?key)[\w-]*\s*=",
     re.IGNORECASE,
@@ -30,7 +30,7 @@ URL_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def parse_number(value: Any, name: str) -> Fraction:
-    """Read a finite number exactly; a wrong type is a ValueError too, because pydantic gathers only those.
+    """Parse a finite number exactly; a wrong type is a ValueError too, because pydantic collects only those.
 
     >>> parse_number(FloatText("1e-9"), "delta")
     Fraction(1, 1000000000)
@@ -42,43 +42,41 @@ def parse_number(value: Any, name: str) -> Fraction:
 
 
 def parse_count(value: Any, name: str) -> int:
-    """Read a whole number from 1 to 2^62."""
+    """Parse an integer from 1 to 2^62."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1 << 62:
-        raise ValueError(f"{name} must be a whole number from 1 to 2^62, not {format_value(value)}.")
+        raise ValueError(f"{name} must be an integer from 1 to 2^62, not {format_value(value)}.")
     return value
 
 
 def parse_text_line(value: Any, name: str) -> str:
-    """Read a text of one line."""
+    """Parse a string of one line."""
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text in quotes, not {format_value(value)}.")  # noqa: TRY004 - gathered by pydantic
+        raise ValueError(f"{name} must be a quoted string, not {format_value(value)}.")  # noqa: TRY004 - pydantic collects these
     if not value.strip() or len(value) > 200 or any(unicodedata.category(letter) == "Cc" for letter in value):
         raise ValueError(f"{name} must be one line of 1 to 200 characters, not {format_value(value)}.")
     return bounded_text(value, name, max_length=200)
 
 
 def parse_identifier(value: Any, name: str) -> str:
-    """Read the name of a table or column: any one line of at most 63 bytes; reserved words are fine."""
+    """Parse the name of a table or column: one line of at most 63 bytes; reserved words are allowed."""
     word = parse_text_line(value, name)
     if len(word.encode()) > _MAX_NAME_BYTES:
-        raise ValueError(f"{name} must have at most {_MAX_NAME_BYTES} bytes, not {len(word.encode())}. Shorten it.")
+        raise ValueError(f"{name} must be at most {_MAX_NAME_BYTES} bytes long, not {len(word.encode())}.")
     return word
 
 
 def parse_location(value: Any, name: str) -> str:
-    """Read where something lies: a path, a URL or a name, but never with a password in it."""
+    """Parse a path, a URL or a table's name, without a password."""
     if not isinstance(value, str) or not value.strip() or len(value) > 4000 or "\0" in value or "\n" in value:
-        raise ValueError(f"{name} must be a path, a URL or a table's name in quotes, not {format_value(value)}.")
+        raise ValueError(f"{name} must be a quoted path, URL or table name, not {format_value(value)}.")
     if _PASSWORD.search(unquote(value)):
         hint = _CREDENTIAL_HINTS["spark" if value.startswith(_URL_SCHEMES["spark"]) else "postgresql"]
-        raise ValueError(
-            f"{name} must not contain a password: many may read a policy. Leave it out, and give it in the {hint}."
-        )
+        raise ValueError(f"{name} must not contain a password: a policy is not secret. Put the password in the {hint}.")
     return value
 
 
 def parse_ledger_location(value: Any, name: str) -> str:
-    """Read where the ledger lies: a file, or a PostgreSQL database that several servers share."""
+    """Parse the ledger's location: a file, or a PostgreSQL database that several servers share."""
     location = parse_location(value, name)
     if URL_PREFIX.match(location) and not location.startswith(_URL_SCHEMES["postgresql"]):
         raise ValueError(f"{name} must be a file or a postgresql:// URL, not {format_value(location)}.")
@@ -86,11 +84,9 @@ def parse_ledger_location(value: Any, name: str) -> str:
 
 
 def parse_connection(value: Any, name: str, engine: str | None) -> str:
-    """Read where an engine is: a URL of its kind, and never with a password or a token in it."""
+    """Parse an engine's URL, without a password or token."""
     if engine == "duckdb":
-        raise ValueError(
-            f"{name} goes with another engine: DuckDB reads files itself. Name the engine, or leave it out."
-        )
+        raise ValueError(f"{name} is not used by DuckDB, which reads files itself. Set engine, or remove {name}.")
     location, example = parse_location(value, name), _URL_EXAMPLES.get(engine or "", _URL_EXAMPLES["postgresql"])
     schemes = _URL_SCHEMES.get(engine or "", (*_URL_SCHEMES["postgresql"], *_URL_SCHEMES["spark"]))
     if not location.startswith(schemes):
@@ -98,17 +94,17 @@ def parse_connection(value: Any, name: str, engine: str | None) -> str:
     option_names = [part.partition("=")[0] for part in location.partition(";")[2].split(";") if part]
     if location.startswith("sc://") and set(option_names) - {"use_ssl"}:
         raise ValueError(
-            f"{name} may say use_ssl and nothing else beside host and port: many may read a policy. Give the rest in "
-            "the environment, as SPARK_REMOTE."
+            f"{name} may contain only host, port and use_ssl: a policy is not secret. Put the rest in the "
+            "environment, as SPARK_REMOTE."
         )
     return location
 
 
 def parse_timezone(value: Any, name: str) -> str:
-    """Read the name of a time zone."""
+    """Parse the name of a time zone."""
     key = parse_text_line(value, name)
     try:
-        if key != "UTC":  # known even where the machine has no list of zones
+        if key != "UTC":  # valid even on machines without a time-zone database
             zoneinfo.ZoneInfo(key)
     except (KeyError, ValueError, OSError):
         near = did_you_mean(key, zoneinfo.available_timezones() | {"UTC"})
@@ -117,7 +113,7 @@ def parse_timezone(value: Any, name: str) -> str:
 
 
 def format_number(value: Fraction) -> str:
-    """Write a number for reading, not for reckoning.
+    """Format a number for display, with six significant digits.
 
     >>> format_number(Fraction(1, 10**9))
     '1e-9'
@@ -126,7 +122,7 @@ def format_number(value: Fraction) -> str:
 
 
 def as_validator(parse: Callable[[Any, str], Any]) -> PlainValidator:
-    """Turn a reader of (value, name) into a field's validator."""
+    """Turn a function of (value, name) into a field validator."""
 
     def validate(value: Any, info: ValidationInfo) -> Any:
         return parse(value, str(info.field_name))
@@ -137,7 +133,7 @@ def as_validator(parse: Callable[[Any, str], Any]) -> PlainValidator:
 def _parse_share(value: Any, name: str) -> Fraction:
     share = parse_number(value, name)
     if not 0 <= share < 1:
-        raise ValueError(f"{name} must be a share from 0 up to, not including, 1, not {format_value(value)}.")
+        raise ValueError(f"{name} must be at least 0 and less than 1, not {format_value(value)}.")
     return share
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.table_adapters import TableAdapter, adapt_table, resolve_column_names
 
-_EXACT_DECIMAL = Context(prec=160)  # digits: more than the difference of two decimals of 76 can have
+_EXACT_DECIMAL = Context(prec=160)  # enough digits for the exact difference of two 76-digit decimals
 _ORDERED_TYPES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_integer,
     pa.types.is_floating,
@@ -34,7 +34,7 @@ _COMPARABLE_TYPES: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 class ColumnSource(Protocol):
-    """A table as far as it is needed here: `Rows`, or Arrow's own."""
+    """Anything with columns by name: a `TableAdapter`, or an Arrow table."""
 
     def column(self, name: str, /) -> pa.ChunkedArray:
         """Return a column."""
@@ -42,10 +42,10 @@ class ColumnSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EncodedColumn:
-    """A column's rows as codes 0, 1, ... into its different values.
+    """A column's rows as codes 0, 1, ... into its distinct values.
 
-    The values are sorted; null is a value of its own, the last. `is_ordered` columns are those whose values have a
-    distance: numbers, dates and times.
+    The values are sorted; null is a value of its own, the last. A column `is_ordered` if its values have a distance:
+    numbers, dates and times.
     """
 
     name: str
@@ -56,7 +56,7 @@ class EncodedColumn:
 
     @property
     def origin(self) -> int | Decimal:
-        """The number of an ordered column's smallest value, exact: positions begin there. Reals begin at 0."""
+        """The exact smallest value of an ordered column, from which positions are measured; 0 for floats."""
         kind = self.values.type
         if pa.types.is_floating(kind) or len(self.values) == (self.null_code is not None):
             return 0
@@ -65,7 +65,7 @@ class EncodedColumn:
 
     @property
     def positions(self) -> np.ndarray:
-        """How far each value of an ordered column lies from the origin, as float64; NaN for null."""
+        """The distance of each value of an ordered column from the origin, as float64; NaN for null."""
         numbers = _as_numbers(self.values)
         if pa.types.is_floating(numbers.type):
             return np.asarray(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False))
@@ -76,14 +76,14 @@ class EncodedColumn:
                 float(_EXACT_DECIMAL.subtract(number, self.origin)) for number in non_null.to_pylist()
             ]
         elif len(non_null):
-            # Differences are exact in 64 bits without a sign, whatever the numbers are; as floats some would be equal.
+            # Differences of 64-bit integers are exact in uint64; as floats, some different values would be equal.
             bits = non_null.to_numpy(zero_copy_only=False).astype(np.uint64)
             positions[: len(non_null)] = bits - bits[0]
         return positions
 
 
 def encode_column(table: ColumnSource, name: str) -> EncodedColumn:
-    """Give every different value of a column a code; NaN counts as null, and -0.0 as 0.0.
+    """Encode the distinct values of a column; NaN counts as null, and -0.0 as 0.0.
 
     >>> column = encode_column(pa.table({"age": [41, 29, None, 29]}), "age")
     >>> column.codes.tolist(), column.values.to_pylist(), column.is_ordered, column.null_code
@@ -95,7 +95,7 @@ def encode_column(table: ColumnSource, name: str) -> EncodedColumn:
         return EncodedColumn(
             name, np.empty(0, np.int32), pa.array([], column.type), _is_ordered_type(column.type), None
         )
-    # The few different values are put in order, and the codes of the many rows follow.
+    # Only the few distinct values are sorted, and the codes of the many rows are mapped.
     second = _normalise_floats(first.chunk(0).dictionary).dictionary_encode("encode")
     order = pc.sort_indices(second.dictionary)
     rank = np.empty(len(order), np.int32)
@@ -107,7 +107,7 @@ def encode_column(table: ColumnSource, name: str) -> EncodedColumn:
 
 
 def _as_numbers(values: pa.Array) -> pa.Array:
-    """Return dates and times as the whole numbers that they are stored as, and numbers as they are."""
+    """Return dates and times as the integers that represent them, and numbers unchanged."""
     if pa.types.is_temporal(values.type):
         return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
     return values
@@ -118,7 +118,7 @@ def _is_ordered_type(kind: pa.DataType) -> bool:
 
 
 def _to_comparable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return a column of a type whose values Arrow can tell apart and sort."""
+    """Return the column in a type whose values Arrow can compare and sort."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _to_comparable(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type), name)
@@ -131,13 +131,13 @@ def _to_comparable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         chunks = [chunk.dictionary.cast(inner).take(chunk.indices) for chunk in column.chunks]
         return _to_comparable(pa.chunked_array(chunks, inner), name)
     if not any(check(_sortable_type(kind)) for check in _COMPARABLE_TYPES):
-        hint = "Leave it out, or put its parts into columns of their own."
-        raise TypeError(f"table: column {name[:60]!r} holds {str(kind)[:60]}, which cannot be compared. {hint}")
+        hint = "Drop it, or unnest it into separate columns."
+        raise TypeError(f"table: column {name[:60]!r} has type {str(kind)[:60]}, which cannot be compared. {hint}")
     return column.cast(_sortable_type(kind))
 
 
 def _sortable_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that Arrow can sort and that holds all values of another."""
+    """Return a type that Arrow can sort and that represents all values of the given one."""
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
@@ -150,18 +150,18 @@ def _sortable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _normalise_floats(values: pa.Array) -> pa.Array:
-    """Make NaN null, and -0.0 the same as 0.0."""
+    """Replace NaN by null, and -0.0 by 0.0."""
     if not pa.types.is_floating(values.type):
         return values
     numbers = pc.add(values, pa.scalar(0, values.type))
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, values.type), numbers)
 
 
-_MAX_EXACT_FLOAT = 2.0**53  # beyond it reals are whole whether the numbers were or not
+_MAX_EXACT_FLOAT = 2.0**53  # from here on, every float is an integer
 
 
 def cast_whole_floats(values: pa.Array) -> pa.Array:
-    """Make integers of reals that are all whole: so does pandas store ages of which one is missing.
+    """Cast floats that are all integers to int64: pandas stores integers as floats if one is missing.
 
     >>> cast_whole_floats(pa.array([21.0, None])).type, cast_whole_floats(pa.array([21.0, 0.5])).type
     (DataType(int64), DataType(double))
@@ -175,7 +175,7 @@ def cast_whole_floats(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
-    """A table whose columns were checked and coded."""
+    """A table with its quasi-identifying and sensitive columns checked and encoded."""
 
     source: TableAdapter
     quasi: tuple[EncodedColumn, ...]
@@ -183,36 +183,38 @@ class EncodedTable:
 
     @property
     def other_columns(self) -> tuple[str, ...]:
-        """The columns that are neither."""
+        """The columns that are neither quasi-identifying nor sensitive."""
         used = {column.name for column in (*self.quasi, *self.sensitive)}
         return tuple(name for name in self.source.column_names if name not in used)
 
 
 def encode_table(table: Any, quasi: Any, sensitive: Any = None) -> EncodedTable:
-    """Check a table and the names of its columns, and code these.
+    """Check a table and its column names, and encode the columns.
 
     >>> import pyarrow as pa
     >>> encode_table(pa.table({"age": [41, 29], "sex": ["F", "M"]}), "age", ["sex", "age"])
     Traceback (most recent call last):
-    ValueError: sensitive: 'age' is quasi-identifying too. A column can be one or the other.
+    ValueError: sensitive: 'age' is already quasi-identifying. A column can be one or the other.
     """
     source = adapt_table(table)
     quasi_names = resolve_column_names(quasi, "quasi", source)
     sensitive_names = () if sensitive is None else resolve_column_names(sensitive, "sensitive", source)
     for name in sensitive_names:
         if name in quasi_names:
-            raise ValueError(f"sensitive: {name[:60]!r} is quasi-identifying too. A column can be one or the other.")
+            raise ValueError(
+                f"sensitive: {name[:60]!r} is already quasi-identifying. A column can be one or the other."
+            )
     if not source.row_count:
-        raise ValueError("table: it has no rows. Give a table with at least one.")
+        raise ValueError("table: the table has no rows. Pass a table with at least one row.")
     return EncodedTable(
         source, encode_columns(source, quasi_names, "quasi"), encode_columns(source, sensitive_names, "sensitive")
     )
 
 
 def encode_columns(source: TableAdapter, names: tuple[str, ...], argument: str) -> tuple[EncodedColumn, ...]:
-    """Code some columns of a table; one without any value is refused."""
+    """Encode columns of a table; ValueError if one has only nulls."""
     columns = tuple(encode_column(source, name) for name in names)
     for column in columns:
         if column.null_code == 0:
-            raise ValueError(f"{argument}: column {column.name[:60]!r} has no values, only nulls. Leave it out.")
+            raise ValueError(f"{argument}: column {column.name[:60]!r} has only nulls. Leave it out.")
     return columns

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-_MAX_KEY = 1 << 62  # keys of classes stay below it, in 64 bits with a sign
+_MAX_KEY = 1 << 62  # keys must fit in int64
 
 
 @dataclass(frozen=True, eq=False)
 class EquivalenceClasses:
-    """The class of each row, 0, 1, ... in the order of their first rows, and how many rows each class has."""
+    """The class of each row, numbered by first occurrence, and the size of each class."""
 
     ids: np.ndarray
     sizes: np.ndarray
@@ -25,18 +25,18 @@ class EquivalenceClasses:
 
 
 def group_equal_rows(codes: Sequence[np.ndarray]) -> EquivalenceClasses:
-    """Put rows together that have the same codes in all columns.
+    """Group rows that have the same codes in all columns.
 
-    >>> encoded = group_equal_rows([np.array([0, 1, 0, 0]), np.array([2, 0, 2, 1])])
-    >>> encoded.ids.tolist(), encoded.sizes.tolist(), encoded.first_rows.tolist()
+    >>> classes = group_equal_rows([np.array([0, 1, 0, 0]), np.array([2, 0, 2, 1])])
+    >>> classes.ids.tolist(), classes.sizes.tolist(), classes.first_rows.tolist()
     ([0, 1, 0, 2], [2, 1, 1], [0, 1, 3])
     """
     if not codes:
-        raise ValueError("codes: give at least one column.")
+        raise ValueError("codes: pass at least one column.")
     key, width = np.asarray(codes[0], np.int64), _count_codes(codes[0])
     for column in codes[1:]:
         column_width = _count_codes(column)
-        if width * column_width > _MAX_KEY:  # count anew from 0, which needs no more numbers than there are rows
+        if width * column_width > _MAX_KEY:  # renumber the keys: there are at most as many as rows
             key, sizes = _rank_keys(key)
             width = len(sizes)
         key = key * column_width + column
@@ -49,8 +49,8 @@ def _count_codes(codes: np.ndarray) -> int:
 
 
 def _rank_keys(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of the different keys each is, in the order of their first places, and how often each occurs."""
-    # Hashing, several times as fast as sorting.
+    """Return the rank of each key among the distinct keys, by first occurrence, and how often each occurs."""
+    # Arrow hashes the keys, which is several times as fast as sorting them.
     encoded = pa.array(key).dictionary_encode()
     ids = np.asarray(encoded.indices).astype(np.int64)
     return ids, np.bincount(ids, minlength=len(encoded.dictionary))
@@ -58,9 +58,9 @@ def _rank_keys(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class ContingencyTable:
-    """The pairs of a class and a value that occur, sorted by class and then by value, and how often each does.
+    """The pairs of class and value that occur, sorted by class and then by value, and their counts.
 
-    `starts` are the places where the classes begin; `sizes` the rows of each class; `totals` those of each value.
+    `starts` are the indices at which the classes begin, `sizes` the rows of each class, `totals` those of each value.
     """
 
     classes: np.ndarray
@@ -72,15 +72,15 @@ class ContingencyTable:
 
     @property
     def row_count(self) -> int:
-        """The rows of the table."""
+        """The number of rows."""
         return int(self.sizes.sum())
 
 
 def contingency_table(classes: EquivalenceClasses, codes: np.ndarray) -> ContingencyTable:
     """Count a column's values in each class.
 
-    >>> found = contingency_table(EquivalenceClasses(np.array([0, 0, 0, 1]), np.array([3, 1])), np.array([2, 0, 2, 2]))
-    >>> found.classes.tolist(), found.values.tolist(), found.counts.tolist(), found.starts.tolist()
+    >>> cells = contingency_table(EquivalenceClasses(np.array([0, 0, 0, 1]), np.array([3, 1])), np.array([2, 0, 2, 2]))
+    >>> cells.classes.tolist(), cells.values.tolist(), cells.counts.tolist(), cells.starts.tolist()
     ([0, 0, 1], [0, 2, 2], [1, 2, 1], [0, 2])
     """
     width = int(codes.max()) + 1
@@ -90,27 +90,26 @@ def contingency_table(classes: EquivalenceClasses, codes: np.ndarray) -> Conting
     return ContingencyTable(class_ids, values, counts, starts, classes.sizes, np.bincount(codes, minlength=width))
 
 
-_MAX_COUNTERS_PER_ROW = (
-    4  # counters for each row, up to which counting all pairs is faster than sorting those that occur
-)
+_MAX_COUNTERS_PER_ROW = 4  # up to this many, counting all pairs is faster than sorting those that occur
 
 
 def weighted_contingency_table(
     classes: EquivalenceClasses, codes: np.ndarray, totals: np.ndarray, weights: np.ndarray
 ) -> ContingencyTable:
-    """Count the codes of each class; `totals` tells how often each occurs in the table.
+    """Count the codes of each class; each row represents `weights` equal rows of the table.
 
-    A row of the given codes stands for as many of the table as its weight; so the sizes of the classes count.
+    The class sizes are in rows of the table, and `totals` has the number of occurrences of each code in it.
 
     >>> classes = EquivalenceClasses(np.array([0, 0, 1]), np.array([5, 1]))
-    >>> occurring_keys = weighted_contingency_table(classes, np.array([2, 0, 2]), np.array([1, 0, 5]), weights=np.array([4, 1, 1]))
-    >>> occurring_keys.classes.tolist(), occurring_keys.values.tolist(), occurring_keys.counts.tolist(), occurring_keys.starts.tolist()
+    >>> codes, totals = np.array([2, 0, 2]), np.array([1, 0, 5])
+    >>> cells = weighted_contingency_table(classes, codes, totals, weights=np.array([4, 1, 1]))
+    >>> cells.classes.tolist(), cells.values.tolist(), cells.counts.tolist(), cells.starts.tolist()
     ([0, 0, 1], [0, 2, 2], [1, 4, 1], [0, 2])
     """
     width, class_count = len(totals), len(classes.sizes)
     keys = classes.ids * width + codes
     if class_count * width <= _MAX_COUNTERS_PER_ROW * len(keys):
-        counts = np.bincount(keys, weights, class_count * width)  # in floats, exact as far as anybody has rows
+        counts = np.bincount(keys, weights, class_count * width)  # as floats, exact up to 2^53 rows
         occurring_keys = np.flatnonzero(counts)
         counts = counts[occurring_keys].astype(np.int64)
     else:
@@ -124,9 +123,9 @@ def weighted_contingency_table(
 
 
 def lookup_flags(cells: ContingencyTable, flags: np.ndarray, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return for each row the flag of the pair of its group and its code, which must be one of the cells.
+    """Return for each row the flag of the cell with its group and code, which must exist.
 
-    >>> cells = ContingencyTable(np.array([0, 0, 1]), np.array([0, 2, 2]), *[np.ones(3, int)] * 2, np.array([2, 1]), np.ones(3))
+    >>> cells = contingency_table(EquivalenceClasses(np.array([0, 0, 1]), np.array([2, 1])), np.array([0, 2, 2]))
     >>> lookup_flags(cells, np.array([True, False, True]), np.array([1, 0, 0]), np.array([2, 2, 0])).tolist()
     [True, False, True]
     """

@@ -1,7 +1,4 @@
-"""Remove metadata, indices and unused categories: they can name people who are no longer in the rows.
-
-A category that nobody is left in, a dictionary, an index or a note can name those whose rows were made coarser.
-"""
+"""Removal of metadata, indices and unused categories, which can identify people whose rows were generalised."""
 
 from typing import Any
 
@@ -11,7 +8,7 @@ import pyarrow.compute as pc
 
 
 def strip_arrow(table: pa.Table) -> pa.Table:
-    """Return an Arrow table without metadata, whose dictionaries hold no more than its rows.
+    """Return an Arrow table without metadata, and with only the values of its rows in dictionaries.
 
     >>> ill = pa.array(["flu", "rare"]).dictionary_encode().take(pa.array([0]))
     >>> ill.dictionary.to_pylist(), strip_arrow(pa.table({"ill": ill}))["ill"].chunk(0).dictionary.to_pylist()
@@ -23,7 +20,7 @@ def strip_arrow(table: pa.Table) -> pa.Table:
 
 
 def strip_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Build the dictionaries of a column anew, and leave out the metadata of fields inside it."""
+    """Return a column with rebuilt dictionaries, and without the metadata of nested fields."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return pa.chunked_array([_rebuild_dictionary(chunk) for chunk in column.chunks], kind)
@@ -36,14 +33,14 @@ def strip_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _rebuild_dictionary(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Give some rows a dictionary of the values that they have, each once, in the order that they had."""
+    """Return the chunk with a dictionary of the values that occur, each once, in their previous order."""
     dictionary = chunk.dictionary
     used_codes = np.unique(chunk.indices.drop_null().to_numpy(zero_copy_only=False).astype(np.int64))
     used = dictionary.take(pa.array(used_codes)).drop_null()
     try:
         used = used.unique()
         new_codes = pc.index_in(dictionary, used)
-    except pa.ArrowNotImplementedError:  # lists and such, which no column is grouped by
+    except pa.ArrowNotImplementedError:  # nested values, which Arrow cannot compare
         new_codes = pc.index_in(pa.array(np.arange(len(dictionary))), pa.array(used_codes))
         used = dictionary.take(pa.array(used_codes))
     indices = new_codes.take(chunk.indices).cast(chunk.type.index_type)
@@ -72,22 +69,24 @@ def _strip_type(kind: pa.DataType) -> pa.DataType:
 
 
 def strip_polars(frame: Any) -> Any:
-    """Return a frame of polars whose categories and enums are the values that it has."""
-    import polars as pl  # noqa: PLC0415 - here, because whoever has such a frame has it
+    """Return a polars frame whose categories and enums are limited to the values that occur."""
+    import polars as pl  # noqa: PLC0415 - optional dependency, present if there is such a frame
 
     def strip_series(series: Any) -> Any:
         texts = series.cast(pl.String)
         if isinstance(series.dtype, pl.Categorical):
             return texts.cast(pl.Categorical)
         used = set(texts.unique())
-        return texts.cast(pl.Enum([each for each in series.dtype.categories if each in used]))
+        return texts.cast(pl.Enum([category for category in series.dtype.categories if category in used]))
 
-    return frame.with_columns(strip_series(each) for each in frame if isinstance(each.dtype, pl.Categorical | pl.Enum))
+    return frame.with_columns(
+        strip_series(series) for series in frame if isinstance(series.dtype, pl.Categorical | pl.Enum)
+    )
 
 
 def strip_pandas(frame: Any) -> Any:
-    """Return a frame of pandas with no attrs, rows that count from 0, and the categories that it has."""
-    import pandas as pd  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 - as polars
+    """Return a pandas frame without attrs, with a range index, and with only the categories that occur."""
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 - as for polars
 
     frame.attrs = {}
     frame.index = pd.RangeIndex(len(frame))

@@ -1,4 +1,4 @@
-"""Read tables of pandas, polars and Arrow by column, and rebuild them in the same library."""
+"""Adapters that read pandas, polars and Arrow tables by column, and rebuild them in the same library."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -11,30 +11,29 @@ import pyarrow as pa
 
 from discreet.anonymity.encoding.metadata_removal import strip_arrow, strip_pandas, strip_polars
 
-_MAX_LISTED_COLUMNS = 12  # so many column names still help in a message
+_MAX_LISTED_COLUMNS = 12
 _MAX_NAME_LENGTH = 60
 
 
 class TableRebuilder(Protocol):
-    """Makes a table like the one that was read: the rows at `kept_rows`, in that order, with some columns replaced."""
+    """Rebuilds a table from the rows at `kept_rows`, in that order, with some columns replaced."""
 
     def __call__(
         self, replacements: Mapping[str, pa.Array], kept_rows: np.ndarray | None = None, *, note: str | None = None
     ) -> Any:
-        """Replace columns by arrays of as many values as rows are kept; all rows if `kept_rows` is None."""
+        """Replace columns by arrays with one value per kept row; all rows are kept if `kept_rows` is None."""
 
 
 @dataclass(frozen=True)
 class TableAdapter:
-    """A table's columns by name, each made an Arrow array when it is asked for.
+    """A table's columns by name, each converted to Arrow on demand.
 
-    `rebuild` leaves the values of every other column as they were, and takes away what else the table carried: its
-    metadata, pandas' attrs and index, categories that no row has. Its `note` is put where the library has a place for
-    it: pandas' attrs and Arrow's metadata, under "not_protected". In `object_columns` columns values that are equal may look
-    different, as 1 and 1.0 do among objects of Python.
+    `rebuild` keeps the values of all other columns, and removes metadata, the attrs and index of pandas, and unused
+    categories. Its `note` is stored as "not_protected" in the attrs of pandas or in the metadata of Arrow. In
+    `object_columns`, equal values can have different representations, such as 1 and 1.0.
 
     >>> table = adapt_table(pa.table({"age": [41, 29], "zip": ["13053", "13068"]}))
-    >>> table.names, table.row_count, table.column("age").to_pylist()
+    >>> table.column_names, table.row_count, table.column("age").to_pylist()
     (('age', 'zip'), 2, [41, 29])
     >>> table.rebuild({"zip": pa.array(["130**"])}, np.array([1])).to_pylist()
     [{'age': 29, 'zip': '130**'}]
@@ -48,11 +47,11 @@ class TableAdapter:
 
 
 def adapt_table(table: Any, argument: str = "table") -> TableAdapter:
-    """Look at a table of pandas, polars or Arrow; `argument` is what messages call it.
+    """Return an adapter for a pandas, polars or Arrow table; `argument` is its name in error messages.
 
     >>> adapt_table([1, 2])
     Traceback (most recent call last):
-    TypeError: table: give a table of pandas, polars or Arrow, not a list.
+    TypeError: table: expected a pandas, polars or Arrow table, not list.
     """
     libraries = {base.__module__.partition(".")[0] for base in type(table).__mro__}
     if "pandas" in libraries and hasattr(table, "columns"):
@@ -62,15 +61,15 @@ def adapt_table(table: Any, argument: str = "table") -> TableAdapter:
     is_column = "pandas" in libraries or "polars" in libraries
     if not is_column and (hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")):
         return _adapt_arrow(pa.table(table))
-    raise TypeError(f"{argument}: give a table of pandas, polars or Arrow, not a {type(table).__name__}.")
+    raise TypeError(f"{argument}: expected a pandas, polars or Arrow table, not {type(table).__name__}.")
 
 
 def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tuple[str, ...]:
-    """Check what a user gave for column names: one, or several, each once, all in the table.
+    """Return one or several column names as a tuple, after checking that each occurs once in the table.
 
-    >>> names("zipp", "quasi", adapt_table(pa.table({"age": [41], "zip": ["13053"]})))
+    >>> resolve_column_names("zipp", "quasi", adapt_table(pa.table({"age": [41], "zip": ["13053"]})))
     Traceback (most recent call last):
-    ValueError: quasi: the table has no column 'zipp'. It has: age, zip. Did you mean 'zip'?
+    ValueError: quasi: column 'zipp' does not exist. The table has: age, zip. Did you mean 'zip'?
     """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         given = [given]
@@ -88,19 +87,19 @@ def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tupl
 
 
 def _check_column_name(given: Any, argument: str) -> str:
-    # Columns of pandas may be called by numbers; everybody else's names are texts.
+    # Column names in pandas can be integers.
     if isinstance(given, str | int | np.integer) and not isinstance(given, bool):
         return str(given)
-    raise TypeError(f"{argument}: give the name of a column, or a list of names, not a {type(given).__name__}.")
+    raise TypeError(f"{argument}: expected a column name or a list of names, not {type(given).__name__}.")
 
 
 def _missing_column_message(name: str, existing: Sequence[str]) -> str:
     close_matches = difflib.get_close_matches(
         name.lower()[:_MAX_NAME_LENGTH], [candidate.lower() for candidate in existing], n=1
     )
-    suggestion = next((each for each in existing if close_matches and each.lower() == close_matches[0]), None)
+    suggestion = next((known for known in existing if close_matches and known.lower() == close_matches[0]), None)
     hint = f" Did you mean {_quote_name(suggestion)}?" if suggestion is not None else ""
-    return f"the table has no column {_quote_name(name)}. It has: {_list_columns(existing)}.{hint}"
+    return f"column {_quote_name(name)} does not exist. The table has: {_list_columns(existing)}.{hint}"
 
 
 def _list_columns(existing: Sequence[str]) -> str:
@@ -127,13 +126,13 @@ def _adapt_arrow(table: pa.Table) -> TableAdapter:
 
 
 def _adapt_polars(frame: Any) -> TableAdapter:
-    import polars as pl  # noqa: PLC0415 - here, because whoever has such a frame has it
+    import polars as pl  # noqa: PLC0415 - optional dependency, present if there is such a frame
 
     collected = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
 
     def column(name: str) -> pa.ChunkedArray:
         try:
-            if collected.schema[name] != pl.Object:  # whose addresses in memory are all that Arrow would get
+            if collected.schema[name] != pl.Object:  # Arrow would only get the addresses of the objects
                 return pa.chunked_array(collected.get_column(name))
         except pa.ArrowException:
             pass
@@ -142,7 +141,7 @@ def _adapt_polars(frame: Any) -> TableAdapter:
     def rebuild(
         replacements: Mapping[str, pa.Array], kept_rows: np.ndarray | None = None, *, note: str | None = None
     ) -> Any:
-        del note  # a frame of polars has no place for it
+        del note  # polars frames have no metadata
         out = collected if kept_rows is None else collected[kept_rows]
         out = strip_polars(out.with_columns(pl.Series(name, array) for name, array in replacements.items()))
         return out.lazy() if isinstance(frame, pl.LazyFrame) else out
@@ -174,7 +173,7 @@ def _adapt_pandas(frame: Any) -> TableAdapter:
 
 
 def _to_arrow_compatible(series: Any) -> Any:
-    """Make of pandas' own types what Arrow knows: intervals their texts, and periods the time of their start."""
+    """Convert the types that only pandas has: intervals to text, periods to their start, sparse columns to dense."""
     is_category = hasattr(series.dtype, "categories")
     kind = str(series.dtype.categories.dtype if is_category else series.dtype)
     if kind.startswith("interval"):
@@ -189,12 +188,12 @@ def _check_single_type(series: Any, name: str) -> None:
     are_numbers = all(issubclass(kind, Real) and not issubclass(kind, bool) for kind in kinds)
     if len(kinds) > 1 and not are_numbers:
         listed = " and ".join(sorted(kind.__name__ for kind in kinds))
-        hint = f"Make them one: table[{name!r}] = table[{name!r}].astype(str), for example."
+        hint = f"Convert it to one type, for example: table[{name!r}] = table[{name!r}].astype(str)."
         raise TypeError(f"table: column {_quote_name(name)} mixes {listed}. {hint}")
 
 
 def _series_to_arrow(series: Any, name: str) -> pa.ChunkedArray:
-    """Make an Arrow array of a column of pandas; what holds objects must hold one kind of them."""
+    """Convert a pandas column to Arrow; objects must all be of one type."""
     if str(series.dtype) == "object":
         _check_single_type(series, name)
     try:
@@ -206,5 +205,5 @@ def _series_to_arrow(series: Any, name: str) -> pa.ChunkedArray:
 
 def _unreadable_column_error(name: str) -> TypeError:
     return TypeError(
-        f"table: column {_quote_name(name)} cannot be read as Arrow data. Convert it to texts or numbers first."
+        f"table: column {_quote_name(name)} cannot be converted to Arrow. Convert it to text or numbers first."
     )

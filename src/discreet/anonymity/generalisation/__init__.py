@@ -1,1 +1,1 @@
-"""Generalise and suppress until k-anonymity, l-diversity and t-closeness hold."""
+"""Generalisation and suppression that reach k-anonymity, l-diversity and t-closeness."""

@@ -29,16 +29,16 @@ _Hierarchies = Mapping[str, Hierarchy] | None
 
 @dataclass(frozen=True, repr=False)
 class AnonymisationResult:
-    """A released table, how it was made, and what was measured of the original and of the release.
+    """A released table, how it was generalised, and the risk measured before and after.
 
-    levels        full-domain: the level of each column; None for Mondrian, which has others in every class
-    found         full-domain: whether these are the best of all levels
-    hierarchies   what made each column coarser, for those that have a hierarchy: its name
-    suppressed    the rows that were left out, and `kept_rows`: the positions of the others; None if these are all
+    levels        full-domain only: the generalisation level of each column; None for Mondrian
+    optimality    full-domain only: whether these levels are optimal
+    hierarchies   the name of the hierarchy of each column that has one
+    suppressed    the number of suppressed rows; `kept_rows` are the positions of the others, None if all are kept
 
     >>> import pyarrow as pa
-    >>> done = anonymise_and_measure(pa.table({"age": [23, 29, 35, 41], "ill": list("abab")}), "age", 2, "ill")
-    >>> done.table["age"].to_pylist(), done.after.k, done.after.loss.ncp
+    >>> result = anonymise_and_measure(pa.table({"age": [23, 29, 35, 41], "ill": list("abab")}), "age", 2, "ill")
+    >>> result.table["age"].to_pylist(), result.after.k, result.after.loss.ncp
     (['23-29', '23-29', '35-41', '35-41'], 2, 0.333333333333)
     """
 
@@ -55,23 +55,24 @@ class AnonymisationResult:
     not_protected: str
 
     def __str__(self) -> str:
-        rows = f"{self.method}: {self.after.rows:,} of {self.before.rows:,} rows released, {self.suppressed:,} left out"
+        released = f"{self.after.rows:,} of {self.before.rows:,} rows released"
+        rows = f"{self.method}: {released}, {self.suppressed:,} suppressed"
         levels = ", ".join(f"{name} {level}" for name, level in (self.levels or {}).items())
         level_lines = [f"levels: {levels} ({self.optimality})"] if levels else []
         return "\n".join([rows, *level_lines, *describe_hierarchies(self), str(self.after)])
 
-    __repr__ = __str__  # as a Risk shows itself
+    __repr__ = __str__  # a readable summary at the prompt, as for Risk
 
     def _repr_html_(self) -> str:
         return render_fragment(self)
 
 
-def anonymise(  # noqa: PLR0913, PLR0917 - the rarer ones by name only
+def anonymise(  # noqa: PLR0913, PLR0917 - the rarer ones are keyword-only
     table: Any,
     quasi: Any,
     k: int,
     sensitive: Any = None,
-    l: float | None = None,  # noqa: E741 - what everybody calls it
+    l: float | None = None,  # noqa: E741 - the name in the literature
     t: float | None = None,
     hierarchies: _Hierarchies = None,
     *,
@@ -80,21 +81,21 @@ def anonymise(  # noqa: PLR0913, PLR0917 - the rarer ones by name only
     diversity: str = "distinct",
     c: float | None = None,
 ) -> Any:
-    """Make the `quasi` columns coarser until every row is like at least k-1 others in them.
+    """Generalise the `quasi` columns until every row equals at least k-1 others in them.
 
-    Every class of like rows then also has `l` well-represented values of each sensitive column (counted as
-    `diversity` says: distinct, entropy or recursive, with `c`), and these are within `t` of the whole release.
-    "mondrian" gives each class its own ranges, sets or labels, as narrow as its rows allow: the ends of a range are
-    values of somebody in the class. "full-domain" has one level of the hierarchies for each column, the best there
-    is, and may leave out rows of small classes, at most the share `suppress`; Mondrian never needs to.
+    With `l`, every equivalence class also has `l` well-represented values of each sensitive column: `diversity` is
+    "distinct", "entropy" or "recursive" (with `c`). With `t`, the sensitive values of every class are within distance
+    `t` of those of the whole release. "mondrian" gives each class its own ranges, sets or labels, as narrow as its
+    rows allow; the ends of a range are values that occur in the class. "full-domain" finds the best generalisation
+    level for each column and may suppress rows of small classes, at most the share `suppress`.
 
-    The release is of the library that the table is of. Other columns are as they were. What else the table carried
-    stays behind, for it may name people: metadata, attrs, categories that no row has, and the index of pandas, whose
-    gaps would also tell which rows went; rows count from 0. What the release does not protect against is in its attrs
-    (pandas) or metadata (Arrow), as "not_protected".
+    The release is a table of the same library. Columns that are neither quasi-identifying nor sensitive are unchanged.
+    Metadata, attrs, unused categories and the pandas index are removed, because they can identify people. The attacks
+    that remain possible are listed under "not_protected" in attrs (pandas) or in the metadata (Arrow).
 
-    Rows keep their order: shuffle them before you publish if the order says something. With pandas that is
-    `frame.sample(frac=1, ignore_index=True)`, with Arrow `table.take(np.random.default_rng().permutation(len(table)))`.
+    Rows keep their order: if it is informative, shuffle them before publication, with
+    `frame.sample(frac=1, ignore_index=True)` in pandas or
+    `table.take(np.random.default_rng().permutation(len(table)))` in Arrow.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [23, 29, 35, 41], "job": ["cook", "judge", "cook", "cook"], "ill": list("abab")})
@@ -106,12 +107,12 @@ def anonymise(  # noqa: PLR0913, PLR0917 - the rarer ones by name only
     return encoded.source.rebuild(recoding.recoded_columns, recoding.kept_rows, note=open_attacks)
 
 
-def anonymise_and_measure(  # noqa: PLR0913, PLR0917 - those of anonymise
+def anonymise_and_measure(  # noqa: PLR0913, PLR0917 - the parameters of anonymise
     table: Any,
     quasi: Any,
     k: int,
     sensitive: Any = None,
-    l: float | None = None,  # noqa: E741 - what everybody calls it
+    l: float | None = None,  # noqa: E741 - the name in the literature
     t: float | None = None,
     hierarchies: _Hierarchies = None,
     *,
@@ -120,20 +121,21 @@ def anonymise_and_measure(  # noqa: PLR0913, PLR0917 - those of anonymise
     diversity: str = "distinct",
     c: float | None = None,
 ) -> AnonymisationResult:
-    """Do as `anonymise` does, and measure the table before and after; `help(anonymise)` explains the arguments.
+    """Anonymise a table and measure it before and after; the arguments are those of `anonymise`.
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity import prefixes
     >>> people = pa.table({"age": [23, 23, 47, 47], "zip": ["13053", "13068", "14850", "14853"]})
-    >>> done = anonymise_and_measure(people, ["age", "zip"], 2, hierarchies={"zip": prefixes(5)}, method="full-domain")
-    >>> done.before.k, done.after.k, done.levels
+    >>> trees = {"zip": prefixes(5)}
+    >>> result = anonymise_and_measure(people, ["age", "zip"], 2, hierarchies=trees, method="full-domain")
+    >>> result.before.k, result.after.k, result.levels
     (1, 2, {'age': 0, 'zip': 2})
     """
     encoded = encode_table(table, quasi, sensitive)
     recoding, open_attacks = _recode(encoded, AnonymityParameters(k, l, t, diversity, c), hierarchies, method, suppress)
     release = encoded.source.rebuild(recoding.recoded_columns, recoding.kept_rows, note=open_attacks)
     after = measure(release, quasi, sensitive, hierarchies=hierarchies)
-    # What was lost is known; the texts of the release could be misread where a value looks like a label.
+    # The loss is taken from the recoding: parsing the released labels could misread a value that looks like a label.
     after = replace(
         after, loss=summarise_loss(recoding.loss_by_column, encoded.source.row_count, after.equivalence_classes)
     )
@@ -161,7 +163,7 @@ def _recode(
     encoded: EncodedTable, parameters: AnonymityParameters, hierarchies: _Hierarchies, method: str, suppress: Any
 ) -> tuple[Recoding, str]:
     if method not in METHODS:
-        raise ValueError(f"method: write {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}.")
+        raise ValueError(f"method: expected {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}.")
     max_suppressed_rows(suppress, encoded.source.row_count)
     trees = build_trees(encoded, hierarchies)
     criteria = build_criteria(parameters, encoded, trees)

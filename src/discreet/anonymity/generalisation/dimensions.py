@@ -1,8 +1,8 @@
 """Quasi-identifiers as Mondrian dimensions, and the information loss of groups of rows.
 
-Line     numbers and dates: the share of the column's range that the group covers; 1 if it mixes null with others
-Branch   a column with a hierarchy: the share of all leaves that lie under the label of the whole group
-Bag      all others: the share of the column's values that the group has, 0 if it is one
+OrderedScale        numbers and dates: the share of the column's range that the group covers; 1 if null is among them
+HierarchicalScale   a column with a hierarchy: the share of all leaves under the lowest common label of the group
+NominalScale        all other columns: the share of the column's values that the group has, 0 for a single value
 """
 
 from collections.abc import Sequence
@@ -15,32 +15,29 @@ from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, 
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
 from discreet.anonymity.metrics.l_diversity import distinct_counts
 
-_MINUS_INFINITY_POSITION, _PLUS_INFINITY_POSITION, _NULL_POSITION = (
-    -1.0,
-    2.0,
-    4.0,
-)  # beside the line from 0 to 1, each 1 or more from everything else
+# Outside the interval from 0 to 1, and at least 1 away from everything else.
+_MINUS_INFINITY_POSITION, _PLUS_INFINITY_POSITION, _NULL_POSITION = -1.0, 2.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class OrderedScale:
-    """The place of each code on a line from 0 to 1."""
+    """The position of each code in the interval from 0 to 1."""
 
     positions: np.ndarray
 
     def loss(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return what groups lose, from their smallest and largest codes."""
+        """Return the loss of groups, from their smallest and largest codes."""
         return np.asarray(np.minimum(self.positions[high] - self.positions[low], 1))
 
 
 @dataclass(frozen=True, eq=False)
 class HierarchicalScale:
-    """A tree whose leaves are in such an order that everything under a label is a run of codes."""
+    """A tree whose leaves are sorted so that the codes under a label are contiguous."""
 
     tree: TaxonomyTree
 
     def lowest_common_level(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return the lowest level on which a whole group has one label, from its smallest and largest codes."""
+        """Return the lowest level on which a group has a single label, from its smallest and largest codes."""
         levels = np.full(len(low), self.tree.height)
         for level in range(self.tree.height - 1, -1, -1):
             codes = self.tree.codes[level]
@@ -48,24 +45,24 @@ class HierarchicalScale:
         return levels
 
     def loss(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return what groups lose."""
+        """Return the loss of groups, from their smallest and largest codes."""
         return np.asarray(self.tree.losses[self.lowest_common_level(low, high), low])
 
 
 @dataclass(frozen=True, eq=False)
 class NominalScale:
-    """A column of so many different values, in no order."""
+    """A column of `value_count` distinct values without an order."""
 
     value_count: int
 
     def loss(self, distinct: np.ndarray) -> np.ndarray:
-        """Return what groups lose, from the number of different values in each."""
+        """Return the loss of groups, from the number of distinct values in each."""
         return np.where(distinct > 1, distinct / self.value_count, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Dimension:
-    """A column's codes, how often each occurs, and what groups of them lose."""
+    """A column's codes, the number of occurrences of each, and the scale that gives the loss of a group."""
 
     codes: np.ndarray
     totals: np.ndarray
@@ -73,11 +70,11 @@ class Dimension:
 
 
 def build_dimension(column: EncodedColumn, tree: TaxonomyTree | None) -> Dimension:
-    """Make a column ready to be cut, by its hierarchy if there is one.
+    """Return a column as a dimension, sorted by its hierarchy if it has one.
 
     >>> import pyarrow as pa
-    >>> from discreet.anonymity.encoding.encoded_table import encode
-    >>> ages = build_dimension(encode(pa.table({"age": [20, 30, None, 60]}), "age"), None)
+    >>> from discreet.anonymity.encoding.encoded_table import encode_column
+    >>> ages = build_dimension(encode_column(pa.table({"age": [20, 30, None, 60]}), "age"), None)
     >>> ages.scale.loss(np.array([0, 0, 1, 3]), np.array([0, 1, 3, 3])).tolist()
     [0.0, 0.25, 1.0, 0.0]
     """
@@ -94,7 +91,7 @@ def build_dimension(column: EncodedColumn, tree: TaxonomyTree | None) -> Dimensi
 
 
 def _scale_to_unit_interval(positions: np.ndarray) -> np.ndarray:
-    """Shift and shrink finite places to lie between 0 and 1."""
+    """Scale finite positions to the interval from 0 to 1."""
     is_finite = np.isfinite(positions)
     largest = np.abs(positions[is_finite]).max(initial=0) or 1.0
     scaled = np.where(is_finite, positions / largest, 0)
@@ -113,7 +110,7 @@ _MAX_WORDS = 16
 
 @dataclass(frozen=True, eq=False)
 class _BitField:
-    """The bits of a bag's values: the words that they lie in, and which bits of each word are its own."""
+    """The bits of a nominal column's values, as words with a mask for each."""
 
     scale: NominalScale
     masks: tuple[tuple[int, np.uint64], ...]
@@ -121,9 +118,10 @@ class _BitField:
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Rows as codes along each axis, and the values of all bags as one bit each: one `or` over a group finds its sets.
+    """Rows as codes along each dimension, and as bit sets of the values of nominal columns.
 
-    A bag of very many values has no bits, and its sets are counted.
+    A bitwise or over a group gives the values that occur in it. A column with too many values has no bit set, and its
+    distinct values are counted instead.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -132,12 +130,12 @@ class EncodedRows:
     bit_fields: tuple[_BitField | None, ...]
 
     def take(self, row_indices: np.ndarray) -> "EncodedRows":
-        """Return some of the rows, in a new order."""
+        """Return the rows at these indices, in this order."""
         codes, words = (tuple(array[row_indices] for array in arrays) for arrays in (self.codes, self.bitset_words))
         return replace(self, codes=codes, bitset_words=words)
 
     def losses(self, row_indices: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Return what each group loses: the rows at some places, where a group begins at each of the starts."""
+        """Return the loss of each group; the groups of `row_indices` begin at `starts`."""
         total = np.zeros(len(starts))
         sets = [np.bitwise_or.reduceat(word[row_indices], starts) for word in self.bitset_words]
         for dimension, codes, bit_field in zip(self.dimensions, self.codes, self.bit_fields, strict=True):
@@ -161,10 +159,9 @@ def _count_distinct(codes: np.ndarray, starts: np.ndarray, totals: np.ndarray) -
 
 
 def encode_rows(dimensions: Sequence[Dimension]) -> EncodedRows:
-    """Lay out all rows of some axes.
+    """Encode all rows of some dimensions.
 
-    >>> from discreet.anonymity.generalisation.dimensions import Line
-    >>> ages = Dimension(np.array([0, 1, 2, 2]), np.array([1, 1, 2]), Line(np.array([0, 0.25, 1])))
+    >>> ages = Dimension(np.array([0, 1, 2, 2]), np.array([1, 1, 2]), OrderedScale(np.array([0, 0.25, 1])))
     >>> jobs = Dimension(np.array([0, 1, 2, 1]), np.array([1, 2, 1]), NominalScale(3))
     >>> encode_rows([ages, jobs]).losses(np.arange(4), np.array([0, 2])).tolist()
     [0.9166666666666666, 0.6666666666666666]
@@ -187,7 +184,8 @@ def encode_rows(dimensions: Sequence[Dimension]) -> EncodedRows:
             masks.append((word, _word_mask(bits_used - word * _WORD_BITS, end - word * _WORD_BITS)))
         bit_fields.append(_BitField(dimension.scale, tuple(masks)))
         bits_used = end
-    return EncodedRows(tuple(dimensions), tuple(axis.codes for axis in dimensions), tuple(words), tuple(bit_fields))
+    codes = tuple(dimension.codes for dimension in dimensions)
+    return EncodedRows(tuple(dimensions), codes, tuple(words), tuple(bit_fields))
 
 
 def _code_bits(codes: np.ndarray, shift: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Full-domain generalisation: one hierarchy level for each column, with row suppression."""
+"""Full-domain generalisation: one hierarchy level for each column, with suppression of rows."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
 
 @dataclass(frozen=True, eq=False)
 class FullDomainResult:
-    """The level of each column, the rows that stay, and how the levels were found."""
+    """The level of each column, the rows that are kept, and how the levels were found."""
 
     levels: tuple[int, ...]
     is_kept: np.ndarray
@@ -29,7 +29,7 @@ class FullDomainResult:
 
 @dataclass(frozen=True, eq=False)
 class _WeightedRows:
-    """Rows as codes, column by column, their trees, and how many rows each stands for."""
+    """Distinct rows as codes by column, the trees of the columns, and the number of table rows that each represents."""
 
     codes: tuple[np.ndarray, ...]
     trees: tuple[TaxonomyTree, ...]
@@ -40,7 +40,7 @@ class _WeightedRows:
         return int(self.weights.sum())
 
     def row_losses(self, levels: Sequence[int]) -> np.ndarray:
-        """Return what each row loses on these levels."""
+        """Return the loss of each row on these levels."""
         columns = zip(self.trees, levels, self.codes, strict=True)
         return np.asarray(sum(tree.losses[level][codes] for tree, level, codes in columns) / len(levels))
 
@@ -52,12 +52,12 @@ def find_best_levels(
     weights: np.ndarray,
     max_suppressed: int,
 ) -> FullDomainResult | None:
-    """Find the levels that lose least if the classes that miss a target are removed, at most so many rows.
+    """Return the levels with the smallest loss if classes that violate a criterion are suppressed, or None.
 
-    What is lost is the mean over rows and columns of the trees' losses, 1 for a removed row. Of levels that lose the
-    same those with the smallest discernibility win. All combinations of levels are searched, up to 20,000 of them;
-    beyond that levels are lowered one by one from the top. Classes that are too small are removed first, then those
-    that miss l, or t against what is left, until no more do. Every row stands for as many equal ones as its weight.
+    The loss is the mean over rows and columns of the trees' losses, and 1 for a suppressed row; ties are broken by
+    discernibility. Up to 20,000 combinations of levels are searched completely; beyond that, levels are lowered
+    greedily from the top. Classes smaller than k are suppressed first, then those that violate l, or t with respect to
+    the remaining rows, until none is left. Each row represents `weights` equal rows.
 
     >>> ages = TaxonomyTree((("28", "31", "37"), ("<30", "30-39"), ("*",)), np.array([[0, 1, 2], [0, 1, 1], [0, 0, 0]]),
     ...     np.array([[0, 0, 0], [0, 2 / 3, 2 / 3], [1, 1, 1]]))
@@ -76,14 +76,12 @@ def find_best_levels(
         return None
     classes = _classes_at_levels(weighted_rows, best.levels)
     is_kept = _select_classes(classes, criteria, weights, max_suppressed)[classes.ids]
-    optimality = (
-        "the best" if search is find_optimal_node else "found by lowering one level at a time, perhaps not the best,"
-    )
-    return FullDomainResult(best.levels, is_kept, f"{optimality} of {count:,} combinations of levels")
+    optimality = "optimal among" if search is find_optimal_node else "greedy search, possibly not optimal among"
+    return FullDomainResult(best.levels, is_kept, f"{optimality} {count:,} combinations of levels")
 
 
 def _classes_at_levels(weighted_rows: _WeightedRows, levels: Sequence[int]) -> EquivalenceClasses:
-    """Return the classes of the rows if each column is on a level."""
+    """Return the equivalence classes of the rows if each column is generalised to its level."""
     columns = zip(weighted_rows.trees, levels, weighted_rows.codes, strict=True)
     ids = group_equal_rows([tree.codes[level][codes] for tree, level, codes in columns]).ids
     return EquivalenceClasses(ids, np.bincount(ids, weighted_rows.weights).astype(np.int64))
@@ -96,7 +94,8 @@ def _evaluate_node(
     is_kept = _select_classes(classes, criteria, weighted_rows.weights, max_suppressed)
     suppressed = weighted_rows.count - int(classes.sizes[is_kept].sum())
     row_losses = weighted_rows.row_losses(levels)
-    # A row of a too small class is in a too small one on all lower levels, and would lose no more there if it stayed.
+    # A row in a class smaller than k is in such a class on all lower levels too. It is suppressed there (loss 1), and
+    # its loss from the levels alone would be at most the one here.
     is_small = (classes.sizes < criteria.k)[classes.ids]
     added_loss_below = float((is_small * weighted_rows.weights) @ (1 - row_losses)) / weighted_rows.count
     return NodeEvaluation(
@@ -113,9 +112,10 @@ def _evaluate_node(
 def _rules_out_lower_levels(
     classes: EquivalenceClasses, is_kept: np.ndarray, criteria: PrivacyCriteria, max_suppressed: int
 ) -> bool:
-    """Tell whether lower levels must fail too: the rows of too small classes become only more.
+    """Return whether no lower levels can be feasible: on lower levels, more rows are in classes smaller than k.
 
-    If nothing may be removed, all other failures stay as well: from good classes only good ones can be merged.
+    If no row may be suppressed, violations of monotone criteria remain too: merging classes that satisfy them cannot
+    produce one that does not.
     """
     if classes.sizes[classes.sizes < criteria.k].sum() > max_suppressed:
         return True
@@ -129,7 +129,7 @@ def _rules_out_lower_levels(
 def _select_classes(
     classes: EquivalenceClasses, criteria: PrivacyCriteria, weights: np.ndarray, max_suppressed: int
 ) -> np.ndarray:
-    """Tell which classes stay; more than may go are missing if that many miss a target."""
+    """Return which classes are kept; if too many violate a criterion, more than `max_suppressed` rows are missing."""
     is_kept = classes.sizes >= criteria.k
     min_rows = max(int(classes.sizes.sum()) - max_suppressed, 1)
     while criteria.sensitive_criteria and classes.sizes[is_kept].sum() >= min_rows:
@@ -145,7 +145,7 @@ def _select_classes(
 
 
 def _restrict_criteria(criteria: PrivacyCriteria, rows: np.ndarray, weights: np.ndarray) -> PrivacyCriteria:
-    """Compare with the rows that stay instead of the whole table."""
+    """Return the criteria with respect to the remaining rows instead of the whole table."""
     restricted = [
         replace(criterion, totals=np.bincount(criterion.codes[rows], weights, len(criterion.totals)).astype(np.int64))
         for criterion in criteria.sensitive_criteria

@@ -17,12 +17,12 @@ from discreet.anonymity.hierarchies.hierarchy import ANY_VALUE
 from discreet.anonymity.hierarchies.label_coverage import format_values
 from discreet.anonymity.hierarchies.label_syntax import format_range, format_set_member
 
-_MAX_SET_SIZE = 100  # a set of more values is as good as anything
+_MAX_SET_SIZE = 100  # larger sets are replaced by *
 
 
 @dataclass(frozen=True, eq=False)
 class GeneralisedValues:
-    """What stands in a column for the rows of each class, and the share of the column's width that is lost by it."""
+    """The released value of a column for each class, and its certainty penalty."""
 
     texts: pa.Array
     losses: np.ndarray
@@ -31,18 +31,18 @@ class GeneralisedValues:
 def generalise_column(
     column: EncodedColumn, dimension: Dimension, classes: EquivalenceClasses
 ) -> GeneralisedValues | None:
-    """Return what stands in a column for the rows of each class; None if every class has one value only.
+    """Return the released value of a column for each class, or None if every class has a single value.
 
-    A class of several values gets the smallest range that holds them ("20-29", or "[0.5, 1.5]" for reals that are not
-    all whole), or their set ("{A, B}"), or the lowest label of the hierarchy above them. "*" stands for all values of
-    a column, for null mixed with numbers, and for a set too long to read.
+    Several values are generalised to the smallest range ("20-29", or "[0.5, 1.5]" for floats that are not all
+    integers), to their set ("{A, B}"), or to the lowest common label of the hierarchy. "*" replaces all values of a
+    column, null mixed with numbers, and sets of more than 100 values.
 
-    >>> from discreet.anonymity.generalisation.dimensions import axis_of
-    >>> from discreet.anonymity.encoding.encoded_table import encode
-    >>> ages = encode(pa.table({"age": [23, 41, 29, 35, 41]}), "age")
-    >>> pairs = EquivalenceClasses(np.array([0, 1, 0, 0, 1]), np.array([3, 2]))
-    >>> found = generalise_column(ages, axis_of(ages, None), pairs)
-    >>> found.texts.to_pylist(), found.losses.round(2).tolist()
+    >>> from discreet.anonymity.encoding.encoded_table import encode_column
+    >>> from discreet.anonymity.generalisation.dimensions import build_dimension
+    >>> ages = encode_column(pa.table({"age": [23, 41, 29, 35, 41]}), "age")
+    >>> classes = EquivalenceClasses(np.array([0, 1, 0, 0, 1]), np.array([3, 2]))
+    >>> generalised = generalise_column(ages, build_dimension(ages, None), classes)
+    >>> generalised.texts.to_pylist(), generalised.losses.round(2).tolist()
     (['23-35', '41'], [0.67, 0.0])
     """
     cells = weighted_contingency_table(classes, dimension.codes, dimension.totals, np.ones_like(dimension.codes))
@@ -65,7 +65,7 @@ def generalise_column(
 
 
 def expand_to_rows(labels: pa.Array, codes: np.ndarray) -> pa.Array:
-    """Give each row its label, in an array whose texts may be more than two gigabytes."""
+    """Return the label of each row, as large_string if the text exceeds 2 GB."""
     lengths = pc.fill_null(pc.binary_length(labels), 0).to_numpy(zero_copy_only=False)
     size = int(np.bincount(codes, minlength=len(labels)) @ lengths.astype(np.int64))
     return (labels if size < 2**31 else labels.cast(pa.large_string())).take(pa.array(codes))

@@ -1,4 +1,4 @@
-"""The generalisation lattice, one level for each column, and the search for its best feasible node."""
+"""The generalisation lattice, whose nodes have one level for each column, and the search for the best feasible node."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 MAX_NODES = 20_000
-_TOLERANCE = 1e-12  # losses this near are equal, for they are sums of floats in different orders
+_TOLERANCE = 1e-12  # losses are sums of floats in different orders
 
 
 @dataclass(frozen=True)
 class NodeEvaluation:
-    """What a combination of levels comes to: whether it is good, and what is lost.
+    """The feasibility and loss of a node.
 
-    `added_loss_below` is what it and all combinations of lower levels lose at least on top of what their levels do, by rows that
-    must be removed; infinite if none of them can be good.
+    `added_loss_below` is a lower bound on the loss from suppressed rows at this node and all nodes below it, on top of
+    the loss of their levels; infinite if none of them can be feasible.
     """
 
     levels: tuple[int, ...]
@@ -25,7 +25,7 @@ class NodeEvaluation:
     added_loss_below: float
 
     def is_better_than(self, other: "NodeEvaluation | None") -> bool:
-        """Tell whether it loses less; or as much, and tells rows apart better; or else has lower first levels."""
+        """Return whether this node has the smaller loss; ties are broken by discernibility, then by levels."""
         if other is None or self.loss < other.loss - _TOLERANCE:
             return True
         if self.loss > other.loss + _TOLERANCE:
@@ -37,25 +37,25 @@ NodeEvaluator = Callable[[tuple[int, ...]], NodeEvaluation]
 
 
 def count_nodes(losses: Sequence[np.ndarray]) -> int:
-    """Return how many combinations there are."""
+    """Return the number of nodes."""
     return math.prod(len(level_losses) for level_losses in losses)
 
 
 def find_optimal_node(losses: Sequence[np.ndarray], evaluate: NodeEvaluator) -> NodeEvaluation | None:
-    """Find the best good combination, given what each level of each column loses if no row is removed.
+    """Return the best feasible node, given the loss of each level of each column without suppression.
 
-    Removing rows never makes the loss smaller than that; how much larger at least, each verdict tells for all
-    combinations below it. Those that must lose more than a good one need not be judged.
+    Branch and bound: the loss without suppression is a lower bound on the loss of a node, and each evaluation raises
+    the bounds of all nodes below it. Nodes whose bound exceeds the best loss are not evaluated.
 
     >>> def evaluate(levels):
-    ...     is_feasible = sum(levels) >= 2
-    ...     return NodeEvaluation(levels, is_feasible, (levels[0] + 2 * levels[1]) / 6, 0, 0 if is_feasible else math.inf)
+    ...     is_feasible, loss = sum(levels) >= 2, (levels[0] + 2 * levels[1]) / 6
+    ...     return NodeEvaluation(levels, is_feasible, loss, 0, 0 if is_feasible else math.inf)
     >>> find_optimal_node([np.array([0, 1, 2]) / 3, np.array([0, 1, 2]) * 2 / 3], evaluate).levels
     (2, 0)
     """
     nodes = np.stack(np.meshgrid(*(np.arange(len(level_losses)) for level_losses in losses), indexing="ij"), axis=-1)
     nodes = nodes.reshape(-1, len(losses))
-    min_loss = np.mean([each[nodes[:, node]] for node, each in enumerate(losses)], axis=0)
+    min_loss = np.mean([level_losses[nodes[:, column]] for column, level_losses in enumerate(losses)], axis=0)
     order = np.argsort(min_loss, kind="stable")
     nodes, min_loss = nodes[order], min_loss[order]
     added_loss = np.zeros(len(nodes))
@@ -63,13 +63,12 @@ def find_optimal_node(losses: Sequence[np.ndarray], evaluate: NodeEvaluator) -> 
     best: NodeEvaluation | None = None
     while is_open.any():
         open_nodes = np.flatnonzero(is_open)
-        place = open_nodes[
-            len(open_nodes) * 3 // 4
-        ]  # a bad one rules out much below it, a good one much that loses more
-        evaluation = evaluate(tuple(nodes[place].tolist()))
-        is_open[place] = False
+        # If this node is infeasible, it excludes many nodes below it; if it is feasible, many with a larger loss.
+        index = open_nodes[len(open_nodes) * 3 // 4]
+        evaluation = evaluate(tuple(nodes[index].tolist()))
+        is_open[index] = False
         if evaluation.added_loss_below:
-            is_below = (nodes <= nodes[place]).all(axis=1)
+            is_below = (nodes <= nodes[index]).all(axis=1)
             added_loss[is_below] = np.maximum(added_loss[is_below], evaluation.added_loss_below)
         if evaluation.is_feasible and evaluation.is_better_than(best):
             best = evaluation
@@ -80,7 +79,7 @@ def find_optimal_node(losses: Sequence[np.ndarray], evaluate: NodeEvaluator) -> 
 
 
 def find_node_greedily(losses: Sequence[np.ndarray], evaluate: NodeEvaluator) -> NodeEvaluation | None:
-    """Begin with the highest level of every column, and lower one as long as that is good: whichever then loses least.
+    """Start at the highest levels, and lower the level with the smallest resulting loss while the node stays feasible.
 
     >>> def evaluate(levels):
     ...     return NodeEvaluation(levels, sum(levels) >= 2, (levels[0] + 2 * levels[1]) / 6, 0, 0)

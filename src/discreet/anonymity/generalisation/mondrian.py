@@ -1,8 +1,8 @@
-"""Mondrian (LeFevre, DeWitt and Ramakrishnan 2006): cut the table in two, and each part again, while all are good.
+"""Mondrian (LeFevre, DeWitt and Ramakrishnan 2006): split the table recursively while both halves meet the criteria.
 
-All parts of a round are cut at once, so that a table needs some twenty passes over numpy arrays and no loop over its
-parts. A part is cut along the few axes that gain most by themselves, and the best cut stays: the one after which the
-two parts lose least along all axes together. Rows that are equal in all quasi-identifying columns stay together.
+All partitions of a round are split at once, so that a table needs about twenty passes over numpy arrays and no loop
+over its partitions. The splits of a partition along the few dimensions with the largest gain are compared, and the one
+with the smallest loss over all dimensions is chosen. Rows with equal quasi-identifiers stay together.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from discreet.anonymity.generalisation.dimensions import Dimension, EncodedRows,
 from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, satisfies_criteria
 from discreet.anonymity.generalisation.splits import IntervalSplit, SubsetSplit, best_splits
 
-_MAX_TRIED_DIMENSIONS = 3  # axes for each part; more of them improve little
+_MAX_TRIED_DIMENSIONS = 3  # for each partition; more improve the result only slightly
 
 
 @dataclass(frozen=True, eq=False)
 class _Partitions:
-    """The rows of the first part, those of the second, and so on; which part each is in, and what each part loses.
+    """Rows sorted by partition, with the partition of each row and the loss of each partition.
 
-    A part has as many rows here as its length, and they stand for as many of the table as its size.
+    The length of a partition counts the distinct rows, its size (in `classes`) the rows of the table.
     """
 
     rows: np.ndarray
@@ -35,7 +35,7 @@ class _Partitions:
 
 @dataclass(frozen=True, eq=False)
 class _Halves:
-    """All left halves of some parts and then all right ones: the places of their rows, their lengths and sizes."""
+    """All left halves of some partitions, followed by all right halves: row indices, lengths and sizes."""
 
     row_indices: np.ndarray
     lengths: np.ndarray
@@ -44,7 +44,7 @@ class _Halves:
 
 @dataclass(frozen=True, eq=False)
 class _SplitChoice:
-    """What cutting each part gains (0: it is not cut), what all left and all right halves lose, which rows go right."""
+    """The gain of splitting each partition (0: not split), the losses of all halves, and the rows that go right."""
 
     gain: np.ndarray
     losses: np.ndarray
@@ -52,14 +52,15 @@ class _SplitChoice:
 
 
 def partition(dimensions: Sequence[Dimension], criteria: PrivacyCriteria, weights: np.ndarray) -> EquivalenceClasses:
-    """Put rows into classes that satisfy the targets, provided that all together do.
+    """Partition the rows into classes that satisfy the criteria; the table as a whole must satisfy them.
 
-    Every row stands for as many equal ones as its weight.
+    Each row represents `weights` equal rows.
 
-    >>> from discreet.anonymity.generalisation.dimensions import Line
-    >>> ages = Dimension(np.array([0, 3, 1, 2]), np.array([2, 1, 1, 1]), Line(np.array([0, 0.1, 0.9, 1])))
-    >>> found = partition([ages], PrivacyCriteria(2), weights=np.array([2, 1, 1, 1]))
-    >>> found.ids.tolist(), found.right_sizes.tolist()
+    >>> from discreet.anonymity.generalisation.dimensions import OrderedScale
+    >>> scale = OrderedScale(np.array([0, 0.1, 0.9, 1]))
+    >>> ages = Dimension(np.array([0, 3, 1, 2]), np.array([2, 1, 1, 1]), scale)
+    >>> classes = partition([ages], PrivacyCriteria(2), weights=np.array([2, 1, 1, 1]))
+    >>> classes.ids.tolist(), classes.sizes.tolist()
     ([0, 1, 0, 1], [3, 2])
     """
     parts = _single_partition(dimensions, weights)
@@ -68,7 +69,7 @@ def partition(dimensions: Sequence[Dimension], criteria: PrivacyCriteria, weight
     while len(parts.rows):
         choice = _choose_splits(parts, dimensions, criteria)
         halves = _split_in_halves(parts, choice.is_right)
-        # A half of fewer than 2k rows cannot be cut again, and one whose rows are all equal need not be.
+        # A half of fewer than 2k rows cannot be split again, and one without loss need not be.
         is_final = np.tile(choice.gain == 0, 2) | (halves.sizes < 2 * criteria.k) | (choice.losses == 0)
         is_done = np.repeat(is_final, halves.lengths)
         final_halves = np.flatnonzero(is_final & (halves.sizes > 0))
@@ -92,7 +93,7 @@ def _single_partition(dimensions: Sequence[Dimension], weights: np.ndarray) -> _
 def _divisible_partitions(
     parts: _Partitions, halves: _Halves, choice: _SplitChoice, is_divisible: np.ndarray
 ) -> _Partitions:
-    """Make parts of the halves that can be cut again."""
+    """Return the halves that can be split again as partitions."""
     row_indices = halves.row_indices[np.repeat(is_divisible, halves.lengths)]
     lengths = halves.lengths[is_divisible]
     return _Partitions(
@@ -106,12 +107,14 @@ def _divisible_partitions(
 
 
 def _choose_splits(parts: _Partitions, dimensions: Sequence[Dimension], criteria: PrivacyCriteria) -> _SplitChoice:
-    """Choose for every part the best of its first cuts, or else the first that is good."""
+    """Choose for every partition the best of the first few splits, or else the first that meets the criteria."""
     splits = [
         best_splits(
-            axis.scale, weighted_contingency_table(parts.classes, codes, axis.totals, parts.weights), criteria.k
+            dimension.scale,
+            weighted_contingency_table(parts.classes, codes, dimension.totals, parts.weights),
+            criteria.k,
         )
-        for axis, codes in zip(dimensions, parts.encoded_rows.codes, strict=True)
+        for dimension, codes in zip(dimensions, parts.encoded_rows.codes, strict=True)
     ]
     gains = np.stack([split.gain for split in splits])
     order = np.argsort(-gains, axis=0, kind="stable")
@@ -136,7 +139,7 @@ def _choose_splits(parts: _Partitions, dimensions: Sequence[Dimension], criteria
 def _evaluate_splits(
     parts: _Partitions, is_right: np.ndarray, is_tried: np.ndarray, criteria: PrivacyCriteria
 ) -> _SplitChoice:
-    """Cut some parts in two, and see what that gains along all axes; nothing where a half is not good."""
+    """Return the gain of splitting some partitions over all dimensions; 0 if a half violates a criterion."""
     halves = _split_in_halves(parts, is_right)
     is_tried_half = np.tile(is_tried, 2)
     row_indices = halves.row_indices if is_tried.all() else halves.row_indices[np.repeat(is_tried_half, halves.lengths)]
@@ -155,7 +158,7 @@ def _evaluate_splits(
 
 
 def _assign_sides(parts: _Partitions, splits: Sequence[IntervalSplit | SubsetSplit], axis: np.ndarray) -> np.ndarray:
-    """Tell which rows go right, if each part is cut along its axis; those of a part with the axis -1 stay left."""
+    """Return which rows go right if each partition is split along its axis; with axis -1, all rows stay left."""
     is_right = np.zeros(len(parts.rows), bool)
     axis_of_row = axis.astype(np.int16)[parts.classes.ids]
     for number, (split, codes) in enumerate(zip(splits, parts.encoded_rows.codes, strict=True)):

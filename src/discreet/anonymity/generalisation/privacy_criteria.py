@@ -21,9 +21,9 @@ from discreet.anonymity.metrics.t_closeness import equal_distances, hierarchical
 
 @dataclass(frozen=True, eq=False)
 class SensitiveCriterion:
-    """A sensitive column's codes, how often each occurs in the table, and which classes are good enough in it.
+    """A sensitive column's codes, the number of occurrences of each, and the test that every class must pass.
 
-    `is_monotone` if two classes that pass always pass as one.
+    The criterion `is_monotone` if the union of two classes that pass it passes it too.
     """
 
     codes: np.ndarray
@@ -34,7 +34,7 @@ class SensitiveCriterion:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyCriteria:
-    """The smallest size of a class, and what else each must pass."""
+    """The smallest allowed class size, and the criteria of the sensitive columns."""
 
     k: int
     sensitive_criteria: tuple[SensitiveCriterion, ...] = ()
@@ -43,11 +43,12 @@ class PrivacyCriteria:
 def satisfies_criteria(
     criteria: PrivacyCriteria, classes: EquivalenceClasses, rows: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Tell which classes of some rows pass all checks; a row stands for as many as its weight.
+    """Return which classes of some rows pass all sensitive criteria; each row represents `weights` equal rows.
 
-    >>> pairs = SensitiveCriterion(np.array([0, 1, 0]), np.array([3, 1]), lambda cells: np.diff(np.append(cells.starts, 3)) > 1)
+    >>> two_values = SensitiveCriterion(np.array([0, 1, 0]), np.array([3, 1]), lambda cells: distinct_counts(cells) > 1)
+    >>> criteria = PrivacyCriteria(2, (two_values,))
     >>> classes = EquivalenceClasses(np.array([0, 0, 1]), np.array([2, 2]))
-    >>> satisfies_criteria(PrivacyCriteria(2, (pairs,)), classes, np.arange(3), weights=np.array([1, 1, 2])).tolist()
+    >>> satisfies_criteria(criteria, classes, np.arange(3), weights=np.array([1, 1, 2])).tolist()
     [True, False]
     """
     is_satisfied = np.ones(len(classes.sizes), bool)
@@ -58,7 +59,7 @@ def satisfies_criteria(
 
 
 def _with_complement_class(cells: ContingencyTable) -> ContingencyTable:
-    """Add the rows in none of the classes as one class more: closeness compares with the whole table."""
+    """Add the rows that are in none of the classes as another class: t-closeness compares with the whole table."""
     complement_counts = cells.totals - np.bincount(cells.values, cells.counts, len(cells.totals)).astype(np.int64)
     values = np.flatnonzero(complement_counts)
     if not len(values):
@@ -73,17 +74,17 @@ def _with_complement_class(cells: ContingencyTable) -> ContingencyTable:
     )
 
 
-_DIGITS = 12  # as `measure` rounds, so that it finds what was asked for
+_DIGITS = 12  # the same rounding as in `measure`, so that it confirms the criteria
 _DISTINCT, _ENTROPY, _RECURSIVE = DIVERSITIES = ("distinct", "entropy", "recursive")
 _ClassTest = Callable[[ContingencyTable], np.ndarray]
 
 
 @dataclass(frozen=True)
 class AnonymityParameters:
-    """The k, l and t that every class must reach; `diversity` tells how l is counted, recursively with `c`."""
+    """The k, l and t that every class must satisfy; `diversity` is the kind of l-diversity, recursive with `c`."""
 
     k: int
-    l: float | None = None  # noqa: E741 - what everybody calls it
+    l: float | None = None  # noqa: E741 - the name in the literature
     t: float | None = None
     diversity: str = _DISTINCT
     c: float | None = None
@@ -92,20 +93,20 @@ class AnonymityParameters:
 def build_criteria(
     parameters: AnonymityParameters, encoded: EncodedTable, trees: Mapping[str, TaxonomyTree]
 ) -> PrivacyCriteria:
-    """Check what is asked for against the table, and make it targets."""
+    """Check the parameters against the table, and return the criteria."""
     _check_k(parameters.k, encoded.source.row_count)
     _check_diversity(parameters)
     _check_t(parameters.t)
     for name, value in (("l", parameters.l), ("t", parameters.t)):
         if value is not None and not encoded.sensitive:
-            raise ValueError(f"{name}: it is about sensitive columns, and none is named. Give sensitive='...'.")
+            raise ValueError(f"{name}: it needs a sensitive column, and none was named. Pass sensitive='...'.")
     sensitive_criteria = []
     for column in encoded.sensitive:
         totals = np.bincount(column.codes, minlength=len(column.values))
         if parameters.l is not None:
             if parameters.l > len(totals):
-                reason = f"{column.name[:60]!r} has {len(totals)} different values, fewer than l = {parameters.l}"
-                raise ValueError(f"l: {reason}. Ask for a smaller l.")
+                reason = f"{column.name[:60]!r} has {len(totals)} distinct values, fewer than l = {parameters.l}"
+                raise ValueError(f"l: {reason}. Use a smaller l.")
             sensitive_criteria.append(
                 SensitiveCriterion(column.codes, totals, _diversity_test(parameters), is_monotone=True)
             )
@@ -116,29 +117,27 @@ def build_criteria(
 
 def _check_k(k: Any, rows: int) -> None:
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"k: must be a whole number, not a {type(k).__name__}.")
+        raise TypeError(f"k: must be an integer, not {type(k).__name__}.")
     if int(k) < 1:
         raise ValueError(f"k: must be at least 1, not {k}.")
     if int(k) > rows:
-        raise ValueError(f"k: the table has {rows} rows, fewer than k = {k}. Ask for a smaller k.")
+        raise ValueError(f"k: the table has {rows} rows, fewer than k = {k}. Use a smaller k.")
 
 
 def _check_diversity(parameters: AnonymityParameters) -> None:
     if parameters.diversity not in DIVERSITIES:
         raise ValueError(
-            f"diversity: write {', '.join(map(repr, DIVERSITIES))}, not {str(parameters.diversity)[:60]!r}."
+            f"diversity: expected one of {', '.join(map(repr, DIVERSITIES))}, not {str(parameters.diversity)[:60]!r}."
         )
     if parameters.l is None:
         if parameters.diversity != _DISTINCT or parameters.c is not None:
-            raise ValueError(
-                f"l: give it too, such as l=2, for {parameters.diversity} diversity says how it is counted."
-            )
+            raise ValueError("l: diversity and c have no effect without it. Pass it too, for example l=2.")
         return
     _check_number(parameters.l, "l")
     if parameters.l < 1 or (parameters.diversity != _ENTROPY and parameters.l != int(parameters.l)):
-        raise ValueError(f"l: must be a whole number of at least 1, not {parameters.l}.")
+        raise ValueError(f"l: must be an integer of at least 1, not {parameters.l}.")
     if (parameters.c is not None) != (parameters.diversity == _RECURSIVE):
-        raise ValueError("c: recursive diversity needs it, such as c=3, and nothing else does.")
+        raise ValueError("c: required for recursive diversity, for example c=3, and not allowed otherwise.")
     if parameters.c is not None:
         _check_number(parameters.c, "c")
         if parameters.c <= 0:
@@ -176,7 +175,7 @@ def _closeness_criterion(
             column.codes, totals, lambda cells: _is_within(t, hierarchical_distances(cells, levels)), is_monotone=True
         )
     if column.is_ordered:
-        # The distance of null from numbers is no metric: two close classes may be less close together.
+        # With nulls the distance is not a metric: the union of two close classes can be less close.
         null_code = column.null_code
         return SensitiveCriterion(
             column.codes,

@@ -28,10 +28,10 @@ TreesByColumn = Mapping[str, TaxonomyTree]
 
 @dataclass(frozen=True, eq=False)
 class Recoding:
-    """The texts of the columns that were made coarser, the rows that stay (all if None), and their classes.
+    """The generalised columns, the rows that are kept (None if all are), and their equivalence classes.
 
-    `loss_by_column` is what these rows lose in each column, as `InformationLoss` counts it, all added up.
-    `levels` and `found` tell the level of every column and how they were found, where a method has levels.
+    `loss_by_column` is the sum over these rows of each column's certainty penalty, as in `InformationLoss`. Full-domain
+    generalisation also has `levels`, the level of every column, and `optimality`, how they were found.
     """
 
     recoded_columns: Mapping[str, pa.Array]
@@ -48,18 +48,18 @@ def build_trees(encoded: EncodedTable, hierarchies: Mapping[str, Any] | None) ->
     trees = {}
     for name, hierarchy in (hierarchies or {}).items():
         if name not in columns:
-            hint = f"Those columns are: {', '.join(columns)[:200]}."
+            hint = f"These columns are: {', '.join(columns)[:200]}."
             raise ValueError(f"hierarchies: {str(name)[:60]!r} is neither quasi-identifying nor sensitive. {hint}")
         if not isinstance(hierarchy, Hierarchy):
-            hint = "Make one with read_hierarchy, intervals or prefixes."
-            raise TypeError(f"hierarchies: {name[:60]!r} has a {type(hierarchy).__name__}. {hint}")
+            hint = "Create one with read_hierarchy, intervals or prefixes."
+            raise TypeError(f"hierarchies: {name[:60]!r} must have a Hierarchy, not {type(hierarchy).__name__}. {hint}")
         trees[name] = build_tree(columns[name], hierarchy)
     return trees
 
 
 @dataclass(frozen=True, eq=False)
 class _DistinctRows:
-    """The different rows of a table, by what matters here: which of them each row is, and their targets."""
+    """The rows of a table that differ in a quasi-identifier or in a sensitive column that has a criterion."""
 
     classes: EquivalenceClasses
     first_rows: np.ndarray
@@ -76,26 +76,27 @@ def _distinct_rows(encoded: EncodedTable, criteria: PrivacyCriteria) -> _Distinc
 
 
 def recode_by_mondrian(encoded: EncodedTable, criteria: PrivacyCriteria, trees: TreesByColumn) -> Recoding:
-    """Cut the table into classes, each with its own ranges, sets and labels."""
+    """Partition the table into classes, each with its own ranges, sets and labels."""
     distinct = _distinct_rows(encoded, criteria)
     single_class = EquivalenceClasses(np.zeros_like(distinct.first_rows), np.array([encoded.source.row_count]))
     if not satisfies_criteria(
         distinct.criteria, single_class, np.arange(len(distinct.first_rows)), distinct.classes.sizes
     ).all():
-        raise ValueError("l: even the whole table in one class does not reach it. Ask for a smaller l, or a larger c.")
+        raise ValueError("l: the whole table as a single class does not reach it. Use a smaller l, or a larger c.")
     dimensions = [build_dimension(column, trees.get(column.name)) for column in encoded.quasi]
     dimensions = [replace(dimension, codes=dimension.codes[distinct.first_rows]) for dimension in dimensions]
     distinct_classes = partition(dimensions, distinct.criteria, distinct.classes.sizes)
     classes = EquivalenceClasses(distinct_classes.ids[distinct.classes.ids], distinct_classes.sizes)
     generalised = {
-        column.name: generalise_column(column, axis, distinct_classes)
-        for column, axis in zip(encoded.quasi, dimensions, strict=True)
+        column.name: generalise_column(column, dimension, distinct_classes)
+        for column, dimension in zip(encoded.quasi, dimensions, strict=True)
     }
     recoded_columns = {
         name: expand_to_rows(values.texts, classes.ids) for name, values in generalised.items() if values is not None
     }
     loss_by_column = {
-        name: 0.0 if each is None else float(distinct_classes.sizes @ each.losses) for name, each in generalised.items()
+        name: 0.0 if values is None else float(distinct_classes.sizes @ values.losses)
+        for name, values in generalised.items()
     }
     return Recoding(
         {**_normalised_columns(encoded, np.arange(encoded.source.row_count)), **recoded_columns},
@@ -108,7 +109,7 @@ def recode_by_mondrian(encoded: EncodedTable, criteria: PrivacyCriteria, trees: 
 def recode_by_full_domain(
     encoded: EncodedTable, criteria: PrivacyCriteria, trees: TreesByColumn, suppress: Any
 ) -> Recoding:
-    """Choose one level for each column, and remove the rows of classes that miss a target there."""
+    """Choose one level for each column, and suppress the rows of classes that violate a criterion."""
     distinct, max_suppressed = (
         _distinct_rows(encoded, criteria),
         max_suppressed_rows(suppress, encoded.source.row_count),
@@ -117,8 +118,9 @@ def recode_by_full_domain(
     codes = [column.codes[distinct.first_rows] for column in encoded.quasi]
     best = find_best_levels(codes, column_trees, distinct.criteria, distinct.classes.sizes, max_suppressed)
     if best is None:
-        reason = f"no levels reach the targets with at most {max_suppressed} of {encoded.source.row_count} rows removed"
-        raise ValueError(f"suppress: {reason}. Ask for a smaller k or l, a larger t, or let more rows go.")
+        allowed = f"at most {max_suppressed} of {encoded.source.row_count} rows suppressed"
+        hint = "Use a smaller k or l, a larger t, or a larger suppress."
+        raise ValueError(f"suppress: no combination of levels satisfies the criteria with {allowed}. {hint}")
     remaining_rows = np.flatnonzero(best.is_kept[distinct.classes.ids])
     columns = list(zip(encoded.quasi, column_trees, best.levels, strict=True))
     level_codes = [tree.codes[level][column.codes[remaining_rows]] for column, tree, level in columns]
@@ -143,7 +145,7 @@ def recode_by_full_domain(
 
 
 def _normalised_columns(encoded: EncodedTable, rows: np.ndarray) -> dict[str, pa.Array]:
-    """Write values that count as equal alike, where they may not look so: NaN and null, -0.0 and 0.0, 1 and 1.0."""
+    """Return columns in which equal values have one representation: NaN and null, -0.0 and 0.0, 1 and 1.0 are equal."""
     normalised = {}
     for column in encoded.quasi:
         if column.name in encoded.source.object_columns:
@@ -165,13 +167,13 @@ def _has_mixed_representations(reals: pa.ChunkedArray) -> bool:
 
 
 def max_suppressed_rows(suppress: Any, rows: int) -> int:
-    """Return how many rows may go, from the share of them.
+    """Return how many rows may be suppressed, given the share of them.
 
     >>> max_suppressed_rows(0.29, 100), max_suppressed_rows(Fraction(1, 3), 10)
     (29, 3)
     """
     if isinstance(suppress, bool) or not isinstance(suppress, Real) or not math.isfinite(suppress):
-        raise TypeError(f"suppress: must be a share of the rows, such as 0.02, not {str(suppress)[:60]!r}.")
+        raise TypeError(f"suppress: must be a share of the rows, for example 0.02, not {str(suppress)[:60]!r}.")
     share = Fraction(suppress) if isinstance(suppress, Rational) else Fraction(str(float(suppress)))
     if not 0 <= share < 1:
         raise ValueError(f"suppress: must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.")
@@ -179,7 +181,7 @@ def max_suppressed_rows(suppress: Any, rows: int) -> int:
 
 
 def describe_attacks_on_recoding(encoded: EncodedTable, recoding: Recoding, trees: TreesByColumn) -> str:
-    """Say what the release does not protect against."""
+    """Return a sentence that names the attacks that the release does not protect against."""
     sizes = np.bincount(recoding.classes.sizes)
     prosecutor = LinkageRisk({int(size): int(size * sizes[size]) for size in np.flatnonzero(sizes)})
     attribute_risks = [

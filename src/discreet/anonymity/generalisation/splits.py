@@ -1,4 +1,4 @@
-"""The split of every group of rows along one dimension that loses least information."""
+"""The split of every group of rows along one dimension with the smallest information loss."""
 
 from dataclasses import dataclass
 
@@ -12,39 +12,39 @@ _NO_SPLIT = -1.0
 
 @dataclass(frozen=True, eq=False)
 class IntervalSplit:
-    """For each group what is gained, in rows times loss (below 0 if it cannot be cut), and the codes that stay left."""
+    """The gain of splitting each group, in rows times loss (below 0: impossible); codes low to high go left."""
 
     gain: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
     def goes_right(self, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Tell for rows of some groups, with these codes, whether they go right."""
+        """Return which rows go right, given their groups and codes."""
         return np.asarray((codes < self.low[groups]) | (codes > self.high[groups]))
 
 
 @dataclass(frozen=True, eq=False)
 class SubsetSplit:
-    """The same, where those codes are no run: for each pair of a group and a code, whether it goes right."""
+    """A split whose left codes are not contiguous: for each cell of group and code, whether it goes right."""
 
     gain: np.ndarray
     cells: ContingencyTable
     is_right: np.ndarray
 
     def goes_right(self, groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Tell for rows of some groups, with these codes, whether they go right."""
+        """Return which rows go right, given their groups and codes."""
         return lookup_flags(self.cells, self.is_right, groups, codes)
 
 
 def best_splits(
     scale: OrderedScale | HierarchicalScale | NominalScale, cells: ContingencyTable, k: int
 ) -> IntervalSplit | SubsetSplit:
-    """Cut every group into two of at least k rows each.
+    """Return the best split of every group into two of at least k rows each.
 
-    >>> from discreet.anonymity.encoding.equivalence_classes import Classes
-    >>> from discreet.anonymity.encoding.equivalence_classes import tally
+    >>> from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, weighted_contingency_table
     >>> counts = np.array([2, 1, 3])
-    >>> cells = tally(Classes(np.zeros(3, int), np.array([6])), np.arange(3), counts, weights=counts)
+    >>> one_class = EquivalenceClasses(np.zeros(3, int), np.array([6]))
+    >>> cells = weighted_contingency_table(one_class, np.arange(3), counts, weights=counts)
     >>> best = best_splits(OrderedScale(np.array([0, 0.2, 1])), cells, 2)
     >>> best.low.tolist(), best.high.tolist(), best.gain.round(2).tolist()
     ([0], [1], [5.4])
@@ -57,7 +57,7 @@ def best_splits(
 
 
 def _split_ordered(scale: OrderedScale, cells: ContingencyTable, k: int) -> IntervalSplit:
-    """Try every place between two values."""
+    """Try a split between every two consecutive values."""
     ends = np.append(cells.starts[1:], len(cells.values)) - 1
     low, high = cells.values[cells.starts], cells.values[ends]
     following = np.append(cells.values[1:], 0)
@@ -72,7 +72,7 @@ def _split_ordered(scale: OrderedScale, cells: ContingencyTable, k: int) -> Inte
 
 
 def _split_nominal(scale: NominalScale, cells: ContingencyTable, k: int) -> SubsetSplit:
-    """Try the most frequent value, the two most frequent, and so on: for as many values none have more rows."""
+    """Try the most frequent value, the two most frequent, and so on: no other set of that size has more rows."""
     max_count = int(cells.counts.max())
     order = np.argsort(cells.classes * (max_count + 1) + max_count - cells.counts, kind="stable")
     left, right = _rows_on_both_sides(cells.counts[order], cells)
@@ -88,7 +88,7 @@ def _split_nominal(scale: NominalScale, cells: ContingencyTable, k: int) -> Subs
 
 
 def _split_hierarchical(scale: HierarchicalScale, cells: ContingencyTable, k: int) -> IntervalSplit:
-    """Try each label below that of the group against all other rows, whose label may then be lower, too."""
+    """Try each label below the group's label against all other rows, whose common label may then be lower too."""
     best, *others = (_split_at_level(scale, codes, cells, k) for codes in scale.tree.codes[:-1])
     for other in others:
         is_better = other.gain > best.gain
@@ -106,8 +106,8 @@ def _split_at_level(scale: HierarchicalScale, codes: np.ndarray, cells: Continge
     start, end = cells.starts[group], (np.append(cells.starts[1:], len(begins)) - 1)[group]
     inside = np.add.reduceat(cells.counts, first)
     outside = cells.sizes[group] - inside
-    # Where the label is the last of its group, all others lie before it and may have a lower label together. Where
-    # it is the first and they have, that label is tried itself, against this one.
+    # If the label is the last of its group, the rows before it may have a lower common label. If it is the first, the
+    # lower common label of the others, if any, is tried as a label itself.
     high = np.where(last == end, np.maximum(first - 1, start), end)
     gain = cells.sizes[group] * _range_loss(scale, cells, start, end)
     gain -= inside * _range_loss(scale, cells, first, last) + outside * _range_loss(scale, cells, start, high)
@@ -117,24 +117,24 @@ def _split_at_level(scale: HierarchicalScale, codes: np.ndarray, cells: Continge
 
 
 def _range_loss(scale: HierarchicalScale, cells: ContingencyTable, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return what is lost from one place of the cells to another."""
+    """Return the loss of the values between two cells."""
     return scale.loss(cells.values[first], cells.values[last])
 
 
 def _per_cell(per_group: np.ndarray, cells: ContingencyTable) -> np.ndarray:
-    """Give every value of a group what belongs to the group."""
+    """Return for every cell the element of its group."""
     return np.asarray(per_group[cells.classes])
 
 
 def _rows_on_both_sides(counts: np.ndarray, cells: ContingencyTable) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many rows have a group's values up to each, and how many have those behind it."""
+    """Return for every cell the number of rows of its group up to it, and after it."""
     sums = np.cumsum(counts)
     left = sums - _per_cell(sums[cells.starts] - counts[cells.starts], cells)
     return left, _per_cell(cells.sizes, cells) - left
 
 
 def _best_per_group(gain: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest gain of each group, and where it is; the first of equal ones."""
+    """Return the largest gain of each group, and its first index."""
     best = np.maximum.reduceat(gain, starts)
     lengths = np.diff(np.append(starts, len(gain)))
     hits = np.flatnonzero(gain == np.repeat(best, lengths))

@@ -1,1 +1,1 @@
-"""Generalisation hierarchies, and what generalised values (ranges, sets, labels, *) stand for."""
+"""Generalisation hierarchies, and the meaning of generalised values (ranges, sets, labels, *)."""

@@ -1,4 +1,4 @@
-"""Generalisation hierarchies: how the values of a column become coarser, level by level."""
+"""Generalisation hierarchies: the labels that generalise the values of a column, level by level."""
 
 import csv
 import io
@@ -13,16 +13,15 @@ from discreet.anonymity.hierarchies.label_syntax import format_range
 
 ANY_VALUE = "*"
 _MAX_LABEL_LENGTH = 60
-_SOURCE_HINT = "the path of a file, or the text itself, of lines such as 28;20-29;*"
+_SOURCE_HINT = "the path of a file, or its text, with lines such as 28;20-29;*"
 
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The labels above each value, from the finest to the coarsest; make one with `read_hierarchy`, `intervals` or
-    `prefixes`.
+    """A generalisation hierarchy; create one with `read_hierarchy`, `intervals` or `prefixes`.
 
-    `path` gives the labels of levels 1 to `height` above a value, or None if it has no place for it. `leaves` are the
-    values that it lists; None if it is a rule for any number of them.
+    `path` returns the labels of levels 1 to `height` above a value, or None if the hierarchy does not contain it.
+    `leaves` are the values of a listed hierarchy, and None for a rule.
 
     >>> prefixes(5).path("13053")
     ('1305*', '130**', '13***', '1****', '*')
@@ -35,9 +34,9 @@ class Hierarchy:
 
 
 def read_hierarchy(source: str | Path) -> Hierarchy:
-    r"""Read a hierarchy as ARX writes it: a line for each value, then its label on level 1, 2, ... between semicolons.
+    r"""Read a hierarchy in the format of ARX: each line has a value and its labels on levels 1, 2, ...
 
-    The source is a file's path, or the text itself; the file is UTF-8.
+    Fields are separated by semicolons. The source is the path of a UTF-8 file, or the text itself.
 
     >>> ages = read_hierarchy("28;<30;*\n31;30-39;*\n37;30-39;*")
     >>> ages.height, ages.path(31)
@@ -46,12 +45,12 @@ def read_hierarchy(source: str | Path) -> Hierarchy:
     name, text = _read_source(source)
     rows = _parse_lines(text, name)
     if not rows or len(rows[0].cells) < 2:
-        raise ValueError(f"source: {name} has no levels. Write value;label of level 1;...;* on each line.")
+        raise ValueError(f"source: {name} has no levels. Each line must be value;label of level 1;...;*.")
     first = rows[0]
     for row in rows:
         if len(row.cells) != len(first.cells):
             mismatch = f"line {row.line} has {len(row.cells)} fields and line {first.line} has {len(first.cells)}"
-            raise ValueError(f"source: {name}: {mismatch}.")
+            raise ValueError(f"source: {name}: {mismatch}. All lines must have the same number of fields.")
     _check_tree([row.cells for row in rows], name)
     _check_equal_numbers(rows, name)
     paths = {row.cells[0]: row.cells[1:] for row in rows}
@@ -60,45 +59,46 @@ def read_hierarchy(source: str | Path) -> Hierarchy:
 
 @dataclass(frozen=True)
 class _CsvLine:
-    """A line of a file, by its number, cut into cells."""
+    """A line number and the cells of the line."""
 
     line: int
     cells: tuple[str, ...]
 
 
 def _parse_lines(text: str, name: str) -> list[_CsvLine]:
-    """Cut all lines that are not empty."""
+    """Return all lines that are not empty."""
     reader = csv.reader(io.StringIO(text), delimiter=";")
     try:
         rows = [_CsvLine(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
     except csv.Error as error:
-        raise ValueError(f"source: {name}: line {reader.line_num} cannot be read ({error}). Correct it.") from None
+        raise ValueError(f"source: {name}: line {reader.line_num} is not valid CSV ({error}).") from None
     return [row for row in rows if any(row.cells)]
 
 
 def _check_equal_numbers(rows: Sequence[_CsvLine], name: str) -> None:
-    """Refuse 30 and 30.0 that become different labels: which is meant by the number cannot be told."""
+    """Raise ValueError if equal numbers, such as 30 and 30.0, have different labels."""
     seen: dict[Decimal, _CsvLine] = {}
     for row in rows:
         number = _parse_decimal(row.cells[0])
         if number is not None and (first := seen.setdefault(number, row)).cells[1:] != row.cells[1:]:
-            both = f"{_quote_label(first.cells[0])} in line {first.line} and {_quote_label(row.cells[0])} in line {row.line}"
-            raise ValueError(f"source: {name}: {both} are one number with different labels. Give it one line.")
+            labels = [f"{_quote_label(line.cells[0])} in line {line.line}" for line in (first, row)]
+            conflict = f"{' and '.join(labels)} are the same number but have different labels"
+            raise ValueError(f"source: {name}: {conflict}. Keep one of the lines.")
 
 
 def _read_source(source: Any) -> tuple[str, str]:
-    """Return what messages call the hierarchy, and its text."""
+    """Return the name of the hierarchy in messages, and its text."""
     if not isinstance(source, str | Path):
-        raise TypeError(f"source: give {_SOURCE_HINT}; not a {type(source).__name__}.")
+        raise TypeError(f"source: expected {_SOURCE_HINT}, not {type(source).__name__}.")
     if isinstance(source, str) and (";" in source or "\n" in source):
         return "the hierarchy", source
     name = f"the hierarchy {Path(source).name}"
     try:
         return name, Path(source).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise FileNotFoundError(f"source: there is no file {source}. Give {_SOURCE_HINT}.") from None
+        raise FileNotFoundError(f"source: file {source} does not exist. Pass {_SOURCE_HINT}.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"source: {name} is not in UTF-8. Save it as UTF-8.") from None
+        raise ValueError(f"source: {name} is not valid UTF-8. Save it as UTF-8.") from None
 
 
 def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
@@ -107,8 +107,9 @@ def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
         for row in rows:
             first = parents.setdefault(row[level], row[level + 1])
             if first != row[level + 1]:
-                conflict = f"{_quote_label(row[level])} of level {level} is under both {_quote_label(first)} and {_quote_label(row[level + 1])}"
-                raise ValueError(f"source: {name} is no tree: {conflict}. Put every label under one of the next level.")
+                parent_labels = f"{_quote_label(first)} and {_quote_label(row[level + 1])}"
+                conflict = f"{_quote_label(row[level])} on level {level} has two parents, {parent_labels}"
+                raise ValueError(f"source: {name} is not a tree: {conflict}. Give each label one parent.")
 
 
 def _quote_label(label: str) -> str:
@@ -116,11 +117,11 @@ def _quote_label(label: str) -> str:
 
 
 def _path_lookup(paths: dict[str, tuple[str, ...]]) -> Callable[[Any], tuple[str, ...] | None]:
-    """Return how values of any type find their line, although all that a file holds is text."""
+    """Return a function that looks up the labels of a value of any type in a file of text."""
     by_decimal = {number: path for text, path in paths.items() if (number := _parse_decimal(text)) is not None}
     by_float = {float(number): path for number, path in by_decimal.items()}
     for number, labels in by_decimal.items():
-        if by_float.get(float(number)) not in (labels, None):  # two numbers that no real tells apart
+        if by_float.get(float(number)) not in (labels, None):  # different numbers that are the same float
             del by_float[float(number)]
     by_lowercase = {text.lower(): path for text, path in paths.items()}
 
@@ -145,10 +146,9 @@ def _parse_decimal(text: str) -> Decimal | None:
 
 
 def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hierarchy:
-    """Put numbers from low to high into intervals of some width, then of a wider one, and so on up to anything.
+    """Return a hierarchy of numbers from low to high, with one level of intervals for each width, and then *.
 
-    Above the last width there is nothing but *, so give several to have something between. Each must be a multiple of
-    the one before. Intervals of whole numbers are written 20-29, of others [0.5, 1.0).
+    Each width must be a multiple of the one before. Intervals of integers are written 20-29, all others [0.5, 1.0).
 
     >>> intervals(0, 99, [10, 20]).path(37), intervals(0, 2, 0.5).path(0.7)
     (('30-39', '20-39', '*'), ('[0.5, 1.0)', '*'))
@@ -184,7 +184,7 @@ def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hiera
 def _check_widths(given: Sequence[Any]) -> list[Decimal]:
     steps = [_check_number(width, "each width") for width in given]
     if not steps or steps[0] <= 0:
-        raise ValueError("intervals: give at least one width above 0.")
+        raise ValueError("intervals: pass at least one width above 0.")
     for narrow, wide in pairwise(steps):
         if wide <= narrow or wide % narrow:
             raise ValueError(f"intervals: the width {wide} must be a multiple of {narrow}, the one before it.")
@@ -194,7 +194,7 @@ def _check_widths(given: Sequence[Any]) -> list[Decimal]:
 def _check_number(number: Any, argument: str) -> Decimal:
     parsed = None if isinstance(number, bool | str) else _parse_decimal(str(number))
     if parsed is None:
-        raise TypeError(f"intervals: {argument} must be a number, not a {type(number).__name__}.")
+        raise TypeError(f"intervals: {argument} must be a number, not {type(number).__name__}.")
     return parsed
 
 
@@ -207,15 +207,15 @@ def _half_open_interval(low: Decimal, high: Decimal) -> str:
 
 
 def prefixes(length: int) -> Hierarchy:
-    """Cut codes of equal length, such as zip codes, from the right: 13053, 1305*, 130**, ..., *.
+    """Return a hierarchy of codes of equal length, masked from the right: 13053, 1305*, 130**, ..., *.
 
-    Whole numbers are filled up with zeros from the left.
+    Integers are padded with zeros on the left.
 
     >>> prefixes(5).path(2139)
     ('0213*', '021**', '02***', '0****', '*')
     """
     if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ValueError("prefixes: length must be a whole number of characters, at least 1.")
+        raise ValueError("prefixes: length must be an integer of at least 1.")
 
     def path(value: Any) -> tuple[str, ...] | None:
         if isinstance(value, bool) or not isinstance(value, int | str):

@@ -1,11 +1,11 @@
-"""Which original values each released value may stand for.
+"""The original values that each released value covers.
 
-*                               anything
-130**                           five characters, the first of which are 130
-20-29   [0.5, 1.5)   20..29     a range; its ends are in it, except at a round bracket
-<30   >=40   ≥40   90+          a range with one end
-{A, B}   {"A, B", C}            one of these
-Europe                          what a hierarchy says
+*                               any value
+130**                           five characters that begin with 130
+20-29   [0.5, 1.5)   20..29     a range including its ends, except at a round bracket
+<30   >=40   ≥40   90+          a one-sided range
+{A, B}   {"A, B", C}            one of a set of values
+Europe                          a label of a hierarchy
 """
 
 import re
@@ -24,10 +24,10 @@ from discreet.anonymity.hierarchies.label_syntax import parse_set, positions_in_
 
 @dataclass(frozen=True, eq=False)
 class LabelCoverage:
-    """For each released value the codes of the original values that it covers: a run low, ..., high - 1.
+    """The codes of the original values that each released value covers: low, ..., high - 1.
 
-    Where they are no run, it is the shortest one that holds them, and `scattered_pairs` has the pairs that count, as sorted
-    numbers released·many + original.
+    If the codes are not contiguous, low and high are those of the smallest enclosing run, and `scattered_pairs` has
+    the covered codes, as sorted numbers released·original_count + original.
     """
 
     original_count: int
@@ -37,7 +37,7 @@ class LabelCoverage:
     scattered_pairs: np.ndarray
 
     def contains(self, released: np.ndarray, original: np.ndarray) -> np.ndarray:
-        """Tell for pairs of codes whether the released value covers the original one."""
+        """Return for pairs of codes whether the released value covers the original one."""
         inside = (self.low[released] <= original) & (original < self.high[released])
         doubtful = np.flatnonzero(inside & self.is_scattered[released])
         pairs = released[doubtful].astype(np.int64) * self.original_count + original[doubtful]
@@ -45,13 +45,13 @@ class LabelCoverage:
         return np.asarray(inside)
 
     def covered_counts(self) -> np.ndarray:
-        """Return how many original values each released value covers."""
+        """Return the number of original values that each released value covers."""
         counts = np.where(self.is_scattered, 0, self.high - self.low)
         np.add.at(counts, self.scattered_pairs // self.original_count, 1)
         return counts
 
     def covering_labels(self) -> np.ndarray | None:
-        """Return the released value that covers each original one, -1 for none; None if some have several."""
+        """Return the released value that covers each original one (-1 for none), or None if some have several."""
         runs = np.flatnonzero(~self.is_scattered)
         length = self.high[runs] - self.low[runs]
         if length.sum() + len(self.scattered_pairs) > self.original_count:
@@ -68,12 +68,12 @@ class LabelCoverage:
 
 
 def build_coverage(covered_codes: Sequence[Sequence[int]], original_count: int) -> LabelCoverage:
-    """Make a cover of the sorted codes that each released value stands for, of so `original_count` original values.
+    """Return the coverage, given the sorted codes that each released value covers, out of `original_count` codes.
 
-    >>> cover = build_coverage([[0, 1], [3], [0, 3], []], 4)
-    >>> cover.contains(np.array([0, 2, 2]), np.array([1, 1, 3])).tolist(), cover.covered_counts().tolist()
+    >>> coverage = build_coverage([[0, 1], [3], [0, 3], []], 4)
+    >>> coverage.contains(np.array([0, 2, 2]), np.array([1, 1, 3])).tolist(), coverage.covered_counts().tolist()
     ([True, False, True], [2, 1, 2, 0])
-    >>> cover.covering_labels() is None, build_coverage([[0, 1], [3]], 4).covering_labels().tolist()
+    >>> coverage.covering_labels() is None, build_coverage([[0, 1], [3]], 4).covering_labels().tolist()
     (True, [0, 0, -1, 1])
     """
     low = np.array([codes[0] if len(codes) else 0 for codes in covered_codes], np.int64)
@@ -95,7 +95,7 @@ _ZERO_FRACTION = re.compile(r"\.0+(?=$|[-+Z])")
 
 @dataclass(frozen=True, eq=False)
 class _OriginalValues:
-    """The original values of a column: their codes by text, the texts sorted, and if it is ordered their places."""
+    """The original values of a column: codes by text, the sorted texts, and positions if the column is ordered."""
 
     column: EncodedColumn
     codes: Mapping[str, int]
@@ -107,13 +107,12 @@ class _OriginalValues:
 def parse_coverage(
     released: EncodedColumn, original: EncodedColumn, labels: Mapping[str, Sequence[int]] | None = None
 ) -> LabelCoverage:
-    """Find which original values each released value may have been; `labels` are a hierarchy's, with the
-    codes of the values below each.
+    """Return the original values that each released value covers; `labels` maps hierarchy labels to covered codes.
 
-    >>> from discreet.anonymity.encoding.encoded_table import encode
-    >>> ages = encode(pa.table({"age": [21, 28, 35, 40]}), "age")
-    >>> shown = encode(pa.table({"age": ["20-29", "3*", ">=28", "{21, 40}", "*"]}), "age")
-    >>> list(zip(shown.values.to_pylist(), parse_coverage(shown, ages).counts().tolist()))
+    >>> from discreet.anonymity.encoding.encoded_table import encode_column
+    >>> original = encode_column(pa.table({"age": [21, 28, 35, 40]}), "age")
+    >>> released = encode_column(pa.table({"age": ["20-29", "3*", ">=28", "{21, 40}", "*"]}), "age")
+    >>> list(zip(released.values.to_pylist(), parse_coverage(released, original).covered_counts().tolist()))
     [('*', 4), ('20-29', 2), ('3*', 1), ('>=28', 3), ('{21, 40}', 2)]
     """
     exact: list[int | None] = [None] * len(released.values)
@@ -144,7 +143,7 @@ def _looks_like_label(text: str) -> bool:
 
 
 def _check_unambiguous(released: EncodedColumn, originals: _OriginalValues) -> None:
-    """Refuse a text that is an original value, and may be the label of others just as well."""
+    """Raise ValueError for a released text that is both an original value and a label of other values."""
     if originals.column.is_ordered or _has_same_values(released, originals.column):
         return
     for text in format_values(released.values):
@@ -152,14 +151,12 @@ def _check_unambiguous(released: EncodedColumn, originals: _OriginalValues) -> N
             continue
         covered = range(len(originals.column.values)) if text == "*" else _match_pattern(text, originals)
         if set(covered) - {originals.codes[text]}:
-            ambiguity = f"{text[:60]!r} in column {released.name[:60]!r} may be that value, or a label of others"
-            raise ValueError(
-                f"table: {ambiguity}; the other table has both. Give the value another name in both tables."
-            )
+            ambiguity = f"{text[:60]!r} in column {released.name[:60]!r} can be that value or a label of other values"
+            raise ValueError(f"table: {ambiguity}. Rename the value in both tables.")
 
 
 def format_values(values: pa.Array) -> list[str | None]:
-    """Write values as texts that are equal if the values are: 30.0 as 30, and midnight as its date.
+    """Return values as text, so that equal values have equal texts: 30.0 as 30, and midnight as a date.
 
     >>> format_values(pa.array([30.0, 0.5, None])), format_values(pa.array([0, 90], pa.timestamp("s")))
     (['30', '0.5', None], ['1970-01-01', '1970-01-01 00:01:30'])

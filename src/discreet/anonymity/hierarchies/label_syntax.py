@@ -1,4 +1,4 @@
-"""How ranges and sets of values are written in a released table, and how they are parsed."""
+"""The syntax of ranges and sets in a released table: formatting and parsing."""
 
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def format_range(low: str, high: str) -> str:
-    """Write a range with both ends in it: a dash between plain numbers, a word where dashes would run together.
+    """Return a closed range as text: with a dash between plain numbers, with "to" if an end has a dash.
 
     >>> format_range("20", "29"), format_range("-5", "-2"), format_range("2024-01-01", "2024-01-31")
     ('20-29', '-5 to -2', '2024-01-01 to 2024-01-31')
@@ -28,9 +28,9 @@ _UNBOUNDED: tuple[_End, _End] = ((Decimal("-inf"), True), (Decimal("inf"), True)
 
 
 def positions_in_range(label: str, positions: np.ndarray, kind: pa.DataType, origin: int | Decimal = 0) -> range:
-    """Return which of the sorted places on a line are in a range; none if the text is no range.
+    """Return the indices of the sorted positions in a range, none if the text is not a range.
 
-    The line begins at the origin: its place is 0.
+    Positions are relative to the origin.
 
     >>> ages = np.array([21.0, 28.0, 35.0, 40.0])
     >>> [list(positions_in_range(label, ages, pa.int64())) for label in ("20-29", "[21, 28)", "<=35", "35+", "old")]
@@ -54,7 +54,7 @@ def _parse_ends(label: str, kind: pa.DataType) -> tuple[_End, _End]:
         return (_UNBOUNDED[0], end) if match[1] in {"<", "<=", "≤"} else (end, _UNBOUNDED[1])
     if label.endswith("+"):
         return (_parse_position(label[:-1], kind), True), _UNBOUNDED[1]
-    # An end may have dashes of its own, so each is tried.
+    # The ends can contain dashes, so each separator is tried.
     for separator in _SEPARATOR.finditer(label):
         first, last = _parse_position(label[: separator.start()], kind), _parse_position(label[separator.end() :], kind)
         if first is not None and last is not None:
@@ -63,10 +63,10 @@ def _parse_ends(label: str, kind: pa.DataType) -> tuple[_End, _End]:
 
 
 def _parse_position(text: str, kind: pa.DataType) -> Decimal | None:
-    """Read the number of a text on the line of a column's values, exactly, if it is one of their kind."""
+    """Parse a value of a column's type as the exact number that represents it, or return None."""
     try:
         if pa.types.is_time(kind):
-            clock, _, fraction = text.partition(".")  # which Python reads to the microsecond only
+            clock, _, fraction = text.partition(".")  # time.fromisoformat is limited to microseconds
             moment = time.fromisoformat(clock)
             seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
             return (seconds + Decimal(f"0.{fraction}0")) * _UNITS_PER_SECOND[kind.unit]
@@ -85,7 +85,7 @@ _QUOTED_MEMBER = re.compile(r'"((?:[^"]|"")*)"(?:, |$)')
 
 
 def format_set_member(text: str | None) -> str:
-    """Write a value as a member of a set.
+    """Return a value as a member of a set, in quotes if needed.
 
     >>> [format_set_member(text) for text in ("cook", "York, PA", "null", None)]
     ['cook', '"York, PA"', '"null"', 'null']
@@ -96,9 +96,9 @@ def format_set_member(text: str | None) -> str:
 
 
 def parse_set(inside: str, known_values: Container[str]) -> set[str | None]:
-    """Read what stands between the brackets of a set; None is null.
+    """Parse the members of a set, the text between its braces; None is null.
 
-    Others may write no quotes: if not all parts are known, one that has a comma in it is found because it is.
+    Other programs may omit the quotes: if some parts are unknown, consecutive parts that form a known value are joined.
 
     >>> sorted(parse_set('"York, PA", cook', {"York, PA", "cook"}))
     ['York, PA', 'cook']
@@ -125,7 +125,7 @@ def parse_set(inside: str, known_values: Container[str]) -> set[str | None]:
 
 
 def _join_known_parts(parts: Sequence[str], known_values: Container[str]) -> Iterator[str]:
-    """Put parts together that are a known value together, the longest first."""
+    """Join consecutive parts that form a known value, the longest first."""
     start = 0
     while start < len(parts):
         ends = (end for end in range(len(parts), start, -1) if ", ".join(parts[start:end]) in known_values)

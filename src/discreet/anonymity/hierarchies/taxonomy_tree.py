@@ -14,10 +14,10 @@ LabelPath = tuple[str | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class TaxonomyTree:
-    """The labels of a column, level by level: level 0 are its values, the last is one label for all.
+    """The labels of a column by level: level 0 has its values, the last level a single label for all of them.
 
-    `codes[level][value]` tells which of `labels[level]` a value has there. `losses[level][value]` is the share of all
-    leaves that lie under that label, and 0 where it is the only one.
+    `codes[level][value]` is the index in `labels[level]` of the value's label. `losses[level][value]` is the share of
+    all leaves under that label, or 0 if it has only one leaf.
     """
 
     labels: tuple[LabelPath, ...]
@@ -26,19 +26,19 @@ class TaxonomyTree:
 
     @property
     def height(self) -> int:
-        """The number of the last level."""
+        """The index of the last level."""
         return len(self.labels) - 1
 
 
 def build_tree(column: EncodedColumn, hierarchy: Hierarchy | None = None) -> TaxonomyTree:
-    """Find the labels of a column's values; without a hierarchy each becomes * at once. Null is null up to the last.
+    """Apply a hierarchy to a column; without one, level 1 is *. Null stays null below the last level.
 
-    The leaves that losses count are all that the hierarchy lists; those of the column if it is a rule or there is none.
+    Losses are shares of the leaves that the hierarchy lists, or of the column's values if it is a rule or missing.
 
     >>> import pyarrow as pa
-    >>> from discreet.anonymity.encoding.encoded_table import encode
+    >>> from discreet.anonymity.encoding.encoded_table import encode_column
     >>> from discreet.anonymity.hierarchies.hierarchy import intervals
-    >>> tree = build_tree(encode(pa.table({"age": [28, 31, 37]}), "age"), intervals(20, 39, 10))
+    >>> tree = build_tree(encode_column(pa.table({"age": [28, 31, 37]}), "age"), intervals(20, 39, 10))
     >>> tree.labels[1], tree.codes[1].tolist(), tree.losses[1].round(2).tolist()
     (('20-29', '30-39'), [0, 1, 1], [0.0, 0.67, 0.67])
     """
@@ -46,7 +46,7 @@ def build_tree(column: EncodedColumn, hierarchy: Hierarchy | None = None) -> Tax
     leaves = list(paths)
     if hierarchy is not None and hierarchy.leaves is not None:
         leaves = [path for leaf in hierarchy.leaves if (path := hierarchy.path(leaf)) is not None]
-    if len({path[-1] for path in leaves}) != 1:  # of different labels, or none at all
+    if len({path[-1] for path in leaves}) != 1:  # the last level must be a single label
         paths = [(*path, ANY_VALUE) for path in paths] or [(ANY_VALUE,)] * _count_non_null(column)
         leaves = [(*path, ANY_VALUE) for path in leaves] or paths
     if column.null_code is not None:
@@ -75,16 +75,16 @@ def _label_paths(column: EncodedColumn, hierarchy: Hierarchy) -> list[LabelPath]
     if missing:
         row = int(np.flatnonzero(np.isin(column.codes, missing))[0])
         missing_values = (
-            f"{len(missing)} of the {len(values)} different values of {column.name[:60]!r}, the first in row {row}"
+            f"{len(missing)} of the {len(values)} distinct values of {column.name[:60]!r}, the first in row {row}"
         )
-        raise ValueError(f"hierarchies: {hierarchy.name} has no place for {missing_values}. Add them to it.")
+        raise ValueError(f"hierarchies: {hierarchy.name} does not contain {missing_values}. Add them.")
     return [path for path in paths if path is not None]
 
 
 def _index_level(
     value_labels: Sequence[str | None], leaf_labels: Sequence[str | None]
 ) -> tuple[LabelPath, np.ndarray, np.ndarray]:
-    """Return the labels of a level, which of them each value has, and the share of the leaves under it."""
+    """Return the labels of a level, the index of each value's label, and the share of the leaves under it."""
     labels = tuple(dict.fromkeys(value_labels))
     code_of_label = {label: code for code, label in enumerate(labels)}
     counts = np.zeros(len(labels))

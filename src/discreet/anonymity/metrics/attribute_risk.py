@@ -10,34 +10,34 @@ from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import ContingencyTable, EquivalenceClasses, contingency_table
 from discreet.anonymity.metrics import l_diversity, t_closeness
 
-_DIGITS = 12  # so that a half is a half, whatever the order in which floats were added
+_DIGITS = 12  # hides rounding errors that depend on the order of summation
 
 
 @dataclass(frozen=True)
 class AttributeRisk:
-    """What the classes tell about one sensitive column; `values` is how many different ones the table has.
+    """Attribute-disclosure risk of one sensitive column; `values` is its number of distinct values in the table.
 
-    l               the fewest different values in a class
+    l               the smallest number of distinct values in a class
     entropy_l       the exponential of the smallest entropy of a class, at most l
-    recursive       (c, l): the table is recursive (c', l)-diverse for every c' above c, and for no other
-    alpha           the largest share of one value in a class: how sure an attacker can be
+    recursive       (c, l): the table is recursive (c', l)-diverse exactly for the c' above c
+    alpha           the largest share of one value in a class, the attacker's highest confidence
     beta            the largest relative gain (q - p)/p of a value's share q in a class over its share p in the table
-    enhanced_beta   the same, if no value gains more than -ln p; else infinite
-    delta           the largest |ln(q/p)| of a value that a class has; values that it lacks are left out
-    t               the largest earth mover's distance of a class from the table, by `distance`
-    homogeneous     the classes in which everybody has the same value, and `exposed_rows`: their rows' positions
+    enhanced_beta   the same if no value gains more than -ln p, otherwise infinite
+    delta           the largest |ln(q/p)| of a value that occurs in a class
+    t               the largest earth mover's distance of a class from the table, with the ground distance `distance`
+    homogeneous     the number of classes with a single value; `exposed_rows` are the positions of their rows
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity import measure
     >>> table = pa.table({"age": [30, 30, 40, 40], "ill": ["flu", "flu", "flu", "no"]})
-    >>> ill = measure(table, "age", "ill").sensitive[0]
+    >>> ill = measure(table, "age", "ill").attribute_risk("ill")
     >>> ill.l, ill.t, ill.alpha, ill.homogeneous, ill.exposed_rows.tolist()
     (1, 0.25, 1.0, 1, [0, 1])
     """
 
     column: str
     values: int
-    l: int  # noqa: E741 - what everybody calls it
+    l: int  # noqa: E741 - the name in the literature
     entropy_l: float
     recursive: tuple[float, int]
     alpha: float
@@ -53,7 +53,7 @@ class AttributeRisk:
 def measure_attribute_risk(
     column: EncodedColumn, classes: EquivalenceClasses, levels: Sequence[np.ndarray] | None = None
 ) -> AttributeRisk:
-    """Measure a sensitive column; `levels` are those of its hierarchy, if it has one."""
+    """Measure a sensitive column; `levels` are the levels of its hierarchy, if it has one."""
     cells = contingency_table(classes, column.codes)
     distinct = l_diversity.distinct_counts(cells)
     min_distinct = int(distinct.min())

@@ -13,22 +13,22 @@ from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
 
 @dataclass(frozen=True)
 class InformationLoss:
-    """What generalisation and suppression took away.
+    """Information lost by generalisation and suppression.
 
-    ncp               the normalised certainty penalty: the mean over rows and columns of how much of the column's
-                      width a released value covers, 0 for an original value; 1 for every suppressed row
+    ncp               normalised certainty penalty: the share of the column's domain that a released value covers,
+                      averaged over rows and columns; 0 for an original value, 1 for a suppressed row
     columns           the same for each column
-    discernibility    the sum of the squared sizes of the classes, and for each suppressed row the size of the table
-    average_class     the mean size of a class, as a multiple of the smallest
-    suppressed        the rows that are missing
+    discernibility    the sum of the squared class sizes, plus the size of the table for each suppressed row
+    average_class     the mean class size, as a multiple of the smallest
+    suppressed        the number of suppressed rows
 
-    The width is (max - min)/(range of the column) of the original values covered if they are numbers or dates, the
-    share of the hierarchy's leaves if there is a hierarchy, and else the share of the column's different values.
+    The share covered is (max - min)/(range of the column) for numbers and dates, the share of the hierarchy's leaves
+    if there is a hierarchy, and otherwise the share of the column's distinct values.
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity import measure
-    >>> original_rows, after = pa.table({"age": [21, 29, 37]}), pa.table({"age": ["21-29", "21-29"]})
-    >>> loss = measure(after, "age", original=original_rows).loss
+    >>> original, release = pa.table({"age": [21, 29, 37]}), pa.table({"age": ["21-29", "21-29"]})
+    >>> loss = measure(release, "age", original=original).loss
     >>> round(loss.ncp, 3), loss.suppressed, loss.discernibility
     (0.667, 1, 7)
     """
@@ -46,11 +46,11 @@ def information_loss(
     trees: Mapping[str, TaxonomyTree],
     classes: EquivalenceClasses,
 ) -> InformationLoss:
-    """Compare the quasi-identifying columns of a release with the original ones."""
+    """Return the information loss of a release, from its quasi-identifying columns and the original ones."""
     rows, original_rows = len(classes.ids), len(original[0].codes)
     if rows > original_rows:
-        hint = "Give the table from which the release was made."
-        raise ValueError(f"original: it has {original_rows} rows, fewer than the {rows} of the release. {hint}")
+        hint = "Pass the table that the release was made from."
+        raise ValueError(f"original: it has {original_rows} rows, fewer than the {rows} rows of the release. {hint}")
     loss_by_column = {
         released_column.name: float(
             certainty_penalties(released_column, original_column, trees.get(released_column.name))[
@@ -65,7 +65,7 @@ def information_loss(
 def summarise_loss(
     loss_by_column: Mapping[str, float], original_rows: int, classes: EquivalenceClasses
 ) -> InformationLoss:
-    """Add what all released rows lost in each column to the rows that are missing of those that were there before.
+    """Return the information loss, from the summed penalties of the released rows and the number of original rows.
 
     >>> summarise_loss({"age": 1.5}, 4, EquivalenceClasses(np.array([0, 0, 0]), np.array([3]))).ncp
     0.625
@@ -85,20 +85,22 @@ def summarise_loss(
 def certainty_penalties(
     released: EncodedColumn, original: EncodedColumn, tree: TaxonomyTree | None = None
 ) -> np.ndarray:
-    """Return the share of the column's width that each released value covers.
+    """Return the share of the column's domain that each released value covers.
 
     >>> import pyarrow as pa
-    >>> from discreet.anonymity.encoding.encoded_table import encode
-    >>> shown, ages = encode(pa.table({"age": ["20-29", "40"]}), "age"), encode(pa.table({"age": [21, 28, 40]}), "age")
-    >>> certainty_penalties(shown, ages).round(3).tolist()
+    >>> from discreet.anonymity.encoding.encoded_table import encode_column
+    >>> released = encode_column(pa.table({"age": ["20-29", "40"]}), "age")
+    >>> original = encode_column(pa.table({"age": [21, 28, 40]}), "age")
+    >>> certainty_penalties(released, original).round(3).tolist()
     [0.368, 0.0]
     """
     coverage = parse_coverage(released, original, None if tree is None else codes_by_label(tree, original))
     counts = coverage.covered_counts()
     if not counts.all():
         row = int(np.flatnonzero(counts[released.codes] == 0)[0])
-        hint = "Give the table from which the release was made, and the hierarchies that were used."
-        raise ValueError(f"original: column {released.name[:60]!r} has no value that row {row} may have had. {hint}")
+        reason = f"column {released.name[:60]!r} has no value that row {row} of the release can stand for"
+        hint = "Pass the table that the release was made from, and the hierarchies that were used."
+        raise ValueError(f"original: {reason}. {hint}")
     if tree is not None:
         return _tree_penalties(released, tree)
     positions = original.positions[: original.null_code] if original.is_ordered else np.empty(0)
@@ -108,7 +110,7 @@ def certainty_penalties(
 
 
 def codes_by_label(tree: TaxonomyTree, column: EncodedColumn) -> dict[str, Sequence[int]]:
-    """Return the codes of the values below each label; where a label is used twice, or is a value too, of them all."""
+    """Return the codes of all values below each label, on any level; a label that is also a value includes itself."""
     codes = {text: code for code, text in enumerate(format_values(column.values)) if text is not None}
     codes_below: dict[str, set[int]] = {}
     for labels, values in zip(tree.labels[1:], tree.codes[1:], strict=True):
@@ -130,11 +132,7 @@ def _tree_penalties(released: EncodedColumn, tree: TaxonomyTree) -> np.ndarray:
 
 def _range_penalties(coverage: LabelCoverage, positions: np.ndarray) -> np.ndarray:
     last = len(positions) - 1
-    positions = (
-        positions / np.abs(positions[[0, -1]]).max()
-    )  # of reals near the largest there is, the width would be none
+    positions = positions / np.abs(positions[[0, -1]]).max()  # the difference of two very large floats would overflow
     width = positions[np.clip(coverage.high - 1, 0, last)] - positions[np.clip(coverage.low, 0, last)]
-    is_mixed_with_null = (coverage.high > len(positions)) & (
-        coverage.high - coverage.low > 1
-    )  # null among others: it may be anything
+    is_mixed_with_null = (coverage.high > len(positions)) & (coverage.high - coverage.low > 1)
     return np.where(is_mixed_with_null, 1.0, width / (positions[-1] - positions[0]))

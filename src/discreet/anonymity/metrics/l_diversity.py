@@ -1,4 +1,4 @@
-"""l-diversity and related measures of each class, from a contingency table."""
+"""l-diversity and related measures of each equivalence class, from a contingency table."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from discreet.anonymity.encoding.equivalence_classes import ContingencyTable
 
 
 def distinct_counts(cells: ContingencyTable) -> np.ndarray:
-    """Return how many different values each class has.
+    """Return the number of distinct values in each class.
 
-    >>> from discreet.anonymity.encoding.equivalence_classes import cells_of
-    >>> from discreet.anonymity.encoding.equivalence_classes import classes_of
-    >>> cells = cells_of(classes_of([np.array([0, 0, 0, 1, 1, 1])]), np.array([0, 0, 1, 0, 1, 2]))
+    >>> from discreet.anonymity.encoding.equivalence_classes import contingency_table, group_equal_rows
+    >>> classes = group_equal_rows([np.array([0, 0, 0, 1, 1, 1])])
+    >>> cells = contingency_table(classes, np.array([0, 0, 1, 0, 1, 2]))
     >>> distinct_counts(cells).tolist(), entropies(cells).round(3).tolist(), recursive_ratios(cells, 2).tolist()
     ([2, 3], [0.637, 1.099], [2.0, 0.5])
     """
@@ -24,10 +24,10 @@ def entropies(cells: ContingencyTable) -> np.ndarray:
 
 
 def recursive_ratios(cells: ContingencyTable, min_values: int) -> np.ndarray:
-    """Return the ratio r₁/(r_l + r_(l+1) + ...) of each class, its counts sorted from the largest.
+    """Return the ratio r₁/(r_l + r_(l+1) + ...) of each class, with its counts in descending order.
 
-    Recursive (c, l)-diversity (Machanavajjhala et al. 2007) asks that c be above it. It is infinite for a class of
-    fewer than `min_values` values.
+    Recursive (c, l)-diversity (Machanavajjhala et al. 2007) requires a ratio below c. The ratio is infinite for a class
+    with fewer than `min_values` distinct values.
     """
     top = int(cells.counts.max())
     counts = top - np.sort(cells.classes * (top + 1) + top - cells.counts) % (top + 1)
@@ -43,5 +43,5 @@ def largest_shares(cells: ContingencyTable) -> np.ndarray:
 
 
 def relative_gains(cells: ContingencyTable) -> np.ndarray:
-    """Return (q - p)/p of each pair that occurs: by how much a value is likelier in the class than in the table."""
+    """Return (q - p)/p for each pair of class and value: the relative gain of the share in the class over the table."""
     return np.asarray(cells.counts / cells.sizes[cells.classes] * (cells.row_count / cells.totals[cells.values]) - 1)

@@ -1,9 +1,9 @@
 """Linkage risk: how many people of a population match each released row.
 
-A box has a released value in every column, and covers some original values there. Boxes are sorted into a tree by
-their columns, one column a level, and so are the points; two nodes meet if what they have so far agrees. As equal
-beginnings are looked at once, and the few boxes of a release that overlap do so in a few columns, there are little
-more meetings on the way than in the end.
+A box is a combination of released values, each of which covers some original values; a point is a person of the
+population. Boxes and points are stored in two tries with one column per level, and pairs of nodes are matched level by
+level. Common prefixes are compared only once, and few boxes of a release overlap, so the number of intermediate pairs
+is only slightly larger than the number of matches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _Pairs = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class _TrieLevel:
-    """The nodes of one column, sorted by parent·width + code, and the node, the first row and the size of each."""
+    """The nodes of one column, by the sorted keys parent·width + code; the node of each row; first rows and sizes."""
 
     keys: np.ndarray
     width: int
@@ -32,23 +32,24 @@ class _TrieLevel:
 def count_points_in_boxes(
     boxes: Sequence[np.ndarray], coverages: Sequence[LabelCoverage], points: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Count the points in each box, and name one of them, -1 if there is none.
+    """Return the number of points in each box, and the index of one of them (-1 if there is none).
 
-    >>> from discreet.anonymity.hierarchies.coverages import cover_of
-    >>> counts, example_point = count_points_in_boxes([np.array([0, 1])], [cover_of([[0, 1], [1]], 3)], [np.array([0, 2, 0, 1])])
+    >>> from discreet.anonymity.hierarchies.label_coverage import build_coverage
+    >>> boxes, points = [np.array([0, 1])], [np.array([0, 2, 0, 1])]
+    >>> counts, example_point = count_points_in_boxes(boxes, [build_coverage([[0, 1], [1]], 3)], points)
     >>> counts.tolist(), example_point.tolist()
     ([3, 1], [3, 3])
     """
     joint_classes, candidate_points, overlapping = _join_disjoint_columns(boxes, coverages, points)
     box_levels = _build_trie([joint_classes[: len(boxes[0])], *(boxes[column] for column in overlapping)])
     point_levels = _build_trie(
-        [joint_classes[len(boxes[0]) :], *(points[place][candidate_points] for place in overlapping)]
+        [joint_classes[len(boxes[0]) :], *(points[column][candidate_points] for column in overlapping)]
     )
     counts, example_point = np.zeros(len(box_levels[-1].keys), np.int64), np.full(len(box_levels[-1].keys), -1)
     _, box_nodes, point_nodes = np.intersect1d(
         box_levels[0].keys, point_levels[0].keys, assume_unique=True, return_indices=True
     )
-    overlapping_coverages = [coverages[place] for place in overlapping]
+    overlapping_coverages = [coverages[column] for column in overlapping]
     for matched_boxes, matched_points in _match_levels(
         (box_nodes, point_nodes), box_levels[1:], point_levels[1:], overlapping_coverages
     ):
@@ -60,24 +61,24 @@ def count_points_in_boxes(
 def _join_disjoint_columns(
     boxes: Sequence[np.ndarray], coverages: Sequence[LabelCoverage], points: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Take the columns together in which no released values overlap: there every point has one, and equal ones meet.
+    """Merge the columns whose released values do not overlap into one: there, a point matches at most one value.
 
-    Return the classes by these columns of all boxes and then of the points that may be in one, which points these
-    are, and the other columns, those of few values first.
+    Return the classes by these columns of all boxes, followed by those of the candidate points; the candidate points;
+    and the other columns, those with the fewest values first.
     """
     owners = {
         column: owner for column, coverage in enumerate(coverages) if (owner := coverage.covering_labels()) is not None
     }
-    point_labels = {place: owner[points[place]] for place, owner in owners.items()}
+    point_labels = {column: owner[points[column]] for column, owner in owners.items()}
     candidate_points = np.arange(len(points[0]))
     for labels in point_labels.values():
         candidate_points = candidate_points[labels[candidate_points] >= 0]
-    joint_codes = [np.concatenate([boxes[place], each[candidate_points]]) for place, each in point_labels.items()]
+    joint_codes = [np.concatenate([boxes[column], labels[candidate_points]]) for column, labels in point_labels.items()]
     joint_classes = (
         group_equal_rows(joint_codes).ids if joint_codes else np.zeros(len(boxes[0]) + len(candidate_points), np.int64)
     )
-    overlapping = [place for place in range(len(coverages)) if place not in owners]
-    return joint_classes, candidate_points, sorted(overlapping, key=lambda place: coverages[place].original_count)
+    overlapping = [column for column in range(len(coverages)) if column not in owners]
+    return joint_classes, candidate_points, sorted(overlapping, key=lambda column: coverages[column].original_count)
 
 
 def _build_trie(columns: Sequence[np.ndarray]) -> list[_TrieLevel]:
@@ -97,7 +98,7 @@ def _match_levels(
     point_levels: Sequence[_TrieLevel],
     coverages: Sequence[LabelCoverage],
 ) -> Iterator[_Pairs]:
-    """Follow pairs of nodes that meet down to the last level, some at a time."""
+    """Yield the matching pairs of nodes on the last level, in batches."""
     if not coverages:
         yield pairs
         return
@@ -123,7 +124,7 @@ def _match_levels(
 
 
 def _replace_by_children(pairs: _Pairs, level: _TrieLevel) -> Iterator[_Pairs]:
-    """Replace the first of each pair by its children."""
+    """Replace the first node of each pair by its children."""
     low = np.searchsorted(level.keys, pairs[0] * level.width)
     high = np.searchsorted(level.keys, (pairs[0] + 1) * level.width)
     for pair_indices, child in _expand_ranges(low, high):
@@ -131,7 +132,7 @@ def _replace_by_children(pairs: _Pairs, level: _TrieLevel) -> Iterator[_Pairs]:
 
 
 def _expand_ranges(low: np.ndarray, high: np.ndarray) -> Iterator[_Pairs]:
-    """List low, ..., high - 1 for each pair of them, beside the pair's number; not too many at once."""
+    """Yield batches of (pair index, value) for every value from low to high - 1 of each pair."""
     ends = np.cumsum(high - low)
     begin = 0
     while begin < len(low):
@@ -150,9 +151,10 @@ def _expand_ranges(low: np.ndarray, high: np.ndarray) -> Iterator[_Pairs]:
 
 @dataclass(frozen=True)
 class LinkageRisk:
-    """How surely rows can be linked to people: `rows_by_candidates` says of how many rows each could be so many people.
+    """Identity-disclosure risk: `rows_by_candidates` maps a number of matching people to the number of such rows.
 
-    `unique_links` are pairs of positions, of each row that could be one person only, and of that person in the population.
+    `unique_links` has a pair of positions for each row that matches one person only: the row, and the person in the
+    population.
 
     >>> linkage = LinkageRisk({1: 2, 4: 8})
     >>> linkage.highest_risk, linkage.mean_risk, linkage.uniquely_linked_rows, linkage.share_above(0.2)
@@ -164,31 +166,31 @@ class LinkageRisk:
 
     @property
     def row_count(self) -> int:
-        """All rows."""
+        """The number of rows."""
         return sum(self.rows_by_candidates.values())
 
     @property
     def highest_risk(self) -> float:
-        """The risk of the row that is easiest to link: one over the people it could be; 0 if nobody matches any row."""
+        """The highest risk of a row: one over the number of matching people; 0 if no row matches anybody."""
         return max((1 / people for people in self.rows_by_candidates if people), default=0.0)
 
     @property
     def mean_risk(self) -> float:
-        """The mean risk over the rows: the share that an attacker who links them all can expect to get right."""
+        """The mean risk over all rows: the expected share of correct links if an attacker links every row."""
         return sum(rows / people for people, rows in self.rows_by_candidates.items() if people) / self.row_count
 
     @property
     def uniquely_linked_rows(self) -> int:
-        """The rows that could be one person only."""
+        """The number of rows that match exactly one person."""
         return self.rows_by_candidates.get(1, 0)
 
     @property
     def unmatched_rows(self) -> int:
-        """The rows that could be nobody: those people are not in the population."""
+        """The number of rows that match nobody in the population."""
         return self.rows_by_candidates.get(0, 0)
 
     def share_above(self, risk: float) -> float:
-        """Return the share of the rows whose risk is above this."""
+        """Return the share of rows whose risk is above a threshold."""
         return (
             sum(rows for people, rows in self.rows_by_candidates.items() if people and 1 / people > risk)
             / self.row_count
@@ -201,7 +203,7 @@ def link_to_population(
     coverages: Sequence[LabelCoverage],
     people: Sequence[np.ndarray],
 ) -> LinkageRisk:
-    """Link a release to a population: the codes of both, column by column, and what each released value covers."""
+    """Link a release to a population, from the codes of both by column and the coverage of the released values."""
     first_rows = classes.first_rows
     counts, person = count_points_in_boxes([codes[first_rows] for codes in released], coverages, people)
     rows = np.bincount(counts, classes.sizes).astype(np.int64)

@@ -19,7 +19,7 @@ from discreet.anonymity.metrics.risk import Risk
 Hierarchies = Mapping[str, Hierarchy]
 
 
-def measure(  # noqa: PLR0913 - the last three by name only
+def measure(  # noqa: PLR0913 - the last three are keyword-only
     table: Any,
     quasi: Any,
     sensitive: Any = None,
@@ -28,22 +28,22 @@ def measure(  # noqa: PLR0913 - the last three by name only
     population: Any = None,
     hierarchies: Hierarchies | None = None,
 ) -> Risk:
-    """Measure how well a table hides people from those who know the `quasi` columns about them.
+    """Measure the disclosure risk of a table against an attacker who knows people's `quasi` columns.
 
-    The `original` is the table from which a release was made: it tells what was lost. The `population` is what an
-    attacker may have: a table of people with the same quasi-identifying columns, matched by value, range or label.
+    If `original`, the table that a release was made from, is given, the information loss is measured too. `population`
+    is an attacker's list of people with the same quasi-identifying columns; they match a row by value, range or label.
 
     >>> import pyarrow as pa
     >>> risk = measure(pa.table({"age": ["3*", "3*", "4*", "4*"], "ill": ["flu", "flu", "flu", "no"]}), "age", "ill")
-    >>> risk.k, risk.l, risk.sensitive[0].exposed.tolist()
+    >>> risk.k, risk.l, risk.attribute_risk("ill").exposed_rows.tolist()
     (2, 1, [0, 1])
     >>> print(risk)
-    4 rows in 2 classes of 2 to 2 by age: 2-anonymous, 0 rows alone
-    ill: l = 1, entropy l = 1, t = 0.25 (equal distance); of one value only: 2 rows in 1 class
-    prosecutor: at most 50 %, mean 50 %, above 20 % for 100 % of the rows
-    journalist and marketer: as the prosecutor, for no population was given
-    Not protected against: homogeneity attack (2 rows in 1 class with one 'ill' only); intersection attack (two \
-releases of the same people); linkage by what else an attacker knows.
+    4 rows in 2 classes of 2 to 2 rows by age: 2-anonymous, 0 unique rows
+    ill: l = 1, entropy l = 1, t = 0.25 (equal distance); homogeneous: 2 rows in 1 class
+    prosecutor risk: at most 50 %, mean 50 %, above 20 % for 100 % of rows
+    journalist and marketer risk: same as prosecutor risk (no population was given)
+    Not protected against: homogeneity attack (2 rows in 1 class with a single value of 'ill'); intersection attack \
+(several releases about the same people); linkage by anything else an attacker knows.
     """
     encoded = encode_table(table, quasi, sensitive)
     checked_hierarchies = _check_hierarchies(hierarchies or {}, encoded)
@@ -74,12 +74,12 @@ def _check_hierarchies(hierarchies: Hierarchies, encoded: EncodedTable) -> Hiera
     used = [column.name for column in (*encoded.quasi, *encoded.sensitive)]
     for name, hierarchy in hierarchies.items():
         if name not in used:
-            hint = f"Those columns are: {', '.join(used)[:200]}."
+            hint = f"These columns are: {', '.join(used)[:200]}."
             raise ValueError(f"hierarchies: {name[:60]!r} is neither quasi-identifying nor sensitive. {hint}")
         if not isinstance(hierarchy, Hierarchy):
             raise TypeError(
-                f"hierarchies: {name[:60]!r} has a {type(hierarchy).__name__}. "
-                "Make one with read_hierarchy, intervals or prefixes."
+                f"hierarchies: {name[:60]!r} must have a Hierarchy, not {type(hierarchy).__name__}. "
+                "Create one with read_hierarchy, intervals or prefixes."
             )
     return hierarchies
 
@@ -93,7 +93,7 @@ def _attribute_risk(column: EncodedColumn, classes: EquivalenceClasses, hierarch
 def _encode_other_table(
     columns: tuple[EncodedColumn, ...], table: Any, argument: str, hierarchies: Hierarchies
 ) -> tuple[tuple[EncodedColumn, ...], dict[str, TaxonomyTree]]:
-    """Code the same columns of another table, and find their trees."""
+    """Encode the same columns of another table, and apply the hierarchies to them."""
     source = adapt_table(table, argument)
     encoded = encode_columns(
         source, resolve_column_names([column.name for column in columns], argument, source), argument

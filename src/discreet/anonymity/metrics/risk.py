@@ -1,4 +1,4 @@
-"""The risks of publishing a table: class sizes, attribute disclosure, linkage, information loss."""
+"""The disclosure risk of a table: class sizes, attribute disclosure, linkage, and information loss."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,22 +18,22 @@ _RISK_THRESHOLD = 0.2
 
 @dataclass(frozen=True, repr=False)
 class Risk:
-    """The risks of publishing a table; a class is all rows that are equal in the quasi-identifying columns.
+    """The disclosure risk of a table; a class is a set of rows that are equal in the quasi-identifying columns.
 
-    k             the smallest class
-    unique        the rows that are alone in their class
-    sizes         how many classes there are of each size
-    sensitive     l-diversity, t-closeness and more of each sensitive column, or of one by `risk.attribute_risk("ill")`; `risk.l`,
-                  `risk.t` and so on are the worst
-    prosecutor    linking by somebody who knows that the person is in the table: one of the class
-    journalist    linking by a list of the population; without one it is the prosecutor's
-    marketer      the share of rows that somebody who links them all can expect to get right
-    loss          what the release lost, if the original was given
+    k             the size of the smallest class
+    unique        the number of rows that are alone in their class
+    sizes         the number of classes of each size
+    sensitive     l-diversity, t-closeness and more for each sensitive column; `risk.l`, `risk.t` and so on are the
+                  worst over all of them, and `risk.attribute_risk("ill")` is that of one column
+    prosecutor    linkage by an attacker who knows that the person is in the table
+    journalist    linkage by an attacker with a list of the population; without one, the prosecutor risk
+    marketer      the expected share of correct links if an attacker links all rows
+    loss          the information loss, if the original was given
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity import measure
     >>> risk = measure(pa.table({"age": [30, 30, 40], "ill": ["flu", "no", "flu"]}), "age", "ill")
-    >>> risk.k >= 2, risk.l >= 2, risk.sizes, risk.prosecutor_line.highest_risk
+    >>> risk.k >= 2, risk.l >= 2, risk.sizes, risk.prosecutor.highest_risk
     (False, False, {1: 1, 2: 1}, 1.0)
     """
 
@@ -54,12 +54,12 @@ class Risk:
 
     @property
     def marketer(self) -> float:
-        """The share of rows that somebody who links them all to the population can expect to get right."""
+        """The expected share of correct links if an attacker links all rows to the population."""
         return self.journalist.mean_risk
 
     @property
-    def l(self) -> int:  # noqa: E743 - what everybody calls it
-        """The fewest different sensitive values in a class."""
+    def l(self) -> int:  # noqa: E743 - the name in the literature
+        """The smallest number of distinct sensitive values in a class."""
         return min(column_risk.l for column_risk in self._attribute_risks())
 
     @property
@@ -86,7 +86,7 @@ class Risk:
 
     @property
     def enhanced_beta(self) -> float:
-        """The same, or infinite if some value gains more than -ln of its share."""
+        """The largest relative gain, or infinite if a value gains more than -ln of its share in the table."""
         return max(column_risk.enhanced_beta for column_risk in self._attribute_risks())
 
     @property
@@ -101,12 +101,12 @@ class Risk:
 
     @property
     def not_protected(self) -> str:
-        """One line: the attacks that are left open."""
+        """The attacks that remain possible, as one sentence."""
         journalist = None if self.population is None else self.journalist
         return describe_open_attacks(self.prosecutor, journalist, self.sensitive, self.other_columns)
 
     def attribute_risk(self, column: str) -> AttributeRisk:
-        """Return what was measured of a sensitive column.
+        """Return the attribute-disclosure risk of a sensitive column.
 
         >>> import pyarrow as pa
         >>> from discreet.anonymity import measure
@@ -116,16 +116,16 @@ class Risk:
         for column_risk in self.sensitive:
             if column_risk.column == column:
                 return column_risk
-        sensitive_names = ", ".join(each.column for each in self.sensitive)[:200] or "none"
-        raise ValueError(f"column: {str(column)[:60]!r} is no sensitive column here. Those are: {sensitive_names}.")
+        sensitive_names = ", ".join(column_risk.column for column_risk in self.sensitive)[:200] or "none"
+        raise ValueError(f"column: {str(column)[:60]!r} is not a sensitive column. Those are: {sensitive_names}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it in plain numbers and texts, as JSON has them: what is infinite is None.
+        """Return all measures as numbers and strings for JSON; infinite values become None.
 
         >>> import pyarrow as pa
         >>> from discreet.anonymity import measure
-        >>> found = measure(pa.table({"age": [30, 30, 40], "ill": ["flu", "no", "flu"]}), "age", "ill").to_dict()
-        >>> found["k"], found["sizes"], found["sensitive"]["ill"]["l"], found["prosecutor_line"]["highest_risk"]
+        >>> record = measure(pa.table({"age": [30, 30, 40], "ill": ["flu", "no", "flu"]}), "age", "ill").to_dict()
+        >>> record["k"], record["sizes"], record["sensitive"]["ill"]["l"], record["prosecutor"]["highest"]
         (1, {'1': 1, '2': 1}, 1, 1.0)
         """
         return {
@@ -146,27 +146,29 @@ class Risk:
         }
 
     def uniqueness(self, largest: int | None = None) -> tuple[UniqueCombination, ...]:
-        """Count the rows that are alone by each subset of the quasi-identifying columns, of at most `largest` of them.
+        """Count the unique rows by each combination of at most `largest` quasi-identifying columns.
 
-        Without it there are at most a thousand subsets: all of nine columns, or those of up to three of eighteen.
+        By default, `largest` is chosen so that there are at most 1,000 combinations: all of 9 columns, or those of up
+        to 3 of 18 columns.
 
         >>> import pyarrow as pa
         >>> from discreet.anonymity import measure
-        >>> for found in measure(pa.table({"age": [30, 30, 40], "sex": ["F", "M", "M"]}), ["age", "sex"]).uniqueness():
-        ...     print(found)
-        33.3 % alone by age
-        33.3 % alone by sex
-        100.0 % alone by age, sex
+        >>> risk = measure(pa.table({"age": [30, 30, 40], "sex": ["F", "M", "M"]}), ["age", "sex"])
+        >>> for combination in risk.uniqueness():
+        ...     print(combination)
+        33.3 % unique by age
+        33.3 % unique by sex
+        100.0 % unique by age, sex
         """
         return count_unique_rows(self.quasi_columns, largest)
 
     def _attribute_risks(self) -> tuple[AttributeRisk, ...]:
         if not self.sensitive:
-            raise ValueError("sensitive: no column was named, so nothing is known about it. Give sensitive='...'.")
+            raise ValueError("sensitive: no sensitive column was measured. Pass sensitive='...' to measure.")
         return self.sensitive
 
     def _repr_html_(self) -> str:
-        from discreet.anonymity.report.html import render_fragment  # noqa: PLC0415 - which knows what a Risk is
+        from discreet.anonymity.report.html import render_fragment  # noqa: PLC0415 - it imports Risk
 
         return render_fragment(self)
 
@@ -175,16 +177,16 @@ class Risk:
             [*_class_lines(self), *map(_attribute_line, self.sensitive), *_linkage_lines(self), self.not_protected]
         )
 
-    __repr__ = __str__  # what one wants to see at a prompt
+    __repr__ = __str__  # a readable summary at the prompt
 
 
 def _class_lines(risk: Risk) -> list[str]:
-    classes = f"{format_count(risk.classes, 'class', 'classes')} of {risk.k:,} to {max(risk.sizes):,}"
+    classes = f"{format_count(risk.classes, 'class', 'classes')} of {risk.k:,} to {max(risk.sizes):,} rows"
     summary = f"{format_count(risk.rows, 'row', 'rows')} in {classes} by {', '.join(risk.quasi)}"
-    lines = [f"{summary}: {risk.k}-anonymous, {format_count(risk.unique, 'row', 'rows')} alone"]
+    lines = [f"{summary}: {risk.k}-anonymous, {format_count(risk.unique, 'unique row', 'unique rows')}"]
     if risk.loss is not None:
         suppressed = f", {format_count(risk.loss.suppressed, 'row', 'rows')} suppressed" if risk.loss.suppressed else ""
-        lines.append(f"information lost: {_format_percent(risk.loss.ncp)}{suppressed}")
+        lines.append(f"information loss (NCP): {_format_percent(risk.loss.ncp)}{suppressed}")
     return lines
 
 
@@ -193,20 +195,22 @@ def _attribute_line(risk: AttributeRisk) -> str:
         f"{format_count(len(risk.exposed_rows), 'row', 'rows')} in {format_count(risk.homogeneous, 'class', 'classes')}"
     )
     measures = f"l = {risk.l}, entropy l = {risk.entropy_l:.3g}, t = {risk.t:.3g} ({risk.distance} distance)"
-    return f"{risk.column}: {measures}; of one value only: {homogeneous}"
+    return f"{risk.column}: {measures}; homogeneous: {homogeneous}"
 
 
 def _linkage_lines(risk: Risk) -> list[str]:
-    prosecutor_risk, journalist_risk = risk.prosecutor, risk.journalist
-    risky = f"above 20 % for {_format_percent(prosecutor_risk.share_above(_RISK_THRESHOLD))} of the rows"
-    prosecutor_line = f"prosecutor: at most {_format_percent(prosecutor_risk.highest_risk)}, mean {_format_percent(prosecutor_risk.mean_risk)}, {risky}"
+    prosecutor, journalist = risk.prosecutor, risk.journalist
+    bounds = f"at most {_format_percent(prosecutor.highest_risk)}, mean {_format_percent(prosecutor.mean_risk)}"
+    high_risk = f"above 20 % for {_format_percent(prosecutor.share_above(_RISK_THRESHOLD))} of rows"
+    prosecutor_line = f"prosecutor risk: {bounds}, {high_risk}"
     if risk.population is None:
-        return [prosecutor_line, "journalist and marketer: as the prosecutor, for no population was given"]
-    matches = f"{format_count(journalist_risk.uniquely_linked_rows, 'row', 'rows')} could be one person only, {journalist_risk.unmatched_rows:,} nobody"
+        return [prosecutor_line, "journalist and marketer risk: same as prosecutor risk (no population was given)"]
+    unique_matches = format_count(journalist.uniquely_linked_rows, "row matches", "rows match")
+    matches = f"{unique_matches} exactly one of {risk.population:,} people, {journalist.unmatched_rows:,} nobody"
     return [
         prosecutor_line,
-        f"journalist: at most {_format_percent(journalist_risk.highest_risk)}; of a population of {risk.population:,}, {matches}",
-        f"marketer: {_format_percent(risk.marketer)} of the rows",
+        f"journalist risk: at most {_format_percent(journalist.highest_risk)}; {matches}",
+        f"marketer risk: {_format_percent(risk.marketer)} of rows",
     ]
 
 

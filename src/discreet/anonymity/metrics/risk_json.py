@@ -11,12 +11,12 @@ from discreet.anonymity.metrics.linkage_risk import LinkageRisk
 
 
 def attribute_risks_dict(sensitive: tuple[AttributeRisk, ...]) -> dict[str, Any]:
-    """Return what was measured of each sensitive column; exposed rows are counted, not listed."""
+    """Return the measures of each sensitive column by name; exposed rows are counted, not listed."""
     return {risk.column: _attribute_risk_dict(risk) for risk in sensitive}
 
 
 def linkage_risk_dict(risk: LinkageRisk) -> dict[str, Any]:
-    """Return how surely rows can be linked.
+    """Return the linkage risk.
 
     >>> linkage_risk_dict(LinkageRisk({1: 2, 4: 8}))
     {'highest': 1.0, 'mean': 0.4, 'single': 2, 'unmatched': 0}
@@ -30,12 +30,12 @@ def linkage_risk_dict(risk: LinkageRisk) -> dict[str, Any]:
 
 
 def information_loss_dict(information_loss: InformationLoss | None) -> dict[str, Any] | None:
-    """Return what was lost, if that is known."""
+    """Return the information loss, if it was measured."""
     return None if information_loss is None else {**asdict(information_loss), "columns": dict(information_loss.columns)}
 
 
 def class_sizes_dict(sizes: Mapping[int, int]) -> dict[str, int]:
-    """Return how many classes there are of each size, by texts, as JSON wants it."""
+    """Return the number of classes of each size; keys are strings, as JSON requires."""
     return {str(size): count for size, count in sizes.items()}
 
 

@@ -1,11 +1,11 @@
-"""t-closeness: how far the sensitive values of each class are from those of the whole table.
+"""t-closeness: the distance of the sensitive values of each class from those of the whole table.
 
 The distance is the earth mover's (Li, Li and Venkatasubramanian 2007): the least work to turn one distribution into
-the other, where moving everything from one end to the other is 1. How far apart two values are depends on the column:
+the other. The ground distance of two values depends on the column and is at most 1:
 
-    ordered         numbers and dates: the share of the steps between them when all values are sorted
-    equal           everything else: 1
-    hierarchical    with a hierarchy: the height of their lowest common ancestor, as a share of the tree's
+    ordered         numbers and dates: the number of steps between them among the sorted values, over the maximum
+    equal           all other columns: 1
+    hierarchical    with a hierarchy: the height of their lowest common ancestor over the height of the tree
 """
 
 from collections.abc import Sequence
@@ -16,27 +16,27 @@ from discreet.anonymity.encoding.equivalence_classes import ContingencyTable
 
 
 def equal_distances(cells: ContingencyTable) -> np.ndarray:
-    """Return the distance of each class from the table if all values are 1 apart.
+    """Return the distance of each class from the table if all values are at distance 1 from each other.
 
-    >>> from discreet.anonymity.encoding.equivalence_classes import cells_of
-    >>> from discreet.anonymity.encoding.equivalence_classes import classes_of
-    >>> equal_distances(cells_of(classes_of([np.array([0, 0, 1, 1])]), np.array([0, 0, 0, 1]))).tolist()
+    >>> from discreet.anonymity.encoding.equivalence_classes import contingency_table, group_equal_rows
+    >>> classes = group_equal_rows([np.array([0, 0, 1, 1])])
+    >>> equal_distances(contingency_table(classes, np.array([0, 0, 0, 1]))).tolist()
     [0.25, 0.25]
     """
-    # What is too much here is what is missing elsewhere; and only values that occur can be too many.
+    # The total surplus equals the total deficit, and only values that occur in the class can have a surplus.
     surplus = np.maximum(_class_shares(cells) - cells.totals[cells.values] / cells.row_count, 0)
     return np.asarray(np.add.reduceat(surplus, cells.starts))
 
 
 def ordered_distances(cells: ContingencyTable, null_code: int | None = None) -> np.ndarray:
-    """Return the distance of each class from the table if the values are equal steps apart.
+    """Return the distance of each class from the table if consecutive values are equally far apart.
 
-    Null (the last value) has no place among them. It is 1 apart from everything, and the others move in proportion:
-    perhaps not the least work, so the distance is never understated.
+    Null (the last value) has distance 1 from all others, whose remaining mass is moved in proportion. This is an upper
+    bound on the earth mover's distance, so the distance is never understated.
 
-    >>> from discreet.anonymity.encoding.equivalence_classes import cells_of
-    >>> from discreet.anonymity.encoding.equivalence_classes import classes_of
-    >>> ordered_distances(cells_of(classes_of([np.array([0, 1, 1])]), np.array([0, 1, 2]))).round(4).tolist()
+    >>> from discreet.anonymity.encoding.equivalence_classes import contingency_table, group_equal_rows
+    >>> classes = group_equal_rows([np.array([0, 1, 1])])
+    >>> ordered_distances(contingency_table(classes, np.array([0, 1, 2]))).round(4).tolist()
     [0.5, 0.25]
     """
     if null_code is None:
@@ -56,19 +56,18 @@ def ordered_distances(cells: ContingencyTable, null_code: int | None = None) -> 
 def hierarchical_distances(cells: ContingencyTable, levels: Sequence[np.ndarray]) -> np.ndarray:
     """Return the distance of each class from the table if the values are the leaves of a tree.
 
-    Each level, from the one above the leaves up to the root, gives every value's node there.
+    `levels` has the node of every value on each level, from the one above the leaves to the root.
 
-    >>> from discreet.anonymity.encoding.equivalence_classes import cells_of
-    >>> from discreet.anonymity.encoding.equivalence_classes import classes_of
-    >>> cells = cells_of(classes_of([np.array([0, 1, 1])]), np.array([0, 1, 2]))
+    >>> from discreet.anonymity.encoding.equivalence_classes import contingency_table, group_equal_rows
+    >>> cells = contingency_table(group_equal_rows([np.array([0, 1, 1])]), np.array([0, 1, 2]))
     >>> hierarchical_distances(cells, [np.array([0, 0, 1]), np.array([0, 0, 0])]).round(4).tolist()
     [0.5, 0.25]
     """
     distance = np.zeros(len(cells.sizes))
     nodes = np.arange(len(cells.totals))
     for height, parent_nodes in enumerate(levels, 1):
-        # At each node, what some of its children have too much moves to those that have too little. A node that a
-        # class does not reach has children of the second kind only.
+        # At each node, mass moves from children with a surplus to children with a deficit. A node without rows of the
+        # class only has children with a deficit.
         lower, upper = _node_surplus(cells, nodes), _node_surplus(cells, parent_nodes)
         parent = np.zeros(int(nodes.max()) + 1, np.int64)
         parent[nodes] = parent_nodes
@@ -86,7 +85,7 @@ def _class_shares(cells: ContingencyTable) -> np.ndarray:
 
 
 def _node_surplus(cells: ContingencyTable, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return classes and the nodes that they reach, sorted, and by how much the class has more there than the table."""
+    """Return the sorted pairs of class and node that have rows, and the class's share there minus the table's."""
     width = int(nodes.max()) + 1
     keys, node_index = np.unique(cells.classes * width + nodes[cells.values], return_inverse=True)
     class_ids, reached = np.divmod(keys, width)
@@ -105,10 +104,10 @@ def _without_nulls(cells: ContingencyTable, is_kept: np.ndarray, null_counts: np
 
 
 def _ordered_emd(cells: ContingencyTable) -> np.ndarray:
-    """Return the mean distance of two cumulative distributions over all values but the last, where both are 1.
+    """Return the mean absolute difference of the cumulative distributions of each class and the table.
 
-    A class's own is a staircase with a step at each value that it has. On a step it is a constant, and the table's,
-    which grows, is first below and then above it; both parts are sums that prefix sums give at once.
+    The last value, where both are 1, is left out. A class's distribution is constant between two of its values, and the
+    table's, which grows, is first below and then above that constant; prefix sums give both parts without a loop.
     """
     value_count = len(cells.totals)
     if value_count == 1:
@@ -126,6 +125,6 @@ def _ordered_emd(cells: ContingencyTable) -> np.ndarray:
     )
     level = class_cumulative / size * (2 * crossing - begin - end)
     work = level - (2 * prefix_sums[crossing] - prefix_sums[begin] - prefix_sums[end]) / cells.row_count
-    flat = prefix_sums[cells.values[cells.starts]] / cells.row_count  # before a class's first value its own is 0
+    flat = prefix_sums[cells.values[cells.starts]] / cells.row_count  # the class's distribution is 0 up to here
     distances = (np.add.reduceat(work, cells.starts) + flat) / (value_count - 1)
     return np.asarray(np.maximum(distances, 0))

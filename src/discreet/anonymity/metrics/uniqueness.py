@@ -1,4 +1,4 @@
-"""Uniqueness: the share of rows that each combination of quasi-identifiers singles out."""
+"""Uniqueness: the share of rows that are unique by each combination of quasi-identifiers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ _MAX_KEY = 1 << 62
 
 @dataclass(frozen=True)
 class UniqueCombination:
-    """Some columns, and the rows that no other row equals in them.
+    """A combination of columns, and the number of rows that no other row equals in them.
 
     >>> print(UniqueCombination(("age", "zip"), 3, 12))
-    25.0 % alone by age, zip
+    25.0 % unique by age, zip
     """
 
     columns: tuple[str, ...]
@@ -27,17 +27,17 @@ class UniqueCombination:
 
     @property
     def share(self) -> float:
-        """The rows that are alone, of all rows."""
+        """The share of rows that are unique."""
         return self.unique_rows / self.total_rows
 
     def __str__(self) -> str:
-        return f"{self.share:.1%} alone by {', '.join(self.columns)}".replace("%", " %")
+        return f"{self.share:.1%} unique by {', '.join(self.columns)}".replace("%", " %")
 
 
 def count_unique_rows(columns: Sequence[EncodedColumn], largest: int | None = None) -> tuple[UniqueCombination, ...]:
-    """Count the rows that are alone by each subset of the columns, of at most `largest` of them; small ones first.
+    """Count the unique rows by each combination of at most `largest` columns, the smallest combinations first.
 
-    Without it there are at most a thousand subsets: all of nine columns, or those of up to three of eighteen.
+    By default, `largest` is chosen so that there are at most 1,000 combinations.
     """
     max_columns = max_combination_size(len(columns)) if largest is None else largest
     key = np.zeros(len(columns[0].codes), np.int64)
@@ -47,7 +47,7 @@ def count_unique_rows(columns: Sequence[EncodedColumn], largest: int | None = No
 
 
 def max_combination_size(columns: int) -> int:
-    """Return how many columns at a time can be tried.
+    """Return the largest number of columns with at most 1,000 combinations up to that size, at least 1.
 
     >>> [max_combination_size(columns) for columns in (1, 8, 9, 12, 18, 100)]
     [1, 8, 9, 4, 3, 1]
@@ -63,7 +63,7 @@ def max_combination_size(columns: int) -> int:
 def _extend_combination(
     columns: Sequence[EncodedColumn], max_columns: int, combination: tuple[str, ...], key: np.ndarray, width: int
 ) -> Iterator[UniqueCombination]:
-    """Try what is chosen with each of the columns, and go on from there with those behind it."""
+    """Extend a combination by each of the columns, and recursively by the columns after it."""
     for index, column in enumerate(columns):
         column_width, names = len(column.values), (*combination, column.name)
         if width * column_width > _MAX_KEY:
@@ -76,7 +76,7 @@ def _extend_combination(
 
 
 def _count_singletons(key: np.ndarray, width: int) -> int:
-    """Return how many keys occur once."""
+    """Return the number of keys that occur exactly once."""
     if width <= 4 * len(key):
         return int(np.count_nonzero(np.bincount(key) == 1))
     ordered = np.sort(key)

@@ -1,13 +1,11 @@
-"""How many candidates a brute-force attack on a plain hash has to try, judged by the format of the values."""
+"""The cost of a brute-force attack on a plain hash, estimated from the format of the values."""
 
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_HASHES_PER_SECOND = (
-    1_000_000  # values hashed by one core in plain Python; compiled programs and graphics cards try far more
-)
+_HASHES_PER_SECOND = 1_000_000  # one core in plain Python; compiled programs and graphics cards are far faster
 _MAX_SEARCHABLE = 2**80
 _CHARACTER_CLASS_SIZES = {"9": 10, "A": 26, "a": 26}
 _CHARACTER_CLASSES = ((r"\p{Nd}", "9"), (r"\p{Lu}", "A"), (r"\p{Ll}", "a"))
@@ -16,30 +14,30 @@ _TIME_UNITS = ((365.25 * 86400, "years"), (86400.0, "days"), (3600.0, "hours"), 
 
 @dataclass(frozen=True)
 class CandidateSpace:
-    """What the values look like, and how many look like that."""
+    """A description of the format of some values, and the number of values with this format."""
 
     description: str
     count: int
 
 
 def estimate_candidates(values: pa.Array) -> CandidateSpace:
-    """Judge how many candidates there are for the distinct values of a column.
+    """Estimate how many candidates there are for the distinct values of a column.
 
     >>> estimate_candidates(pa.array(["5D12", "9Y99"]))
-    Candidates(form='ids such as 9A99 (9 a digit, A a letter)', count=26000)
+    CandidateSpace(description='ids of the form 9A99 (9: digit, A: letter)', count=26000)
     """
     values = values.drop_null()
     if not len(values):
-        return CandidateSpace("no ids at all", 1)
+        return CandidateSpace("an empty column", 1)
     kind = values.type
     if pa.types.is_boolean(kind):
-        return CandidateSpace("true and false", 2)
+        return CandidateSpace("booleans", 2)
     if pa.types.is_date(kind):
         ends = pc.min_max(values.cast(pa.date32()).cast(pa.int32())).as_py()
-        return CandidateSpace("the days from the first to the last", ends["max"] - ends["min"] + 1)
+        return CandidateSpace("dates between the first and the last", ends["max"] - ends["min"] + 1)
     if pa.types.is_integer(kind):
         digits = max(len(str(abs(end))) for end in pc.min_max(values).as_py().values())
-        return CandidateSpace(f"whole numbers of up to {digits} digits", 10**digits)
+        return CandidateSpace(f"integers of up to {digits} digits", 10**digits)
     return _text_candidates(values.cast(pa.string()))
 
 
@@ -52,7 +50,7 @@ def _text_candidates(values: pa.Array) -> CandidateSpace:
     more = f" and {len(format_counts) - 1:,} other formats" if len(format_counts) > 1 else ""
     shown = most_common if len(most_common) <= 40 else f"{most_common[:39]}…"
     return CandidateSpace(
-        f"ids such as {shown} (9 a digit, A a letter){more}", sum(map(_count_for_format, format_counts))
+        f"ids of the form {shown} (9: digit, A: letter){more}", sum(map(_count_for_format, format_counts))
     )
 
 
@@ -66,14 +64,15 @@ def _count_for_format(text_format: str) -> int:
 
 
 def explain_brute_force(space: CandidateSpace) -> str:
-    """Say what a plain hash of such values would hide.
+    """Return a phrase that says how quickly a plain hash of such values can be reversed.
 
-    >>> explain_brute_force(CandidateSpace("ids such as 9A99", 26_000))
-    'ids such as 9A99 are 26,000 candidates, and one core hashes all of them in 0.03 s'
+    >>> explain_brute_force(CandidateSpace("ids of the form 9A99", 26_000))
+    '26,000 candidates for ids of the form 9A99, which one core hashes in 0.03 s'
     """
     if space.count > _MAX_SEARCHABLE:
-        return f"{space.description} are many, but those in use (names, addresses, another list) are tried from lists in seconds"
-    return f"{space.description} are {space.count:,} candidates, and one core hashes all of them in {_format_duration(space.count)}"
+        return f"{space.description} are too many to enumerate, but lists of those in use are hashed in seconds"
+    candidates = "1 candidate" if space.count == 1 else f"{space.count:,} candidates"
+    return f"{candidates} for {space.description}, which one core hashes in {_format_duration(space.count)}"
 
 
 def _format_duration(count: int) -> str:

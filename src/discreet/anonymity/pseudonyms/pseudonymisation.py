@@ -1,13 +1,13 @@
 """Pseudonyms: HMAC-SHA-256 of the canonical form of an identifier, under a secret key.
 
-A code is HMAC-SHA-256 of the value under the key, cut to 128 bits and written as 26 letters and digits, so that no
-program takes it for a number. The name of the column is left out: a person has the same pseudonym in every table that
-was given the same key. What counts is the value and its kind, not how it is stored:
+A pseudonym is truncated to 128 bits and written in base32, as 26 letters and digits. It does not depend on the name of
+the column: the same key gives a person the same pseudonym in every table. It depends on the value and its kind, not on
+how the value is stored:
 
-    text        in Unicode's composed form (NFC); capital letters and blanks count
+    text        in Unicode's composed form (NFC); case and spaces matter
     numbers     by their exact value: 17, 17.0 and Decimal("17.00") are one id, the text "17" is another
-    dates       days; a time at midnight is another id
-    times       to the nanosecond; those with a time zone in UTC, and apart from those without
+    dates       by day; a timestamp at midnight is another id
+    timestamps  to the nanosecond; with a time zone, in UTC, and different from those without
     booleans, bytes
 """
 
@@ -29,16 +29,16 @@ _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def canonical_bytes(values: pa.Array) -> tuple[bytes, Iterable[bytes]]:
-    """Return the kind of some values, none of them null, and the bytes of each.
+    """Return the kind of the values, none of which is null, and the canonical bytes of each.
 
-    >>> kind, texts = canonical_bytes(pa.array([17.0, 17.5]))
-    >>> kind, list(texts)
+    >>> kind, encoded = canonical_bytes(pa.array([17.0, 17.5]))
+    >>> kind, list(encoded)
     (b'number', [b'17', b'17.5'])
     """
     for fits, kind, write in _CANONICAL_FORMS:
         if fits(values.type):
             return kind, write(values)
-    raise TypeError(f"column: values of type {values.type} are no ids. Make a text of each first.")
+    raise TypeError(f"column: values of type {values.type} cannot be identifiers. Convert them to text first.")
 
 
 def _text_bytes(values: pa.Array) -> Iterable[bytes]:
@@ -106,19 +106,19 @@ _CANONICAL_FORMS: tuple[tuple[Callable[[pa.DataType], bool], bytes, Callable[[pa
 )
 
 
-_PREFIX = b"discreet pseudonym 1\0"  # a key that serves elsewhere too gives other codes there
-_DIGEST_BYTES = 16  # bytes of 32: two of a billion ids collide once in 10²⁰
+_PREFIX = b"discreet pseudonym 1\0"  # separates these pseudonyms from other uses of the same key
+_DIGEST_BYTES = 16  # of 32: two of a billion ids collide with probability 10⁻²⁰
 _ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz234567", np.uint8)
-_PSEUDONYM_LENGTH = 26  # of five bits each
+_PSEUDONYM_LENGTH = 26  # characters of five bits each
 _BLOCK = 65_536
 _MAX_LISTED_COLUMNS = 6
 
 
 def pseudonymise(table: Any, column: str, key: bytes | None) -> Any:
-    """Return the table with keyed pseudonyms in place of a column's ids; empty ones stay empty.
+    """Return the table with keyed pseudonyms in place of a column's identifiers; nulls stay null.
 
-    Rows keep their order, and count from 0: an index of pandas may hold the ids, and stays behind as metadata, attrs
-    and categories that no row has do.
+    Rows keep their order. Metadata, attrs, unused categories and the pandas index are removed, because they can contain
+    the identifiers.
 
     >>> from discreet.anonymity.pseudonyms.keys import new_key
     >>> table = pa.table({"medallion": ["5D12", "9Y99", None, "5D12"], "fare": [11.0, 34.0, 6.5, 8.0]})
@@ -127,21 +127,21 @@ def pseudonymise(table: Any, column: str, key: bytes | None) -> Any:
     (26, True, False, None)
     >>> pseudonymise(table, "medallion", key=None)
     Traceback (most recent call last):
-    ValueError: key: without one this is plain hashing, which whoever has the table undoes: ids such as 9A99 \
-(9 a digit, A a letter) are 26,000 candidates, and one core hashes all of them in 0.03 s. Give new_key(), and keep it \
-apart from the table.
+    ValueError: key: without a key, this is a plain hash, which anyone with the table can reverse: 26,000 candidates \
+for ids of the form 9A99 (9: digit, A: letter), which one core hashes in 0.03 s. Pass new_key(), and store it apart \
+from the table.
     """
     source = adapt_table(table)
     resolved = resolve_column_names(column, "column", source)
     if len(resolved) > 1:
-        raise ValueError("column: name one. For several, pseudonymise one after the other.")
+        raise ValueError("column: name one column. Pseudonymise several columns one after the other.")
     (name,) = resolved
     ids = encode_column(source, name)
-    values = ids.values.drop_null()  # null, where there is one, is the last
+    values = ids.values.drop_null()  # a null is the last value, so the other codes stay the same
     if key is None:
         raise ValueError(
-            f"key: without one this is plain hashing, which whoever has the table undoes: "
-            f"{explain_brute_force(estimate_candidates(values))}. Give new_key(), and keep it apart from the table."
+            f"key: without a key, this is a plain hash, which anyone with the table can reverse: "
+            f"{explain_brute_force(estimate_candidates(values))}. Pass new_key(), and store it apart from the table."
         )
     other_columns = [other_name for other_name in source.column_names if other_name != name]
     pseudonyms = _compute_pseudonyms(check_key(key), *canonical_bytes(values))
@@ -152,26 +152,26 @@ apart from the table.
 
 
 def describe_attacks_on_pseudonyms(columns: Sequence[str], other_columns: Sequence[str]) -> str:
-    """Name the attacks that pseudonyms leave open.
+    """Return a sentence that names the attacks that pseudonyms do not protect against.
 
     >>> describe_attacks_on_pseudonyms(["medallion"], ["time", "place"])
-    "Not protected against: linkage attack (who is behind a pseudonym of 'medallion' can be found by time, place); \
-profiling (the rows of one person are seen to belong together)."
+    "Not protected against: linkage attack (who is behind a pseudonym of 'medallion' can be inferred from time, \
+place); profiling (all rows of a person have the same pseudonym)."
     """
     listed = ", ".join(name[:60] for name in other_columns[:_MAX_LISTED_COLUMNS]) + (
         ", …" if len(other_columns) > _MAX_LISTED_COLUMNS else ""
     )
     named = " or ".join(repr(name[:60]) for name in columns)
-    linkage = f"linkage attack (who is behind a pseudonym of {named} can be found by {listed})"
-    frequency = f"frequency attack (who is behind a pseudonym of {named} can be found by how often it appears)"
+    linkage = f"linkage attack (who is behind a pseudonym of {named} can be inferred from {listed})"
+    frequency = f"frequency attack (who is behind a pseudonym of {named} can be inferred from how often it occurs)"
     return (
         f"Not protected against: {linkage if other_columns else frequency}; "
-        "profiling (the rows of one person are seen to belong together)."
+        "profiling (all rows of a person have the same pseudonym)."
     )
 
 
 def _compute_pseudonyms(key: bytes, kind: bytes, texts: Iterable[bytes]) -> pa.Array:
-    """Return the pseudonyms of some values."""
+    """Return the pseudonym of each value."""
     prefix = _PREFIX + kind + b"\0"
     digests = b"".join(hmac.digest(key, prefix + text, "sha256")[:_DIGEST_BYTES] for text in texts)
     digest_rows = np.frombuffer(digests, np.uint8).reshape(-1, _DIGEST_BYTES)
@@ -184,7 +184,7 @@ def _compute_pseudonyms(key: bytes, kind: bytes, texts: Iterable[bytes]) -> pa.A
 
 
 def _encode_base32(digests: np.ndarray) -> np.ndarray:
-    """Write 128 bits as 26 letters of five bits each, the last two zeros."""
+    """Return each digest of 128 bits as 26 characters of five bits; the last two bits are zero."""
     bits = np.zeros((len(digests), _PSEUDONYM_LENGTH * 5), np.uint8)
     bits[:, : _DIGEST_BYTES * 8] = np.unpackbits(digests, axis=1)
     quintets = np.packbits(bits.reshape(-1, _PSEUDONYM_LENGTH, 5), axis=2)[:, :, 0] >> 3

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _LINE_HEIGHT, _BAR_HEIGHT = 640, 22, 14
-_LABEL_WIDTH, _NUMBER_WIDTH = 250, 70  # what labels and numbers may take of the width
-_MAX_LABEL_LENGTH = 32  # characters of a label that fit
+_LABEL_WIDTH, _NUMBER_WIDTH = 250, 70
+_MAX_LABEL_LENGTH = 32  # in characters
 
 
 @dataclass(frozen=True)
 class ChartBar:
-    """A label, a share from 0 to 1, and the share as it is written beside the bar."""
+    """A label, a share from 0 to 1, and the text beside the bar."""
 
     label: str
     share: float
@@ -19,7 +19,7 @@ class ChartBar:
 
 
 def draw_bars(bars: Sequence[ChartBar], title: str) -> str:
-    """Draw one bar below the other; the title is for those who hear the page.
+    """Return a horizontal bar chart as SVG; the title is for screen readers.
 
     >>> draw_bars([ChartBar("age & sex", 0.5, "50 %")], "Unique rows").count("<rect")
     1

@@ -1,4 +1,4 @@
-"""The contents of a report on a table, which the terminal and the HTML page both render."""
+"""The contents of the anonymity report, rendered in the terminal and as HTML."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from discreet.anonymity.report.sections import (
 
 
 class MeasuredRelease(Protocol):
-    """What an attempt to anonymise tells."""
+    """A release, how it was generalised, and the risk measured before and after."""
 
     @property
     def method(self) -> str:
-        """How values were made coarser."""
+        """The generalisation method."""
 
     @property
     def levels(self) -> Mapping[str, int] | None:
-        """The level of each column's hierarchy, if all rows have the same."""
+        """The generalisation level of each column, if all rows have the same."""
 
     @property
     def optimality(self) -> str:
-        """Whether these levels are the best there are."""
+        """Whether these levels are optimal."""
 
     @property
     def hierarchies(self) -> Mapping[str, str]:
@@ -37,47 +37,45 @@ class MeasuredRelease(Protocol):
 
     @property
     def suppressed(self) -> int:
-        """The rows that were left out."""
+        """The number of suppressed rows."""
 
     @property
     def before(self) -> Risk:
-        """What was measured of the original."""
+        """The risk of the original."""
 
     @property
     def after(self) -> Risk:
-        """What was measured of the release."""
+        """The risk of the release."""
 
     @property
     def not_protected(self) -> str:
-        """The attacks that are left open."""
+        """The attacks that remain possible."""
 
 
 def describe_recoding(result: MeasuredRelease) -> Iterator[str]:
-    """Say how many rows are released, on which levels, and by which hierarchies."""
-    yield f"{result.after.rows:,} of {result.before.rows:,} rows are released, {result.suppressed:,} are left out."
+    """Yield sentences on the released rows, the levels and the hierarchies."""
+    yield f"{result.after.rows:,} of {result.before.rows:,} rows were released, {result.suppressed:,} suppressed."
     levels = ", ".join(f"{name} {level}" for name, level in (result.levels or {}).items())
     if levels:
-        yield f"Levels of the hierarchies: {levels} ({result.optimality})."
+        yield f"Generalisation levels: {levels} ({result.optimality})."
     yield from describe_hierarchies(result)
 
 
 def describe_hierarchies(result: MeasuredRelease) -> Iterator[str]:
-    """Say which columns have a hierarchy, and what that means for the others."""
+    """Yield sentences on which columns have a hierarchy, and what that means for the others."""
     has_levels = result.levels is not None
     listed = ", ".join(f"{name} ({tree})" for name, tree in result.hierarchies.items())
     if listed:
-        restriction = (
-            "" if has_levels else "; other labels than these they cannot get, and ranges or sets might lose less"
-        )
-        yield f"Made coarser by a hierarchy: {listed}{restriction}."
+        restriction = "" if has_levels else "; only its labels are used, so ranges or sets might lose less information"
+        yield f"Generalised by a hierarchy: {listed}{restriction}."
     columns_without = [name for name in result.before.quasi if name not in result.hierarchies]
     if has_levels and columns_without:
-        yield f"No hierarchy for {', '.join(columns_without)}: each is either kept or '*'."
+        yield f"No hierarchy for {', '.join(columns_without)}: the column is either kept or replaced by '*'."
 
 
 @dataclass(frozen=True)
 class AnonymityReport:
-    """A title, the parts, and the line on what is not protected."""
+    """A title, the sections, and the attacks that remain possible."""
 
     title: str
     sections: tuple[RiskSection, ...]
@@ -85,17 +83,18 @@ class AnonymityReport:
 
 
 def build_report(result: Risk | MeasuredRelease) -> AnonymityReport:
-    """Say what was measured of a table, or of a table and its release.
+    """Return the report on a measured table, or on a table and its release.
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity.metrics.measurement import measure
-    >>> recoding_section = build_report(measure(pa.table({"age": ["3*", "3*", "4*"], "ill": ["flu", "flu", "no"]}), "age", "ill"))
-    >>> recoding_section.title
-    '3 rows, told apart by age'
-    >>> [part.title for part in recoding_section.sections]
-    ['Classes', 'What the classes tell: ill', 'Linking rows to people', 'What singles people out']
-    >>> recoding_section.sections[1].sentences
-    ('ill has one value only in 2 classes: rows 1-3.',)
+    >>> table = pa.table({"age": ["3*", "3*", "4*"], "ill": ["flu", "flu", "no"]})
+    >>> report = build_report(measure(table, "age", "ill"))
+    >>> report.title
+    '3 rows, quasi-identifiers: age'
+    >>> [section.title for section in report.sections]
+    ['Equivalence classes', 'Attribute disclosure: ill', 'Identity disclosure', 'Uniqueness']
+    >>> report.sections[1].sentences
+    ('ill has a single value in 2 classes: rows 1-3.',)
     """
     if isinstance(result, Risk):
         first_risk, sections = (
@@ -104,7 +103,7 @@ def build_report(result: Risk | MeasuredRelease) -> AnonymityReport:
         )
     else:
         first_risk, risks = result.before, {"before": result.before, "after": result.after}
-        recoding_section = RiskSection(f"Made coarser ({result.method})", tuple(describe_recoding(result)))
+        recoding_section = RiskSection(f"Generalisation ({result.method})", tuple(describe_recoding(result)))
         sections = [
             recoding_section,
             *_risk_sections(risks),
@@ -112,12 +111,14 @@ def build_report(result: Risk | MeasuredRelease) -> AnonymityReport:
             *loss_sections(result.after),
         ]
     return AnonymityReport(
-        f"{first_risk.rows:,} rows, told apart by {', '.join(first_risk.quasi)}", tuple(sections), result.not_protected
+        f"{first_risk.rows:,} rows, quasi-identifiers: {', '.join(first_risk.quasi)}",
+        tuple(sections),
+        result.not_protected,
     )
 
 
 def make_printable(text: str) -> str:
-    r"""Replace what a terminal or a browser would obey instead of showing: names and values are anybody's.
+    r"""Replace control characters, because names and values are untrusted input.
 
     >>> make_printable("age\x1b[31m")
     'age�[31m'

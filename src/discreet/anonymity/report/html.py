@@ -1,4 +1,4 @@
-"""The report as an HTML page without scripts or external content; all names and values are escaped."""
+"""The anonymity report as an HTML page without scripts or external content; all names and values are escaped."""
 
 from html import escape
 from pathlib import Path
@@ -29,7 +29,7 @@ figcaption { font-size: .9rem; }
 
 
 def write_report(result: Risk | MeasuredRelease, path: str | Path) -> Path:
-    """Write what `measure` or `attempt` found as a page for people to read; return its path.
+    """Write the result of `measure` or `anonymise_and_measure` as an HTML page; return its path.
 
     >>> import tempfile, pyarrow as pa, discreet as dc
     >>> risk = dc.anonymity.measure(pa.table({"age": [3, 3, 4]}), "age")
@@ -43,19 +43,19 @@ def write_report(result: Risk | MeasuredRelease, path: str | Path) -> Path:
 
 
 def render_page(result: Risk | MeasuredRelease) -> str:
-    """Return the report as a whole page.
+    """Return the report as an HTML page.
 
     >>> import pyarrow as pa
     >>> from discreet.anonymity.metrics.measurement import measure
-    >>> made = render_page(measure(pa.table({"<b>age": [3, 3, 4]}), "<b>age"))
-    >>> made.count("<h2>"), "<b>" in made, "&lt;b&gt;age" in made
+    >>> page = render_page(measure(pa.table({"<b>age": [3, 3, 4]}), "<b>age"))
+    >>> page.count("<h2>"), "<b>" in page, "&lt;b&gt;age" in page
     (3, False, True)
     """
     return html_document(make_printable(build_report(result).title), _STYLE, render_fragment(result))
 
 
 def render_fragment(result: Risk | MeasuredRelease) -> str:
-    """Return the report for a place inside a page, such as a notebook."""
+    """Return the report as an HTML fragment, for example for a notebook."""
     report = build_report(result)
     sections = "".join(map(_render_section, report.sections))
     warning = f'<p class="warning">{_escape_text(report.not_protected)}</p>\n'

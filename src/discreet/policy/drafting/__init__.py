@@ -1,7 +1,8 @@
-"""Drafting a policy, from schemas and metadata alone; whatever a human must decide is marked.
+"""Draft a policy from schemas and metadata alone; values that the owner must supply are marked FILL IN.
 
-sketch      what is known of tables and columns
-schemas     from files: Parquet, CSV, DuckDB;  metadata: from SmartNoise (smartnoise) or CSV on the Web (csvw)
-links       how tables seem to hang together, by the names of columns
-writing     the text;  draft: all of it
+sketch         tables and columns as far as they are known
+schemas        sketches of Parquet, CSV and DuckDB files and of PostgreSQL tables
+smartnoise     sketches from SmartNoise metadata (yaml_subset);  csvw: from CSV on the Web
+table_roles    which tables seem private, children of others, or public lookups
+policy_text    the text of the draft;  draft: the entry point
 """

@@ -1,7 +1,7 @@
-"""CSV on the Web: a metadata document in JSON, with the terms that CSVW-EO adds for differential privacy.
+"""CSV on the Web metadata (JSON), with the terms that CSVW-EO adds for differential privacy.
 
-The terms may carry a prefix (csvw-eo:maxContributions, csvw-eo:bounds.maxContributions, dp:maxContributions): the last
-word counts. Of CSV on the Web itself, tables, names, types, ranges and foreign keys are read.
+Prefixes of terms (csvw-eo:maxContributions, csvw-eo:bounds.maxContributions, dp:maxContributions) are ignored. From
+CSV on the Web itself, tables, names, types, ranges and foreign keys are read.
 """
 
 import re
@@ -33,19 +33,19 @@ _TYPES = {
 }
 _KEY_LIST_TERMS = ("keyValues", "publicKeys", "publicKeyValues")
 _TABLE_NOTES = {
-    "publicLength": "a count of the data itself, which a policy does not tell",
-    "tableLength": "a count of the data itself, which a policy does not tell",
-    "length": "a count of the data itself, which a policy does not tell",
-    "privacyModel": "all private tables of a policy protect the same unit",
-    "additionalInformation": "groups of columns: an answer by two declared columns shows every pair",
+    "publicLength": "an exact count of the data, which a policy must not disclose",
+    "tableLength": "an exact count of the data, which a policy must not disclose",
+    "length": "an exact count of the data, which a policy must not disclose",
+    "privacyModel": "not needed: all private tables of a policy have the same unit",
+    "additionalInformation": "not supported: grouping by two declared columns returns every pair",
 }
 _COLUMN_NOTES = {
-    "nullableProportion": "a share of the data itself, which a policy does not tell",
-    "maxNumPartitions": "follows from the listed values",
-    "maxGroupsPerUnit": "may serve as groups of the table",
-    "maxContributions": "may serve as rows of the table",
-    "maxLength": "rows of one group; rows_max is for the whole table",
-    "rowDependencies": "how columns depend on each other is not told here",
+    "nullableProportion": "a statistic of the data, which a policy must not disclose",
+    "maxNumPartitions": "not needed: it follows from the listed values",
+    "maxGroupsPerUnit": "could be used as groups of the table",
+    "maxContributions": "could be used as rows of the table",
+    "maxLength": "the rows of one group; rows_max is for the whole table",
+    "rowDependencies": "not supported: a policy has no dependencies between columns",
 }
 _TABLE_TERMS = (
     "@context", "@type", "@id", "type", "id", "url", "name", "title", "titles", "description", "tableSchema", "dialect",
@@ -60,17 +60,17 @@ _LAST_WORD = re.compile(r"[^:.#/]+$")
 
 
 def is_csvw(values: Any) -> bool:
-    """Whether a document has the form of CSV on the Web: a table with a schema, or several."""
+    """Whether a document is CSV on the Web metadata: a table with a schema, or several tables."""
     return isinstance(values, dict) and ("tableSchema" in values or isinstance(values.get("tables"), list))
 
 
 def read_csvw(values: dict[str, Any], folder: Path) -> tuple[str | None, list[TableSketch]]:
-    """Read tables with what is told about them; ValueError if there are none."""
+    """Read the name of the data set and its tables; raise ValueError if a table has no schema."""
     entries = [entry for entry in values.get("tables", [values]) if isinstance(entry, dict)]
     raw_schemas = [entry.get("tableSchema", values.get("tableSchema")) for entry in entries]
     schemas = [schema for schema in raw_schemas if isinstance(schema, dict)]
     if not entries or len(schemas) < len(entries):
-        raise ValueError("a table without a schema")
+        raise ValueError("a table has no tableSchema")
     tables_by_url = {str(entry.get("url")): _table_name(entry, index) for index, entry in enumerate(entries)}
     tables = [
         _table_sketch(_without_prefixes(entry), schema, _table_name(entry, index), folder, tables_by_url)
@@ -81,7 +81,7 @@ def read_csvw(values: dict[str, Any], folder: Path) -> tuple[str | None, list[Ta
 
 
 def _without_prefixes(entry: dict[str, Any]) -> dict[str, Any]:
-    """Take prefixes off keys, and lift what is kept under public, bounds and the like."""
+    """Remove prefixes from keys, and flatten the groups public, bounds, contrib and synth."""
     flat: dict[str, Any] = {}
     for key, value in entry.items():
         if key in ("public", "bounds", "contrib", "synth") and isinstance(value, dict):
@@ -108,13 +108,13 @@ def _table_sketch(
     columns = tuple(_column_sketch(column, unit, links) for column in raw_columns if not column.get("virtual"))
     notes = option_notes(entry, _TABLE_NOTES)
     if unit is not None and not any(column.name == unit for column in columns):
-        notes.append(f"privacyUnit names {shorten(unit)}, which is not among the columns")
+        notes.append(f"privacyUnit: column {shorten(unit)} does not exist")
         unit = None
     is_exact_count = entry.get("maxLength") in [
         entry[key] for key in ("publicLength", "tableLength", "length") if key in entry
     ]
     if is_exact_count:
-        notes.append("maxLength: the same count; rows_max would be an upper bound that always holds")
+        notes.append("maxLength: the exact count; rows_max would need an upper bound that always holds")
     url = entry.get("url")
     max_contributions = positive_integer(entry.get("maxContributions"))
     return TableSketch(
@@ -139,13 +139,13 @@ def _column_sketch(entry: dict[str, Any], unit: str | None, links: dict[str, tup
     keys = None if name == unit else toml_keys(kind, _public_keys(entry))
     notes = option_notes(entry, _COLUMN_NOTES)
     if keys and entry.get("exhaustiveKeys") is False:
-        notes.append("the listed keys are not all: other values are left out where one groups by it")
+        notes.append("the listed keys are not exhaustive: grouping ignores other values")
     elif not keys and name != unit and _public_keys(entry):
-        notes.append(f"its keys do not fit {kind or type_name}, and are left out")
+        notes.append(f"its keys are omitted, because they are not of type {kind or type_name}")
     return ColumnSketch(
         name,
         kind,
-        f"the type {shorten(type_name)}",
+        shorten(type_name),
         low=low,
         high=high,
         keys=() if kind == "boolean" else keys or (),
@@ -161,7 +161,7 @@ def _first_title(titles: Any) -> str:
 
 
 def _public_keys(entry: dict[str, Any]) -> list[Any]:
-    """Return the public keys of a column: its own list, or those of its partitions if each is one value."""
+    """Return the public keys of a column: its list, or its partitions if each is a single value."""
     for term in _KEY_LIST_TERMS:
         if isinstance(entry.get(term), list):
             return list(entry[term])
@@ -172,7 +172,7 @@ def _public_keys(entry: dict[str, Any]) -> list[Any]:
 
 
 def _foreign_keys(schema: dict[str, Any], tables_by_url: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the columns that lead to a column of another table."""
+    """Map each column with a foreign key to the table and column that it references."""
     links = {}
     for key in schema.get("foreignKeys") or ():
         target = key.get("reference") if isinstance(key, dict) else None

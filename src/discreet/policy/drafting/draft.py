@@ -21,11 +21,11 @@ from discreet.policy.problems import did_you_mean, shorten
 from discreet.policy.toml import FloatText
 from discreet.policy.validators import URL_PREFIX
 
-_MAX_METADATA_BYTES = 10_000_000  # bytes
+_MAX_METADATA_BYTES = 10_000_000
 
 
 def read_metadata(file: Path) -> tuple[str | None, Sequence[TableSketch]]:
-    """Read metadata of SmartNoise (YAML, or the same as JSON) or CSV on the Web (JSON): a name, and tables."""
+    """Read SmartNoise (YAML or JSON) or CSV on the Web (JSON) metadata; return the data set's name and its tables."""
     text = _read_metadata_text(file)
     try:
         values = _parse_json(text) if text.lstrip().startswith("{") else read_yaml(text)
@@ -38,7 +38,7 @@ def read_metadata(file: Path) -> tuple[str | None, Sequence[TableSketch]]:
         return read_csvw(values, file.parent) if is_csvw(values) else read_smartnoise(values)
     except ValueError as error:
         raise PolicyError(
-            f"{file}: {error}. Give metadata of SmartNoise (collection, schema, table, columns) or of CSV on the Web "
+            f"{file}: {error}. Use SmartNoise metadata (collection, schema, table, columns) or CSV on the Web metadata "
             "(tableSchema with columns)."
         ) from None
 
@@ -48,11 +48,11 @@ def _read_metadata_text(file: Path) -> str:
         with file.open("rb") as stream:
             content = stream.read(_MAX_METADATA_BYTES + 1)
         if len(content) > _MAX_METADATA_BYTES:
-            raise PolicyError(f"{file}: larger than 10 MB. Metadata are smaller; give their file.")
+            raise PolicyError(f"{file}: larger than 10 MB, too large for metadata. Give a metadata file.")
         return content.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise PolicyError(f"{file}: cannot be read ({reason}). Give a file of metadata in YAML or JSON.") from None
+        raise PolicyError(f"{file}: cannot read the file ({reason}). Give a metadata file in YAML or JSON.") from None
 
 
 def _parse_json(text: str) -> Any:
@@ -77,13 +77,12 @@ def draft(  # noqa: PLR0913 - each has a name and a default
     base: AnyPath = ".",
     catalog: CatalogSketch | None = None,
 ) -> str:
-    r"""Write a policy for tables, as far as their schemas tell; what a human must supply says FILL IN.
+    r"""Return a draft policy from schemas, with FILL IN for every value that the owner must supply. No row is read.
 
-    Paths are of Parquet and CSV files, patterns of them, "file.duckdb" or "file.duckdb/table"; or a postgresql:// URL,
-    and after it names of tables there, if not all are meant. No row is read. `types` gives the types that a CSV file
-    does not tell, by column or "table.column". `metadata` is a file of SmartNoise (YAML) or CSV on the Web (JSON): what
-    it knows is filled in. Sources are written relative to the folder `base`. `catalog` is what another server has, such
-    as Spark; the command `discreet init sc://…` reads it.
+    Paths are Parquet and CSV files, patterns, "file.duckdb" or "file.duckdb/table"; or a postgresql:// URL, optionally
+    followed by the names of its tables. `types` maps columns of CSV files, "column" or "table.column", to their types.
+    `metadata` is a SmartNoise (YAML) or CSV on the Web (JSON) file, whose values are filled in. Sources are relative to
+    the folder `base`. `catalog` describes the tables of another server, such as Spark (see `discreet init sc://…`).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +90,7 @@ def draft(  # noqa: PLR0913 - each has a name and a default
     ...     size = file.write_text("patient,ward\n")
     ...     text = draft([file], unit="patient", base=folder)
     >>> [line for line in text.splitlines() if line.startswith(("source", "unit"))]
-    ['source = "visits.csv"', 'unit = "patient"  # one of them, with all of their rows']
+    ['source = "visits.csv"', 'unit = "patient"  # protected with all of their rows']
     """
     locations = [os.fspath(path) for path in paths]
     if catalog is None and locations and is_postgres_url(locations[0]):
@@ -104,13 +103,13 @@ def draft(  # noqa: PLR0913 - each has a name and a default
         _with_sources(metadata_tables, schema_tables) if metadata_tables else schema_tables, types or {}
     )
     if not tables:
-        raise PolicyError("there is nothing to draft from. Name files with data, or metadata.")
+        raise PolicyError("nothing to draft from. Give data files, a database URL or metadata.")
     tables = [table if catalog else _with_relative_source(table, Path(base)) for table in _with_unique_names(tables)]
     if unit is not None:
         tables = [_with_unit(table, unit) for table in tables]
         if not any(table.unit for table in tables):
             suggestion = _suggest_column(unit, tables)
-            raise PolicyError(f'unit: no table has a column "{shorten(unit)}"{suggestion} Name one that is there.')
+            raise PolicyError(f'unit: no table has a column "{shorten(unit)}"{suggestion}')
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
     origin = "metadata" if metadata_tables else "schemas"
@@ -119,21 +118,21 @@ def draft(  # noqa: PLR0913 - each has a name and a default
 
 
 def _suggest_column(name: str, tables: Sequence[TableSketch]) -> str:
-    """Name the column that may be meant: one that is spelled alike, or that begins with the name."""
+    """Suggest the column that may be meant: one with a similar spelling, or one that starts with the name."""
     known = [column.name for table in tables for column in table.columns]
     extensions = sorted((candidate for candidate in known if candidate.lower().startswith(f"{name.lower()}_")), key=len)
     return did_you_mean(extensions[0] if extensions else name, known)
 
 
 def _with_sources(metadata_tables: Sequence[TableSketch], schema_tables: Sequence[TableSketch]) -> list[TableSketch]:
-    """Give tables of metadata the files of their name; a single one of each belong together."""
+    """Set the sources of metadata tables by table name; if there is one of each, they belong together."""
     if len(metadata_tables) == 1 and len(schema_tables) == 1:
         return [replace(metadata_tables[0], source=schema_tables[0].source)]
     sources = {table.name.lower(): table.source for table in schema_tables}
     unknown = set(sources) - {table.name.lower() for table in metadata_tables}
     if unknown:
         raise PolicyError(
-            f"the metadata has no table {shorten(min(unknown))!r}. It has {_table_names(metadata_tables)}."
+            f'table "{shorten(min(unknown))}" is not in the metadata, which has {_table_names(metadata_tables)}.'
         )
     return [replace(table, source=sources.get(table.name.lower(), table.source)) for table in metadata_tables]
 
@@ -143,16 +142,14 @@ def _table_names(tables: Sequence[TableSketch]) -> str:
 
 
 def _with_types(tables: Sequence[TableSketch], types: Mapping[str, str]) -> list[TableSketch]:
-    """Set the types that were given by hand."""
+    """Set the given column types."""
     known = {column.name.lower() for table in tables for column in table.columns}
     known |= {f"{table.name}.{column.name}".lower() for table in tables for column in table.columns}
     for name, kind in types.items():
         if name.lower() not in known:
-            raise PolicyError(
-                f'types: no table has a column "{shorten(name)}"{_suggest_column(name, tables)} Correct it.'
-            )
+            raise PolicyError(f'types: no table has a column "{shorten(name)}"{_suggest_column(name, tables)}')
         if kind not in _COLUMN_TYPES:
-            raise PolicyError(f'types: "{shorten(kind)}" is not a type. Use {", ".join(_COLUMN_TYPES)}.')
+            raise PolicyError(f'types: type "{shorten(kind)}" does not exist. Use one of {", ".join(_COLUMN_TYPES)}.')
     types_by_name = {name.lower(): kind for name, kind in types.items()}
     return [
         replace(table, columns=tuple(_with_type(column, table.name, types_by_name) for column in table.columns))
@@ -166,7 +163,7 @@ def _with_type(column: ColumnSketch, table: str, types_by_name: Mapping[str, str
 
 
 def _with_unique_names(tables: Sequence[TableSketch]) -> list[TableSketch]:
-    """Give tables of the same name, in any case, different ones."""
+    """Append a number to names that are already taken, ignoring case."""
     counts: dict[str, int] = {}
     result = []
     for table in tables:
@@ -176,7 +173,7 @@ def _with_unique_names(tables: Sequence[TableSketch]) -> list[TableSketch]:
 
 
 def _with_relative_source(table: TableSketch, base: Path) -> TableSketch:
-    """Write a source relative to the policy's folder if it lies in it, so that the two can be moved together."""
+    """Make a source inside the policy's folder relative to it, so that both can be moved together."""
     if table.source is None or URL_PREFIX.match(table.source):
         return table
     path, folder = Path(os.path.abspath(table.source)), Path(os.path.abspath(base))  # noqa: PTH100 - without ".."

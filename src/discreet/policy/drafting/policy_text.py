@@ -1,4 +1,4 @@
-"""Write sketches as the text of a policy; values that only a human can supply say FILL IN."""
+"""Write sketches as the text of a policy, with FILL IN for values that the owner must supply."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,36 +17,36 @@ from discreet.policy.toml import inline_text, key_text, value_text
 
 _PLACEHOLDER_RANGE = f'["{PLACEHOLDER}", "{PLACEHOLDER}"]'
 _HEADER = """\
-# A draft, made from {origin} alone: no row was read. Search for FILL, and supply each value from what the data
-# mean, never from a look at them. Lines that begin with # are suggestions. Then: discreet check POLICY{warning}
+# A draft from {origin} alone; no row was read. Search for FILL, and supply each value from the meaning of the data,
+# never from the data itself. Commented lines are suggestions. Then run: discreet check POLICY{warning}
 
 [data]
 name     = {name}
-protects = {protects}  # what you call one of those who are protected
-version  = "1"  # your label for the state of the data; change it when they change
-timezone = "UTC"  # where a day begins, such as "Europe/Berlin"
-{engine}ledger   = {ledger}  # the account of what was learned
+protects = {protects}  # the noun for one privacy unit
+version  = "1"  # your label for this version of the data; change it when the data changes
+timezone = "UTC"  # for dates and days, such as "Europe/Berlin"
+{engine}ledger   = {ledger}  # the record of all charges
 
 [budget]
-epsilon = "{mark}"  # how much may be learned in all, by everybody, for ever: 1 is strong, above 10 is little
-# delta = 1e-9  # far below one over the number of people; without it, groups are declared and cannot be discovered
+epsilon = "{mark}"  # total privacy budget of all analysts, never renewed: 1 is strong, above 10 is weak
+# delta = 1e-9  # far below one over the number of people; without it, groups must be declared (no partition selection)
 
 # [budget.analysts]
 # ana = {{ epsilon = 0.5, each = 0.05 }}
 """
 _METADATA_WARNING = """
-# Bounds and lists are those of the metadata. If a program took them from the data, they tell about single people:
-# replace them by what the columns mean."""
+# Bounds and lists come from the metadata. If they were computed from the data, they may disclose individuals:
+# replace them by values from the meaning of the columns."""
 _TYPE_CHOICES = "integer, real, decimal, boolean, date, timestamp or text"
 _UNIT_COMMENT = (
-    'who is protected: a column of people; "row" for single rows; or public = true instead of unit, groups, rows'
+    'the column that identifies people; "row" for single rows; or public = true instead of unit, groups, rows'
 )
-_TEXT_COMMENT = "add in = [..] if its values are few and known; otherwise groups must be discovered"
+_TEXT_COMMENT = "add in = [..] if its values are few and known; otherwise grouping needs partition selection"
 
 
 def write_header(name: str, protects: str, origin: str, catalog: CatalogSketch | None = None) -> str:
-    """Write the sections on the data set and its budget; `catalog` is where its tables are, if not in files."""
-    engine_lines = "engine   = {}\nconnection = {}  # no password: that is in the environment\n"
+    """Return the sections [data] and [budget]; `catalog` is the server of the tables, if they are not in files."""
+    engine_lines = "engine   = {}\nconnection = {}  # without a password, which belongs in the environment\n"
     return _HEADER.format(
         origin=origin,
         warning=_METADATA_WARNING if origin == "metadata" else "",
@@ -59,7 +59,7 @@ def write_header(name: str, protects: str, origin: str, catalog: CatalogSketch |
 
 
 def write_table(table: TableSketch, roles: Roles) -> str:
-    """Write the section of one table."""
+    """Return the section of one table."""
     lines = [f"[tables.{key_text(table.name)}]", *_comment_lines(table.notes)]
     lines.append(f"source = {value_text(table.source or PLACEHOLDER)}")
     lookup = table.name in roles.lookups and not table.unit and not table.row_is_unit
@@ -71,30 +71,30 @@ def write_table(table: TableSketch, roles: Roles) -> str:
 
 
 def _comment_lines(notes: Iterable[str]) -> list[str]:
-    """Write comments; a name in one must not end its line."""
+    """Format comments; a name in a note must not end its line."""
     return ["# " + "".join(letter if letter.isprintable() else "�" for letter in note) for note in notes]
 
 
 def _lookup_lines(table: TableSketch) -> Iterator[str]:
-    comment = f"true, if {shorten(table.name)} could be printed in a newspaper; otherwise write unit instead"
+    comment = f"true if all of {shorten(table.name)} could be published; otherwise write unit instead"
     yield f'public = "{PLACEHOLDER}"  # {comment}'
 
 
 def _unit_lines(table: TableSketch, roles: Roles) -> Iterator[str]:
     if table.row_is_unit:
-        yield 'unit = "row"  # each row is protected alone: right only if nobody has two rows'
+        yield 'unit = "row"  # each row is protected on its own: correct only if nobody has more than one row'
         return
     if table.unit:
-        yield f"unit = {value_text(table.unit)}  # one of them, with all of their rows"
+        yield f"unit = {value_text(table.unit)}  # protected with all of their rows"
         times = [column.name for column in table.columns if column.type in ("date", "timestamp")]
         if times:
-            yield f'# window = "1 day"  # weaker: each day is protected alone; needs time = {value_text(times[0])}'
+            yield f'# window = "1 day"  # weaker: each day is protected on its own; needs time = {value_text(times[0])}'
         return
     yield f'unit = "{PLACEHOLDER}"  # {_UNIT_COMMENT}'
     if link := roles.parent_links.get(table.name):
-        yield f"# unit = {_parent_unit_text(link)}  # suggestion: its rows lead to those of {shorten(link.parent)}"
+        yield f"# unit = {_parent_unit_text(link)}  # suggestion: its rows belong to rows of {shorten(link.parent)}"
     for column in unit_candidates(table):
-        yield f"# unit = {value_text(column.name)}  # suggestion, by its name alone"
+        yield f"# unit = {value_text(column.name)}  # suggestion from its name alone"
 
 
 def _parent_unit_text(link: Link) -> str:
@@ -107,25 +107,27 @@ def _bound_lines(table: TableSketch) -> Iterator[str]:
         return
     groups = value_text(PLACEHOLDER) if table.groups is None else str(table.groups)
     rows = value_text(PLACEHOLDER) if table.rows is None else str(table.rows)
-    yield f"groups = {groups}  # a unit counts fully in so many groups of an answer, such as 3"
-    yield f"rows = {rows}  # and with so many rows in each, such as 10; both are about accuracy, not privacy"
+    yield f"groups = {groups}  # maximum groups per unit, such as 3"
+    yield f"rows = {rows}  # maximum rows per unit and group, such as 10; both affect accuracy, not privacy"
 
 
 def _column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Iterator[str]:
     name = key_text(column.name)
     yield from _comment_lines(f"{name}: {note}" for note in column.notes)
     if column.type is None:
-        yield f"# {name} is left out: it is stored as {shorten(column.stored_type)}, which questions cannot use"
+        yield f"# {name} is omitted: type {shorten(column.stored_type)} is not supported"
     elif column.name == table.unit:
-        yield f"{name} = {_column_entry_text(replace(column, unique=False))}  # the unit: counted and joined on, never shown"
+        entry = _column_entry_text(replace(column, unique=False))
+        yield f"{name} = {entry}  # the unit: can be counted and joined on, but is never released"
     elif _is_other_person(column, table):
-        yield f"# {name} = {_column_entry_text(column)}  # left out: it seems to hold people, who would not be protected by it"
+        entry = _column_entry_text(column)
+        yield f"# {name} = {entry}  # omitted: it appears to identify people, who would not be protected"
     else:
         yield from _data_column_lines(column, table, roles)
 
 
 def _data_column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -> Iterator[str]:
-    # Lookup tables may be public, and then every value of them can be shown; a column of people may become the unit.
+    # A lookup table may become public, and a column of people the unit; neither may be declared unique.
     if table.name in roles.lookups or person_noun(column.name) is not None:
         column = replace(column, unique=False)
     name, degrees = key_text(column.name), _max_degrees(column)
@@ -135,19 +137,18 @@ def _data_column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -
     has_domain = bool(column.keys or column.low or column.high)
     if bounded and not has_domain:
         example = "2024-01-01, 2024-12-31" if column.type in ("date", "timestamp") else "0, 100"
-        yield f"{name} = {_column_entry_text(column, between=_PLACEHOLDER_RANGE)}  # from what it means, such as [{example}]"
+        entry = _column_entry_text(column, between=_PLACEHOLDER_RANGE)
+        yield f"{name} = {entry}  # from its meaning, such as [{example}]"
     else:
-        needs_no_comment = (
-            has_domain or open_ended or column.guessed
-        )  # what is guessed is asked about once for the table
+        needs_no_comment = has_domain or open_ended or column.guessed  # guessed types have one comment per table
         comment = _TEXT_COMMENT if column.type == "text" and not needs_no_comment else ""
         yield f"{name} = {_column_entry_text(column)}" + (f"  # {comment}" if comment else "")
     if degrees and not has_domain:
         entry = _column_entry_text(column, between=f"[-{degrees}, {degrees}]", step="0.0001", outside='"null"')
-        yield f"# {name} = {entry}  # suggestion, by its name: replace the line above by this if it is degrees"
+        yield f"# {name} = {entry}  # suggestion from its name: replaces the line above if the values are degrees"
     if link and not has_domain:
         entry = _column_entry_text(column, references=value_text(f"{link.parent}.{link.key}"))
-        yield f"# {name} = {entry}  # suggestion: replace the line above by this if {shorten(link.parent)} is public"
+        yield f"# {name} = {entry}  # suggestion: replaces the line above if {shorten(link.parent)} is public"
 
 
 def _column_entry_text(column: ColumnSketch, **more: str) -> str:
@@ -163,21 +164,21 @@ def _column_entry_text(column: ColumnSketch, **more: str) -> str:
 
 
 def _guessed_type_lines(table: TableSketch) -> Iterator[str]:
-    """Ask once for all types that the source does not tell."""
+    """Ask once per table for the column types that the source does not define."""
     if any(column.guessed for column in table.columns):
-        yield f"# {PLACEHOLDER}: the types, which a CSV file does not tell: {_TYPE_CHOICES};"
-        yield f"# to a text {_TEXT_COMMENT}"
+        yield f"# {PLACEHOLDER}: the types, which a CSV file does not define: {_TYPE_CHOICES};"
+        yield f"# for text columns, {_TEXT_COMMENT}"
 
 
 def _is_other_person(column: ColumnSketch, table: TableSketch) -> bool:
-    """Whether the column seems to hold people and cannot be the unit."""
+    """Whether the column appears to identify people but cannot be the unit."""
     if column.keys or not suggests_person(column.name):
         return False
     return bool(table.unit) or table.row_is_unit or person_noun(column.name) is None
 
 
 def _is_identifier(column: ColumnSketch, table: TableSketch, roles: Roles) -> bool:
-    """Whether the column is an identifier, or the key of another table, whose size means nothing."""
+    """Whether the column is an identifier or a key of another table, for which a range is meaningless."""
     linked_columns = [(link.table, link.on) for link in (*roles.parent_links.values(), *roles.references.values())]
     linked_columns += [(link.parent, link.key) for link in roles.parent_links.values()]
     return (
@@ -192,6 +193,6 @@ def _max_degrees(column: ColumnSketch) -> int | None:
 
 
 def unit_noun(tables: Sequence[TableSketch]) -> str:
-    """Return the word for those who are protected: patient, if the unit is patient_id."""
+    """Return the noun for one unit: "patient" if the unit is patient_id."""
     nouns = [noun for table in tables if table.unit and (noun := person_noun(table.unit))]
     return nouns[0] if nouns else "person"

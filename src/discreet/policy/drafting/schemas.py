@@ -1,7 +1,7 @@
 """Schemas of Parquet, CSV and DuckDB files and of PostgreSQL tables. No row is read.
 
-Of a Parquet file the footer is read, of a CSV file the header line and not one byte more, of a DuckDB file its
-catalog. Statistics that a footer may hold (least, greatest and number of values) are not looked at: they are data.
+Only the footer of a Parquet file, the header line of a CSV file and the catalog of a DuckDB file are read. Statistics
+in a footer (minimum, maximum, counts) are ignored, because they are computed from the data.
 """
 
 import csv
@@ -25,15 +25,15 @@ from discreet.policy.validators import parse_location
 from discreet.postgres.server import COLUMNS_QUERY, SCHEMES, TYPE_FAMILIES, connect, driver, server_description
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
-_SEPARATOR_NAMES = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
+_SEPARATOR_NAMES = {";": "a semicolon", "\t": "a tab", "|": "a vertical bar", ",": "a comma"}
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _DUCKDB_SUFFIXES = (".duckdb", ".ddb", ".db")
-_MAX_HEADER_BYTES = 1_000_000  # bytes
+_MAX_HEADER_BYTES = 1_000_000
 _WILDCARD = re.compile(r"[*?\[]")
 _NUMBER_OR_DATE = re.compile(
     r"[+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]{1,4}[-/.][0-9]{1,2}[-/.].*"
 )
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}")  # a column may be called after one
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")  # a column may be named after one
 _DUCKDB_TYPES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
@@ -48,11 +48,12 @@ _DUCKDB_TYPES = {
 
 
 def read_schemas(location: str) -> list[TableSketch]:
-    """Read what is known of a path, a pattern, "file.duckdb" (all of its tables) or "file.duckdb/table"."""
+    """Read the schemas of a file, a pattern of files, "file.duckdb" (all of its tables) or "file.duckdb/table"."""
     path = Path(location)
     if location.startswith("sc://"):
         raise PolicyError(
-            f"{location}: Spark's catalog is read by the command: discreet init {location}, before all files."
+            f"{location}: a Spark catalog can only be read by the command line, as its first source: "
+            f"discreet init {location}"
         )
     if path.suffix.lower() in _DUCKDB_SUFFIXES and path.is_file():
         return list(_duckdb_tables(path, None))
@@ -60,7 +61,7 @@ def read_schemas(location: str) -> list[TableSketch]:
         return list(_duckdb_tables(path.parent, path.name))
     files = [location] if path.exists() else sorted(glob.glob(location, recursive=True))  # noqa: PTH207 - may be absolute
     if not files:
-        raise PolicyError(f"{location}: there is no such file. Give the path of a Parquet, CSV or DuckDB file.")
+        raise PolicyError(f"{location}: the file does not exist. Give the path of a Parquet, CSV or DuckDB file.")
     columns = _file_columns(Path(files[0]))
     notes = (f"columns of {Path(files[0]).name}, the first of {len(files)} files",) if len(files) > 1 else ()
     return [TableSketch(_table_name(location), location, columns, notes=notes)]
@@ -69,17 +70,15 @@ def read_schemas(location: str) -> list[TableSketch]:
 def _file_columns(file: Path) -> tuple[ColumnSketch, ...]:
     suffix = next((end for end in (*_PARQUET_SUFFIXES, *_DELIMITERS) if file.name.lower().endswith(end)), None)
     if suffix is None or not file.is_file():
-        raise PolicyError(
-            f"{file}: not a file that can be read. Use .parquet, .csv, .tsv, .csv.gz, .tsv.gz or .duckdb."
-        )
+        raise PolicyError(f"{file}: not a supported file. Use .parquet, .csv, .tsv, .csv.gz, .tsv.gz or .duckdb.")
     try:
         if suffix in _PARQUET_SUFFIXES:
             return tuple(_arrow_column(field) for field in pq.read_schema(file))
         return tuple(ColumnSketch(name, "text", guessed=True) for name in _csv_header(file, _DELIMITERS[suffix]))
     except PolicyError:
         raise
-    except (OSError, EOFError, ValueError, csv.Error):  # Arrow's errors are ValueErrors; their words may quote the file
-        raise PolicyError(f"{file}: cannot be read as {suffix[1:]}. Check that the file is whole.") from None
+    except (OSError, EOFError, ValueError, csv.Error):  # Arrow's are ValueErrors and may quote the file
+        raise PolicyError(f"{file}: cannot be read as {suffix[1:]}. Check that the file is complete.") from None
 
 
 def _arrow_column(field: pa.Field) -> ColumnSketch:
@@ -104,7 +103,7 @@ def _arrow_type(dtype: pa.DataType) -> str | None:
 
 
 def _csv_header(file: Path, delimiter: str) -> list[str]:
-    """Return the names in the first line; a file without a header is refused, for its first line is a person."""
+    """Return the names in the first line; refuse a file without a header, whose first line would be data."""
     is_compressed = file.name.lower().endswith(".gz")
     with GzipFile(file) if is_compressed else file.open("rb", buffering=0) as stream:
         text = _first_line(stream).decode("utf-8-sig")
@@ -112,27 +111,27 @@ def _csv_header(file: Path, delimiter: str) -> list[str]:
     _check_separator(file, names, delimiter)
     if len(names) > 1 and not names[0].strip() and all(map(_is_name, names[1:])):
         raise PolicyError(
-            f"{file}: column 1 has no name. pandas writes its index there: write the file anew with "
-            "to_csv(…, index=False), or name the column."
+            f"{file}: column 1 has no name. It may be a pandas index: write the file with to_csv(…, index=False), or "
+            "name the column."
         )
     if not names or not all(map(_is_name, names)):
         raise PolicyError(
-            f"{file}: the first line does not look like names of columns, and data must not get into a policy. "
-            "Add a header line to the file, or write the policy by hand."
+            f"{file}: the first line does not look like a header, and a policy must not contain data. Add a header "
+            "line to the file, or write the policy by hand."
         )
     return names
 
 
 def _check_separator(file: Path, names: list[str], delimiter: str) -> None:
-    """Refuse a header that is one name with other separators in it; it is not quoted, for it may be somebody's row."""
+    """Refuse a header of one name that contains another separator, without quoting it: it may be data."""
     other = next((separator for separator in _SEPARATOR_NAMES if len(names) == 1 and separator in names[0]), None)
     if other is None:
         return
     suffix = next((end for end, sign in _DELIMITERS.items() if sign == other), None)
-    hint = f"Let its name end in {suffix}, or convert it" if suffix else "Convert it"
+    hint = f"Rename the file to end in {suffix}, or convert it" if suffix else "Convert it"
     raise PolicyError(
-        f"{file}: the separator is {_SEPARATOR_NAMES[other]}, not {_SEPARATOR_NAMES[delimiter]}. Only files in UTF-8 with commas "
-        f"(.csv) or tabs (.tsv) are read. {hint}, such as with pandas: "
+        f"{file}: the separator is {_SEPARATOR_NAMES[other]}, not {_SEPARATOR_NAMES[delimiter]}. Supported are UTF-8 "
+        f"files with commas (.csv) or tabs (.tsv). {hint}, for example with pandas: "
         f'read_csv("{file.name}", sep={other!r}).to_csv("{file.name.partition(".")[0]}_commas.csv", index=False).'
     )
 
@@ -142,7 +141,7 @@ def _is_name(name: str) -> bool:
 
 
 def _first_line(stream: RawIOBase | GzipFile) -> bytes:
-    """Read up to the first line break outside quotes, byte by byte: the next byte may be somebody's."""
+    """Read up to the first line break outside quotes, byte by byte: the next byte may be data."""
     line = bytearray()
     quoted = False
     while len(line) < _MAX_HEADER_BYTES and (byte := stream.read(1)):
@@ -165,7 +164,7 @@ def _duckdb_tables(file: Path, table_name: str | None) -> Iterator[TableSketch]:
         connection = duckdb.connect(str(file), read_only=True, config={"enable_external_access": "false"})
     except duckdb.Error:
         raise PolicyError(
-            f"{file}: cannot be opened as a DuckDB file. Check that it is one, and that nobody writes to it."
+            f"{file}: cannot be opened as a DuckDB file. Check that it is one, and that no other process writes to it."
         ) from None
     with connection:
         rows = connection.execute(
@@ -183,19 +182,19 @@ def _duckdb_tables(file: Path, table_name: str | None) -> Iterator[TableSketch]:
     for schema, table, column, is_generated, native in rows:
         name = table if schema == "main" else f"{schema}.{table}"
         kind = None if is_generated or native.endswith("]") else _DUCKDB_TYPES.get(native.partition("(")[0])
-        # What stands in brackets may be values: an ENUM lists them.
+        # The part in parentheses may contain values: an ENUM lists them.
         stored, is_unique = native.partition("(")[0].lower(), (schema, table, column) in unique
         tables.setdefault(name, []).append(ColumnSketch(column, kind, stored, unique=is_unique))
     if table_name is not None:
         tables = {name: columns for name, columns in tables.items() if name.lower() == table_name.lower()}
     if not tables:
-        raise PolicyError(f"{file}: there is no such table in it, or it is a view. Name a table.")
+        raise PolicyError(f"{file}: the table does not exist, or is a view. Name a table.")
     for name, columns in tables.items():
         yield TableSketch(name.replace(".", "_"), f"{file}{os.sep}{name}", tuple(columns))
 
 
 def _table_name(location: str) -> str:
-    """Call a table after its file, or, if that is a pattern, after what is fixed in it or its folder."""
+    """Name a table after its file or, for a pattern, after the fixed part of the pattern or its folder."""
     name = Path(location).name.partition(".")[0]
     if _WILDCARD.search(name):
         name = _WILDCARD.split(name)[0].rstrip("-_ ") or Path(location).parent.name
@@ -207,8 +206,8 @@ _POSTGRES_TYPES = {
     "narrow": "integer",
     "local": "timestamp",
     "instant": "timestamp",
-}  # others are called as in a policy
-# Tables, views, and whatever else has rows, that this user may read.
+}  # other families are named as in a policy
+# Tables, views and other relations with rows that this role may read.
 _POSTGRES_TABLES_SQL = """
     SELECT c.oid::bigint, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -227,7 +226,7 @@ _POSTGRES_UNIQUE_SQL = """
 
 
 def is_postgres_url(location: str) -> bool:
-    """Tell whether a place is a database of PostgreSQL.
+    """Whether a location is a PostgreSQL URL.
 
     >>> is_postgres_url("postgresql://reader@db.example/clinic"), is_postgres_url("visits.csv")
     (True, False)
@@ -236,7 +235,7 @@ def is_postgres_url(location: str) -> bool:
 
 
 def read_postgres_schemas(url: str, table_names: Sequence[str] = ()) -> list[TableSketch]:
-    """Read what is known of the tables in a database, of all of them or of those with these names."""
+    """Read the schemas of the tables in a database: of the named ones, or of all."""
     try:
         parse_location(url, "the URL")
     except ValueError as error:
@@ -252,13 +251,13 @@ def read_postgres_schemas(url: str, table_names: Sequence[str] = ()) -> list[Tab
     ]
     if not selected:
         raise PolicyError(
-            f"{server_description(url)}: there is no table that this user may read. Grant SELECT on some."
+            f"{server_description(url)}: this role cannot read any table. Grant it SELECT on the tables to use."
         )
     return [TableSketch(_policy_table_name(name), name, tuple(tables[name])) for name in selected]
 
 
 def _read_postgres_catalog(url: str) -> tuple[dict[int, str], list[tuple[Any, ...]], set[tuple[int, str]]]:
-    """Return the names of tables by their numbers, all of their columns, and which of these are unique."""
+    """Return the names of tables by oid, all of their columns, and the unique columns."""
     with connect(url, default_transaction_read_only="on", search_path="pg_catalog") as connection:
         try:
             names = dict(connection.execute(_POSTGRES_TABLES_SQL).fetchall())
@@ -269,13 +268,13 @@ def _read_postgres_catalog(url: str) -> tuple[dict[int, str], list[tuple[Any, ..
                 (table, column) for table, column in connection.execute(_POSTGRES_UNIQUE_SQL, [list(names)]).fetchall()
             }
         except driver().Error as error:
-            message = f"the server does not tell its tables (SQLSTATE {error.sqlstate}). Its log has the reason."
+            message = f"cannot read the server's catalog (SQLSTATE {error.sqlstate}). See the server log."
             raise PolicyError(f"{server_description(url)}: {message}") from None
     return names, columns, unique
 
 
 def _policy_table_name(qualified_name: str) -> str:
-    """Call a table as it is called there, without the marks that SQL needs."""
+    """Return the table's name in the policy: without quotes, dots and the schema "public"."""
     return qualified_name.removeprefix("public.").replace('"', "").replace(".", "_")
 
 
@@ -290,8 +289,7 @@ def _find_postgres_table(name: str, table_names: list[str], url: str) -> str:
         None,
     )
     if match is None:
-        near = did_you_mean(name, [each.removeprefix("public.") for each in table_names])
-        raise PolicyError(
-            f'{server_description(url)}: there is no table "{shorten(name)}" that this user may read{near} Correct it.'
-        )
+        near = did_you_mean(name, [table_name.removeprefix("public.") for table_name in table_names])
+        message = f'table "{shorten(name)}" does not exist, or this role may not read it{near}'
+        raise PolicyError(f"{server_description(url)}: {message}")
     return match

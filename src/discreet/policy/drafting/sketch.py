@@ -12,10 +12,10 @@ from discreet.policy.validators import parse_number
 
 @dataclass(frozen=True)
 class ColumnSketch:
-    """A column; `low`, `high` and `keys` are TOML texts, and a type of None cannot be asked about.
+    """A column; `low`, `high` and `keys` are TOML texts, and a column whose type is None cannot be used in queries.
 
-    `stored_type` is the source's own word for the type; `guessed` is a type that the source does not tell; `references` are
-    another table and its column, if metadata say so; `unique` says that the database keeps its values different.
+    `stored_type` is the source's name for the type; `guessed` means that the source defines no type; `references` is
+    the table and column of a foreign key; `unique` means that the database has a uniqueness constraint.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ColumnSketch:
 
 @dataclass(frozen=True)
 class TableSketch:
-    """A table; what is None is not known. `row_is_unit` says that each row is protected alone."""
+    """A table; None means unknown. With `row_is_unit`, each row is a unit."""
 
     name: str
     source: str | None
@@ -45,7 +45,7 @@ class TableSketch:
     notes: tuple[str, ...] = ()
 
     def column(self, name: str) -> ColumnSketch | None:
-        """Find a column by its name in any case."""
+        """Find a column by its name, ignoring case."""
         return next((column for column in self.columns if column.name.lower() == name.lower()), None)
 
 
@@ -62,7 +62,7 @@ _MAX_KEYS = 1_000_000
 
 
 def toml_bound(kind: str | None, value: Any) -> str | None:
-    """Write an end of a range; None if it does not fit the column's type.
+    """Format a bound as TOML; None if it does not fit the column's type.
 
     >>> toml_bound("integer", FloatText("176.0")), toml_bound("date", "2025-01-02T00:00:00"), toml_bound("text", "a")
     ('176', '2025-01-02', None)
@@ -81,7 +81,7 @@ def toml_bound(kind: str | None, value: Any) -> str | None:
 
 
 def toml_keys(kind: str | None, values: Any) -> tuple[str, ...] | None:
-    """Write a list of keys; None if one does not fit the column's type, or the type has no keys."""
+    """Format keys as TOML; None if one does not fit the column's type, or the type has no keys."""
     if not isinstance(values, list) or not 0 < len(values) <= _MAX_KEYS:
         return None
     texts = [_toml_key(kind, value) for value in values]
@@ -100,7 +100,7 @@ def _toml_key(kind: str | None, value: Any) -> str | None:
 
 
 def positive_integer(value: Any) -> int | None:
-    """Return a whole number from 1 on, or None."""
+    """Return a positive integer, or None if the value is not one."""
     if isinstance(value, bool) or not isinstance(value, int | FloatText | str):
         return None
     try:
@@ -111,11 +111,11 @@ def positive_integer(value: Any) -> int | None:
 
 
 def option_notes(entry: Iterable[str], known: Mapping[str, str]) -> list[str]:
-    """Tell what has no place in a policy, and what happens instead; not its value, which may have been counted."""
+    """Return notes on options that a policy does not have, without their values, which may come from the data."""
     return [f"{key}: {known[key]}" for key in entry if key in known]
 
 
 def unknown_key_notes(keys: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Tell which keys were not understood."""
+    """Return a note on the keys that are not known."""
     unknown = [shorten(key) for key in keys if key not in set(known)]
-    return (f"not understood, and left out: {', '.join(unknown)}",) if unknown else ()
+    return (f"ignored, because unknown: {', '.join(unknown)}",) if unknown else ()

@@ -1,4 +1,4 @@
-"""SmartNoise's metadata: collection → schema → table → columns, beside the options of the table."""
+"""SmartNoise metadata: collection → schema → table → columns, with the options of the table among them."""
 
 from typing import Any
 
@@ -14,29 +14,29 @@ from discreet.policy.problems import shorten
 
 _TYPES = {"int": "integer", "float": "real", "string": "text", "boolean": "boolean", "datetime": "timestamp"}
 _TABLE_OPTIONS = {
-    "rows": "a rough number of rows; rows_max would be an upper bound that always holds",
-    "rows_exact": "a count of the data itself, which a policy does not tell",
-    "censor_dims": "groups are declared here, or discovered with a delta",
-    "clamp_counts": "noisy counts are shown as they are here, also below zero",
-    "clamp_columns": "numbers are always clipped here where they are added up",
-    "sample_max_ids": "what is beyond the limits is scaled down here, never sampled",
-    "use_dpsu": "groups are declared here, or discovered with a delta",
-    "max_contributions": "an older word for max_ids",
+    "rows": "an approximate number of rows; rows_max would need an upper bound that always holds",
+    "rows_exact": "an exact count of the data, which a policy must not disclose",
+    "censor_dims": "not needed: groups are declared, or released by partition selection with a delta",
+    "clamp_counts": "not supported: noisy counts are not clamped and may be negative",
+    "clamp_columns": "not needed: values are always clamped before they are summed",
+    "sample_max_ids": "not supported: contributions above the bounds are clipped, never sampled",
+    "use_dpsu": "not needed: groups are declared, or released by partition selection with a delta",
+    "max_contributions": "an older name for max_ids",
 }
 _COLUMN_OPTIONS = {
     "cardinality": "the number of values; list them with in if they are known",
     "card": "the number of values; list them with in if they are known",
-    "missing_value": "nothing is filled in here: a missing value is left out",
-    "sensitivity": "follows from the bounds here",
+    "missing_value": "not supported: NULL is not imputed but ignored",
+    "sensitivity": "not needed: it follows from the bounds",
 }
 _KNOWN_KEYS = ("row_privacy", "max_ids", "type", "name", "lower", "upper", "nullable", "private_id")
 
 
 def read_smartnoise(values: Any) -> tuple[str | None, list[TableSketch]]:
-    """Read what SmartNoise is told about tables; ValueError if it is something else."""
+    """Read SmartNoise metadata; raise ValueError if the document is something else."""
     collections = {key: value for key, value in values.items() if key != "engine"} if isinstance(values, dict) else {}
     if len(collections) != 1 or not isinstance(schemas := next(iter(collections.values())), dict):
-        raise ValueError("not one collection of schemas")
+        raise ValueError("expected one collection of schemas")
     tables = [
         _table_sketch(str(name), entry)
         for schema in schemas.values()
@@ -45,7 +45,7 @@ def read_smartnoise(values: Any) -> tuple[str | None, list[TableSketch]]:
         if isinstance(entry, dict)
     ]
     if not tables:
-        raise ValueError("no table in the collection")
+        raise ValueError("the collection has no tables")
     collection = str(next(iter(collections))).strip()
     return (shorten(collection) or None) if len(tables) > 1 else None, tables
 
@@ -57,9 +57,9 @@ def _table_sketch(name: str, entry: dict[str, Any]) -> TableSketch:
     max_ids = positive_integer(options.get("max_ids", options.get("max_contributions")))
     notes = option_notes(options, _TABLE_OPTIONS)
     if len(units) > 1:
-        notes.append(f"several columns are private_id: {', '.join(map(shorten, units))}; choose one as unit")
+        notes.append(f"several columns are private_id: {', '.join(map(shorten, units))}; choose one as the unit")
     if max_ids and max_ids > 1:
-        notes.append(f"max_ids = {max_ids}: so many rows of one unit in all, hence in one group at most")
+        notes.append(f"max_ids = {max_ids}: maximum rows per unit in total, and so in any one group")
     return TableSketch(
         name.replace(".", "_"),
         None,
@@ -80,7 +80,7 @@ def _column_sketch(name: str, entry: dict[str, Any]) -> ColumnSketch:
     return ColumnSketch(
         name,
         kind,
-        f"the type {shorten(str(entry.get('type')))}",
+        shorten(str(entry.get("type"))),
         low=None if is_unit else low,
         high=None if is_unit else high,
         notes=(*notes, *unknown_key_notes(entry, (*_COLUMN_OPTIONS, *_KNOWN_KEYS))),

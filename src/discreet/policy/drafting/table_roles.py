@@ -11,7 +11,7 @@ _KEY_TYPES = ("integer", "text")
 
 @dataclass(frozen=True)
 class Link:
-    """A column that leads to another table's column; `told` by metadata, or else by its name."""
+    """A column that refers to a column of another table, as metadata declares or as its name suggests."""
 
     table: str
     on: str
@@ -22,7 +22,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Roles:
-    """What each table seems to be: one of people, one that leads to their table (`parent_links`), or a public lookup."""
+    """The likely roles of tables: with people, belonging to such a table (`parent_links`), or a public lookup."""
 
     person_tables: frozenset[str]
     parent_links: dict[str, Link]
@@ -31,11 +31,11 @@ class Roles:
 
 
 def find_roles(tables: Sequence[TableSketch], unit: str | None) -> Roles:
-    """Guess the roles: `encounter_id` leads to `encounters`, and a table that only explains keys is public."""
+    """Guess the roles: `encounter_id` refers to `encounters`, and a table that only describes keys is public."""
     person_tables = {table.name for table in tables if _has_people(table, unit)}
     links = [link for table in tables for other in tables if table is not other for link in _find_links(table, other)]
     parent_links: dict[str, Link] = {}
-    for _ in tables:  # a child of a child is found one round later
+    for _ in tables:  # each round finds one more generation of children
         for link in links:
             owned = person_tables | set(parent_links)
             if (
@@ -55,7 +55,7 @@ def find_roles(tables: Sequence[TableSketch], unit: str | None) -> Roles:
 
 
 def unit_candidates(table: TableSketch) -> list[ColumnSketch]:
-    """Return the columns that may name people, likeliest first: a patient before a device."""
+    """Return the columns that may identify people, or else those that may identify devices."""
     eligible = [column for column in table.columns if column.type not in (None, "real", "decimal")]
     person_columns = [column for column in eligible if person_noun(column.name)]
     return person_columns or [column for column in eligible if suggests_device(column.name)]
@@ -70,7 +70,7 @@ def _has_people(table: TableSketch, unit: str | None) -> bool:
 
 
 def _find_links(table: TableSketch, other: TableSketch) -> list[Link]:
-    """Return the columns of one table that are keys of the other: by an equal name, or `venue_id` to venues' `id`."""
+    """Return the links of one table to another: by the same column name, or from `venue_id` to the `id` of venues."""
     metadata_links = [
         Link(table.name, column.name, other.name, column.references[1], from_metadata=True)
         for column in table.columns
@@ -92,7 +92,7 @@ def _find_links(table: TableSketch, other: TableSketch) -> list[Link]:
 
 
 def _is_lookup_by(table: TableSketch, key: str) -> bool:
-    """Whether a table looks like a list of what a column's values are: they come first, and nothing has a time."""
+    """Whether a table looks like a lookup for a key: the key is its first column, and it has no times."""
     timeless = all(column.type not in ("date", "timestamp") for column in table.columns)
     return timeless and table.columns[0].name == key
 

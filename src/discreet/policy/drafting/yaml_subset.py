@@ -1,7 +1,6 @@
 """The subset of YAML that metadata files use; anything else is refused with its line.
 
-This is what metadata is written in. Anchors, tags, and texts or brackets over several lines are refused with their
-line instead of being guessed at. Numbers with a point stay as they were written.
+Anchors, tags, and strings or brackets that span several lines are not supported. The digits of floats are kept.
 """
 
 import re
@@ -31,17 +30,17 @@ class _Line:
 
 
 def read_yaml(text: str) -> Any:
-    r"""Read plain YAML; ValueError names the line that is something else.
+    r"""Parse plain YAML; a ValueError names the line of anything else.
 
     >>> read_yaml("PUMS:\n  age: {type: int, upper: 1e2}  # years\n  keys: [a, 'b c']")
-    {'PUMS': {'age': {'type': 'int', 'upper': Real(text='1e2')}, 'keys': ['a', 'b c']}}
+    {'PUMS': {'age': {'type': 'int', 'upper': FloatText(text='1e2')}, 'keys': ['a', 'b c']}}
     """
     lines = _split_lines(text)
     if not lines:
         return None
     value, rest = _parse_block(lines, 0, 0)
     if rest < len(lines):
-        raise ValueError(f"line {lines[rest].number}: the indentation fits nothing above it")
+        raise ValueError(f"line {lines[rest].number}: inconsistent indentation")
     return value
 
 
@@ -51,20 +50,20 @@ def _split_lines(text: str) -> list[_Line]:
         line = _strip_comment(raw).rstrip()
         indent = len(line) - len(line.lstrip(" "))
         if line[indent:].startswith("\t"):
-            raise ValueError(f"line {number}: a tab cannot indent in YAML")
+            raise ValueError(f"line {number}: tabs are not allowed as indentation in YAML")
         if line == "---" and not lines:
             continue
         if line == "...":
             break
         if line == "---":
-            raise ValueError(f"line {number}: only one document is read")
+            raise ValueError(f"line {number}: more than one document is not supported")
         if line:
             lines.append(_Line(number, indent, line[indent:]))
     return lines
 
 
 def _strip_comment(line: str) -> str:
-    """Cut a line at a # that begins a word and is not inside quotes."""
+    """Cut a line at a # that starts a word outside quotes."""
     at, at_word_start = 0, True
     while at < len(line):
         if at_word_start and line[at] == "#":
@@ -97,7 +96,7 @@ def _parse_mapping(lines: list[_Line], at: int, depth: int) -> tuple[dict[str, A
         else:
             key = _KEY.match(line.text)
             if not key:
-                raise ValueError(f"line {line.number}: no key with a colon")
+                raise ValueError(f"line {line.number}: expected a key followed by a colon")
             name = _unquote(key[1], line.number) if key[1][0] in "\"'" else key[1]
             rest = line.text[key.end() :].strip()
             value, at = (
@@ -106,20 +105,20 @@ def _parse_mapping(lines: list[_Line], at: int, depth: int) -> tuple[dict[str, A
                 else _parse_nested(lines, at + 1, indent, depth)
             )
         if name in mapping:
-            raise ValueError(f"line {line.number}: a key comes twice")
+            raise ValueError(f"line {line.number}: duplicate key")
         mapping[name] = value
     return mapping, at
 
 
 def _parse_explicit_value(lines: list[_Line], at: int, key: _Line, depth: int) -> tuple[Any, int]:
-    """Read the value of a key that stands on a line of its own, after a question mark; writers do so for "" keys."""
+    """Parse the value of an explicit key, "? key" on a line of its own, which some writers use for empty keys."""
     if at == len(lines) or lines[at].indent != key.indent or not (lines[at].text + " ").startswith(": "):
-        raise ValueError(f"line {key.number}: a key without a colon below it")
+        raise ValueError(f"line {key.number}: expected a colon on the line after an explicit key")
     return _parse_after_indicator(lines, at, depth)
 
 
 def _parse_after_indicator(lines: list[_Line], at: int, depth: int) -> tuple[Any, int]:
-    """Read what follows a dash or colon: a block of its own, as if it stood alone on its line, or what is below."""
+    """Parse the block after a dash or colon, on the same line or on the lines below."""
     line = lines[at]
     rest = line.text[1:].lstrip()
     if not rest:
@@ -129,7 +128,7 @@ def _parse_after_indicator(lines: list[_Line], at: int, depth: int) -> tuple[Any
 
 
 def _parse_nested(lines: list[_Line], at: int, indent: int, depth: int) -> tuple[Any, int]:
-    """Read what stands below a key: indented further, or a list at the same indentation, or nothing."""
+    """Parse the block below a key: indented further, a list at the same indentation, or None."""
     if at < len(lines):
         is_deeper = lines[at].indent > indent
         is_sequence = lines[at].indent == indent and (lines[at].text + " ").startswith("- ")
@@ -150,14 +149,14 @@ def _parse_sequence(lines: list[_Line], at: int, depth: int) -> tuple[list[Any],
 def _parse_inline_value(text: str, line_number: int) -> Any:
     value, rest = _parse_flow_value(text, line_number, 0, "")
     if rest.strip():
-        raise ValueError(f"line {line_number}: a value that is not on one line, or not plain")
+        raise ValueError(f"line {line_number}: unexpected text after a value")
     return value
 
 
 def _parse_flow_value(text: str, line_number: int, depth: int, terminators: str) -> tuple[Any, str]:
-    """Read one value, and return what follows it; inside brackets a plain value ends at one of `terminators`."""
+    """Return a value and the text after it; inside brackets, a plain value ends at one of `terminators`."""
     if depth > _MAX_DEPTH or text.startswith(_UNSUPPORTED_INDICATORS):
-        raise ValueError(f"line {line_number}: something other than plain YAML")
+        raise ValueError(f"line {line_number}: unsupported YAML")
     if text.startswith("["):
         return _parse_flow_sequence(text[1:].lstrip(), line_number, depth)
     if text.startswith("{"):
@@ -167,7 +166,7 @@ def _parse_flow_value(text: str, line_number: int, depth: int, terminators: str)
     size = next((index for index, letter in enumerate(text) if letter in terminators), len(text))
     plain = text[:size].strip()
     if not terminators and re.search(r":(?=\s|$)", plain):
-        raise ValueError(f"line {line_number}: two keys on one line")
+        raise ValueError(f"line {line_number}: more than one key on a line")
     return _parse_plain_scalar(plain), text[size:]
 
 
@@ -185,7 +184,7 @@ def _parse_flow_mapping(text: str, line_number: int, depth: int) -> tuple[dict[s
     while not text.startswith("}"):
         key, text = _parse_flow_value(text, line_number, depth + 1, ":,}")
         if not text.startswith(":") or str(key) in mapping:
-            raise ValueError(f"line {line_number}: braces that hold something other than keys and values")
+            raise ValueError(f"line {line_number}: braces must contain keys and values")
         mapping[str(key)], text = _parse_flow_value(text[1:].lstrip(), line_number, depth + 1, ",}")
         text = _skip_separator(text, line_number, "}")
     return mapping, text[1:].lstrip()
@@ -195,7 +194,7 @@ def _skip_separator(text: str, line_number: int, closing_bracket: str) -> str:
     if text.startswith(","):
         return text[1:].lstrip()
     if not text.startswith(closing_bracket):
-        raise ValueError(f"line {line_number}: brackets that are not closed on their line")
+        raise ValueError(f"line {line_number}: brackets must be closed on the same line")
     return text
 
 
@@ -206,7 +205,7 @@ def _unquote(text: str, line_number: int) -> str:
 
     def unescape(match: re.Match[str]) -> str:
         if match[1] not in simple:
-            raise ValueError(f"line {line_number}: an escape that is not plain")
+            raise ValueError(f"line {line_number}: unsupported escape sequence")
         return simple[match[1]]
 
     return re.sub(r"\\(.)", unescape, text[1:-1])

@@ -21,25 +21,25 @@ _WILDCARD = re.compile(r"[*?\[]")
 _CSV = re.compile(r"\.[ct]sv(?:\.gz)?$", re.IGNORECASE)
 _DUCKDB_TABLE = re.compile(r"\.(?:duckdb|ddb|db)/[^/]+$", re.IGNORECASE)
 _UNSAFE_CHARACTERS = re.compile(r"[^\w-]+")
-_HEADER = "# Made-up data that fit a policy, for trying questions. Nothing here is about anybody."
+_HEADER = "# Dummy data that fits a policy, for trying out queries. It contains no real data."
 
 
 @dataclass(frozen=True)
 class DummyFiles:
-    """Where fake data were put: the policy to ask with, and each table's source in it."""
+    """The files of dummy data: the policy to query, and each table's source in it."""
 
     policy: Path
     sources: Mapping[str, str]
 
 
 def write_dummy(policy: Policy, folder: str | Path, *, rows: int = DEFAULT_ROWS, random_state: int = 0) -> DummyFiles:
-    """Make up data for a policy and write them into a folder, with a policy that has a ledger of its own.
+    """Write dummy data for a policy into a folder, with a copy of the policy that has its own ledger.
 
-    A table is kept as its source is: Parquet, CSV, several files for a pattern, a DuckDB file; others become Parquet.
-    The folder must be new or empty, or hold what was made up earlier, which is replaced with its ledger.
+    Each table has the format of its source (Parquet, CSV, several files for a pattern, a DuckDB file), or else Parquet.
+    The folder must be new or empty, or contain earlier dummy data, which is replaced together with its ledger.
 
     >>> import tempfile
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -64,7 +64,7 @@ def write_dummy(policy: Policy, folder: str | Path, *, rows: int = DEFAULT_ROWS,
 
 
 def is_dummy_folder(folder: Path) -> bool:
-    """Whether a folder holds data that were made up here."""
+    """Whether a folder contains dummy data."""
     try:
         with (folder / "policy.toml").open("rb") as file:
             return file.read(len(_HEADER)) == _HEADER.encode()
@@ -73,18 +73,18 @@ def is_dummy_folder(folder: Path) -> bool:
 
 
 def _prepare_folder(folder: Path) -> None:
-    """Make sure that nothing real is overwritten; fake data may be, and their account begins anew."""
+    """Refuse a folder with other files; delete the ledger of earlier dummy data."""
     if is_dummy_folder(folder):
         for file in folder.glob("ledger.sqlite*"):
             file.unlink()
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PolicyError(
-            f"{folder}: not an empty folder, nor one of fake data. Name a new one: nothing is overwritten."
+            f"{folder}: the folder is not empty and does not contain dummy data. Choose a new or empty folder."
         )
 
 
 def _file_names(policy: Policy) -> dict[str, str]:
-    """Call files after tables, without letters that a path cannot have, and all different."""
+    """Return a distinct file name for each table, without characters that are unsafe in a path."""
     names: dict[str, str] = {}
     for table in policy.tables:
         safe_name = _UNSAFE_CHARACTERS.sub("_", table)
@@ -94,7 +94,7 @@ def _file_names(policy: Policy) -> dict[str, str]:
 
 
 def _write_table(table: pa.Table, source: str, name: str, folder: Path) -> str:
-    """Write one table, and return its source in the new policy."""
+    """Write one table and return its source in the new policy."""
     if _DUCKDB_TABLE.search(source):
         return _write_duckdb_table(table, name, folder)
     csv_suffix = _CSV.search(source)
@@ -120,7 +120,7 @@ def _write_file(table: pa.Table, file: Path) -> None:
 
 def _write_duckdb_table(table: pa.Table, name: str, folder: Path) -> str:
     with duckdb.connect(str(folder / "dummy.duckdb")) as connection:
-        connection.register("made", table)
-        connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM made')  # noqa: S608 - letters and _ only
-        connection.unregister("made")
+        connection.register("arrow_table", table)
+        connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM arrow_table')  # noqa: S608 - letters and _ only
+        connection.unregister("arrow_table")
     return f"dummy.duckdb/{name}"

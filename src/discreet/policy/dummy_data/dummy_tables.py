@@ -26,8 +26,8 @@ from discreet.policy.model import Policy
 
 _NULL_SHARE = 0.05
 _MIN_ROWS, _MAX_ROWS = 10, 1_000_000
-DEFAULT_ROWS = 50_000  # enough that an answer at epsilon 1/10 is of use
-_PUBLIC_ROWS = 100  # rows of a public table that nothing leads to
+DEFAULT_ROWS = 50_000  # enough for useful answers at epsilon 0.1
+_PUBLIC_ROWS = 100  # rows of a public table that no column refers to
 
 
 def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) -> dict[str, pa.Table]:
@@ -36,7 +36,7 @@ def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) ->
     Values lie in their ranges and lists, units and keys are the same across tables, references are valid, NULLs occur
     where the policy makes them a group, and a few units exceed the contribution bounds.
 
-    >>> policy = Policy.values_for({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -44,7 +44,7 @@ def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) ->
     50
     """
     if not isinstance(rows, int) or not _MIN_ROWS <= rows <= _MAX_ROWS:
-        raise PolicyError(f"rows must be a whole number from {_MIN_ROWS} to {_MAX_ROWS:,}, not {rows}.")
+        raise PolicyError(f"rows must be an integer from {_MIN_ROWS} to {_MAX_ROWS:,}, not {rows}.")
     rng = np.random.default_rng(random_state)
     columns = {table.name: public_columns(table, policy) for table in policy.tables.values() if table.public}
     pools = draw_pools(policy, columns, rows, rng)
@@ -57,7 +57,7 @@ def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) ->
 
 @dataclass(frozen=True)
 class _DummyContext:
-    """What is decided when a private table is made: the people, the public values, and the tables made before."""
+    """The inputs of a private table: the units, the public values, and the tables generated before."""
 
     policy: Policy
     units: list[Any]
@@ -65,7 +65,7 @@ class _DummyContext:
     tables: Mapping[str, pa.Table]
 
     def linking_columns(self, table: DeclaredTable) -> set[str]:
-        """Return the columns of a table by which other tables lead to it."""
+        """Return the columns of a table that other tables refer to."""
         units = (other.unit for other in self.policy.tables.values())
         return {unit.key for unit in units if isinstance(unit, ParentTableUnit) and unit.table == table.name}
 
@@ -112,7 +112,7 @@ def _private_table(table: DeclaredTable, context: _DummyContext, rows: int, rng:
 
 
 def _key_columns(table: DeclaredTable, context: _DummyContext, rows: int, rng: Rng) -> dict[str, list[Any]]:
-    """Return the columns that say who owns a row, and those by which other tables lead here."""
+    """Return the values of the columns that determine a row's unit, and of those that other tables refer to."""
     key_columns: dict[str, list[Any]] = {}
     match table.unit:
         case ColumnUnit(name) | WindowUnit(name, _, _):
@@ -143,7 +143,7 @@ def _with_nulls(values: list[Any], column: DeclaredColumn, rng: Rng) -> list[Any
 
 
 def _move_into_one_day(units: list[Any], times: list[Any]) -> None:
-    """Move all that the first person did into one day, so that one window is fuller than the limits allow."""
+    """Move all rows of the first unit into one day, so that one window exceeds the contribution bounds."""
     first, earliest, latest = times[0], min(times), max(times)
     for index, unit in enumerate(units):
         if unit == units[0]:
@@ -156,7 +156,7 @@ def _arrow_table(columns: Mapping[str, DeclaredColumn], values: Mapping[str, lis
 
 
 def _arrow_array(column: DeclaredColumn, values: list[Any]) -> pa.Array:
-    """Store values; decimals as reals if they are too large, or if those that they reference are."""
+    """Return the values as an array; decimals become reals if they, or the values they refer to, are too large."""
     dtype = arrow_type(column)
     if column.type == "decimal" and any(isinstance(value, float) for value in values):
         dtype = pa.float64()

@@ -1,4 +1,4 @@
-"""Dummy values of a column: in its range or list, else recognisably invented."""
+"""Dummy values of a column: from its range or list, or else recognisably artificial."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
@@ -13,15 +13,15 @@ import pyarrow as pa
 from discreet.policy.column_domains import Between, DeclaredColumn, Keys
 from discreet.policy.name_patterns import entity_stem
 
-_FIRST_DAY, _LAST_DAY = date(2020, 1, 1), date(2024, 12, 31)  # where a column does not say
-_MAX_INTEGER_DIGITS = 15  # of a decimal in front of the point; larger ones are written as reals
-_DISTINCT_TEXTS = 40  # different texts in a column without a domain, besides rare ones
+_FIRST_DAY, _LAST_DAY = date(2020, 1, 1), date(2024, 12, 31)  # for columns without a range
+_MAX_INTEGER_DIGITS = 15  # decimals with more digits before the point are stored as reals
+_DISTINCT_TEXTS = 40  # common texts in a column without a domain
 
 Rng = np.random.Generator
 
 
 def arrow_type(column: DeclaredColumn) -> pa.DataType:
-    """Return how a column's values are stored."""
+    """Return the Arrow type that stores a column's values."""
     types = {
         "integer": pa.int64(),
         "real": pa.float64(),
@@ -37,7 +37,7 @@ def arrow_type(column: DeclaredColumn) -> pa.DataType:
 
 
 def draw_values(column: DeclaredColumn, count: int, rng: Rng) -> list[Any]:
-    """Make up values, of which some are common and some rare."""
+    """Draw values, some common and some rare."""
     if isinstance(column.domain, Keys):
         return draw_from_pool(column.domain.values, count, rng)
     if column.unique and len(values := draw_distinct(column, count, rng)) == count:
@@ -46,14 +46,14 @@ def draw_values(column: DeclaredColumn, count: int, rng: Rng) -> list[Any]:
 
 
 def draw_from_pool(pool: Sequence[Any], count: int, rng: Rng) -> list[Any]:
-    """Choose from a list, the first ones most often."""
+    """Draw from a list with weights 1, 1/2, 1/3, …"""
     weights = 1.0 / np.arange(1, len(pool) + 1)
     indices = rng.choice(len(pool), size=count, p=weights / weights.sum())
     return [pool[index] for index in indices]
 
 
 def draw_distinct(column: DeclaredColumn, max_count: int, rng: Rng) -> list[Any]:
-    """Make up at most so many values that are all different."""
+    """Draw at most `max_count` distinct values."""
     if isinstance(column.domain, Keys):
         return list(column.domain.values)[:max_count]
     if column.type == "boolean":
@@ -63,7 +63,7 @@ def draw_distinct(column: DeclaredColumn, max_count: int, rng: Rng) -> list[Any]
     if column.type == "integer" and not isinstance(column.domain, Between):
         return [int(number) for number in 1000 + rng.permutation(3 * max_count)[:max_count]]
     values: dict[Any, None] = {}
-    for _ in range(20):  # a small range has few different values, and may not have all that are wanted
+    for _ in range(20):  # a small range may have fewer distinct values than requested
         values |= dict.fromkeys(_DRAWERS[column.type](column, 2 * max_count, rng))
         if len(values) >= max_count:
             break
@@ -71,11 +71,11 @@ def draw_distinct(column: DeclaredColumn, max_count: int, rng: Rng) -> list[Any]
 
 
 def _text_prefix(column: DeclaredColumn) -> str:
-    return entity_stem(column.name) or "made-up"
+    return entity_stem(column.name) or "dummy"
 
 
 def _skewed_fractions(count: int, rng: Rng) -> Any:
-    """Return numbers between 0 and 1, small ones more often, as incomes and costs are."""
+    """Draw numbers between 0 and 1 from a right-skewed distribution, like that of incomes and costs."""
     return rng.beta(1.5, 3.0, size=count)
 
 
@@ -97,7 +97,7 @@ def _draw_reals(column: DeclaredColumn, count: int, rng: Rng) -> list[Any]:
 
 
 def _float_bounds(domain: Between) -> tuple[float, float]:
-    """Return the ends as floats that do not lie outside."""
+    """Return the bounds as floats inside the range."""
     low, high = Fraction(domain.low), Fraction(domain.high)  # type: ignore[arg-type]
     ends = [float(low), float(high)]
     if Fraction(ends[0]) < low:
@@ -108,19 +108,19 @@ def _float_bounds(domain: Between) -> tuple[float, float]:
 
 
 def _decimal_places(step: Fraction | None) -> int:
-    """Return how many digits after the point a step asks for."""
+    """Return the number of decimal places of a step."""
     return 2 if step is None else min(12, max(0, ceil(-log10(step))))
 
 
 def _stored_decimal_places(column: DeclaredColumn) -> int | None:
-    """Return how many digits after the point a decimal column is stored with; None if it is stored as a real."""
+    """Return the number of decimal places that a decimal column is stored with; None if it is stored as a real."""
     domain = column.domain
     if isinstance(domain, Keys):
         ends = [Fraction(value) for value in domain.values]  # type: ignore[arg-type]
         digits = next((size for size in range(13) if all((end * 10**size).denominator == 1 for end in ends)), None)
     elif isinstance(domain, Between):
         ends = [Fraction(domain.low), Fraction(domain.high)]  # type: ignore[arg-type]
-        # Fine enough for the step, and so fine that there is a value within the range.
+        # Enough places for the step, and for at least one value in the range.
         sizes = range(_decimal_places(domain.step), 13)
         digits = next((size for size in sizes if ceil(ends[0] * 10**size) <= floor(ends[1] * 10**size)), None)
     else:
@@ -156,18 +156,18 @@ def _draw_timestamps(column: DeclaredColumn, count: int, rng: Rng) -> list[Any]:
 
 
 def _draw_texts(column: DeclaredColumn, count: int, rng: Rng) -> list[Any]:
-    """Make up words: some that many have, and one in twenty that nobody else has."""
+    """Draw texts, of which one in twenty is unique."""
     pool = [f"{_text_prefix(column)}-{index:02d}" for index in range(1, _DISTINCT_TEXTS + 1)]
     rare = rng.random(count) < 0.05
     common = draw_from_pool(pool, count, rng)
-    return [f"{_text_prefix(column)}-rare-{place}" if rare[place] else common[place] for place in range(count)]
+    return [f"{_text_prefix(column)}-rare-{index}" if rare[index] else common[index] for index in range(count)]
 
 
 _DRAWERS: dict[str, Callable[[DeclaredColumn, int, Rng], list[Any]]] = {
     "integer": _draw_integers,
     "real": _draw_reals,
     "decimal": _draw_decimals,
-    "boolean": lambda _, count, chance: draw_from_pool((False, True), count, chance),
+    "boolean": lambda _, count, rng: draw_from_pool((False, True), count, rng),
     "text": _draw_texts,
     "date": _draw_dates,
     "timestamp": _draw_timestamps,

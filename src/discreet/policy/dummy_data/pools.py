@@ -16,7 +16,7 @@ from discreet.policy.drafting.schemas import read_schemas
 from discreet.policy.dummy_data.dummy_values import Rng, draw_distinct
 from discreet.policy.model import Policy
 
-_USUAL_ROWS_PER_UNIT = 5  # mean rows per unit, where the bounds leave room for it
+_USUAL_ROWS_PER_UNIT = 5  # mean rows per unit, if the bounds allow it
 _BOUND_TO_MEAN_RATIO = 4  # the bounds allow this many times the mean
 _UNITS_PER_EXCEEDING_UNIT = 200  # one unit in this many exceeds the bounds
 
@@ -36,7 +36,7 @@ def draw_units(policy: Policy, rows: int, rng: Rng) -> list[Any]:
 
 
 def assign_owners(table: DeclaredTable, rows: int, owners: int, rng: Rng) -> Any:
-    """Return the owner of each row, by number: most stay within the bounds, and a few have twice as many rows."""
+    """Return the index of each row's owner; most stay within the contribution bounds, a few exceed them twofold."""
     owners = min(owners, max(2, rows // _mean_rows_per_unit(table)))
     rows_above_bounds = min(2 * _max_rows_per_unit(table) + 1, max(rows // 4, 1))
     exceeding = np.repeat(np.arange(min(max(2, owners // _UNITS_PER_EXCEEDING_UNIT), owners)), rows_above_bounds)[
@@ -57,12 +57,12 @@ def _mean_rows_per_unit(table: DeclaredTable) -> int:
 
 
 def units_in_domain(pool: list[Any], column: DeclaredColumn) -> list[Any]:
-    """Return those people whom a table's own domain for them allows."""
+    """Return the units that are in the domain of a table's unit column."""
     match column.domain:
         case Keys(values):
             return [unit for unit in pool if unit in values] or list(values)
         case Between(low, high):
-            return [person for person in pool if low <= _as_fraction(person) <= high] or [low]
+            return [unit for unit in pool if low <= _as_fraction(unit) <= high] or [low]
     return pool
 
 
@@ -92,7 +92,7 @@ class Pools:
     values: dict[tuple[str, str, str], list[Any]]
 
     def values_for(self, column: DeclaredColumn) -> list[Any] | None:
-        """Return what a column may be: the values that it references, or those of a public column of its name."""
+        """Return the values that a column references, or those of a public column of the same name and type."""
         if isinstance(column.domain, References):
             return self.values.get((column.domain.table.lower(), column.domain.column.lower(), column.type))
         if isinstance(column.domain, NoDomain):
@@ -105,14 +105,14 @@ class Pools:
 
 
 def public_columns(table: DeclaredTable, policy: Policy) -> Mapping[str, DeclaredColumn]:
-    """Return the columns of a public table; one that lists none has what its schema or references to it tell."""
+    """Return the columns of a public table; if it lists none, those of its schema and of references to it."""
     if table.columns:
         return table.columns
     source = policy.sources()[table.name]
     try:
         (sketch,) = read_schemas(source)
         types = {column.name: column.type for column in sketch.columns if column.type}
-    except PolicyError:  # not there: what other tables say of it must do
+    except PolicyError:  # no file: only the references of other tables are known
         types = {}
     referenced = {
         column.domain.column: column.type
@@ -123,14 +123,14 @@ def public_columns(table: DeclaredTable, policy: Policy) -> Mapping[str, Declare
     column_types: dict[str, ColumnType] = {**types, **referenced}  # type: ignore[dict-item]
     if not column_types:
         raise PolicyError(
-            f"table {table.name}: it lists no columns, and its source is not there ({Path(source).name}). "
+            f"table {table.name}: no columns are listed, and the source {Path(source).name} does not exist. "
             "List the columns in the policy."
         )
     return {name: DeclaredColumn(name, kind, NoDomain(), null=False) for name, kind in column_types.items()}
 
 
 def draw_pools(policy: Policy, columns: Mapping[str, Mapping[str, DeclaredColumn]], rows: int, rng: Rng) -> Pools:
-    """Make up different values for each public column that is referenced, or that an open column is named after."""
+    """Draw distinct values for each public column that others refer to, by reference or by name."""
     pools = Pools({})
     needed = [
         (table, column)
@@ -153,7 +153,7 @@ def _is_joined_on(table: str, column: DeclaredColumn, policy: Policy) -> bool:
 
 
 def _joins_on(other: DeclaredTable, use: DeclaredColumn, table: str, column: DeclaredColumn) -> bool:
-    """Whether a column references a public one, or has its name and no values of its own: people will join on it."""
+    """Whether queries are likely to join `use` on a public column: it refers to it, or has its name and no domain."""
     if isinstance(use.domain, References):
         return (use.domain.table, use.domain.column.lower()) == (table, column.name.lower())
     if other.public or getattr(other.unit, "name", None) == use.name or not isinstance(use.domain, NoDomain):
