@@ -53,7 +53,7 @@ def test_the_worst_log_ratio_of_hadamard_response_is_the_claimed_epsilon(epsilon
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 4])
-def test_hadamard_reports_have_the_law_that_is_claimed(blocks):
+def test_hadamard_reports_have_the_claimed_distribution(blocks):
     people, oracle = 60_000, with_blocks(6, 1, blocks)
 
     def surprise(law, value):

@@ -62,14 +62,14 @@ def test_the_worst_log_ratio_of_local_hashing_is_the_claimed_epsilon(epsilon):
         assert oracle.loss() == dc.Loss(Fraction(epsilon))
 
 
-def test_hashing_reports_have_the_law_that_is_claimed():
+def test_hashing_reports_have_the_claimed_distribution():
     oracle = short_hashing(4, 1, 3)
     for value in range(4):
         assert surprise(oracle, oracle.distribution(value), value, 40_000) > NEVER
     assert surprise(oracle, short_hashing(4, "6/5", 3).distribution(2), 2, 40_000) < NEVER
 
 
-def test_parity_reports_have_the_law_that_is_claimed():
+def test_parity_reports_have_the_claimed_distribution():
     oracle = ParityHashing(7, 1)
     for value in range(7):
         assert surprise(oracle, oracle.distribution(value), value, 40_000) > NEVER

@@ -65,7 +65,7 @@ def test_probabilities_add_up_to_one(name, epsilon):
 @pytest.mark.long(only=["1/10-Hadamard of 20", "6-Hadamard of 20"])
 @each
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon(name, epsilon):
+def test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon(name, epsilon):
     oracle = SMALL[name](epsilon)
     claimed = oracle.loss().epsilon
     laws = [oracle.distribution(value) for value in values_of(oracle)]
@@ -76,7 +76,7 @@ def test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon(name, epsilon):
 
 
 @each
-def test_reports_have_the_law_that_is_claimed(name):
+def test_reports_have_the_claimed_distribution(name):
     people = 60_000
     oracle, other = SMALL[name]("1"), SMALL[name]("1.3")
     value = list(values_of(oracle))[-1]

@@ -90,13 +90,13 @@ def test_a_report_costs_the_epsilon_that_was_asked_for(make):
 
 
 @finite
-def test_reports_of_numbers_have_the_law_that_is_claimed(scheme_of):
+def test_reports_of_numbers_have_the_claimed_distribution(scheme_of):
     for place in (0, 2, FEW):
         assert chance(scheme_of("1"), place, scheme_of("1")) > BY_CHANCE
     assert chance(scheme_of("1"), FEW, scheme_of("1.2")) < BY_CHANCE  # it can tell a law that is not this one
 
 
-def test_noisy_numbers_have_the_law_that_is_claimed():
+def test_noisy_numbers_have_the_claimed_distribution():
     assert chance(noisy("1"), 2, noisy("1")) > BY_CHANCE
     assert chance(noisy("1"), 2, noisy("1.2")) < BY_CHANCE
 

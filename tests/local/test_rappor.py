@@ -123,7 +123,7 @@ def shown_bits(reports, size):
 
 
 @each
-def test_what_devices_keep_has_the_law_that_is_claimed(settings):
+def test_what_devices_keep_has_the_claimed_distribution(settings):
     oracle, other = RAPPOR(4, 2, **settings), RAPPOR(4, "2.4", **settings)
     for value in (0, 3):
         seen = Counter(PermanentResponse.draw(oracle, [value] * 200_000).array.tolist())

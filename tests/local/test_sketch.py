@@ -45,7 +45,7 @@ def test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon(epsilon, made):
 
 @pytest.mark.long(but=["of_prefixes"])
 @pytest.mark.parametrize("made", [small, of_prefixes])
-def test_sketched_reports_have_the_law_that_is_claimed(made):
+def test_sketched_reports_have_the_claimed_distribution(made):
     people, oracle = 60_000, made(1)
 
     def surprise(law, value):

@@ -1,4 +1,4 @@
-"""Local differential privacy: every person adds the noise, and nobody has to be trusted."""
+"""Local differential privacy: every person randomises their own report, so no curator has to be trusted."""
 
 from discreet.kernel.randomized_response import RandomizedResponse
 from discreet.local.aggregator import Aggregator

@@ -1,4 +1,4 @@
-"""The server: aggregates reports as they arrive; aggregates of several servers can be merged."""
+"""Aggregation of reports on the server, as they arrive; aggregates of several servers can be merged."""
 
 from typing import Any, Protocol
 
@@ -10,29 +10,29 @@ from discreet.local.oracle import Consistency, Oracle
 from discreet.local.reports import ReceivedMessages, Reports, check_header, header
 
 _STORED_INTEGER = np.dtype("<i8")
-_MAX_REPORTS = 1 << 31  # reports; up to it every sum fits in 64 bits
+_MAX_REPORTS = 1 << 31  # so that every sum fits in 64 bits
 
 
 class AggregatableOracle(Protocol):
-    """An oracle as far as it is needed to add up its reports: those of lists, sketches and heavy hitters alike."""
+    """An oracle whose reports can be aggregated: for a list of values, a sketch, or heavy hitters."""
 
     @property
     def configuration(self) -> str:
-        """The configuration."""
+        """The text that identifies the protocol and its parameters."""
 
     @property
     def scheme(self) -> Any:
-        """How reports are read."""
+        """The protocol's scheme."""
 
     def read(self, received: ReceivedMessages) -> Reports:
-        """Read what people sent."""
+        """Parse received messages."""
 
     def counts(self, reports: Reports) -> np.ndarray:
-        """Return what is added up."""
+        """Return the counts to be summed over reports."""
 
 
 class Aggregator:
-    """Adds up reports of one configuration; keeps their sum and their number, and no report.
+    """Sums the counts of reports of one configuration; it stores the sums and the number of reports, but no report.
 
     >>> import discreet as dc
     >>> survey = dc.local.GRR(["yes", "no"], epsilon=1)
@@ -46,40 +46,41 @@ class Aggregator:
 
     def __init__(self, oracle: AggregatableOracle) -> None:
         if not hasattr(oracle, "scheme"):
-            raise TypeError(f"oracle must be one of discreet.local, such as GRR, not {type(oracle).__name__}")
+            raise TypeError(f"oracle must be an oracle of discreet.local, such as GRR, not {type(oracle).__name__}")
         self.oracle = oracle
         self.people = 0
         self.counts = oracle.scheme.counts(np.zeros(0, oracle.scheme.dtype)).astype(np.int64)
 
     def add(self, reports: Reports | ReceivedMessages) -> None:
-        """Add reports, or messages as they were received; if one of them is wrong, none is added."""
+        """Add reports, or messages as received; if one of them is invalid, none is added."""
         parsed = reports if isinstance(reports, Reports) else self.oracle.read(reports)
         _check_report_count(self.people + len(parsed))
         self.counts = self.counts + self.oracle.counts(parsed)
         self.people += len(parsed)
 
     def merge(self, other: "Aggregator") -> None:
-        """Add what another server has added up."""
+        """Add the aggregate of another server."""
         if not isinstance(other, Aggregator):
-            raise TypeError(f"tally: merge another Tally, not {type(other).__name__}; Tally.read reads stored bytes")
+            hint = "Aggregator.read parses stored bytes."
+            raise TypeError(f"other must be an Aggregator, not {type(other).__name__}. {hint}")
         if other is self:
-            raise ValueError("tally: merged with itself, everybody would count twice")
+            raise ValueError("other: an aggregator cannot be merged with itself, as every report would count twice")
         if other.oracle.configuration != self.oracle.configuration:
             raise ValueError(
-                f"tally: of another configuration, {other.oracle.configuration}, than {self.oracle.configuration}"
+                f"other: its configuration is {other.oracle.configuration}, not {self.oracle.configuration}"
             )
         _check_report_count(self.people + other.people)
         self.counts = self.counts + other.counts
         self.people += other.people
 
     def estimate(self, *, confidence: Number = 0.95, consistency: Consistency = "none") -> LocalEstimate:
-        """Return the oracle's estimate from all that was added."""
+        """Return the oracle's estimate from all reports that were added."""
         if not isinstance(self.oracle, Oracle):
-            raise TypeError("a tally of values without a list has no estimate: give it to the oracle's shares or find")
+            raise TypeError("an open domain has no estimate. Pass the aggregator to the oracle's shares or find.")
         return self.oracle.estimate_counts(self.counts, self.people, confidence, consistency)
 
     def __repr__(self) -> str:
-        return f"<Tally of {self.people:,} people: {self.oracle!r}>"
+        return f"<Aggregator of {self.people:,} people: {self.oracle!r}>"
 
     def __bytes__(self) -> bytes:
         return (
@@ -88,25 +89,26 @@ class Aggregator:
 
     @classmethod
     def read(cls, oracle: AggregatableOracle, stored: bytes) -> "Aggregator":
-        """Read a tally that was stored as bytes; ValueError if it is of another version or configuration, or torn."""
+        """Parse an aggregator stored as bytes; ValueError if version or configuration differ or bytes are missing."""
         aggregator = cls(oracle)
         prefix = header(aggregator._configuration)
-        check_header(stored[: len(prefix)], aggregator._configuration, "tally")
+        check_header(stored[: len(prefix)], aggregator._configuration, "stored")
         numbers = stored[len(prefix) :]
-        if len(numbers) != (1 + len(aggregator.counts)) * _STORED_INTEGER.itemsize:
-            raise ValueError("tally: its bytes are torn")
+        size = (1 + len(aggregator.counts)) * _STORED_INTEGER.itemsize
+        if len(numbers) != size:
+            raise ValueError(f"stored: the aggregator has {len(numbers)} bytes of counts instead of {size}")
         people, *_ = stored_numbers = np.frombuffer(numbers, _STORED_INTEGER).astype(np.int64)
         max_count = float(people) * oracle.scheme.max_count_per_report
         if not 0 <= people <= _MAX_REPORTS or (np.abs(stored_numbers[1:].astype(np.float64)) > max_count).any():
-            raise ValueError("tally: no people can have sent what it says")
+            raise ValueError("stored: the counts of the aggregator are impossible for its number of people")
         aggregator.people, aggregator.counts = int(people), stored_numbers[1:]
         return aggregator
 
     @property
     def _configuration(self) -> str:
-        return f"tally of {self.oracle.configuration}"
+        return f"aggregator of {self.oracle.configuration}"
 
 
 def _check_report_count(people: int) -> None:
     if people > _MAX_REPORTS:
-        raise ValueError(f"tally: more than {_MAX_REPORTS:,} reports; begin another")
+        raise ValueError(f"reports: an aggregator holds at most {_MAX_REPORTS:,} reports. Start another one.")

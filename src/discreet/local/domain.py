@@ -11,17 +11,17 @@ import numpy as np
 
 from discreet.kernel.numbers import Number, as_fraction, as_integer
 
-GRID_STEPS = 1 << 20  # a number is rounded to one of so many steps from its lower to its upper bound
+GRID_STEPS = 1 << 20  # numbers are rounded to this many steps between the bounds
 _MAX_BOUND, _MIN_BOUND = Fraction(10) ** 307, Fraction(1, 10**290)
-_MAX_BOUND_TO_WIDTH = 1 << 30  # so much narrower than its bounds may an interval be: its steps are floats still
-MAX_DOMAIN_SIZE = 1 << 24  # values in a list: an estimate has a number for each
+_MAX_BOUND_TO_WIDTH = 1 << 30  # keeps the steps of a narrow interval distinct as floats
+MAX_DOMAIN_SIZE = 1 << 24  # an estimate has a number for each value
 
 
 @dataclass(frozen=True)
 class Domain:
-    """A list of values; people who answer 0, 1, … need no list, only its length.
+    """A list of values, or only its size if the values are 0, 1, ….
 
-    >>> Domain.of(["red", "green"]).encode(["green", "red", "green"], "values")
+    >>> Domain.from_values(["red", "green"]).encode(["green", "red", "green"], "values")
     array([1, 0, 1])
     """
 
@@ -30,12 +30,13 @@ class Domain:
 
     @classmethod
     def from_values(cls, given: int | Sequence[Any]) -> "Domain":
-        """Read a length or a list."""
+        """Return the domain of a list of values, or of a number of values."""
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             size = as_integer(given, "domain", 2)
             if size > MAX_DOMAIN_SIZE:
                 raise ValueError(
-                    f"domain: {size:,} values are too many for a list; HeavyHitters finds the frequent ones"
+                    f"domain: {size:,} values are too many, at most {MAX_DOMAIN_SIZE:,} are supported. "
+                    "Use HeavyHitters to find the frequent ones."
                 )
             return cls(size)
         values = tuple(as_list(given, "domain"))
@@ -44,31 +45,31 @@ class Domain:
         try:
             distinct_count = len(set(values))
         except TypeError:
-            raise TypeError("domain: its values must be numbers, texts or the like, not lists") from None
+            raise TypeError("domain: the values must be hashable, such as numbers or strings, not lists") from None
         if distinct_count < len(values):
-            raise ValueError("domain: a value stands in it twice")
-        if any(value != value for value in values):  # noqa: PLR0124 - NaN is not itself, so nobody could name it
-            raise ValueError("domain: NaN cannot be a value; take None, or a text")
+            raise ValueError("domain: a value occurs twice")
+        if any(value != value for value in values):  # noqa: PLR0124 - only NaN differs from itself
+            raise ValueError("domain: NaN cannot be a value. Use None or a string instead.")
         return cls(len(values), values)
 
     @property
     def names(self) -> tuple[Any, ...] | None:
-        """What the values are called, if not by their places."""
+        """The names of the values, if the domain has a list."""
         return self.values
 
     @property
     def description(self) -> str:
-        """The domain in a few words."""
+        """A short description."""
         return f"{self.size:,} values"
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        """Return the place of each value in the list, as int64."""
+        """Return the index of each value in the domain, as int64."""
         if self.values is not None:
             return self._encode_listed(as_list(values, name), name)
-        given = as_number_array(values, name, "biu", f"whole numbers below {self.size}")
+        given = as_number_array(values, name, "biu", f"integers below {self.size}")
         if given.size and (given.min() < 0 or given.max() >= self.size):
             worst = int(given.max()) if given.max() >= self.size else int(given.min())
-            raise ValueError(f"{name}: {worst} is outside the domain, 0 to {self.size - 1}")
+            raise ValueError(f"{name}: {worst} is outside the domain 0 to {self.size - 1}")
         return given.astype(np.int64)
 
     def _encode_listed(self, given: list[Any], name: str) -> np.ndarray:
@@ -82,10 +83,10 @@ class Domain:
             )
             hint = f". Did you mean {close_matches[0]!r:.60}?" if close_matches else ""
             preview = _preview_values(self.values or ())
-            raise ValueError(f"{name}: {missing!r:.60} is not in the domain, {preview}{hint}") from None
+            raise ValueError(f"{name}: {missing!r:.60} is not in the domain: {preview}{hint}") from None
 
     def rescale_estimate(self, shares: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return shares and margins as they are: they are of no unit."""
+        """Return shares and margins unchanged."""
         return shares, margins
 
     def __str__(self) -> str:
@@ -98,7 +99,7 @@ class Domain:
 class Interval:
     """A number from `low` to `high`, rounded to the nearest of 2^20 steps.
 
-    >>> Interval.of(0, 100).encode([25.0], "values")
+    >>> Interval.from_bounds(0, 100).encode([25.0], "values")
     array([262144])
     """
 
@@ -107,20 +108,20 @@ class Interval:
 
     @classmethod
     def from_bounds(cls, low: Number, high: Number) -> "Interval":
-        """Read the bounds."""
+        """Return the interval between two bounds."""
         bounds = as_fraction(low, "low"), as_fraction(high, "high")
         if bounds[0] >= bounds[1]:
             raise ValueError(f"low must be below high, not {low} and {high}")
         max_magnitude = max(map(abs, bounds))
         if max_magnitude > _MAX_BOUND or (bounds[1] - bounds[0]) * _MAX_BOUND_TO_WIDTH < max(max_magnitude, _MIN_BOUND):
-            raise ValueError("low, high: floats between them are too few to be told apart; take other units")
+            raise ValueError("low, high: floats cannot resolve the interval. Use other units.")
         return cls(*bounds)
 
     def encode(self, values: Any, name: str) -> np.ndarray:
         """Return the step of each value, as int64."""
         numbers = as_number_array(values, name, "biuf", "numbers").astype(np.float64)
         if np.isnan(numbers).any():
-            raise ValueError(f"{name}: one is not a number; leave it out")
+            raise ValueError(f"{name}: NaN is not allowed. Leave out missing values.")
         low, high = float(self.low), float(self.high)
         outside = ~((numbers >= low) & (numbers <= high))
         if outside.any():
@@ -128,22 +129,22 @@ class Interval:
                 f"{name}: {numbers[outside][0]:g} is outside the declared bounds, {low:g} to {high:g}. "
                 "Clip it, or declare wider bounds."
             )
-        # Both halves, so that bounds as wide as floats reach do not overflow.
+        # Dividing by two avoids overflow with the widest bounds.
         steps = np.rint((numbers / 2 - low / 2) / (high / 2 - low / 2) * GRID_STEPS)
         return np.clip(steps, 0, GRID_STEPS).astype(np.int64)
 
     @property
     def names(self) -> None:
-        """A mean has no names."""
+        """None: a mean has no names."""
         return
 
     @property
     def description(self) -> str:
-        """The interval in a few words."""
+        """A short description."""
         return f"numbers from {self.low} to {self.high}"
 
     def rescale_estimate(self, shares: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
-        """Return a mean in steps as a number in the bounds' own unit."""
+        """Convert a mean and its margin from steps to the unit of the bounds."""
         width = float(self.high - self.low) / GRID_STEPS
         return float(self.low) + float(shares[0]) * width, float(margins[0]) * width
 
@@ -154,16 +155,18 @@ class Interval:
 def _is_listed(value: Any, code_of_value: Mapping[Any, int]) -> bool:
     try:
         return value in code_of_value
-    except TypeError:  # a list, or another thing that may change
+    except TypeError:  # not hashable
         return False
 
 
 def as_list(values: Any, name: str) -> list[Any]:
     """Return a column of any library as a list; TypeError for a single value, or a table."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a list, not {type(values).__name__}; of one person, a list of one")
+        raise TypeError(
+            f"{name} must be a list, not {type(values).__name__}. For one person, pass a list of one value."
+        )
     if np.ma.isMaskedArray(values):
-        raise TypeError(f"{name} must not be masked; leave out what is not known")
+        raise TypeError(f"{name} must not be a masked array. Leave out missing values.")
     if getattr(values, "ndim", 1) != 1 or isinstance(values, Mapping):
         raise TypeError(f"{name} must be a list, or one column of a table")
     for method in ("tolist", "to_list", "to_pylist"):  # numpy and pandas, polars, Arrow
@@ -173,10 +176,11 @@ def as_list(values: Any, name: str) -> list[Any]:
 
 
 def as_number_array(values: Any, name: str, kinds: str, wanted: str) -> np.ndarray:
-    """Return a column of any library as an array of numbers of certain kinds."""
+    """Return a column of any library as an array of numbers of certain dtype kinds."""
     given = values if isinstance(values, np.ndarray) else np.asarray(as_list(values, name))
     if given.ndim != 1 or np.ma.isMaskedArray(given):
-        raise ValueError(f"{name} must be a list without gaps, not an array of {given.ndim} dimensions")
+        kind = "a masked array" if given.ndim == 1 else f"an array of {given.ndim} dimensions"
+        raise ValueError(f"{name} must be a list, not {kind}")
     if given.size and given.dtype.kind not in kinds:
         raise TypeError(f"{name} must be {wanted}, not {given.dtype}")
     return given

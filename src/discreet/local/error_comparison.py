@@ -1,4 +1,4 @@
-"""The error of local protocols beside that of a trusted curator, measured and plotted."""
+"""The error of local protocols compared with that of a trusted curator, measured and plotted."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ PROTOCOLS = (GRR, OUE, SubsetSelection, Hadamard)
 _COLOURS = (PURPLE, BLUE, GREEN, RED, SKY, GREY)
 
 
-def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
+def compare(  # noqa: PLR0913 - most are keyword-only
     values: Any,
     domain: int | Sequence[Any],
     epsilons: Sequence[Number],
@@ -46,10 +46,10 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
     path: str | Path | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw the error of shares against epsilon: of surveys at home, and of a curator's histogram of the same people.
+    """Plot the error of shares against epsilon, in the local model and for a curator's histogram of the same people.
 
-    For made-up values: an error is measured against the exact truth. Returns matplotlib's axes, and saves them if a
-    path is given.
+    Use it with simulated values only: the error is measured against the true shares, and is not private. Returns the
+    matplotlib axes; with `path`, saves the figure.
 
     >>> import numpy as np, discreet as dc
     >>> axes = dc.local.compare(np.arange(8000) % 8, 8, epsilons=[1, 2])
@@ -57,7 +57,7 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
     ['GRR', 'OUE', 'SubsetSelection', 'Hadamard', 'a curator']
     """
     if not isinstance(epsilons, Sequence) or isinstance(epsilons, str) or not epsilons:
-        raise TypeError("epsilons must be a list of prices, such as [0.5, 1, 2]")
+        raise TypeError("epsilons must be a list of numbers, such as [0.5, 1, 2]")
     epsilon_values = [float(as_fraction(epsilon, "epsilons")) for epsilon in epsilons]
     people, size = len(values), Domain.from_values(domain).size
     errors_by_protocol = {
@@ -74,7 +74,7 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
             target_axes.plot(epsilon_values, errors, f"{mark}-", color=colour, lw=1.2, ms=3.5, label=name)
         target_axes.plot(epsilon_values, central, ".-", color=INK, lw=2, label="a curator")
         set_epsilon_ticks(target_axes, epsilon_values)
-        target_axes.set(yscale="log", ylabel="typical error of a share")
+        target_axes.set(yscale="log", ylabel="root mean square error of a share")
         target_axes.set_title(f"{people:,} people, {size:,} values")
         format_plain_numbers(target_axes.yaxis)
         if axes is None:
@@ -85,16 +85,16 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is drawn
 
 
 def survey_error(oracle: Oracle, values: Any, *, times: int = 1) -> float:
-    """Return the root of the mean squared error of an oracle's shares, over the domain and so many surveys.
+    """Return the root mean square error of an oracle's shares, over the domain and `times` simulated surveys.
 
-    For made-up values: it is measured against the exact truth.
+    Use it with simulated values only: the error is measured against the true shares, and is not private.
 
     >>> import numpy as np, discreet as dc
     >>> 0 < survey_error(dc.local.GRR(4, epsilon=1), np.arange(10_000) % 4) < 0.1
     True
     """
     if not isinstance(oracle.domain, Domain):
-        raise TypeError("oracle must be one for the values of a list")
+        raise TypeError("oracle must be a frequency oracle over a list of values")
     if not len(values):
         raise ValueError("values must not be empty")
     codes = oracle.domain.encode(values, "values")
@@ -104,9 +104,9 @@ def survey_error(oracle: Oracle, values: Any, *, times: int = 1) -> float:
 
 
 def curator_error(people: int, epsilon: Number) -> float:
-    """Return the same error of a curator who adds Laplace noise to a histogram of so many people, by its law.
+    """Return the theoretical root mean square error of a share if a curator adds Laplace noise to a histogram.
 
-    Somebody with another value changes two counts by one: what local privacy hides is hidden here, too.
+    Neighbouring datasets differ by substitution, as in the local model, so two counts change by one.
 
     >>> round(curator_error(1_000_000, 1), 9)
     2.799e-06

@@ -15,15 +15,15 @@ from discreet.plotting import BLUE, INK, panels, save_figure, style
 def debias_shares(
     supports: np.ndarray, people: int, rates: tuple[Fraction, Fraction], z: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shares behind counts of supports, unbiased, and their margins.
+    """Return unbiased shares and their margins, from the number of reports that support each value.
 
-    `rates` are the probabilities with which a report supports its owner's value, and any other.
+    `rates` are the probabilities that a report supports its person's value, and any other value.
     """
     own, other = map(float, rates)
     gap = float(rates[0] - rates[1])
     shares = (supports / people - other) / gap
-    # One more for its being an integer, the skewness of rare events (Cornish, Fisher), and the variance that the share
-    # has where it may be at most: margins hold for few people, too.
+    # So that margins also hold for few people: a continuity correction of 1, the skewness of rare events (Cornish and
+    # Fisher), and the variance at the end of the interval where it is larger.
     surplus = 1 + (z**2 - 1) / 6
     margins = np.zeros(shares.shape)
     for _ in range(2):
@@ -35,26 +35,26 @@ def debias_shares(
 
 
 def smallest_uint(count: int) -> np.dtype:
-    """Return the shortest unsigned little-endian type that holds 0 to count - 1."""
+    """Return the smallest unsigned little-endian type that holds 0 to count - 1."""
     return np.dtype(next(kind for kind, bits in (("<u1", 8), ("<u2", 16), ("<u4", 32)) if count <= 1 << bits))
 
 
-ROUNDING_ERROR = 0.5  # every value was moved to the nearest step
+ROUNDING_ERROR = 0.5  # in steps: values are rounded to the nearest step
 
 
 @dataclass(frozen=True)
 class MeanError:
-    """How what one report tells is spread: its variance, the largest that it can have, and how far it reaches."""
+    """The variance of one report's contribution to a mean, its largest possible value, and the maximum deviation."""
 
     variance: float
     worst_variance: float
     max_deviation: float
 
     def margin(self, people: int, z: float) -> float:
-        """Return so many standard deviations of the mean, in steps; a little more for few people."""
+        """Return a margin of z standard deviations of the mean, in steps, with a correction for few people."""
         square = z * z
-        # As if a few people more had the worst variance, since it is estimated; and as in Cornish and Fisher's
-        # expansion for a law that is skew, where the reach bounds the skewness.
+        # The variance is estimated, so a few people are added with the worst variance; the Cornish-Fisher expansion
+        # corrects for skewness, which the maximum deviation bounds.
         total = (
             z * math.sqrt(people * self.variance + 2 * square * self.worst_variance)
             + self.max_deviation * (square + 3) / 6
@@ -63,20 +63,20 @@ class MeanError:
 
 
 def project_onto_simplex(shares: np.ndarray) -> np.ndarray:
-    """Return the closest shares that are not negative and add up to one.
+    """Return the nearest nonnegative shares that sum to one.
 
     >>> project_onto_simplex(np.array([0.8, 0.4, -0.1]))
     array([0.7, 0.3, 0. ])
     """
     descending = np.sort(shares)[::-1]
     surplus = (np.cumsum(descending) - 1) / np.arange(1, len(shares) + 1)
-    # The last value that stays above what all values up to it must give away.
+    # The number of shares that stay positive, minus one.
     last_positive = int(np.flatnonzero(descending > surplus)[-1])
     nearest: np.ndarray = np.maximum(shares - surplus[last_positive], 0)
     return nearest
 
 
-_MAX_LINES = 20  # lines of a long list
+_MAX_LINES = 20
 
 
 class _EstimatePair(NamedTuple):
@@ -85,33 +85,33 @@ class _EstimatePair(NamedTuple):
 
 
 class LocalEstimate(_EstimatePair):
-    """The share of people with each value, as arrays, or the mean of a number; and what noise can have changed in it.
+    """Estimates and margins of error: arrays of the share of each value, or a mean; and the names of the values.
 
-    It is a pair, and knows the names of the values.
+    It unpacks as a pair (estimates, margins).
 
     >>> import discreet as dc
     >>> survey = dc.local.GRR(["yes", "no"], epsilon=30)
-    >>> found = survey.estimate(survey.perturb(["yes", "no", "no", "no"]))
-    >>> shares, margins = found
-    >>> shares.round(3), found.names
+    >>> estimate = survey.estimate(survey.perturb(["yes", "no", "no", "no"]))
+    >>> shares, margins = estimate
+    >>> shares.round(3), estimate.names
     (array([0.25, 0.75]), ('yes', 'no'))
     """
 
     names: tuple[Any, ...] | None
 
     def __new__(cls, estimates: Any, margins: Any, names: tuple[Any, ...] | None = None) -> Self:
-        """Put together what belongs together; without names, values are called by their places."""
+        """Create an estimate; without names, values are numbered from 0."""
         estimate = super().__new__(cls, estimates, margins)
         estimate.names = names
         return estimate
 
     def to_pandas(self) -> Any:
-        """Return a frame of pandas with a line for each value."""
+        """Return a pandas frame with one row per value."""
         columns = {"estimate": np.atleast_1d(self.estimates), "margin": np.atleast_1d(self.margins)}
         return import_module("pandas").DataFrame(columns, index=None if self.names is None else list(self.names))
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the estimates with their margins; return matplotlib's axes, and save them if a path is given."""
+        """Plot the estimates with their margins; return the matplotlib axes, and save the figure if a path is given."""
         figure, (axes,) = panels()
         heights, margins = np.atleast_1d(self.estimates), np.atleast_1d(self.margins)
         bar_positions = np.arange(len(heights))
@@ -141,5 +141,5 @@ class LocalEstimate(_EstimatePair):
 
 
 def _decimals_for(margin: float) -> int:
-    """Return how many digits behind the point say something: two of the margin's."""
+    """Return the number of decimals that show two significant digits of the margin."""
     return int(min(max(1 - np.floor(np.log10(margin)), 0), 12)) if np.isfinite(margin) and margin > 0 else 6

@@ -17,17 +17,15 @@ from discreet.local.prefixes import IntegerDomain, Prefixes, StringDomain
 from discreet.local.reports import ReceivedMessages, Reports
 from discreet.local.sketch_oracle import SketchOracle
 
-_MAX_BITS_PER_LEVEL = 12  # bits at most that a level adds to the prefixes kept: 2^20 are tried
-_FINAL_LEVEL_WEIGHT = (
-    2  # so many times as many people report the whole value as any prefix: its share is read from them alone
-)
-_SKETCH_ROWS, _SKETCH_BITS = 4, 18  # of each level's sketch: 2^20 numbers
+_MAX_BITS_PER_LEVEL = 12  # with 2^8 prefixes kept, a level tries at most 2^20 continuations
+_FINAL_LEVEL_WEIGHT = 2  # relative to the other levels: shares are estimated from the final level alone
+_SKETCH_ROWS, _SKETCH_BITS = 4, 18  # the sketch of a level has 2^20 counts
 
 
 class HeavyHitter(NamedTuple):
-    """A value, the share of people who have it, and whether so large a share can hardly be read by chance.
+    """A value, the share of people who have it, its margin of error, and whether it is significant.
 
-    >>> HeavyHitter("a.eu", as_probability=0.6, margin=0.1, is_significant=True).value
+    >>> HeavyHitter("a.eu", share=0.6, margin=0.1, is_significant=True).value
     'a.eu'
     """
 
@@ -40,8 +38,8 @@ class HeavyHitter(NamedTuple):
 def HeavyHitters(values: IntegerDomain | StringDomain, epsilon: Number) -> "HeavyHitterFinder":  # noqa: N802 - a protocol's name
     """Return the prefix extending method (Wang, Li, Jha 2019; Bassily, Nissim, Stemmer, Thakurta 2017).
 
-    By chance a person reports the whole value, or a prefix of it of one of a few lengths, through a sketch. The server
-    keeps the most frequent short prefixes, tries what can follow them, and so on to the values' end.
+    Each person reports, through a sketch, either the whole value or a prefix of it, of a length chosen at random. The
+    server keeps the most frequent short prefixes, tries their continuations, and repeats this up to whole values.
 
     >>> import discreet as dc
     >>> home_pages = dc.local.HeavyHitters(dc.local.StringDomain(4), epsilon=4)
@@ -51,7 +49,7 @@ def HeavyHitters(values: IntegerDomain | StringDomain, epsilon: Number) -> "Heav
     """
     exact_epsilon, odds = parse_epsilon(epsilon)
     if not isinstance(values, IntegerDomain | StringDomain):
-        raise TypeError(f"values must be Numbers(bits) or Texts(length), not {type(values).__name__}")
+        raise TypeError(f"values must be IntegerDomain(bits) or StringDomain(length), not {type(values).__name__}")
     prefixes = Prefixes(values, prefix_lengths_for_bits(values.bits))
     weights = (1,) * (len(prefixes.prefix_lengths) - 1) + (_FINAL_LEVEL_WEIGHT,)
     return HeavyHitterFinder(
@@ -65,7 +63,7 @@ def HeavyHitters(values: IntegerDomain | StringDomain, epsilon: Number) -> "Heav
 
 
 def prefix_lengths_for_bits(bits: int) -> tuple[int, ...]:
-    """Return up to which bits each level reports: with KEPT bits to choose from, each adds as many.
+    """Return the prefix length of each level, in bits, with equal increments after the first KEPT_BITS bits.
 
     >>> prefix_lengths_for_bits(16), prefix_lengths_for_bits(64)
     ((16,), (19, 30, 41, 52, 64))
@@ -76,13 +74,13 @@ def prefix_lengths_for_bits(bits: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, repr=False)
 class HeavyHitterFinder:
-    """What `HeavyHitters` returns: `perturb` where the person is, `find` where reports arrive.
+    """A heavy-hitter protocol, as returned by `HeavyHitters`: devices call `perturb`, the server calls `find`.
 
     >>> import discreet as dc
     >>> finder = dc.local.HeavyHitters(dc.local.IntegerDomain(16), epsilon=4)
-    >>> tally = dc.local.Aggregator(finder)
-    >>> tally.add(finder.perturb([4711] * 2000))
-    >>> [hitter.value for hitter in finder.find(tally, most=1)]
+    >>> aggregator = dc.local.Aggregator(finder)
+    >>> aggregator.add(finder.perturb([4711] * 2000))
+    >>> [hitter.value for hitter in finder.find(aggregator, most=1)]
     [4711]
     """
 
@@ -91,19 +89,19 @@ class HeavyHitterFinder:
 
     @property
     def configuration(self) -> str:
-        """The configuration, by which reports and tallies are known again."""
+        """The text that identifies the protocol and its parameters, in reports and aggregators."""
         return self.oracle.configuration
 
     @property
     def scheme(self) -> SketchScheme:
-        """How prefixes are reported."""
+        """The scheme that reports prefixes."""
         return self.oracle.scheme
 
     def loss(self) -> Loss:
-        """Return what one report tells about the value of the person who sent it.
+        """Return the privacy loss of one report, with respect to the value of the person who sent it.
 
-        Claim: epsilon, for whole values as for their prefixes.
-        Proof: the person sends one report of one level; its law is the sketch's.
+        Claim: epsilon, for whole values and for their prefixes.
+        Proof: a person sends one report, of one level, with the distribution of the sketch.
         Needs: SketchOracle.loss.
         Checked by: test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
         Seal: 5ddfaae55e16
@@ -111,29 +109,29 @@ class HeavyHitterFinder:
         return self.oracle.loss()
 
     def perturb(self, values: Any) -> Reports:
-        """Return a randomized report for each person's value.
+        """Return a randomised report for each person's value.
 
-        Claim: a report depends on its own person's value, through the sketch's law, and on nothing else.
-        Proof: it is the sketch's, and the marks are public functions of the value.
+        Claim: a report depends only on its person's value, through the distribution of the sketch.
+        Proof: it is a report of the sketch, and the hashes are public functions of the value.
         Needs: SketchOracle.perturb.
-        Checked by: test_sketched_reports_have_the_law_that_is_claimed
+        Checked by: test_sketched_reports_have_the_claimed_distribution
         Seal: b0d01ab4e8d7
         """
         return self.oracle.perturb(values)
 
     def read(self, received: ReceivedMessages) -> Reports:
-        """Read what people sent: a file of reports, or a list of messages."""
+        """Parse received messages: the bytes of many reports, or a list of messages."""
         return self.oracle.read(received)
 
     def counts(self, reports: Reports) -> np.ndarray:
-        """Return what an accumulator adds up."""
+        """Return the counts that an aggregator sums."""
         return self.oracle.counts(reports)
 
     def find(self, reports: Reports | Aggregator, *, most: int = 20, confidence: Number = 0.95) -> list[HeavyHitter]:
-        """Return at most so many of the most frequent values, the best first.
+        """Return at most `most` of the most frequent values that are significant, in descending order.
 
-        With the confidence asked for, none of them is there by chance; with the same confidence all their margins
-        hold, although they are the best of many that were tried.
+        With probability `confidence`, none of them is a false positive. With the same probability all margins hold
+        simultaneously, with a correction for the number of candidates that were tried.
         """
         candidates = self.candidates(reports, most=most, confidence=confidence)
         return [hitter for hitter in candidates if hitter.is_significant]
@@ -141,7 +139,7 @@ class HeavyHitterFinder:
     def candidates(
         self, reports: Reports | Aggregator, *, most: int = 20, confidence: Number = 0.95
     ) -> list[HeavyHitter]:
-        """Return so many of the best values, even those that may be there by chance."""
+        """Return at most `most` of the most frequent values, including those that are not significant."""
         max_hitters, failure_probability = (
             as_integer(most, "most", 1),
             float(1 - as_probability(confidence, "confidence")),
@@ -171,10 +169,10 @@ class HeavyHitterFinder:
 
 
 def _deviation_bound(variance: np.ndarray, tail_probability: float) -> np.ndarray:
-    """Return how far from its mean a number of supports comes, beyond which it is with so small a probability.
+    """Return a bound on the deviation of a support count from its mean, exceeded with probability `tail_probability`.
 
-    So far out, a number of rare events is not normal any more: the second term is for its skewness (Cornish and
-    Fisher 1938), the last for its being whole.
+    The normal approximation is poor that far in the tail: the second term corrects for skewness (Cornish and Fisher
+    1938), the last is a continuity correction.
     """
     z = -NormalDist().inv_cdf(tail_probability)
     bound: np.ndarray = z * np.sqrt(variance) + (z**2 - 1) / 6 + 1

@@ -1,6 +1,6 @@
-"""A randomizer and its reader: how one person's answer is reported, and what all reports say together.
+"""Local protocols: randomised reports of single persons, and estimates from all reports.
 
-The parts that differ from one protocol to another are its scheme, a small record in `schemes`; this is what all share.
+Each protocol has a scheme, in `frequency_oracles` or `mean_estimation`; this module has what they share.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,47 +18,47 @@ from discreet.local.domain import Domain, Interval
 from discreet.local.estimation import LocalEstimate, project_onto_simplex
 from discreet.local.reports import ReceivedMessages, Reports, check_configuration, read_reports
 
-MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**9), 64  # an epsilon below tells nothing, and one beyond hides nothing
+MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**9), 64
 Consistency = Literal["none", "simplex"]
 
 
 class Scheme(Protocol):
-    """One protocol, on places 0, 1, … of a domain."""
+    """A protocol on the codes 0, 1, … of a domain."""
 
     @property
     def name(self) -> str:
-        """What the protocol is called, with every setting that a reader must know."""
+        """The name of the protocol, with every parameter that is needed to read its reports."""
 
     @property
     def dtype(self) -> np.dtype:
-        """One report, as it is sent."""
+        """The type of one report."""
 
     @property
     def max_count_per_report(self) -> int:
-        """The most that one report adds to a count."""
+        """The maximum that one report adds to a count."""
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each person's place."""
+        """Return a randomised report for each person's code."""
 
     def check(self, reports: np.ndarray) -> None:
-        """ValueError if nobody could have sent one of these."""
+        """Raise ValueError if a report is impossible."""
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return what is added up over reports, as integers; always of the same length."""
+        """Return the integer counts to be summed over reports, always of the same length."""
 
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return unbiased estimates, and margins of so many standard deviations."""
+        """Return unbiased estimates, and margins of z standard deviations."""
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return the exact probability of a report, given the place."""
+        """Return the exact probability of a report, given the code."""
 
     def outcomes(self) -> Iterable[Any]:
-        """Return every report that there is; ValueError if they are too many to list."""
+        """Return every possible report; ValueError if there are too many to list."""
 
 
 @dataclass(frozen=True, repr=False)
 class Oracle:
-    """What `GRR`, `OUE` and the others return: `perturb` where the person is, `estimate` where reports arrive.
+    """A local protocol, as returned by `GRR`, `OUE` and others: devices call `perturb`, the server calls `estimate`.
 
     >>> import discreet as dc
     >>> survey = dc.local.GRR(["yes", "no"], epsilon=1)
@@ -73,61 +73,61 @@ class Oracle:
 
     @property
     def configuration(self) -> str:
-        """The configuration, by which reports and tallies are known again."""
+        """The text that identifies the protocol and its parameters, in reports and aggregators."""
         return canonical_json({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
 
     def loss(self) -> Loss:
-        """Return what one report tells about the answer of the person who sent it; of RAPPOR, all that devices send.
+        """Return the privacy loss of one report; for RAPPOR, of all reports of a device.
 
-        Claim: whatever two answers a person may have, a report is at most exp(epsilon) times likelier under one
+        Claim: for any two values that a person may have, a report is at most exp(epsilon) times likelier under one
             than under the other.
         Proof: each scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more.
         Needs: odds_for, the scheme's perturb.
-        Checked by: test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Checked by: test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
         Seal: 77cec8762fe1
         """
         return Loss(self.epsilon)
 
     def perturb(self, values: Any) -> Reports:
-        """Return a randomized report for each person's value.
+        """Return a randomised report for each person's value.
 
-        Claim: a report depends on its own person's value, through the scheme's law, and on nothing else.
-        Proof: the value becomes its place in the public domain; the rest is the scheme's.
+        Claim: a report depends only on its person's value, through the distribution of the scheme.
+        Proof: the value is encoded as its index in the public domain, and the scheme randomises the code.
         Needs: the scheme's perturb.
-        Checked by: test_reports_have_the_law_that_is_claimed
+        Checked by: test_reports_have_the_claimed_distribution
         Seal: 5fedd25cc6eb
         """
         return Reports(self.configuration, self.scheme.perturb(self.domain.encode(values, "values")))
 
     def read(self, received: ReceivedMessages) -> Reports:
-        """Read what people sent: a file of reports, or a list of messages."""
+        """Parse received messages: the bytes of many reports, or a list of messages."""
         reports = read_reports(received, self.configuration, self.scheme.dtype)
         self.scheme.check(reports.array)
         return reports
 
     def counts(self, reports: Reports) -> np.ndarray:
-        """Return what an accumulator adds up."""
+        """Return the counts that an aggregator sums."""
         check_configuration(reports, self.configuration, self.scheme.dtype)
         return self.scheme.counts(reports.array)
 
     def estimate(
         self, reports: Reports | ReceivedMessages, *, confidence: Number = 0.95, consistency: Consistency = "none"
     ) -> LocalEstimate:
-        """Return an unbiased estimate for each value, or with "simplex" the nearest distribution, and margins."""
+        """Return unbiased estimates with margins; consistency="simplex" projects shares onto the simplex."""
         parsed = reports if isinstance(reports, Reports) else self.read(reports)
         return self.estimate_counts(self.counts(parsed), len(parsed), confidence, consistency)
 
     def estimate_counts(
         self, counts: np.ndarray, people: int, confidence: Number, consistency: Consistency
     ) -> LocalEstimate:
-        """Return the estimate from what an accumulator has added up."""
+        """Return the estimate from the counts of an aggregator."""
         if not people:
             raise ValueError("reports must not be empty")
         estimates, margins = self.domain.rescale_estimate(*self.scheme.estimate(counts, people, z_score(confidence)))
         if consistency == "simplex" and isinstance(estimates, np.ndarray):
             estimates = project_onto_simplex(estimates)
         elif consistency != "none":
-            raise ValueError('consistency must be "none", or for shares of a list of values "simplex"')
+            raise ValueError('consistency must be "none", or "simplex" for the shares of a list of values')
         return LocalEstimate(estimates, margins, self.domain.names)
 
     def pmf(self, report: Any, value: Any) -> Fraction:
@@ -136,7 +136,8 @@ class Oracle:
         try:
             return self.scheme.probability(report, code)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}; a report is one of np.asarray(reports), or of law") from None
+            hint = "Pass an element of np.asarray(reports), or a key of distribution(value)."
+            raise type(error)(f"{error}. {hint}") from None
 
     def distribution(self, value: Any) -> Mapping[Any, Fraction]:
         """Return the exact probability of every report, given the person's value."""
@@ -151,10 +152,10 @@ class Oracle:
 
 
 def parse_epsilon(epsilon: Number) -> tuple[Fraction, Fraction]:
-    """Read an epsilon; return it and the odds that it allows."""
+    """Return epsilon as an exact fraction, and the odds that it allows."""
     exact_epsilon = as_positive(epsilon, "epsilon")
     if exact_epsilon < MIN_EPSILON:
-        raise ValueError(f"epsilon: {float(exact_epsilon):g} tells nothing; take at least {float(MIN_EPSILON):g}")
+        raise ValueError(f"epsilon must be at least {float(MIN_EPSILON):g}, not {float(exact_epsilon):g}")
     if exact_epsilon > MAX_EPSILON:
-        raise ValueError(f"epsilon: {float(exact_epsilon):g} hides nothing; take at most {MAX_EPSILON}")
+        raise ValueError(f"epsilon must be at most {MAX_EPSILON}, not {float(exact_epsilon):g}")
     return exact_epsilon, odds_for(exact_epsilon)

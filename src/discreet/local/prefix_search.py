@@ -1,4 +1,4 @@
-"""The server's search for frequent prefixes: extend the best of a level, keep the best of the next."""
+"""The server's search for frequent prefixes: extend the best of a level, and keep the best of the next."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,13 +9,16 @@ from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
 from discreet.local.prefixes import ROOT_HASH, Prefixes, extend_hashes, write_bits, zero_words
 from discreet.local.value_hashes import hash_to_position
 
-KEPT_BITS = 8  # bits: so many prefixes, 2^8, are kept of each level
-_MAX_CANDIDATES = 1 << 12  # the best of a level, among which those are found out that only met another's people
+KEPT_BITS = 8  # 2^8 prefixes are kept at each level
+_MAX_CANDIDATES = 1 << 12  # at each level, before prefixes that only collide with frequent ones are removed
 _BLOCK_SIZE = 1 << 16
 
 
 class FrequentPrefixes(NamedTuple):
-    """The best prefixes of a level, the best first; how many reports support each, of how many; how many were tried."""
+    """The most frequent prefixes of a level, in descending order, with their support and the number of reports.
+
+    `tried` is the number of candidates at this level.
+    """
 
     words: np.ndarray
     hashes: np.ndarray
@@ -25,7 +28,7 @@ class FrequentPrefixes(NamedTuple):
 
 
 def search_prefixes(scheme: SketchScheme, prefixes: Prefixes, counts: np.ndarray, max_values: int) -> FrequentPrefixes:
-    """Return the best whole values."""
+    """Return the most frequent whole values."""
     zero = np.zeros(1, np.int64)
     best_prefixes = FrequentPrefixes(zero_words(1, prefixes.encoding.bits), np.array([ROOT_HASH]), zero, zero, 1)
     for number, (start, stop) in enumerate(prefixes.bit_ranges):
@@ -42,7 +45,7 @@ def search_prefixes(scheme: SketchScheme, prefixes: Prefixes, counts: np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class _SketchLevel:
-    """What the reports of one level say: for each function, how many support each place, and how many there are."""
+    """The reports of one level: for each hash function, the support of each position, and the number of reports."""
 
     scheme: SketchScheme
     number: int
@@ -53,7 +56,7 @@ class _SketchLevel:
         return hash_to_position(hashes, self.number * self.scheme.rows + row, self.scheme.bits)
 
     def best_continuations(self, parents: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the most supported continuations by so many bits: which parent's, which bits, and their marks."""
+        """Return the continuations by `bits` bits with the most support: their parents, bits and hashes."""
         bits_tried = np.arange(1 << bits, dtype=np.uint64)
         supports = np.empty((len(parents), 1 << bits), np.int64)
         step = max(1, _BLOCK_SIZE >> bits)
@@ -72,9 +75,9 @@ class _SketchLevel:
         return parent, best_bits, extend_hashes(parents[parent], best_bits)
 
     def select_without_collisions(self, hashes: np.ndarray, keep: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return which are kept, and what supports them where no better one was sorted into the same place.
+        """Return the selected candidates, their support and number of reports, without rows that collide.
 
-        Whoever meets a frequent value in one row seems frequent, too: that row is no witness for them.
+        A value that shares a position with a more frequent one in some row seems frequent too, so that row is ignored.
         """
         positions = np.stack([self.positions(hashes, row) for row in range(len(self.tables))], axis=1)
         supports = np.take_along_axis(self.tables.T, positions, axis=0)
@@ -97,7 +100,7 @@ class _SketchLevel:
 
 
 def _support_scores(supports: np.ndarray, report_counts: np.ndarray, other: float) -> np.ndarray:
-    """Return how far each is above chance, as a multiple of the same deviation for all."""
+    """Return the excess of each support over its expectation by chance, divided by the square root of the reports."""
     people = report_counts.sum(axis=1)
     scores: np.ndarray = (supports.sum(axis=1) - other * people) / np.sqrt(np.maximum(people, 1))
     return scores

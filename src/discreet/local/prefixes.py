@@ -9,31 +9,31 @@ import numpy as np
 from discreet.kernel.numbers import as_integer
 from discreet.local.value_hashes import as_bytes, as_uint64, mix64
 
-MAX_BITS = 4096  # bits
-ROOT_HASH = np.uint64(0x9E3779B97F4A7C15)  # the mark of the empty prefix
+MAX_BITS = 4096
+ROOT_HASH = np.uint64(0x9E3779B97F4A7C15)  # of the empty prefix
 _ALL_BYTES = bytes(range(1, 256))
 _WORD_BITS = 64
 
 
 class BitStringEncoding(Protocol):
-    """How values are written as rows of bits: in words of 64, the first bit the highest of the first word."""
+    """An encoding of values as bit strings, in 64-bit words; the first bit is the highest of the first word."""
 
     @property
     def bits(self) -> int:
-        """How long each is."""
+        """The length of a bit string."""
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        """Write values, a row for each."""
+        """Return a row of words for each value."""
 
     def decode(self, words: np.ndarray) -> list[Any]:
-        """Read values; None for a row that is none."""
+        """Return the value of each row; None if it encodes none."""
 
 
 @dataclass(frozen=True)
 class IntegerDomain:
-    """Whole numbers from 0 to 2^bits - 1.
+    """Integers from 0 to 2^bits - 1.
 
-    >>> IntegerDomain(64).decode(IntegerDomain(64).encode([7, 2**63], "decode"))
+    >>> IntegerDomain(64).decode(IntegerDomain(64).encode([7, 2**63], "values"))
     [7, 9223372036854775808]
     """
 
@@ -45,22 +45,22 @@ class IntegerDomain:
             raise ValueError(f"bits must be at most {_WORD_BITS}, not {self.bits}")
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        """Write numbers."""
+        """Return a row of words for each integer."""
         return (as_uint64(values, name, self.bits) << np.uint64(_WORD_BITS - self.bits))[:, None]
 
     def decode(self, words: np.ndarray) -> list[int]:
-        """Read numbers."""
+        """Return the integer of each row."""
         return [int(word) >> (_WORD_BITS - self.bits) for word in words[:, 0]]
 
 
 @dataclass(frozen=True)
 class StringDomain:
-    """Texts of at most `length` letters of an alphabet; without one, of at most `length` bytes in UTF-8.
+    """Strings of at most `length` characters of an alphabet; without an alphabet, of at most `length` UTF-8 bytes.
 
-    A small alphabet makes rows of fewer bits, which are found more easily.
+    A small alphabet gives shorter bit strings, whose heavy hitters are easier to find.
 
     >>> names = StringDomain(12, alphabet="abcdefghijklmnopqrstuvwxyz.-")
-    >>> names.bits, names.decode(names.encode(["example.org"], "decode"))
+    >>> names.bits, names.decode(names.encode(["example.org"], "values"))
     (60, ['example.org'])
     """
 
@@ -71,38 +71,39 @@ class StringDomain:
         object.__setattr__(self, "length", as_integer(self.length, "length", 1))
         if self.alphabet is not None:
             if not isinstance(self.alphabet, str) or not self.alphabet.isascii() or "\0" in self.alphabet:
-                raise ValueError("alphabet must be a text of ASCII letters, digits or signs")
+                raise ValueError("alphabet must be a string of ASCII characters")
             if not self.alphabet or len(set(self.alphabet)) < len(self.alphabet):
-                raise ValueError("alphabet must have letters, and each of them once")
+                raise ValueError("alphabet must not be empty, and must contain each character once")
         if self.bits > MAX_BITS:
-            raise ValueError(f"length: {self.length} letters have {self.bits} bits; take at most {MAX_BITS}")
+            raise ValueError(f"length: {self.length} characters take {self.bits} bits, more than {MAX_BITS}")
 
     @property
     def letters(self) -> bytes:
-        """What stands for 1, 2, …; 0 is behind the end."""
+        """The characters with the codes 1, 2, …; 0 is padding after the end."""
         return _ALL_BYTES if self.alphabet is None else self.alphabet.encode()
 
     @property
     def bits_per_letter(self) -> int:
-        """How many bits a letter has."""
+        """The number of bits per character."""
         return len(self.letters).bit_length()
 
     @property
     def bits(self) -> int:
-        """How long each text is."""
+        """The length of a bit string."""
         return self.length * self.bits_per_letter
 
     def encode(self, values: Any, name: str) -> np.ndarray:
-        """Write texts; ValueError for one that is too long, or has another letter."""
+        """Return a row of words for each string; ValueError if one is too long or not in the alphabet."""
         texts = as_bytes(values, name)
         longest = max(map(len, texts), default=0)
         if longest > self.length:
-            raise ValueError(f"{name}: a text has {longest} bytes, more than {self.length}; cut it, or declare more")
+            hint = "Truncate it, or use a larger length."
+            raise ValueError(f"{name}: a string has {longest} bytes, more than {self.length}. {hint}")
         code_of_letter = np.zeros(256, np.uint64)
         code_of_letter[list(self.letters)] = np.arange(1, len(self.letters) + 1)
         padded = np.frombuffer(b"".join(text.ljust(self.length, b"\0") for text in texts), np.uint8)
         if np.count_nonzero(code_of_letter[padded]) < sum(map(len, texts)):
-            raise ValueError(f"{name}: a text has a letter that is not in the alphabet")
+            raise ValueError(f"{name}: a string has a character that is not in the alphabet")
         codes = code_of_letter[padded].reshape(len(texts), self.length)
         words = zero_words(len(texts), self.bits)
         for position in range(self.length):
@@ -112,7 +113,7 @@ class StringDomain:
         return words
 
     def decode(self, words: np.ndarray) -> list[str | None]:
-        """Read texts."""
+        """Return the string of each row; None if it encodes none."""
         spans = [
             (position * self.bits_per_letter, (position + 1) * self.bits_per_letter) for position in range(self.length)
         ]
@@ -131,9 +132,9 @@ class StringDomain:
 
 @dataclass(frozen=True)
 class Prefixes:
-    """Values, of which prefixes of several lengths are marked: up to each of the cuts, the last at the end.
+    """Values, and the lengths of the prefixes that are hashed; the last is the whole value.
 
-    >>> Prefixes(IntegerDomain(8), (4, 8)).marks([3, 5, 200], "decode").shape
+    >>> Prefixes(IntegerDomain(8), (4, 8)).hash_values([3, 5, 200], "values").shape
     (3, 2)
     """
 
@@ -142,11 +143,11 @@ class Prefixes:
 
     @property
     def bit_ranges(self) -> list[tuple[int, int]]:
-        """From which bit to which each level adds."""
+        """The start and end of the bits that each level adds."""
         return list(pairwise((0, *self.prefix_lengths)))
 
     def hash_values(self, values: Any, name: str) -> np.ndarray:
-        """Return the marks of each value's prefixes."""
+        """Return the hashes of each value's prefixes."""
         words = self.encoding.encode(values, name)
         hashes = np.empty((len(words), len(self.prefix_lengths)), np.uint64)
         prefix_hashes = np.full(len(words), ROOT_HASH)
@@ -159,17 +160,17 @@ class Prefixes:
 
 
 def extend_hashes(hashes: np.ndarray, bits: np.ndarray) -> np.ndarray:
-    """Return the marks of prefixes with some more bits."""
+    """Return the hashes of prefixes extended by some bits."""
     return mix64(hashes ^ bits)
 
 
 def zero_words(count: int, bits: int) -> np.ndarray:
-    """Return so many rows of zero bits."""
+    """Return `count` rows of `bits` zero bits."""
     return np.zeros((count, -(-bits // _WORD_BITS)), np.uint64)
 
 
 def write_bits(words: np.ndarray, start: int, stop: int, bits: np.ndarray) -> None:
-    """Write bits, at most 64, where zeros stand from start to stop."""
+    """Write at most 64 bits from start to stop, where all bits are still zero."""
     word, end = start // _WORD_BITS, stop - start // _WORD_BITS * _WORD_BITS
     if end <= _WORD_BITS:
         words[:, word] |= bits << np.uint64(_WORD_BITS - end)
@@ -179,7 +180,7 @@ def write_bits(words: np.ndarray, start: int, stop: int, bits: np.ndarray) -> No
 
 
 def read_bits(words: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return the bits, at most 63, from start to stop."""
+    """Return the bits from start to stop, at most 63."""
     word, end = start // _WORD_BITS, stop - start // _WORD_BITS * _WORD_BITS
     mask = np.uint64((1 << (stop - start)) - 1)
     if end <= _WORD_BITS:

@@ -1,4 +1,4 @@
-"""Frequencies over an open domain: strings or 64-bit integers, chosen when reports are in."""
+"""Frequencies over an open domain: strings or 64-bit integers, chosen after the reports were collected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from discreet.local.reports import ReceivedMessages, Reports, check_configuratio
 from discreet.local.value_hashes import OpenDomain, hash_to_position
 
 _MAX_ROWS = 1 << 12
-_MIN_POSITION_BITS = 8  # bits of a place: among fewer places values meet so often that margins would not hold
+_MIN_POSITION_BITS = 8  # with fewer positions, values collide so often that margins would not hold
 
 
 class HashedDomain(Protocol):
-    """What values can be, and the marks by which they are known, a column for each level of the scheme."""
+    """An open domain whose values are identified by hashes, one for each level of the scheme."""
 
     def hash_values(self, values: Any, name: str) -> np.ndarray:
-        """Return the marks of each value."""
+        """Return the hashes of each value, with a column for each level."""
 
 
 def Sketch(epsilon: Number, *, rows: int = 16, bits: int = 16) -> "SketchOracle":  # noqa: N802 - a protocol's name
-    """Return an oracle for values of which no list exists; it keeps rows·2^bits numbers, however many people report.
+    """Return an oracle for an open domain; it stores rows·2^bits counts, independently of the number of people.
 
-    A person takes one of `rows` public functions, which sorts every text or number into one of 2^bits places, and
-    reports the place by local hashing. Later, the share of any value can be asked for.
+    Each person picks one of `rows` public hash functions at random, which maps every string or integer to one of
+    2^bits positions, and reports the position by local hashing. The share of any value can be estimated afterwards.
 
     >>> import discreet as dc
     >>> visits = dc.local.Sketch(epsilon=4)
@@ -55,16 +55,16 @@ def Sketch(epsilon: Number, *, rows: int = 16, bits: int = 16) -> "SketchOracle"
 
 
 def check_position_bits(bits: int) -> int:
-    """Read how many bits a place has."""
+    """Return the number of bits of a position, after checking its range."""
     position_bits = as_integer(bits, "bits", _MIN_POSITION_BITS)
     if position_bits > MAX_POSITION_BITS:
-        raise ValueError(f"bits must be at most {MAX_POSITION_BITS}, not {position_bits}; take more rows")
+        raise ValueError(f"bits must be at most {MAX_POSITION_BITS}, not {position_bits}. Use more rows instead.")
     return position_bits
 
 
 @dataclass(frozen=True, repr=False)
 class SketchOracle:
-    """What `Sketch` returns: `perturb` where the person is, `shares` of chosen values where reports arrive.
+    """An oracle for an open domain, as returned by `Sketch`: devices call `perturb`, the server calls `shares`.
 
     >>> import discreet as dc
     >>> words = dc.local.Sketch(epsilon=2)
@@ -78,14 +78,14 @@ class SketchOracle:
 
     @property
     def configuration(self) -> str:
-        """The configuration, by which reports and tallies are known again."""
+        """The text that identifies the protocol and its parameters, in reports and aggregators."""
         return canonical_json({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
 
     def loss(self) -> Loss:
-        """Return what one report tells about the value of the person who sent it.
+        """Return the privacy loss of one report, with respect to the value of the person who sent it.
 
-        Claim: whatever two values a person may have, a report is at most exp(epsilon) times likelier under one than
-            under the other.
+        Claim: for any two values that a person may have, a report is at most exp(epsilon) times likelier under one
+            than under the other.
         Proof: the scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more.
         Needs: odds_for, SketchScheme.perturb.
         Checked by: test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
@@ -94,45 +94,45 @@ class SketchOracle:
         return Loss(self.epsilon)
 
     def perturb(self, values: Any) -> Reports:
-        """Return a randomized report for each person's value.
+        """Return a randomised report for each person's value.
 
-        Claim: a report depends on its own person's value, through the scheme's law, and on nothing else.
-        Proof: a value's marks are public functions of it; the rest is the scheme's.
+        Claim: a report depends only on its person's value, through the distribution of the scheme.
+        Proof: the hashes of a value are public functions of it, and the scheme randomises them.
         Needs: SketchScheme.perturb.
-        Checked by: test_sketched_reports_have_the_law_that_is_claimed
+        Checked by: test_sketched_reports_have_the_claimed_distribution
         Seal: 65dbf8ec106c
         """
         return Reports(self.configuration, self.scheme.perturb(self.domain.hash_values(values, "values")))
 
     def read(self, received: ReceivedMessages) -> Reports:
-        """Read what people sent: a file of reports, or a list of messages."""
+        """Parse received messages: the bytes of many reports, or a list of messages."""
         reports = read_reports(received, self.configuration, self.scheme.dtype)
         self.scheme.check(reports.array)
         return reports
 
     def counts(self, reports: Reports) -> np.ndarray:
-        """Return what an accumulator adds up."""
+        """Return the counts that an aggregator sums."""
         check_configuration(reports, self.configuration, self.scheme.dtype)
         return self.scheme.counts(reports.array)
 
     def aggregate_counts(self, reports: Reports | Aggregator) -> np.ndarray:
-        """Return what reports add up to, or what a tally has added up."""
+        """Return the sum of the counts of reports, or the counts of an aggregator."""
         if not isinstance(reports, Aggregator):
             counts = self.counts(reports)
         elif reports.oracle.configuration == self.configuration:
             counts = reports.counts
         else:
             raise ValueError(
-                f"tally: of another configuration, {reports.oracle.configuration}, than {self.configuration}"
+                f"reports: the aggregator's configuration is {reports.oracle.configuration}, not {self.configuration}"
             )
         if not counts[-self.scheme.function_count :].any():
             raise ValueError("reports must not be empty")
         return counts
 
     def shares(self, reports: Reports | Aggregator, values: Any, *, confidence: Number = 0.95) -> LocalEstimate:
-        """Return the share of people with each of the values, whoever thought of them, and margins.
+        """Return the share of people with each of the given values, and margins.
 
-        Unbiased over the public functions, too: those who are sorted into the same place by chance are taken off.
+        The estimates are also unbiased over the public hash functions: expected collisions are subtracted.
         """
         z = z_score(confidence)
         level = len(self.scheme.weights) - 1
@@ -145,7 +145,7 @@ class SketchOracle:
             table[hash_to_position(hashes, row, self.scheme.bits)] for row, table in zip(rows, supports, strict=True)
         )
         shares, margins = debias_shares(supported, int(people.sum()), self.scheme.rates, z)
-        # People with one value are sorted together, so what they add by chance does not average out over them.
+        # All people with the same value collide together, so their contribution does not average out.
         collision_variance = np.clip(self.scheme.repeat_rate(supports, people) - shares**2, 0, 1) * _collision_variance(
             people, self.scheme.bits
         )
@@ -168,6 +168,6 @@ class SketchOracle:
 
 
 def _collision_variance(people: np.ndarray, bits: int) -> float:
-    """Return the variance of how many of those with another value are sorted into a value's places, as a share."""
+    """Return the variance, as a share, of the number of people whose other value collides with a given value."""
     weights = people / people.sum()
     return float((weights**2).sum()) / (1 << bits)

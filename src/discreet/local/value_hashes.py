@@ -1,4 +1,4 @@
-"""64-bit hashes of arbitrary values, and the public hash functions of a sketch."""
+"""64-bit hashes of strings and integers, and the public hash functions of a sketch."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def mix64(numbers: np.ndarray) -> np.ndarray:
-    """Return other numbers of 64 bits, one for one, that show no pattern of the given ones."""
+    """Apply the finaliser of SplitMix64, a bijection that mixes the bits of 64-bit numbers."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _MULTIPLIERS[0]
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _MULTIPLIERS[1]
     numbers ^= numbers >> np.uint64(31)
@@ -19,10 +19,10 @@ def mix64(numbers: np.ndarray) -> np.ndarray:
 
 
 def hash_to_position(hashes: np.ndarray, row: int, bits: int) -> np.ndarray:
-    """Return the place below 2^bits of each mark, by the public function of a row.
+    """Return the position below 2^bits of each hash, by the public function of a row.
 
-    (first·low + second·high + shift) mod 2^64, of which the highest bits are kept: over all three constants, two
-    marks meet with probability 2^-bits (Dietzfelbinger 1996). The constants are digits of a hash of the row's number.
+    It is the highest bits of (first·low + second·high + shift) mod 2^64. Over the choice of the three constants, two
+    hashes collide with probability 2^-bits (Dietzfelbinger 1996). The constants are derived from the row's number.
 
     >>> hash_to_position(np.array([1, 2, 3], np.uint64), row=0, bits=8)
     array([186, 233,  25])
@@ -36,14 +36,14 @@ def hash_to_position(hashes: np.ndarray, row: int, bits: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class OpenDomain:
-    """Whole numbers from 0 to 2^64 - 1, or texts: values of which no list exists.
+    """An open domain: integers from 0 to 2^64 - 1, or strings.
 
-    >>> OpenDomain().marks(["a", "b", "a"], "values").shape
+    >>> OpenDomain().hash_values(["a", "b", "a"], "values").shape
     (3, 1)
     """
 
     def hash_values(self, values: Any, name: str) -> np.ndarray:
-        """Return a mark for each value, in one column: a number has one of its own, a text has a hash."""
+        """Return the hash of each value, in one column; different integers have different hashes."""
         given = values if isinstance(values, np.ndarray) else _as_list(values, name)
         if _are_integers(given):
             return mix64(as_uint64(given, name, 64))[:, None]
@@ -56,24 +56,24 @@ class OpenDomain:
 
 
 def as_uint64(values: Any, name: str, bits: int) -> np.ndarray:
-    """Return whole numbers below 2^bits as they are, as uint64."""
+    """Return integers below 2^bits as uint64."""
     given = values if isinstance(values, np.ndarray) else np.array(_as_list(values, name), object)
     if given.ndim != 1:
         raise ValueError(f"{name} must be a list, not an array of {given.ndim} dimensions")
     if not _are_integers(given):
-        raise TypeError(f"{name} must be whole numbers from 0 to 2^{bits} - 1")
+        raise TypeError(f"{name} must be integers from 0 to 2^{bits} - 1")
     for worst in (int(given.min()), int(given.max())) if len(given) else ():
         if worst < 0 or worst >> bits:
-            raise ValueError(f"{name}: {worst} does not lie from 0 to 2^{bits} - 1")
+            raise ValueError(f"{name}: {worst} is outside the range 0 to 2^{bits} - 1")
     return given.astype(np.uint64)
 
 
 def as_bytes(values: Any, name: str) -> list[bytes]:
-    """Return texts as bytes."""
+    """Return strings as bytes."""
     given = _as_list(values, name)
     wrong = [type(value).__name__ for value in given if not isinstance(value, str | bytes)]
     if wrong:
-        raise TypeError(f"{name} must be texts, or all of them whole numbers, not {wrong[0]}")
+        raise TypeError(f"{name} must be all strings or all integers, not {wrong[0]}")
     return [value.encode() if isinstance(value, str) else bytes(value) for value in given]
 
 
@@ -84,7 +84,7 @@ def _as_list(values: Any, name: str) -> list[Any]:
 
 
 def _are_integers(values: Any) -> bool:
-    """Say whether all are whole numbers; Python's own may be too many bits long for an array of numbers."""
+    """Return whether all values are integers; Python integers may be too large for a numeric array."""
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         return values.dtype.kind in "iu"
     integer_types = (int, np.integer)

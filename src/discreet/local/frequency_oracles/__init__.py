@@ -1,1 +1,1 @@
-"""Frequency oracles: how a report is randomised, and how reports are aggregated; one protocol to a file."""
+"""Frequency oracles, one protocol per module: how a report is randomised, and how reports are aggregated."""

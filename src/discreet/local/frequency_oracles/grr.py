@@ -1,4 +1,4 @@
-"""Generalised randomized response (direct encoding): the value itself, or any other."""
+"""Generalised randomised response (direct encoding): the report is the true value or a uniform one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from discreet.local.oracle import Oracle, parse_epsilon
 
 
 def GRR(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return generalised randomized response (Warner 1965; Kairouz, Bonawitz, Ramage 2016): best for few values.
+    """Return generalised randomised response (Warner 1965; Kairouz, Bonawitz, Ramage 2016): best for few values.
 
-    A person tells the truth, or by chance any value of the domain.
+    A person reports the true value with some probability, and otherwise a uniform value of the domain.
 
     >>> import discreet as dc
     >>> survey = dc.local.GRR(["yes", "no"], epsilon=1)
@@ -33,7 +33,7 @@ def GRR(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 -
 
 @dataclass(frozen=True)
 class GRRScheme:
-    """The truth with probability `truth`, else any of `size` values alike."""
+    """The true value with probability `truth`, otherwise one of `size` values uniformly."""
 
     size: int
     odds: Fraction
@@ -43,23 +43,23 @@ class GRRScheme:
 
     @property
     def truth(self) -> Fraction:
-        """How often the report is not left to chance."""
+        """The probability of a truthful report."""
         return (self.odds - 1) / (self.odds - 1 + self.size)
 
     @property
     def dtype(self) -> np.dtype:
-        """A report is a place."""
+        """A report is a code."""
         return smallest_uint(self.size)
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each place.
+        """Return a randomised report for each code.
 
-        Claim: a person's own place is reported with odds times the probability of any other, exactly.
-        Proof: any place has (1-truth)/size from the dice, the own place truth more; and
+        Claim: a person's own code is reported with exactly odds times the probability of any other.
+        Proof: the uniform draw gives any code the probability (1-truth)/size, and the own code has truth more;
             truth = (odds-1)·(1-truth)/size by its definition.
-        Needs: tosses, dice.
-        Checked by: test_reports_have_the_law_that_is_claimed,
-            test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Needs: bernoulli_bits, uniform_integers.
+        Checked by: test_reports_have_the_claimed_distribution,
+            test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
         Seal: ed476593069f
         """
         source = thread_keystream()
@@ -68,12 +68,12 @@ class GRRScheme:
         return np.where(is_truthful, codes, uniform_draw).astype(self.dtype)
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a place that is not in the domain."""
+        """Raise ValueError if a code is not in the domain."""
         if len(reports) and reports.max() >= self.size:
-            raise ValueError(f"reports: {int(reports.max())} is outside the domain, 0 to {self.size - 1}")
+            raise ValueError(f"reports: {int(reports.max())} is outside the domain 0 to {self.size - 1}")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return how many reports name each place."""
+        """Return the number of reports of each code."""
         return np.bincount(reports, minlength=self.size)
 
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -82,12 +82,12 @@ class GRRScheme:
         return debias_shares(counts, people, (other + self.truth, other), z)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is."""
+        """Return the exact probability of a report, given the code."""
         other = (1 - self.truth) / self.size
         if not 0 <= int(report) < self.size:
             return Fraction(0)
         return other + self.truth if int(report) == code else other
 
     def outcomes(self) -> range:
-        """Return every place."""
+        """Return every code."""
         return range(self.size)

@@ -16,22 +16,22 @@ from discreet.local.oracle import Oracle, parse_epsilon
 
 
 def walsh_hadamard(numbers: np.ndarray) -> np.ndarray:
-    """Return, for each i, the sum over j of numbers[j] if i and j have an even number of bits in common, else minus it.
+    """Return the Walsh-Hadamard transform: for each i, the sum over j of (-1)^popcount(i & j)·numbers[j].
 
-    Of an array of several dimensions, the last is transformed; its length must be a power of two.
+    The last dimension is transformed; its length must be a power of two.
 
     >>> walsh_hadamard(np.array([5, 1, 0, 2]))
     array([8, 2, 4, 6])
     """
     for _ in range(numbers.shape[-1].bit_length() - 1):
         even, odd = numbers[..., ::2], numbers[..., 1::2]
-        # The bit that was summed goes to the top, so that all have had their turn when the first is back.
+        # The bit that was summed becomes the highest, so that every bit has been summed once after all rounds.
         numbers = np.concatenate((even + odd, even - odd), axis=-1)
     return numbers
 
 
 def bit_parity(numbers: np.ndarray) -> np.ndarray:
-    """Return 1 where a number has an odd number of bits, else 0."""
+    """Return 1 where an odd number of bits is set, otherwise 0."""
     odd: np.ndarray = np.bitwise_count(numbers) & 1
     return odd
 
@@ -41,7 +41,7 @@ _MAX_OUTCOMES = 1 << 16
 
 
 def Hadamard(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return Hadamard response (Acharya, Sun, Zhang 2019): very fast for domains of any size, with short reports.
+    """Return Hadamard response (Acharya, Sun, Zhang 2019): very fast for any domain size, with short reports.
 
     >>> import discreet as dc
     >>> survey = dc.local.Hadamard(["tea", "coffee", "water"], epsilon=1)
@@ -55,7 +55,7 @@ def Hadamard(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N
 
 
 def best_blocks(size: int, odds: Fraction) -> int:
-    """Return the power of two with the least variance; one block a value at most.
+    """Return the number of blocks, a power of two, with the smallest variance; at most one block per value.
 
     >>> best_blocks(1000, Fraction(3)), best_blocks(1000, Fraction(50))
     (1, 32)
@@ -66,9 +66,10 @@ def best_blocks(size: int, odds: Fraction) -> int:
 
 @dataclass(frozen=True)
 class HadamardScheme:
-    """Points in `blocks` blocks; a value owns the half of one block on which its row of Hadamard's matrix is +1.
+    """Points in `blocks` blocks; a value owns the half of one block where its row of the Hadamard matrix is +1.
 
-    The first row of each block, all +1, belongs to nobody. Halves of one block share half of their points.
+    The first row of each block, which is all +1, is not used. The halves of two values of one block share half of
+    their points.
     """
 
     size: int
@@ -79,27 +80,27 @@ class HadamardScheme:
 
     @property
     def name(self) -> str:
-        """The protocol, and what a reader must know of it."""
+        """The name of the protocol and its parameters."""
         return f"hadamard {self.blocks}"
 
     @property
     def width(self) -> int:
-        """Points in a block: a power of two beyond the number of its values."""
+        """The number of points in a block: a power of two above the number of its values."""
         return 1 << (-(-self.size // self.blocks)).bit_length()
 
     @property
     def points(self) -> int:
-        """Points in all blocks."""
+        """The number of points in all blocks."""
         return self.blocks * self.width
 
     @property
     def truth(self) -> Fraction:
-        """How often the point is one of the own half, and not left to chance."""
+        """The probability that the point is drawn from the half of the own value, not from all points."""
         return (self.odds - 1) / (self.odds - 1 + 2 * self.blocks)
 
     @property
     def variance(self) -> Fraction:
-        """The variance of a share times the number of people, averaged over values, if all are equally frequent."""
+        """The variance of a share times the number of people, averaged over equally frequent values."""
         values_per_block, larger_blocks = divmod(self.size, self.blocks)
         neighbours = Fraction(
             larger_blocks * (values_per_block + 1) ** 2 + (self.blocks - larger_blocks) * values_per_block**2,
@@ -114,16 +115,16 @@ class HadamardScheme:
         return smallest_uint(self.points)
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each place.
+        """Return a randomised report for each code.
 
-        Claim: a point of the place's half is reported with odds times the probability of any other, exactly.
-        Proof: any point has (1-truth)/points from the dice. With truth, the last bits of such a point go to the
-            place's block, and where the row has -1 a bit of the row is turned over: this pairs the half with the
-            rest of the block, so each of its width/2 points has 2·truth/width more. With points = blocks·width
-            that is (odds-1)·(1-truth)/points by the definition of truth.
-        Needs: tosses, dice.
-        Checked by: test_hadamard_reports_have_the_law_that_is_claimed,
-            test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Claim: a point of the code's half is reported with exactly odds times the probability of any other.
+        Proof: the uniform draw gives any point the probability (1-truth)/points. With probability truth, the low bits
+            of such a point are moved to the code's block, and where the row has -1, a bit of the row is flipped: this
+            pairs the half with the rest of the block, so each of its width/2 points has 2·truth/width more. With
+            points = blocks·width, that is (odds-1)·(1-truth)/points by the definition of truth.
+        Needs: bernoulli_bits, uniform_integers.
+        Checked by: test_hadamard_reports_have_the_claimed_distribution,
+            test_reports_have_the_claimed_distribution, test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
         Seal: 51c36b974329
         """
         source = thread_keystream()
@@ -138,36 +139,36 @@ class HadamardScheme:
         return reports
 
     def _block_and_row(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return block and row: neighbours in the domain go to different blocks."""
+        """Return the block and row of each code; consecutive codes are in different blocks."""
         return codes % self.blocks, codes // self.blocks + 1
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a point that there is not."""
+        """Raise ValueError if a point does not exist."""
         if len(reports) and reports.max() >= self.points:
             raise ValueError(f"reports: point {int(reports.max())} is not below {self.points}")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return how many reports name each point."""
+        """Return the number of reports of each point."""
         return np.bincount(reports, minlength=self.points)
 
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return shares and margins.
 
-        A report counts +1 in the own half, -1 in the rest of the block and 0 elsewhere; on average that is truth for
+        A report counts +1 in a value's half, -1 in the rest of its block, and 0 elsewhere; the expectation is truth for
         the own value, and 0 for every other, since two rows agree on half of a block.
         """
         block, row = self._block_and_row(np.arange(self.size))
         sums = walsh_hadamard(counts.reshape(self.blocks, self.width))
         truth = float(self.truth)
         shares = sums[block, row] / (people * truth)
-        # The square of what a report counts is 1 if it is in the block at all.
+        # The squared count of a report is 1 if it is in the block.
         elsewhere = float((1 - self.truth) / self.blocks)
         inside = np.clip(sums[block, 0] / people, elsewhere, elsewhere + truth)
         variance = np.maximum(inside - np.clip(shares, 0, 1) * truth**2, 0)
         return shares, (z * np.sqrt(people * variance) + 1) / (people * truth)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is."""
+        """Return the exact probability of a report, given the code."""
         block, row = code % self.blocks, code // self.blocks + 1
         reported_block, inside = divmod(int(report), self.width)
         if not 0 <= int(report) < self.points:
@@ -179,5 +180,5 @@ class HadamardScheme:
     def outcomes(self) -> range:
         """Return every point."""
         if self.points > _MAX_OUTCOMES:
-            raise ValueError("hadamard: its reports are too many to list; pmf gives the probability of any of them")
+            raise ValueError("hadamard has too many possible reports to list. Use pmf for the probability of one.")
         return range(self.points)

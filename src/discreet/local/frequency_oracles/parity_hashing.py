@@ -1,8 +1,8 @@
-"""Local hashing with linear functions, aggregated for all values at once by one transform.
+"""Local hashing with linear functions, aggregated for all values at once by a Walsh-Hadamard transform.
 
-A mask of `bits` bits makes `checks` masks, each of which says whether an even or an odd number of its bits are set in a
-value, too: the value's bucket is that row of even and odd. Each set of checks is one term of Walsh and Hadamard's
-transform, so a table of 2^bits numbers keeps all that reports say about values below 2^bits.
+A mask of `bits` bits is expanded to `checks` masks. The parities of the bits that each of them has in common with a
+value form the value's bucket. Every subset of the checks is one coefficient of a Walsh-Hadamard transform, so a table
+of 2^bits numbers is sufficient for all values below 2^bits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,19 +21,21 @@ from discreet.local.estimation import debias_shares, smallest_uint
 from discreet.local.frequency_oracles.hadamard_response import bit_parity, walsh_hadamard
 from discreet.local.oracle import Oracle, parse_epsilon
 
-MAX_POSITION_BITS = 24  # bits; longer tables are better split into rows
-MAX_CHECKS = 8  # at most: a report adds 2^checks terms to the table
-# x^bits + … in two: by it a mask becomes the next, as its multiple by x in a field of 2^bits elements.
+MAX_POSITION_BITS = 24  # longer tables are better split into rows
+MAX_CHECKS = 8  # a report adds 2^checks terms to the table
+# Irreducible polynomials over GF(2), by degree from 2, as binary numbers without the leading term: in the field that
+# they define, each mask is x times the one before.
 _FIELD_POLYNOMIALS = (3, 3, 3, 5, 3, 3, 27, 3, 9, 5, 9, 27, 33, 3, 43, 9, 9, 39, 9, 5, 3, 33, 27)
 
 
 def expand_mask(mask: np.ndarray, bits: int, checks: int) -> list[np.ndarray]:
-    """Return the masks that a report's mask stands for.
+    """Return the masks that a report's mask is expanded to.
 
-    If the mask is uniform, two different values below 2^bits have the same bucket with probability 2^-checks,
-    exactly: a check misses their difference d if <M^i·mask, d> = <mask, N^i·d> is even, where M multiplies by x in
-    the field and N is its transpose. A sum of some of the N^i·d is p(N)·d with a polynomial p of degree below bits,
-    which the field makes invertible; so it is not zero, the N^i·d are independent, and the checks are fair coins.
+    If the mask is uniform, two different values below 2^bits have the same bucket with probability exactly 2^-checks:
+    a check does not separate them, with difference d, if <M^i·mask, d> = <mask, N^i·d> is even, where M multiplies by
+    x in the field and N is its transpose. A sum of some of the N^i·d is p(N)·d with a polynomial p of degree below
+    bits, and p(N) is invertible because of the field. So no sum is zero, the N^i·d are linearly independent, and the
+    checks are independent fair coins.
 
     >>> [int(mask[0]) for mask in expand_mask(np.array([0b1001]), bits=4, checks=3)]
     [9, 1, 2]
@@ -47,7 +49,7 @@ def expand_mask(mask: np.ndarray, bits: int, checks: int) -> list[np.ndarray]:
 
 
 def parity_buckets(masks: list[np.ndarray], values: np.ndarray) -> np.ndarray:
-    """Return each value's bucket by the masks of the same row: one bit a mask, the first the lowest."""
+    """Return each value's bucket under the masks of the same row: one bit per mask, the first is the lowest."""
     buckets = np.zeros(len(values), np.uint8)
     for number, mask in enumerate(masks):
         buckets |= bit_parity(mask & values) << np.uint8(number)
@@ -55,11 +57,11 @@ def parity_buckets(masks: list[np.ndarray], values: np.ndarray) -> np.ndarray:
 
 
 def add_terms(table: np.ndarray, start: np.ndarray, masks: list[np.ndarray], buckets: np.ndarray) -> None:
-    """Add reports to the tables that begin at `start`, every set of checks once; the empty set counts the people."""
+    """Add the terms of reports, one for every subset of checks, to the tables that begin at `start`."""
     position, sign = start.copy(), np.ones(len(start), np.int64)
     np.add.at(table, position, sign)
     for number in range(1, 1 << len(masks)):
-        # In Gray's order, the next set has one check more or less.
+        # In Gray code order, consecutive subsets differ in one check.
         flipped_check = (number & -number).bit_length() - 1
         position ^= masks[flipped_check]
         sign *= 1 - 2 * (buckets >> np.uint8(flipped_check) & 1).astype(np.int64)
@@ -67,7 +69,7 @@ def add_terms(table: np.ndarray, start: np.ndarray, masks: list[np.ndarray], buc
 
 
 def best_checks(odds: Fraction, bits: int) -> int:
-    """Return how many checks give the least variance, for values that nobody or hardly anybody has.
+    """Return the number of checks with the smallest variance for rare values.
 
     >>> [best_checks(Fraction(odds), bits=16) for odds in (2, 3, 8, 55)]
     [2, 2, 3, 6]
@@ -83,8 +85,8 @@ _MAX_OUTCOMES = 1 << 16
 def ParityHashing(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
     """Return local hashing with linear functions: best for thousands or millions of values.
 
-    A person draws a mask, which sorts the domain into a power of two of buckets, and reports the bucket of the value
-    through generalised randomized response. One transform of all reports tries every value on every report.
+    A person draws a mask, which maps the domain to 2^checks buckets, and reports the bucket of the value by generalised
+    randomised response. A single transform tests every value against every report.
 
     >>> import discreet as dc
     >>> survey = dc.local.ParityHashing(100_000, epsilon=2)
@@ -102,13 +104,13 @@ def ParityHashing(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # no
 
 
 def code_bits(size: int) -> int:
-    """Return how many bits a place has; never one alone, as fields begin with two."""
+    """Return the number of bits of a code, at least 2, the smallest degree with a field polynomial here."""
     return max(2, (size - 1).bit_length())
 
 
 @dataclass(frozen=True)
 class ParityHashingScheme:
-    """A place's bucket by a mask: `checks` bits, each the parity of those that one of the mask's multiples picks."""
+    """The bucket of a code under a mask: `checks` parity bits, one for each expanded mask."""
 
     size: int
     odds: Fraction
@@ -116,34 +118,34 @@ class ParityHashingScheme:
 
     @property
     def name(self) -> str:
-        """The protocol, and what a reader must know of it."""
+        """The name of the protocol and its parameters."""
         return f"parity hashing, {self.checks} checks"
 
     @property
     def bits(self) -> int:
-        """How many bits a place has, and a mask."""
+        """The number of bits of a code, and of a mask."""
         return code_bits(self.size)
 
     @property
     def mask_count(self) -> int:
-        """How many masks there are: 0, by which all values have the same bucket, is none."""
+        """The number of masks; mask 0 is excluded, because all values have the same bucket under it."""
         return (1 << self.bits) - 1
 
     @property
     def buckets(self) -> int:
-        """How many buckets a mask has."""
+        """The number of buckets."""
         return 1 << self.checks
 
     @property
     def truth(self) -> Fraction:
-        """How often the bucket is not left to chance."""
+        """The probability of a truthful bucket."""
         return (self.odds - 1) / (self.odds - 1 + self.buckets)
 
     @property
     def rates(self) -> tuple[Fraction, Fraction]:
-        """How often a report's bucket is that of its owner's value, and that of any other value.
+        """The probability that a report's bucket is that of its person's value, and that of any other value.
 
-        Two values have the same bucket by 2^(bits-checks) of all masks (see `expand_mask`), one of which is 0.
+        Two values have the same bucket under 2^(bits-checks) of all masks (see `expand_mask`), one of which is 0.
         """
         uniform_rate = (1 - self.truth) / self.buckets
         collision_probability = Fraction((1 << (self.bits - self.checks)) - 1, self.mask_count)
@@ -157,24 +159,24 @@ class ParityHashingScheme:
 
     @property
     def max_count_per_report(self) -> int:
-        """The most that one report adds to a count: every set of checks may meet in one place."""
+        """The maximum that one report adds to a count: all subsets of checks may have the same position."""
         return self.buckets
 
     @property
     def dtype(self) -> np.dtype:
-        """The mask, and the bucket."""
+        """A report is a mask and a bucket."""
         return np.dtype([("mask", smallest_uint(1 << self.bits)), ("bucket", smallest_uint(self.buckets))])
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each place.
+        """Return a randomised report for each code.
 
-        Claim: given the mask, which no place has an influence on, the bucket of a person's own place is reported
-            with odds times the probability of any other bucket, exactly.
-        Proof: any bucket has (1-truth)/buckets from the dice, the own bucket truth more; and
+        Claim: given the mask, which does not depend on the code, the bucket of a person's own code is reported with
+            exactly odds times the probability of any other bucket.
+        Proof: the uniform draw gives any bucket the probability (1-truth)/buckets, and the own bucket has truth more;
             truth = (odds-1)·(1-truth)/buckets by its definition.
-        Needs: tosses, dice.
-        Checked by: test_parity_reports_have_the_law_that_is_claimed,
-            test_reports_have_the_law_that_is_claimed, test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Needs: bernoulli_bits, uniform_integers.
+        Checked by: test_parity_reports_have_the_claimed_distribution,
+            test_reports_have_the_claimed_distribution, test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
         Seal: 71633225f94e
         """
         source = thread_keystream()
@@ -191,7 +193,7 @@ class ParityHashingScheme:
         return reports
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a mask or a bucket that there is not."""
+        """Raise ValueError if a mask or bucket does not exist."""
         for field, limit in (("mask", 1 << self.bits), ("bucket", self.buckets)):
             if len(reports) and reports[field].max() >= limit:
                 raise ValueError(f"reports: {field} {int(reports[field].max())} is not below {limit}")
@@ -199,7 +201,7 @@ class ParityHashingScheme:
             raise ValueError("reports: mask 0 is not used")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return the terms of the transform whose values are the numbers of supports."""
+        """Return the coefficients whose Walsh-Hadamard transform gives the support of each value."""
         table = np.zeros(1 << self.bits, np.int64)
         for start in range(0, len(reports), _BLOCK_SIZE):
             part = reports[start : start + _BLOCK_SIZE]
@@ -212,7 +214,7 @@ class ParityHashingScheme:
         return debias_shares(walsh_hadamard(counts)[: self.size] / self.buckets, people, self.rates, z)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is, the drawing of its mask included."""
+        """Return the exact probability of a report, including its mask, given the code."""
         mask, bucket = (int(part) for part in report)
         if not (0 < mask <= self.mask_count and 0 <= bucket < self.buckets):
             return Fraction(0)
@@ -223,5 +225,7 @@ class ParityHashingScheme:
     def outcomes(self) -> Iterator[tuple[int, int]]:
         """Return every mask with every bucket."""
         if self.buckets << self.bits > _MAX_OUTCOMES:
-            raise ValueError("parity hashing: its reports are too many to list; pmf gives the probability of any")
+            raise ValueError(
+                "parity hashing has too many possible reports to list. Use pmf for the probability of one."
+            )
         return product(range(1, 1 << self.bits), range(self.buckets))

@@ -1,4 +1,4 @@
-"""RAPPOR's permanent and instantaneous randomized response."""
+"""RAPPOR's permanent and instantaneous randomised response."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from discreet.local.frequency_oracles.rappor_filters import RapporFilter, Suppor
 
 @dataclass(frozen=True)
 class RapporScheme:
-    """Bits that were flipped once with probability `flip`, and of which each report has a copy with more noise.
+    """Permanent bits, flipped with probability `flip`, and reports that add fresh noise to them.
 
-    `noise` are the probabilities that a copy is set, of a bit that is not set and of one that is.
+    `noise` has the probabilities that a reported bit is 1 if the permanent bit is 0, and if it is 1.
     """
 
     filter: RapporFilter
@@ -29,18 +29,18 @@ class RapporScheme:
 
     @property
     def name(self) -> str:
-        """What a reader must know."""
+        """The name of the protocol and its parameters."""
         return f"rappor {self.filter.name}, {self.noise[0]} {self.noise[1]}"
 
     @property
     def rates(self) -> SupportRates:
-        """How likely one report shows a bit of the own value, and any other."""
+        """The probability that a report has a bit of the own value set, and any other bit."""
         unset, set_ = self.noise
         return (1 - self.flip) * set_ + self.flip * unset, self.flip * set_ + (1 - self.flip) * unset
 
     @property
     def dtype(self) -> np.dtype:
-        """A report is the number of the cohort, if there are several, and the bits."""
+        """A report is the cohort, if there are several, and the bits."""
         return np.dtype(f"V{self._cohort_bytes + -(-self.filter.bits // 8)}")
 
     @property
@@ -48,16 +48,18 @@ class RapporScheme:
         return smallest_uint(self.filter.cohorts).itemsize if self.filter.cohorts > 1 else 0
 
     def permanent_response(self, codes: np.ndarray) -> np.ndarray:
-        """Return what each device keeps.
+        """Return the permanent response of each device.
 
-        Claim: what is kept, and so all reports of a device together, however many, is at most r^(2·hashes) times
-            likelier under one place than under another, with r = (1-flip)/flip; RAPPOR makes that at most odds.
-        Proof: the cohort is uniform whatever the place. Given it, every bit is set independently, those of the
-            own place with 1-flip and all others with flip. Two places differ in the law of at most 2·hashes bits,
-            each of which gives a factor of at most r. Reports are made of what is kept and of fresh coins.
-        Needs: coins, tosses, dice, root_down.
+        Claim: the permanent response, and therefore all reports of a device together, however many, is at most
+            r^(2·hashes) times likelier under one code than under another, with r = (1-flip)/flip; RAPPOR chooses
+            flip so that this is at most odds.
+        Proof: the cohort is uniform for every code. Given the cohort, every bit is set independently, those of the own
+            code with probability 1-flip and all others with flip. Two codes differ in the distribution of at most
+            2·hashes bits, each of which gives a factor of at most r. Reports are a function of the permanent response
+            and of fresh randomness.
+        Needs: bernoulli_words, bernoulli_bits, uniform_integers, root_down.
         Checked by: test_what_a_device_keeps_loses_exactly_epsilon,
-            test_what_devices_keep_has_the_law_that_is_claimed
+            test_what_devices_keep_has_the_claimed_distribution
         Seal: 80e80a0ce2d8
         """
         source = thread_keystream()
@@ -84,25 +86,25 @@ class RapporScheme:
         return reports
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return one report for each place, of devices that keep nothing.
+        """Return one report for each code, of devices that store nothing.
 
-        Claim: a report is at most odds times likelier under one place than under another.
-        Proof: it is made of what `permanent_response` returns, which is not used again, and of fresh coins.
-        Needs: permanent, coins.
-        Checked by: test_reports_have_the_law_that_is_claimed
+        Claim: a report is at most odds times likelier under one code than under another.
+        Proof: it is a function of a permanent response, which is not used again, and of fresh randomness.
+        Needs: permanent_response, bernoulli_words.
+        Checked by: test_reports_have_the_claimed_distribution
         Seal: 62b78e5afab4
         """
         return self.instantaneous_response(self.permanent_response(codes))
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a cohort or a bit that there is not."""
+        """Raise ValueError if a cohort or a bit does not exist."""
         cohort, rows = self._split_cohort(reports)
         if len(cohort) and cohort.max() >= self.filter.cohorts:
-            raise ValueError(f"reports: {int(cohort.max())} is no cohort; they are 0 to {self.filter.cohorts - 1}")
+            raise ValueError(f"reports: cohort {int(cohort.max())} is outside the range 0 to {self.filter.cohorts - 1}")
         packed_bits.check_padding(rows, self.filter.bits)
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return for each cohort how many of its reports have each bit set."""
+        """Return for each cohort the number of its reports with each bit set."""
         cohort, rows = self._split_cohort(reports)
         return packed_bits.count_ones_by_group(rows, self.filter.bits, cohort, self.filter.cohorts).ravel()
 
@@ -111,11 +113,11 @@ class RapporScheme:
         return self.filter.decode(counts.reshape(self.filter.cohorts, -1), people, self.rates, z)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely one report is."""
+        """Return the exact probability of one report, given the code."""
         return self._probability(report, code, self.rates)
 
     def probability_of_permanent(self, permanent: Any, code: int) -> Fraction:
-        """Return how likely a device keeps this."""
+        """Return the exact probability of a permanent response, given the code."""
         return self._probability(permanent, code, (1 - self.flip, self.flip))
 
     def _probability(self, report: Any, code: int, rates: SupportRates) -> Fraction:

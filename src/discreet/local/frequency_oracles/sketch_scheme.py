@@ -1,4 +1,4 @@
-"""Reports about an open domain: a public hash function, and its value by parity hashing."""
+"""Reports on an open domain: a public hash function, and the hashed position by parity hashing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,10 +21,11 @@ _MAX_OUTCOMES = 1 << 16
 
 @dataclass(frozen=True)
 class SketchScheme:
-    """A person has one mark for each level, and reports one of them: level i by chance, weights[i] times in all.
+    """A person has one hash for each level, and reports that of level i with probability weights[i]/sum(weights).
 
-    Each level has `rows` functions that sort marks into 2^bits places; the person takes one by chance. A report is
-    (function, mask, bucket), where the bucket is the place's by the mask, through generalised randomized response.
+    Each level has `rows` public functions that map hashes to 2^bits positions, one of which the person draws. A report
+    is (function, mask, bucket), where the bucket is that of the position under the mask, by generalised randomised
+    response.
     """
 
     weights: tuple[int, ...]
@@ -35,52 +36,52 @@ class SketchScheme:
 
     @property
     def name(self) -> str:
-        """The protocol, and what a reader must know of it."""
+        """The name of the protocol and its parameters."""
         levels = " ".join(map(str, self.weights))
         return f"sketch {self.rows} of 2^{self.bits}, {self.checks} checks, levels {levels}"
 
     @property
     def function_count(self) -> int:
-        """How many public functions there are."""
+        """The number of public hash functions."""
         return len(self.weights) * self.rows
 
     @property
     def buckets(self) -> int:
-        """How many buckets a mask has."""
+        """The number of buckets."""
         return 1 << self.checks
 
     @property
     def truth(self) -> Fraction:
-        """How often the bucket is not left to chance."""
+        """The probability of a truthful bucket."""
         return (self.odds - 1) / (self.odds - 1 + self.buckets)
 
     @property
     def rates(self) -> tuple[Fraction, Fraction]:
-        """How often a report supports its owner's value, and any other, which may be sorted into the same place."""
+        """The probability that a report supports its person's value, and any other value, collisions included."""
         uniform_rate = (1 - self.truth) / self.buckets
         collision_probability = Fraction(1, 1 << self.bits) + (1 - Fraction(1, 1 << self.bits)) / self.buckets
         return uniform_rate + self.truth, uniform_rate + self.truth * collision_probability
 
     @property
     def max_count_per_report(self) -> int:
-        """The most that one report adds to a count: every set of checks may meet in one place."""
+        """The maximum that one report adds to a count: all subsets of checks may have the same position."""
         return self.buckets
 
     @property
     def dtype(self) -> np.dtype:
-        """The function, the mask, and the bucket."""
+        """A report is a function, a mask and a bucket."""
         parts = (("function", self.function_count), ("mask", 1 << self.bits), ("bucket", self.buckets))
         return np.dtype([(part, smallest_uint(count)) for part, count in parts])
 
     def perturb(self, hashes: np.ndarray) -> np.ndarray:
-        """Return a report for each person's marks.
+        """Return a randomised report for each person's hashes.
 
-        Claim: given the function and the mask, which no value has an influence on, the bucket of a person's own
-            value is reported with odds times the probability of any other bucket, exactly.
-        Proof: function and mask come from dice alone. Any bucket has (1-truth)/buckets from the dice, the own bucket
-            truth more; and truth = (odds-1)·(1-truth)/buckets by its definition.
-        Needs: tosses, dice.
-        Checked by: test_sketched_reports_have_the_law_that_is_claimed,
+        Claim: given the function and the mask, which do not depend on the value, the bucket of a person's own value
+            is reported with exactly odds times the probability of any other bucket.
+        Proof: function and mask are drawn independently of the value. The uniform draw gives any bucket the probability
+            (1-truth)/buckets, and the own bucket has truth more; truth = (odds-1)·(1-truth)/buckets by its definition.
+        Needs: bernoulli_bits, uniform_integers.
+        Checked by: test_sketched_reports_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
         Seal: 0008a76831fb
         """
@@ -103,7 +104,7 @@ class SketchScheme:
         return np.asarray(levels * self.rows + drawn % self.rows)
 
     def _positions(self, hashes: np.ndarray, functions: np.ndarray) -> np.ndarray:
-        """Return the place of each person's mark of the function's level."""
+        """Return the position of each person's hash on the level of the function."""
         positions = np.empty(len(hashes), np.int64)
         for function in np.unique(functions).tolist():
             is_used = functions == function
@@ -111,15 +112,15 @@ class SketchScheme:
         return positions
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a function, a mask or a bucket that there is not."""
+        """Raise ValueError if a function, mask or bucket does not exist."""
         for field, limit in (("function", self.function_count), ("mask", 1 << self.bits), ("bucket", self.buckets)):
             if len(reports) and reports[field].max() >= limit:
                 raise ValueError(f"reports: {field} {int(reports[field].max())} is not below {limit}")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return a table of terms for each function, and after all of them how many people used each."""
+        """Return a table of coefficients for each function, followed by the number of reports of each function."""
         table = np.zeros(self.function_count << self.bits, np.int64)
-        # One function after another: its part of the table stays in the processor's own memory.
+        # Reports are sorted by function, so that its part of the table stays in the cache.
         ordered = reports[np.argsort(reports["function"], kind="stable")]
         for start in range(0, len(ordered), _BLOCK_SIZE):
             part = ordered[start : start + _BLOCK_SIZE]
@@ -129,16 +130,16 @@ class SketchScheme:
         return np.concatenate((table, people))
 
     def support_counts(self, counts: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each function of a level, how many reports support each place; and how many there are."""
+        """Return, for each function of a level, the support of each position, and the number of reports."""
         level_functions = slice(level * self.rows, (level + 1) * self.rows)
         tables = counts[: -self.function_count].reshape(self.function_count, -1)[level_functions]
         return walsh_hadamard(tables) >> self.checks, counts[-self.function_count :][level_functions]
 
     def repeat_rate(self, supports: np.ndarray, people: np.ndarray) -> float:
-        """Return how often two people have the same value, unbiased, from the spread of the numbers of supports.
+        """Return an unbiased estimate of the probability that two people have the same value.
 
-        What a report adds to a place's sum has the average `mean_in_own` in its own place and 0 in all others; its square
-        has the average buckets - 1 in them.
+        It uses the variance of the support over positions. A report's contribution has the mean `mean_in_own` at its
+        own position and 0 at all others, where its square has the mean buckets - 1.
         """
         mean_in_own = float(self.truth) * (self.buckets - 1)
         own = self.buckets * (self.buckets - 2) * float(self.rates[0]) + 1
@@ -150,7 +151,7 @@ class SketchScheme:
         return float((agreement - chance) / (1 - chance))
 
     def probability(self, report: Any, hashes: np.ndarray) -> Fraction:
-        """Return how likely a report is, given a person's marks; the drawing of its function and mask included."""
+        """Return the exact probability of a report, including its function and mask, given a person's hashes."""
         function, mask, bucket = (int(part) for part in report)
         level = function // self.rows
         position = hash_to_position(hashes[level : level + 1], function, self.bits)
@@ -162,5 +163,5 @@ class SketchScheme:
     def outcomes(self) -> Iterator[tuple[int, int, int]]:
         """Return every function with every mask and every bucket."""
         if self.function_count * self.buckets << self.bits > _MAX_OUTCOMES:
-            raise ValueError("sketch: its reports are too many to list; pmf gives the probability of any of them")
+            raise ValueError("sketch has too many possible reports to list. Use pmf for the probability of one.")
         return product(range(self.function_count), range(1 << self.bits), range(self.buckets))

@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of values that is likely to hold the own one."""
+"""Subset selection: a report is a random subset of the values that is likelier to contain the own value."""
 
 import itertools
 import math
@@ -17,15 +17,15 @@ from discreet.local.estimation import debias_shares
 from discreet.local.frequency_oracles import packed_bits
 from discreet.local.oracle import Oracle, parse_epsilon
 
-MAX_VALUES = 1 << 16  # values; a report takes a die for each value in its subset
-_BLOCK_CELLS = 1 << 20  # values of all people in a block
+MAX_VALUES = 1 << 16  # a report takes a random draw for each value in its subset
+_BLOCK_CELLS = 1 << 20  # people times values in a block
 
 
 def SubsetSelection(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return subset selection (Wang et al. 2016; Ye, Barg 2018): no protocol errs less, from few values to many.
+    """Return subset selection (Wang et al. 2016; Ye, Barg 2018): the smallest error for small and large domains.
 
-    A person sends a subset of the values, of a size that is best for epsilon, in which the own value is likelier
-    than the others. With a large epsilon the subset has one value, and this is GRR.
+    A person sends a subset of the values, of the best size for epsilon, in which the own value is likelier than the
+    others. With a large epsilon the subset has one value, and the protocol is GRR.
 
     >>> import discreet as dc
     >>> survey = dc.local.SubsetSelection(["car", "bus", "bicycle"], epsilon=1)
@@ -37,15 +37,15 @@ def SubsetSelection(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # 
     values = Domain.from_values(domain)
     if values.size > MAX_VALUES:
         raise ValueError(
-            f"domain: {values.size:,} values are too many to choose subsets of; take at most {MAX_VALUES:,}, "
-            "or Hadamard, which errs hardly more"
+            f"domain: {values.size:,} values are too many for subset selection, at most {MAX_VALUES:,} are supported. "
+            "Use Hadamard, whose error is only slightly larger."
         )
     return Oracle(values, exact_epsilon, SubsetScheme(values.size, odds, _best_subset_size(values.size, odds)))
 
 
 @dataclass(frozen=True)
 class SubsetScheme:
-    """Any `subset_size` of `size` values, those subsets that hold the own value `odds` times likelier than the others."""
+    """Subsets of `subset_size` of `size` values; those with the own value are `odds` times likelier than the others."""
 
     size: int
     odds: Fraction
@@ -56,55 +56,53 @@ class SubsetScheme:
 
     @property
     def own(self) -> Fraction:
-        """How likely a subset holds the own value."""
+        """The probability that a subset contains the own value."""
         weight = self.odds * self.subset_size
         return weight / (weight + self.size - self.subset_size)
 
     @property
     def other(self) -> Fraction:
-        """How likely a subset holds a given other value: all of them share what the own one leaves."""
+        """The probability that a subset contains a given other value."""
         return (self.subset_size - self.own) / (self.size - 1)
 
     @property
     def dtype(self) -> np.dtype:
-        """A report is a bit for each value."""
+        """A report has one bit per value."""
         return packed_bits.packed_dtype(self.size)
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each place.
+        """Return a randomised report for each code.
 
-        Claim: a report is a subset of `subset_size` values; each of those that hold the person's own place has odds
-            times the probability of each of those that do not, exactly.
-        Proof: `_draw_others` completes the own place, or its absence, to a uniform subset of the right size. There are
-            C(size-1, chosen-1) subsets with it and C(size-1, chosen) without, in the proportion chosen to
-            size-chosen; so own/(1-own) = odds·chosen/(size-chosen) makes each of the former odds times likelier.
-        Needs: tosses, dice.
-        Checked by: test_reports_have_the_law_that_is_claimed,
-            test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Claim: a report is a subset of `subset_size` values; each subset that contains the person's own code has exactly
+            odds times the probability of each subset that does not.
+        Proof: `_draw_others` completes the own code, or its absence, to a uniform subset of the right size. With
+            s = subset_size there are C(size-1, s-1) subsets with it and C(size-1, s) without, in the ratio s to size-s;
+            so own/(1-own) = odds·s/(size-s) makes each of the former odds times likelier.
+        Needs: bernoulli_bits, uniform_integers.
+        Checked by: test_reports_have_the_claimed_distribution,
+            test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
         Seal: c938b7c15c72
         """
         source = thread_keystream()
         rows = np.empty((len(codes), self.dtype.itemsize), np.uint8)
-        step = max(
-            _BLOCK_CELLS // self.size, 1 << 8
-        )  # for long rows too, enough people for each step to be worth while
+        step = max(_BLOCK_CELLS // self.size, 1 << 8)  # keeps the overhead per block small if rows are long
         for start in range(0, len(codes), step):
             part = codes[start : start + step]
             own = bernoulli_bits(source, len(part), self.own)
             is_member = self._draw_others(source, own)
             row = np.arange(len(part))
-            # The last column stood in for the own place among the others.
+            # The last column took the place of the own code among the others.
             is_member[:, -1] = is_member[row, part]
             is_member[row, part] = own
             rows[start : start + step] = np.packbits(is_member, axis=1, bitorder="little")
         return packed_bits.rows_to_reports(rows)
 
     def _draw_others(self, source: RandomSource, own: np.ndarray) -> np.ndarray:
-        """Return a uniform subset of the first size-1 columns, of one less than `subset_size` where the own place is in.
+        """Return a uniform subset of the first size-1 columns, with one member less if the own code is included.
 
-        Floyd's method: for each of the last columns in turn, take any column up to it, or if that is in the subset
-        already, this one. Wherever it begins, with nothing taken, the subset is uniform after every column; so for
-        one value less it begins one column later.
+        Floyd's method: for each of the last columns in turn, draw a column up to it, and add that column, or this one
+        if it is already in the subset. Starting from the empty subset at any column, the subset is uniform after every
+        column; so for one member less, it starts one column later.
         """
         is_member = np.zeros((len(own), self.size), bool)
         flat, row = is_member.reshape(-1), np.arange(len(own)) * self.size
@@ -117,15 +115,17 @@ class SubsetScheme:
         return is_member
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a subset of another size."""
+        """Raise ValueError if a subset has another size."""
         rows = packed_bits.reports_to_rows(reports)
         packed_bits.check_padding(rows, self.size)
         for part in packed_bits.row_blocks(*rows.shape):
             if (np.bitwise_count(rows[part]).sum(axis=1, dtype=np.int64) != self.subset_size).any():
-                raise ValueError(f"reports: every subset must have {self.subset_size} of the {self.size} values")
+                raise ValueError(
+                    f"reports: every subset must have exactly {self.subset_size} of the {self.size} values"
+                )
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return how many subsets hold each value."""
+        """Return the number of subsets that contain each value."""
         return packed_bits.count_ones(packed_bits.reports_to_rows(reports), self.size)
 
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ class SubsetScheme:
         return debias_shares(counts, people, (self.own, self.other), z)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is."""
+        """Return the exact probability of a report, given the code."""
         bits = packed_bits.unpack_row(packed_bits.report_to_row(report, self.dtype.itemsize), self.size)
         if bits is None or int(bits.sum()) != self.subset_size:
             return Fraction(0)
@@ -145,7 +145,8 @@ class SubsetScheme:
         """Return every subset of the right size."""
         if math.comb(self.size, self.subset_size) > packed_bits.MAX_OUTCOMES:
             raise ValueError(
-                f"law: too many subsets of {self.subset_size} of {self.size} values to list; ask pmf for one at a time"
+                f"there are too many subsets of {self.subset_size} of {self.size} values to list. "
+                "Use pmf for the probability of one."
             )
         width = self.dtype.itemsize
         for subset in itertools.combinations(range(self.size), self.subset_size):
@@ -153,7 +154,7 @@ class SubsetScheme:
 
 
 def _best_subset_size(size: int, odds: Fraction) -> int:
-    """Return the size of the subsets that errs least on average over the values: next to size/(odds+1)."""
+    """Return the subset size with the smallest mean variance over the values, close to size/(odds+1)."""
     near = math.floor(size / (odds + 1))
     return min({max(near, 1), near + 1}, key=lambda subset_size: _variance(SubsetScheme(size, odds, subset_size)))
 

@@ -16,13 +16,14 @@ from discreet.local.estimation import debias_shares
 from discreet.local.frequency_oracles import packed_bits
 from discreet.local.oracle import Oracle, parse_epsilon
 
-MAX_VALUES = 1 << 20  # values; each is a bit of every report
+MAX_VALUES = 1 << 20  # a report has one bit per value
 
 
 def OUE(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return optimised unary encoding (Wang, Blocki, Li, Jha 2017): as exact as any for many values, in long reports.
+    """Return optimised unary encoding (Wang, Blocki, Li, Jha 2017): accurate for many values, but with long reports.
 
-    The bit of the person's own value is a fair coin; every other bit is set as seldom as epsilon allows.
+    The bit of the person's own value is a fair coin; every other bit is set with the lowest probability that epsilon
+    allows.
 
     >>> import discreet as dc
     >>> survey = dc.local.OUE(["car", "bus", "bicycle"], epsilon=1)
@@ -52,7 +53,7 @@ def SUE(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 -
 
 @dataclass(frozen=True)
 class UnaryScheme:
-    """The bit of the own value is set with probability `own`, any other with `other`."""
+    """The bit of the own value is set with probability `own`, any other bit with `other`."""
 
     name: str
     size: int
@@ -63,21 +64,22 @@ class UnaryScheme:
 
     @property
     def dtype(self) -> np.dtype:
-        """A report is a bit for each value."""
+        """A report has one bit per value."""
         return packed_bits.packed_dtype(self.size)
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each place.
+        """Return a randomised report for each code.
 
-        Claim: every bit of a report is set independently, that of the person's own place with probability `own` and
-            any other with `other`; a report is at most own·(1-other)/(other·(1-own)) times likelier under one place
-            than under another. For OUE that is odds, for SUE the square of root_down(odds, 2).
-        Proof: coins set all bits with `other`; the own bit is overwritten by a toss with `own`. Of two places only
-            the two own bits differ in law; the first being set and the second not is the likeliest under the first
-            place and the least likely under the second, and each bit gives one factor of the ratio.
-        Needs: coins, tosses, root_down.
-        Checked by: test_reports_have_the_law_that_is_claimed,
-            test_the_worst_log_ratio_of_every_law_is_the_claimed_epsilon
+        Claim: every bit of a report is set independently, that of the person's own code with probability `own` and any
+            other with `other`; a report is at most own·(1-other)/(other·(1-own)) times likelier under one code than
+            under another. For OUE that is odds, for SUE the square of root_down(odds, 2).
+        Proof: all bits are set with probability `other`, and the own bit is overwritten by one set with `own`. Under
+            two codes, only their two own bits differ in distribution; the first being set and the second not has the
+            highest probability under the first code and the lowest under the second, and each bit gives one factor of
+            the ratio.
+        Needs: bernoulli_words, bernoulli_bits, root_down.
+        Checked by: test_reports_have_the_claimed_distribution,
+            test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
         Seal: fcd93d0996af
         """
         source = thread_keystream()
@@ -89,11 +91,11 @@ class UnaryScheme:
         return packed_bits.rows_to_reports(rows)
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a bit that stands for no value."""
+        """Raise ValueError if a bit without a value is set."""
         packed_bits.check_padding(packed_bits.reports_to_rows(reports), self.size)
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return how many reports have each bit set."""
+        """Return the number of reports with each bit set."""
         return packed_bits.count_ones(packed_bits.reports_to_rows(reports), self.size)
 
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +103,7 @@ class UnaryScheme:
         return debias_shares(counts, people, (self.own, self.other), z)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is."""
+        """Return the exact probability of a report, given the code."""
         bits = packed_bits.unpack_row(packed_bits.report_to_row(report, self.dtype.itemsize), self.size)
         if bits is None:
             return Fraction(0)
@@ -115,7 +117,7 @@ class UnaryScheme:
 
 
 def root_down(odds: Fraction, power: int) -> Fraction:
-    """Return the largest multiple of 2^-64 of which so high a power is at most `odds` >= 1.
+    """Return the largest multiple of 2^-64 whose `power`-th power is at most `odds`, for odds of at least 1.
 
     Claim: root_down(odds, power)^power <= odds.
     Proof: the search keeps low^power <= odds·2^(64·power) < high^power, all of them integers or exact fractions, and
@@ -134,7 +136,7 @@ def root_down(odds: Fraction, power: int) -> Fraction:
 def _check_domain_size(domain: Domain) -> Domain:
     if domain.size > MAX_VALUES:
         raise ValueError(
-            f"domain: a report would have a bit for each of {domain.size:,} values; take at most {MAX_VALUES:,}, "
-            "or Hadamard, whose reports stay short"
+            f"domain: {domain.size:,} values are too many for one bit each, at most {MAX_VALUES:,} are supported. "
+            "Use Hadamard, whose reports are short."
         )
     return domain

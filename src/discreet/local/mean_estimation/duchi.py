@@ -1,4 +1,4 @@
-"""A mean from one bit of each person (Duchi, Jordan, Wainwright)."""
+"""Duchi's mechanism: a mean from one bit per person."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,9 +16,9 @@ from discreet.local.oracle import Oracle, parse_epsilon
 
 
 def Duchi(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return the mean of numbers of which each person sends one bit (Duchi, Jordan, Wainwright 2018).
+    """Return an oracle for a mean from one bit per person (Duchi, Jordan, Wainwright 2018).
 
-    A person names one of the bounds, by chance so that it is the number on average; or tosses a coin.
+    A person rounds the number at random to one of the bounds, without bias, and reports it by randomised response.
 
     >>> import discreet as dc
     >>> salaries = dc.local.Duchi(0, 200_000, epsilon=1)
@@ -32,7 +32,7 @@ def Duchi(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 -
 
 @dataclass(frozen=True)
 class DuchiScheme:
-    """A step from 0 to `steps`, rounded at random to one of the ends with probability `truth`; else a fair coin."""
+    """A step from 0 to `steps`, with probability `truth` rounded at random to one of the ends, otherwise a fair coin."""
 
     steps: int
     odds: Fraction
@@ -43,23 +43,23 @@ class DuchiScheme:
 
     @cached_property
     def truth(self) -> Fraction:
-        """How often the report is not left to a coin."""
+        """The probability of a truthful report."""
         return (self.odds - 1) / (self.odds + 1)
 
     @cached_property
     def worst_variance(self) -> Fraction:
-        """The variance of what one report tells of a step in the middle; of any other it is less."""
+        """The variance of one report's contribution for a step in the middle, where it is largest."""
         return (self.steps / self.truth) ** 2 / 4
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
         """Return a bit for each step.
 
-        Claim: a report is 1 with probability (1-truth)/2 + truth·step/steps, exactly; so one end reports itself odds
-            times as often as the other end does, and steps between them differ by less.
-        Proof: a die with `steps` faces is below the step with probability step/steps. The probability is linear in
-            the step, from (1-truth)/2 = 1/(odds+1) to odds/(odds+1).
-        Needs: tosses, dice.
-        Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
+        Claim: a report is 1 with probability exactly (1-truth)/2 + truth·step/steps; so a bit is odds times likelier
+            under one end than under the other, and the ratio is smaller for steps between them.
+        Proof: a uniform integer below `steps` is below the step with probability step/steps. The probability is linear
+            in the step, from (1-truth)/2 = 1/(odds+1) to odds/(odds+1).
+        Needs: bernoulli_bits, uniform_integers.
+        Checked by: test_reports_of_numbers_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
         Seal: 46c1f50fcce9
         """
@@ -70,9 +70,9 @@ class DuchiScheme:
         return np.where(is_truthful, upper, coin).astype(self.dtype)
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at what is not a bit."""
+        """Raise ValueError if a report is not a bit."""
         if len(reports) and reports.max() > 1:
-            raise ValueError(f"reports: {int(reports.max())} is not a bit, 0 or 1")
+            raise ValueError(f"reports: {int(reports.max())} is not 0 or 1")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
         """Return the number of ones."""
@@ -83,18 +83,18 @@ class DuchiScheme:
         truth, unit = float(self.truth), float(self.steps / self.truth)
         mean = self.estimate_sum(int(counts[0]), people) / people
         bit_probability = (1 - truth) / 2 + truth * min(max(mean / self.steps, 0), 1)
-        # Whoever answers the mean's bit has the largest variance that people with this mean can have.
+        # Of all distributions with this mean, a constant one has the largest variance of reports.
         error = MeanError(
             bit_probability * (1 - bit_probability) * unit**2, float(self.worst_variance), max_deviation=unit
         )
         return np.array([mean]), np.array([error.margin(people, z)])
 
     def estimate_sum(self, ones: int, people: int) -> float:
-        """Return the sum of so many people's steps, unbiased."""
+        """Return an unbiased estimate of the sum of the steps, from the number of ones."""
         return (ones - people * float(1 - self.truth) / 2) * float(self.steps / self.truth)
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a bit is."""
+        """Return the exact probability of a bit, given the step."""
         one = (1 - self.truth) / 2 + self.truth * Fraction(code, self.steps)
         return {1: one, 0: 1 - one}.get(int(report), Fraction(0))
 

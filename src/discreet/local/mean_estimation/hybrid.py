@@ -1,4 +1,4 @@
-"""The hybrid mechanism: a random choice between the piecewise mechanism and Duchi's."""
+"""The hybrid mechanism: a random choice between the piecewise and Duchi's mechanism."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,9 +18,10 @@ from discreet.local.oracle import Oracle, parse_epsilon
 
 
 def Hybrid(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return the mean of numbers by the hybrid mechanism (Wang, Xiao, Yang and others 2019): the least worst variance.
+    """Return an oracle for a mean by the hybrid mechanism (Wang, Xiao, Yang and others 2019).
 
-    A person tosses a coin between `Piecewise` and `Duchi`; up to epsilon 0.61 it is always `Duchi`.
+    A person uses `Piecewise` or `Duchi` at random, which has the smallest worst-case variance; up to epsilon 0.61 it is
+    always `Duchi`.
 
     >>> import discreet as dc
     >>> salaries = dc.local.Hybrid(0, 200_000, epsilon=1)
@@ -40,7 +41,7 @@ def Hybrid(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 
 
 @dataclass(frozen=True)
 class HybridScheme:
-    """A report of the window with the window's own `truth`, else a bit; bits stand behind the window's reports."""
+    """A piecewise report with probability `piecewise.truth`, otherwise Duchi's bit; bits follow the piecewise codes."""
 
     piecewise: PiecewiseScheme
     duchi: DuchiScheme
@@ -49,37 +50,37 @@ class HybridScheme:
 
     @property
     def max_count_per_report(self) -> int:
-        """The most that one report adds to a count."""
+        """The maximum that one report adds to a count."""
         return self.size
 
     @property
     def size(self) -> int:
-        """How many reports there are."""
+        """The number of possible reports."""
         return self.piecewise.size + 2
 
     @property
     def dtype(self) -> np.dtype:
-        """A report is a place among all."""
+        """A report is the index of an outcome."""
         return smallest_uint(self.size)
 
     @cached_property
     def worst_variance(self) -> Fraction:
-        """The variance of what one report tells, which is the same for all steps.
+        """The variance of one report's contribution, which is the same for all steps.
 
-        At a distance c from the middle the window's is least/truth² + c²·(1-truth)/truth, the bit's worst - c²:
-        with the window's truth as its share, what depends on c cancels.
+        At a distance c from the middle, the variance is middle_variance/truth² + c²·(1-truth)/truth for the piecewise
+        mechanism and worst_variance - c² for Duchi's. With the probabilities truth and 1-truth, the terms in c cancel.
         """
         share = self.piecewise.truth
         return self.piecewise.middle_variance / share + (1 - share) * self.duchi.worst_variance
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each step.
+        """Return a randomised report for each step.
 
         Claim: a report is at most odds times likelier under one step than under another.
-        Proof: which of the two schemes reports is tossed without looking at the step, and can be seen in the report;
-            each of them holds it.
-        Needs: PiecewiseScheme.perturb, DuchiScheme.perturb, tosses.
-        Checked by: test_reports_of_numbers_have_the_law_that_is_claimed,
+        Proof: the choice between the two schemes is independent of the step and visible in the report, and each of them
+            satisfies the claim.
+        Needs: PiecewiseScheme.perturb, DuchiScheme.perturb, bernoulli_bits.
+        Checked by: test_reports_of_numbers_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
         Seal: 9ecd5a9c81d4
         """
@@ -88,12 +89,12 @@ class HybridScheme:
         return np.where(is_piecewise, self.piecewise.perturb(codes), bits).astype(self.dtype)
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a report of neither."""
+        """Raise ValueError if a report does not exist."""
         if len(reports) and reports.max() >= self.size:
-            raise ValueError(f"reports: {int(reports.max())} is beyond the last, {self.size - 1}")
+            raise ValueError(f"reports: {int(reports.max())} is outside the range 0 to {self.size - 1}")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return the sum of reported numbers, the number of bits, and that of ones among them."""
+        """Return the sum of the piecewise reports, the number of bits, and the number of ones."""
         is_bit = reports >= self.piecewise.size
         numbers = np.where(is_bit, 0, reports).astype(np.int64)
         return np.array([numbers.sum(), is_bit.sum(), np.count_nonzero(reports == self.size - 1)], np.int64)
@@ -108,12 +109,12 @@ class HybridScheme:
         return np.array([total / people]), np.array([error.margin(people, z)])
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is."""
+        """Return the exact probability of a report, given the step."""
         share, bit = self.piecewise.truth, int(report) - self.piecewise.size
         if bit < 0:
             return share * self.piecewise.probability(report, code)
         return (1 - share) * self.duchi.probability(bit, code)
 
     def outcomes(self) -> range:
-        """Return all reports."""
+        """Return every possible report."""
         return range(len(self.piecewise.outcomes()) + 2)

@@ -14,14 +14,12 @@ from discreet.local.domain import GRID_STEPS, Interval
 from discreet.local.estimation import ROUNDING_ERROR
 from discreet.local.oracle import Oracle, parse_epsilon
 
-MAX_NOISE_SCALES = (
-    100  # so many scales of the noise are passed once in e^100 reports: never; all of them fit in 64 bits
-)
+MAX_NOISE_SCALES = 100  # exceeded with probability e^-100; reports within it fit in 64 bits
 _HALF_BITS = 32
 
 
 def NoisyMean(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
-    """Return the mean of numbers to which each person adds Laplace noise as wide as the bounds: plain, and the widest.
+    """Return an oracle for a mean of numbers to which each person adds Laplace noise: simple, but the least accurate.
 
     >>> import discreet as dc
     >>> salaries = dc.local.NoisyMean(0, 200_000, epsilon=1)
@@ -35,7 +33,7 @@ def NoisyMean(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N8
 
 @dataclass(frozen=True)
 class LaplaceScheme:
-    """A step from 0 to `steps`, with discrete Laplace noise for any two of them."""
+    """A step from 0 to `steps`, with discrete Laplace noise of sensitivity `steps`."""
 
     steps: int
     epsilon: Fraction
@@ -50,45 +48,45 @@ class LaplaceScheme:
         return laplace_for(Sensitivity(groups=1, size=self.steps), self.epsilon)
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return a report for each step.
+        """Return a randomised report for each step.
 
         Claim: a report is at most exp(epsilon) times likelier under one step than under another.
-        Proof: Laplace.loss, where a person who has another number moves the step by at most `steps`.
+        Proof: Laplace.loss, since another number changes the step by at most `steps`.
         Needs: Laplace.perturb, laplace_for.
-        Checked by: test_noise_at_home_loses_exactly_epsilon, test_noisy_numbers_have_the_law_that_is_claimed
+        Checked by: test_noise_at_home_loses_exactly_epsilon, test_noisy_numbers_have_the_claimed_distribution
         Seal: 350261233d4d
         """
         return self.noise.perturb(codes.astype(np.int64)).astype(self.dtype)
 
     def check(self, reports: np.ndarray) -> None:
-        """Stop at a report that is farther from the bounds than noise ever is."""
+        """Raise ValueError if a report is implausibly far from the bounds."""
         max_noise = math.ceil(MAX_NOISE_SCALES * self.noise.scale)
         if len(reports) and (reports.min() < -max_noise or reports.max() > self.steps + max_noise):
-            raise ValueError(f"reports: one is more than {MAX_NOISE_SCALES} scales of the noise away from the bounds")
+            raise ValueError(f"reports: one is more than {MAX_NOISE_SCALES} noise scales outside the bounds")
 
     def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return the sum of the reports, in two halves: no number of people is too many for 64 bits."""
+        """Return the sums of the high and the low halves of the reports, which do not overflow 64 bits."""
         return np.array([np.sum(reports >> _HALF_BITS), np.sum(reports & ((1 << _HALF_BITS) - 1))], np.int64)
 
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and its margin, in steps."""
         total = (int(counts[0]) << _HALF_BITS) + int(counts[1])
-        # A sum of few has longer tails than the normal law's; by Cornish and Fisher's expansion, this much at most.
+        # The sum for few people has heavier tails than the normal distribution; the Cornish-Fisher expansion bounds it.
         tails = z**3 / (8 * people)
         margin = (z + tails) * laplace_standard_deviation(self.noise) / math.sqrt(people) + ROUNDING_ERROR
         return np.array([total / people]), np.array([margin])
 
     def probability(self, report: Any, code: int) -> Fraction:
-        """Return how likely a report is, as near as a float comes to it: the law is not of fractions."""
+        """Return the probability of a report, given the step; as a float, because it is not rational."""
         return Fraction(self.noise.pmf(int(report) - code))
 
     def outcomes(self) -> NoReturn:
-        """ValueError: noise has no end."""
-        raise ValueError("noisy-mean: its reports are too many to list; pmf gives the probability of any of them")
+        """Raise ValueError: the noise is unbounded."""
+        raise ValueError("noisy-mean has too many possible reports to list. Use pmf for the probability of one.")
 
 
 def laplace_standard_deviation(noise: Laplace) -> float:
-    """Return the standard deviation of Laplace's discrete law, the root of 2q/(1-q)² with q = exp(-1/scale).
+    """Return the standard deviation of the discrete Laplace distribution: sqrt(2q)/(1-q) with q = exp(-1/scale).
 
     >>> round(laplace_standard_deviation(Laplace(100)), 3)
     141.421
