@@ -1,4 +1,4 @@
-"""discreet audit: try to refute what a policy promises, before anybody asks."""
+"""discreet audit: try to refute the guarantee of a policy before it is used."""
 
 import io
 import sys
@@ -24,37 +24,37 @@ _EXIT_REFUTED = 1  # the exit code
 
 def audit(  # noqa: PLR0913, PLR0917 - options of a command
     policy: Annotated[Path, typer.Argument(help="The policy file. Its data and its ledger are not opened.")],
-    runs: Annotated[int, typer.Option(help="Runs of each query with the planted unit, and without it.")] = 2000,
-    epsilon: Annotated[str, typer.Option(help="The epsilon of each query, such as 1/2.")] = "1",
+    runs: Annotated[int, typer.Option(help="Runs of each query, both with and without the planted unit.")] = 2000,
+    epsilon: Annotated[str, typer.Option(help="The epsilon of each query, such as 0.5.")] = "1",
     confidence: Annotated[float, typer.Option(help="Confidence level; the false-alarm rate is 1 - this.")] = 0.95,
     only: Annotated[
-        list[str] | None, typer.Option(help="Keep the audits whose names contain this, such as SUM; repeatable.")
+        list[str] | None, typer.Option(help="Only audits whose names contain this, such as SUM; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other data.", min=0)] = 0,
-    html: Annotated[Path | None, typer.Option(help="Where to write the report as a page.")] = None,
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite what is there.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the dummy data.", min=0)] = 0,
+    html: Annotated[Path | None, typer.Option(help="Where to write the report as an HTML page.")] = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Try to refute the guarantee of a policy, on simulated data, before it is used.
+    """Try to refute the guarantee of a policy, on dummy data, before it is used.
 
-    A unit is planted where it shows most: at the bounds and beyond them, with
-    too many rows, in too many groups, with NULL and NaN, alone. Every kind of
-    question that the policy allows is asked many times with it and without it,
-    through the real curator; the table shows what the answers prove to be
-    lost, beside what is claimed. The account is checked as well: paid before
-    read, kept after a crash, never overspent. An audit can refute, it cannot
-    prove.
+    One unit is planted where it is easiest to detect: at the bounds and beyond
+    them, with too many rows, in too many groups, with NULL and NaN, alone.
+    Every kind of query that the policy allows is asked many times with it and
+    without it, through the real curator. The table compares the claimed cost
+    with a lower bound on the privacy loss that the answers prove. The ledger
+    is checked as well: charged before data is read, durable after a crash,
+    never overspent. An audit can refute a guarantee; it cannot prove one.
 
-    Exit codes: 0 nothing was found, 1 a claim is broken, 2 wrong usage or policy.
+    Exit codes: 0 no claim refuted, 1 a claim is refuted, 2 wrong usage or policy.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     check_output_path(html, "--html", force, endings=_HTML_SUFFIXES)
     _check_arguments(runs, epsilon, confidence)
     with exit_on_error():
         result = _run_audit(Policy.load(policy), runs, epsilon, confidence, tuple(only or ()), seed)
     _print_result(result, Console())
     if html is not None:
-        typer.echo(f"\n{write_report(result, html)}: the report as a page")
+        typer.echo(f"\nReport written to {write_report(result, html)}")
     typer.echo(f"\n{make_printable(result.verdict)}\n{COVERAGE[0]}")
     if not result.holds:
         raise typer.Exit(_EXIT_REFUTED)
@@ -84,7 +84,7 @@ def _run_audit(  # noqa: PLR0913, PLR0917 - as the command
             track=report_progress,
         )
     except ImportError as error:
-        usage_error(f"audits need scipy, which is not installed ({error.name}): pip install 'discreet[attacks]'.")
+        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
 
 
 def _print_result(result: PolicyAudit, console: Console) -> None:
@@ -97,12 +97,12 @@ def _print_result(result: PolicyAudit, console: Console) -> None:
     if result.refused_queries:
         names = "; ".join(query.name for query in result.refused_queries)
         console.print()
-        console.print(Text(make_printable(f"Not allowed by the policy, so not audited: {names}"), "dim"))
+        console.print(Text(make_printable(f"Refused by the policy, so not audited: {names}"), "dim"))
     console.file.flush()
 
 
 def _findings_table(result: PolicyAudit) -> Table:
-    table = _borderless_table("audit", "claim", "lower bound", "price used", "")
+    table = _borderless_table("audit", "claim", "lower bound", "cost used", "")
     for line, finding in zip(result.summary_rows(), result.findings, strict=True):
         *cells, verdict = map(make_printable, line)
         table.add_row(*map(Text, cells), Text(verdict, "green" if finding.holds else "bold red"))
@@ -110,10 +110,12 @@ def _findings_table(result: PolicyAudit) -> Table:
 
 
 def _checks_table(result: PolicyAudit) -> Table:
-    table = _borderless_table("checked without statistics", "")
+    table = _borderless_table("deterministic check", "")
     for check in result.checks:
         name = check.name if check.holds else f"{check.name}: {check.coverage}"
-        table.add_row(Text(make_printable(name)), Text("yes", "green") if check.holds else Text("BROKEN", "bold red"))
+        table.add_row(
+            Text(make_printable(name)), Text("passed", "green") if check.holds else Text("FAILED", "bold red")
+        )
     return table
 
 
@@ -126,7 +128,7 @@ def _borderless_table(first: str, *others: str) -> Table:
 
 
 def _print_table(table: Table, console: Console) -> None:
-    """Print a table without the blanks that pad its lines."""
+    """Print a table without trailing blanks."""
     with console.capture() as printed:
         console.print(table)
     for line in ["", *printed.get().splitlines()]:
