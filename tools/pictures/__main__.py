@@ -1,4 +1,4 @@
-"""Draw all pictures of the documentation (`make pictures`) or some (`python -m tools.pictures checkins attack-linkage`).
+"""Draw all pictures of the documentation (`make pictures`), or some: `python -m tools.pictures checkins bounds`.
 
 All noise is seeded here, so that the same code draws the same files. Some pictures need data in DISCREET_DATA.
 """

@@ -53,8 +53,8 @@ def measured(
     truth = np.bincount(visits["clinic"].to_numpy(), minlength=CLINICS)
     asked = [(epsilon, rows) for epsilon in epsilons for rows in limits]
     with _curator(visits) as curator:
-        margins = {each: _margin(curator, *each) for each in asked}  # before any query: cached answers would make the
-        margins smaller taken = {rows: truth - _asked(curator, _LARGE_EPSILON, rows) for rows in limits}
+        margins = {each: _margin(curator, *each) for each in asked}  # before cached answers make them smaller
+        taken = {rows: truth - _asked(curator, _LARGE_EPSILON, rows) for rows in limits}
     errors = {each: list[np.ndarray]() for each in asked}
     for _ in range(rounds):
         with _curator(visits) as curator:  # a new ledger, to avoid cached answers
@@ -109,8 +109,8 @@ def bounds_figure(found: Mapping[str, Sequence[Point]]) -> Any:
         for axes, (epsilon, points) in zip(every, found.items(), strict=True):
             rows, least = [point.rows for point in points], leasts[epsilon]
             axes.plot(rows, [point.taken for point in points], color=BLUE, ls="--", label="clipping bias")
-            axes.plot(rows, [point.margin for point in points], color=ORANGE, ls="-.", label="margin of error from
-            noise") axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="total error")
+            axes.plot(rows, [point.margin for point in points], color=ORANGE, ls="-.", label="noise (95 % margin)")
+            axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="total error")
             axes.plot([least.rows], [least.error], "o", color=INK, ms=6)
             above = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
             axes.annotate(f"rows = {least.rows}", (least.rows, least.error), (0, 10), **above)
