@@ -72,7 +72,7 @@ def audit_policy(  # noqa: PLR0913 - public interface
     at cost `epsilon` (in a budget with a delta: the rho that it implies). The probability that a sound curator fails
     the audit is at most 1 - `confidence`. `only` selects the queries whose names contain one of these strings.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })

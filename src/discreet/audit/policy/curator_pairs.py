@@ -58,7 +58,7 @@ class PreparedQuery:
 def open_curator_pairs(policy: Policy, *, random_state: int = 0) -> Iterator[list[CuratorPair]]:
     """Open curators on neighbouring databases that fit a policy, in a temporary folder.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -103,7 +103,7 @@ def write_policy_copy(policy: Policy, tables: Tables, folder: Path, *, ledger: s
 def cost_request(policy: Policy, epsilon: Fraction) -> CostRequest:
     """Return the cost of each query: an epsilon or, in a budget with a delta, the rho that this epsilon implies.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1, "delta": 0.001},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })

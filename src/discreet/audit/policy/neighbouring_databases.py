@@ -73,7 +73,7 @@ class NeighbouringDatabases:
 def contribution_bounds(table: DeclaredTable) -> tuple[int, int]:
     """Return the bounds of a table on groups and on rows per group, or defaults; capped for the audit.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v", "unit": "who", "rows": 5, "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -91,7 +91,7 @@ def contribution_bounds(table: DeclaredTable) -> tuple[int, int]:
 def neighbouring_databases(policy: Policy, *, random_state: int = 0) -> Iterator[NeighbouringDatabases]:
     """Yield pairs of neighbouring databases that fit a policy; the real data is not read.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })

@@ -45,7 +45,7 @@ class AuditQuery:
 def audit_queries(policy: Policy) -> list[AuditQuery]:
     """Return one query of each kind for each private table; the curator may refuse some.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -200,7 +200,7 @@ def _has_listed_keys(column: DeclaredColumn) -> bool:
 def error_prone_queries(policy: Policy, tables: Container[str]) -> list[AuditQuery]:
     """Return queries about these tables with expressions that are undefined for some rows.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tables": {"visits": {"source": "v", "unit": "who",
     ...     "columns": {"who": {"type": "integer"}, "age": {"type": "integer", "between": [0, 99]}}}},
     ... })
